@@ -1,0 +1,182 @@
+/**
+ * Every way in which Kinora can refuse or fail, each with a stable code, one sentence and a remedy.
+ * Page, command line and API render from this table and nowhere else.
+ */
+const table = {
+  // The image
+  IMAGE_MISSING: [
+    'There is no image.',
+    'Choose, drop or paste a JPEG, PNG, WebP, AVIF or GIF image.',
+  ],
+  IMAGE_EMPTY: ['The image file is empty (zero bytes).', 'Choose another file, or save it again.'],
+  IMAGE_TOO_LARGE: [
+    'The image file is larger than 20 MB.',
+    'Save it as JPEG or at a smaller size.',
+  ],
+  IMAGE_TOO_MANY_PIXELS: [
+    'The image has more than 40 megapixels.',
+    'Scale it down first; 1280 pixels on the long side are enough.',
+  ],
+  IMAGE_UNREADABLE: [
+    'This file is not an image that the browser can read.',
+    'Use a JPEG, PNG, WebP, AVIF or GIF image.',
+  ],
+  IMAGE_TRUNCATED: ['The image file ends too early.', 'Copy or download it again.'],
+  IMAGE_UNREACHABLE: ['The image could not be fetched.', 'Check the address, or use a local file.'],
+  // The request
+  PROMPT_EMPTY: ['The prompt is empty.', 'Describe what should happen in the video.'],
+  PARAMETER_INVALID: ['A parameter is out of its range.', 'Use a value inside the range.'],
+  REQUEST_INVALID: ['The request cannot be read.', 'Compare it with the documented parameters.'],
+  // The model
+  MODEL_UNKNOWN: ['There is no model with this id.', 'Use one of the listed model ids.'],
+  MODEL_MANIFEST_INVALID: ['The model manifest is not valid.', 'Fix the named field.'],
+  MODEL_FILE_MISSING: [
+    'A file of the model is missing.',
+    'Restore the file, or fetch the model again.',
+  ],
+  MODEL_FILE_INVALID: [
+    'A file of the model is damaged or is not what its name says.',
+    'Fetch the file again.',
+  ],
+  MODEL_FILE_TRUNCATED: ['A file of the model ends too early.', 'Fetch the file again.'],
+  MODEL_CONFIG_INVALID: [
+    'The configuration of the model is not one that Kinora can run.',
+    'Use a model of the Wan2.2-TI2V architecture.',
+  ],
+  TENSOR_MISSING: ['A tensor of the model is missing.', 'Use the complete weights of this model.'],
+  TENSOR_SHAPE: [
+    'A tensor of the model has the wrong shape.',
+    'Use weights and configuration of the same model.',
+  ],
+  TENSOR_DTYPE: [
+    'A tensor has an element type that cannot be read.',
+    'Use f32, f16 or bf16 weights.',
+  ],
+  // LoRA
+  LORA_MISSING: ['The LoRA could not be found.', 'Check the path of the LoRA file.'],
+  LORA_INVALID: [
+    'The file is not a LoRA that can be read.',
+    'Use a .safetensors LoRA for Wan2.2-TI2V-5B.',
+  ],
+  LORA_WRONG_BASE: [
+    'The LoRA was made for another base model.',
+    'Use a LoRA that was trained on the model in use.',
+  ],
+  // The device
+  WEBGPU_MISSING: [
+    'This browser has no WebGPU.',
+    'Use Chrome or Edge 113+, Safari 26+ or Firefox 141+, or choose the CPU backend.',
+  ],
+  ADAPTER_MISSING: [
+    'The browser has WebGPU but found no usable GPU.',
+    'Update the graphics driver, turn hardware acceleration on, or choose the CPU backend.',
+  ],
+  GPU_UNRELIABLE: [
+    'The GPU gives wrong numbers in the self-test.',
+    'Update the browser and the graphics driver, or choose the CPU backend.',
+  ],
+  DEVICE_LOST: [
+    'The GPU was lost while it worked.',
+    'Close other programs that use the GPU and run it again; the settings are kept.',
+  ],
+  OUT_OF_MEMORY: [
+    'The GPU has not enough free memory.',
+    'Close other programs that use the GPU, or use a smaller model.',
+  ],
+  // The run
+  LATENTS_NOT_FINITE: [
+    'The numbers of the video became invalid (NaN or infinity).',
+    'Try another seed, a lower guidance scale, or run without LoRA.',
+  ],
+  ENCODER_FAILED: [
+    'The video encoder of the browser failed.',
+    'Run it again; if it happens again, update the browser.',
+  ],
+  STORAGE_FULL: [
+    'There is not enough storage for the video.',
+    'Delete old videos or free disk space, then run it again.',
+  ],
+  CANCELLED: ['The generation was cancelled.', 'Run it again when you like.'],
+  INTERRUPTED: [
+    'The page was closed or reloaded during the generation.',
+    'Run it again; the settings and the image are kept.',
+  ],
+  BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
+  // Around it
+  VIDEO_UNREADABLE: [
+    'This file is not a video made by Kinora.',
+    'Use an MP4 that Kinora has made.',
+  ],
+  FILE_UNREADABLE: ['A file could not be read.', 'Check that it exists and may be read.'],
+  BROWSER_MISSING: [
+    'No Chrome or Chromium was found, and none could be installed.',
+    'Install Google Chrome or Chromium, or set KINORA_BROWSER to its path.',
+  ],
+  INTERNAL: [
+    'Something went wrong inside Kinora.',
+    'Run it again; if it happens again, report it.',
+  ],
+} as const satisfies Record<string, readonly [message: string, remedy: string]>;
+
+/** Stable identifier of a failure; see the table above. */
+export type ErrorCode = keyof typeof table;
+
+/** The plain form of a {@link KinoraError}: what crosses workers, databases and the wire. */
+export interface ErrorRecord {
+  readonly code: ErrorCode;
+  /** One sentence that says what is wrong. */
+  readonly message: string;
+  /** One sentence that says what to do. */
+  readonly remedy: string;
+}
+
+/**
+ * The one error class of Kinora.
+ *
+ * @example throw new KinoraError('TENSOR_SHAPE', 'proj_out.weight is [10,64], expected [192,64].')
+ */
+export class KinoraError extends Error {
+  override readonly name = 'KinoraError';
+  readonly code: ErrorCode;
+  readonly remedy: string;
+
+  /**
+   * @param code one of the table's codes
+   * @param sentence what exactly is wrong; the table's general sentence when absent
+   */
+  constructor(code: ErrorCode, sentence?: string, options?: ErrorOptions & { remedy?: string }) {
+    super(sentence ?? table[code][0], options);
+    this.code = code;
+    this.remedy = options?.remedy ?? table[code][1];
+  }
+
+  /** The plain form, safe for `postMessage`, IndexedDB and JSON. */
+  toRecord(): ErrorRecord {
+    return { code: this.code, message: this.message, remedy: this.remedy };
+  }
+
+  /** The inverse of {@link toRecord}. */
+  static fromRecord(record: ErrorRecord): KinoraError {
+    return new KinoraError(record.code, record.message, { remedy: record.remedy });
+  }
+}
+
+/** Whether a string is one of the stable error codes. */
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === 'string' && Object.hasOwn(table, value);
+}
+
+/** Turns anything that was thrown into a {@link KinoraError}; unknown things become `INTERNAL`. */
+export function toKinoraError(thrown: unknown): KinoraError {
+  if (thrown instanceof KinoraError) return thrown;
+  if (thrown instanceof DOMException && thrown.name === 'QuotaExceededError') {
+    return new KinoraError('STORAGE_FULL', undefined, { cause: thrown });
+  }
+  if (thrown instanceof DOMException && thrown.name === 'AbortError') {
+    return new KinoraError('CANCELLED', undefined, { cause: thrown });
+  }
+  const detail = thrown instanceof Error ? thrown.message : String(thrown);
+  return new KinoraError('INTERNAL', `Something went wrong inside Kinora: ${detail}`, {
+    cause: thrown,
+  });
+}

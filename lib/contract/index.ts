@@ -1,0 +1,6 @@
+export * from './engine';
+export * from './errors';
+export * from './manifest';
+export * from './prediction';
+export * from './progress';
+export * from './request';

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import type { ErrorRecord } from './errors';
+import type { GenerationResult } from './progress';
+import type { Parameters } from './request';
+
+/** The four states of a prediction, as the v3 API has them. */
+export const statusSchema = z.enum(['created', 'processing', 'completed', 'failed']);
+export type PredictionStatus = z.infer<typeof statusSchema>;
+
+interface PredictionBase {
+  /** 32 lower-case hex characters. */
+  readonly id: string;
+  /** Id of the model's manifest. */
+  readonly model: string;
+  readonly backend: Backend;
+  /** As asked, defaults filled in; the seed is already drawn (never −1). */
+  readonly parameters: Parameters;
+  /** ISO 8601, UTC, milliseconds. */
+  readonly createdAt: string;
+}
+
+/** A prediction and what is known in each state: no state can hold what it has no use for. */
+export type Prediction =
+  | (PredictionBase & { readonly status: 'created' })
+  | (PredictionBase & { readonly status: 'processing'; readonly startedAt: string })
+  | (PredictionBase & {
+      readonly status: 'completed';
+      readonly startedAt: string;
+      readonly completedAt: string;
+      readonly result: GenerationResult;
+    })
+  | (PredictionBase & {
+      readonly status: 'failed';
+      readonly completedAt: string;
+      readonly error: ErrorRecord;
+    });
+
+/** Where the model's graphs run. */
+export const backends = ['webgpu', 'wasm'] as const;
+export type Backend = (typeof backends)[number];

@@ -1,0 +1,82 @@
+import type { Size } from './request';
+
+/** The stages of one generation, in order. `decode` and `encode` run hand in hand, frame by frame. */
+export const phases = ['load', 'text', 'image', 'denoise', 'decode', 'finish'] as const;
+export type Phase = (typeof phases)[number];
+
+/** Live and peak bytes of one category of device memory. */
+export interface MemoryCount {
+  readonly live: number;
+  readonly peak: number;
+}
+
+/**
+ * What the engine reports while it works. One union: a view needs nothing else.
+ * `clip` counts from 0; a video over 5 s has more than one.
+ */
+export type ProgressEvent =
+  | {
+      readonly type: 'phase';
+      readonly phase: Phase;
+      readonly clip: number;
+      readonly clips: number;
+      /** The component that is being loaded, where the phase is `load`. */
+      readonly component?: string;
+    }
+  | {
+      readonly type: 'bytes';
+      /** Bytes of model files read so far in this load. */
+      readonly bytesDone: number;
+      readonly bytesTotal: number;
+    }
+  | {
+      readonly type: 'step';
+      /** Finished steps of this clip, 1 … steps. */
+      readonly step: number;
+      readonly steps: number;
+      readonly clip: number;
+      readonly clips: number;
+      /** Median over this run. */
+      readonly secondsPerStep: number;
+      /** Estimated seconds to the finished video; null until two steps are done. */
+      readonly secondsRemaining: number | null;
+    }
+  | {
+      readonly type: 'frame';
+      /** Frames decoded and handed to the encoder so far, 1 … frames, over all clips. */
+      readonly frame: number;
+      readonly frames: number;
+    }
+  | {
+      readonly type: 'preview';
+      /** Animation strip: `count` RGBA frames of `width`×`height` pixels, one after another. */
+      readonly pixels: Uint8ClampedArray<ArrayBuffer>;
+      readonly width: number;
+      readonly height: number;
+      readonly count: number;
+    }
+  | { readonly type: 'paused'; readonly paused: boolean }
+  | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
+
+/** Seconds that each stage took. */
+export type Timings = Readonly<Record<Phase | 'total', number>>;
+
+/** What a finished generation leaves behind. */
+export interface GenerationResult {
+  /** File name inside the OPFS folder of videos. */
+  readonly videoFile: string;
+  readonly videoBytes: number;
+  readonly size: Size;
+  readonly width: number;
+  readonly height: number;
+  readonly frames: number;
+  /** The seed that was used (never −1). */
+  readonly seed: number;
+  readonly model: string;
+  readonly backend: 'webgpu' | 'wasm';
+  /** Which encoder wrote the file. */
+  readonly encoder: 'webcodecs' | 'ffmpeg';
+  /** True when the user asked to finish before the last step. */
+  readonly finishedEarly: boolean;
+  readonly timings: Timings;
+}
