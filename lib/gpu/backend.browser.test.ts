@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { add, GraphBuilder } from '../onnx';
+import { type Backend, browserRuntime, Scope, selfTest, WasmBackend, WebGpuBackend } from '.';
+
+describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
+  let backend: Backend;
+
+  beforeAll(async () => {
+    const runtime = await browserRuntime();
+    backend = kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
+  });
+  afterAll(() => backend.dispose());
+
+  function doubling() {
+    const g = new GraphBuilder('double');
+    const x = g.input('x', 'float32', ['L', 3]);
+    g.output('y', add(x, x));
+    return g.build();
+  }
+
+  test('runs a graph into pre-allocated outputs and counts the bytes', async () => {
+    const before = backend.counters();
+    const scope = new Scope(backend);
+    const x = scope.float32([2, 3], 'activations', Float32Array.of(1, 2, 3, 4, 5, 6));
+    const y = scope.float32([2, 3], 'caches');
+    await backend.run(doubling(), { x }, { y });
+    expect([...(await backend.read(y))]).toEqual([2, 4, 6, 8, 10, 12]);
+    const during = backend.counters();
+    expect(during.categories.caches?.live).toBeGreaterThanOrEqual(24);
+    expect(during.readbacks - before.readbacks).toBe(1);
+    scope.dispose();
+    await backend.releaseSessions();
+    expect(backend.counters().categories.activations?.live).toBe(0);
+    expect(backend.counters().categories.caches?.live).toBe(0);
+  });
+
+  test('overlapping calls are served one after another', async () => {
+    const scope = new Scope(backend);
+    const graph = doubling();
+    const rows = [1, 2, 3, 4].map((value) =>
+      scope.float32([1, 3], 'activations', new Float32Array(3).fill(value)),
+    );
+    const results = rows.map(() => scope.float32([1, 3], 'activations'));
+    await Promise.all(
+      rows.map((x, i) => backend.run(graph, { x }, { y: results[i] as (typeof results)[0] })),
+    );
+    const sums = await Promise.all(results.map((result) => backend.read(result)));
+    expect(sums.map((values) => values[0])).toEqual([2, 4, 6, 8]);
+    scope.dispose();
+  });
+
+  test('copies rows between tensors', async () => {
+    const scope = new Scope(backend);
+    const x = scope.float32([2, 2], 'activations', Float32Array.of(1, 2, 3, 4));
+    const y = scope.float32([3, 2], 'activations');
+    backend.copy(x, 2, y, 4, 2);
+    expect([...(await backend.read(y))]).toEqual([0, 0, 0, 0, 3, 4]);
+    scope.dispose();
+  });
+
+  test('wrong bindings are a TypeError that names the port', () => {
+    const scope = new Scope(backend);
+    const x = scope.float32([2, 3], 'activations');
+    const wide = scope.float32([2, 4], 'activations');
+    const bytes = scope.tensor('uint8', [2, 3], 'activations');
+    const graph = doubling();
+    expect(() => backend.run(graph, {}, { y: x })).toThrow('double: input x is not bound');
+    expect(() => backend.run(graph, { x: wide }, { y: x })).toThrow('x is [2, 4], expected [L, 3]');
+    expect(() => backend.run(graph, { x: bytes }, { y: x })).toThrow('x is uint8');
+    expect(() => backend.run(graph, { x, z: x }, { y: x })).toThrow('there is no input z');
+    scope.dispose();
+    expect(() => backend.run(graph, { x }, { y: x })).toThrow('was disposed');
+  });
+
+  test('every kernel passes the self-test', async () => {
+    const checks = await selfTest(backend);
+    console.table(checks);
+    expect(checks.filter((check) => !check.usable)).toEqual([]);
+  });
+});
+
+test('the device is lost: runs reject instead of hanging', async () => {
+  const backend = await WebGpuBackend.create(await browserRuntime());
+  const tensor = backend.tensor('float32', [4], 'activations');
+  backend.device.destroy();
+  await backend.device.lost;
+  await expect(backend.read(tensor)).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+  await expect(backend.settle()).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+});

@@ -1,0 +1,150 @@
+import type { EngineCounters } from '../contract';
+import type { ElementType, Graph } from '../onnx';
+import type { Category } from './ledger';
+
+/** CPU arrays by element type. */
+export interface ElementArrays {
+  float32: Float32Array;
+  float16: Uint16Array;
+  int32: Int32Array;
+  int64: BigInt64Array;
+  uint8: Uint8Array;
+  bool: Uint8Array;
+}
+
+export const elementBytes: Record<ElementType, number> = {
+  float32: 4,
+  float16: 2,
+  int32: 4,
+  int64: 8,
+  uint8: 1,
+  bool: 1,
+};
+
+/** Memory on the device with a type and a shape. Whoever makes it disposes it, mostly by a scope. */
+export interface DeviceTensor<T extends ElementType = ElementType> {
+  readonly dtype: T;
+  readonly dims: readonly number[];
+  readonly bytes: number;
+  readonly category: Category;
+  readonly disposed: boolean;
+  dispose(): void;
+}
+
+/** Named tensors, as a graph's inputs or outputs. */
+export type Bindings = Readonly<Record<string, DeviceTensor>>;
+
+/**
+ * Where graphs run: the GPU through WebGPU, or the CPU through WebAssembly. Both take the same
+ * graphs and give the same numbers up to rounding.
+ */
+export interface Backend {
+  readonly kind: 'webgpu' | 'wasm';
+  /** Layout in which `conv2d` is to be emitted; tensors between operators are NHWC in both. */
+  readonly convLayout: 'nhwc' | 'nchw';
+
+  /** Takes memory. The content is zero unless `data` is given. */
+  tensor<T extends ElementType>(
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+    data?: ElementArrays[T],
+  ): DeviceTensor<T>;
+  /** Overwrites a tensor's content; takes no memory. */
+  write<T extends ElementType>(tensor: DeviceTensor<T>, data: ElementArrays[T]): void;
+  /** Copies `count` elements between tensors of one element type; offsets in elements. */
+  copy(
+    source: DeviceTensor,
+    sourceOffset: number,
+    target: DeviceTensor,
+    targetOffset: number,
+    count: number,
+  ): void;
+  /** Brings a tensor's content to the CPU. */
+  read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>>;
+  /**
+   * Runs a graph on bound inputs into pre-allocated outputs. Resolves when the work is submitted.
+   *
+   * @throws TypeError when a binding is missing, extra, or has another type or shape than the graph
+   */
+  run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void>;
+  /** Resolves when everything submitted so far is done; rejects with what went wrong meanwhile. */
+  settle(): Promise<void>;
+  /** Releases all sessions and with them the runtime's own memory. Tensors stay. */
+  releaseSessions(): Promise<void>;
+  counters(): EngineCounters;
+  resetPeaks(): void;
+  /** Highest live bytes since the last {@link resetPeaks}. */
+  readonly peakBytes: number;
+  /** Frees everything; the backend cannot be used afterwards. */
+  dispose(): Promise<void>;
+}
+
+/** Collects tensors that live and die together. */
+export class Scope {
+  readonly #tensors = new Set<DeviceTensor>();
+
+  constructor(readonly backend: Backend) {}
+
+  /** {@link Backend.tensor}, owned by this scope. */
+  tensor<T extends ElementType>(
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+    data?: ElementArrays[T],
+  ): DeviceTensor<T> {
+    const tensor = this.backend.tensor(dtype, dims, category, data);
+    this.#tensors.add(tensor);
+    return tensor;
+  }
+
+  float32(dims: readonly number[], category: Category, data?: Float32Array) {
+    return this.tensor('float32', dims, category, data);
+  }
+
+  dispose(): void {
+    for (const tensor of this.#tensors) tensor.dispose();
+    this.#tensors.clear();
+  }
+}
+
+/** Number of elements of a shape. */
+export function elementCount(dims: readonly number[]): number {
+  return dims.reduce((product, size) => product * size, 1);
+}
+
+/** Throws a TypeError unless the bindings are exactly what the graph declares. */
+export function checkBindings(graph: Graph, inputs: Bindings, outputs: Bindings): void {
+  const symbols = new Map<string, number>();
+  const sides = [
+    ['input', graph.inputs, inputs],
+    ['output', graph.outputs, outputs],
+  ] as const;
+  for (const [side, ports, bindings] of sides) {
+    for (const port of ports) {
+      const bound = bindings[port.name];
+      const place = `${graph.name}: ${side} ${port.name}`;
+      if (!bound) throw new TypeError(`${place} is not bound`);
+      if (bound.disposed) throw new TypeError(`${place} was disposed`);
+      if (bound.dtype !== port.dtype) {
+        throw new TypeError(`${place} is ${bound.dtype}, expected ${port.dtype}`);
+      }
+      const fits =
+        bound.dims.length === port.dims.length &&
+        port.dims.every((size, axis) => {
+          const actual = bound.dims[axis] ?? 0;
+          if (typeof size === 'number') return size === actual;
+          const known = symbols.get(size);
+          if (known === undefined) symbols.set(size, actual);
+          return known === undefined || known === actual;
+        });
+      if (!fits) {
+        throw new TypeError(
+          `${place} is [${bound.dims.join(', ')}], expected [${port.dims.join(', ')}]`,
+        );
+      }
+    }
+    const extra = Object.keys(bindings).find((name) => !ports.some((port) => port.name === name));
+    if (extra) throw new TypeError(`${graph.name}: there is no ${side} ${extra}`);
+  }
+}

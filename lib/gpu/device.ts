@@ -1,0 +1,66 @@
+import { type DeviceReport, KinoraError } from '../contract';
+
+/** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
+const raisedLimits = [
+  'maxBufferSize',
+  'maxStorageBufferBindingSize',
+  'maxStorageBuffersPerShaderStage',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxComputeWorkgroupSizeY',
+  'maxComputeWorkgroupSizeZ',
+  'maxComputeWorkgroupsPerDimension',
+] as const;
+
+const adapterOptions: GPURequestAdapterOptions = { powerPreference: 'high-performance' };
+
+/** Looks at the GPU without taking a device. */
+export async function probeDevice(): Promise<DeviceReport> {
+  const nothing = {
+    adapter: { vendor: '', architecture: '', device: '', description: '' },
+    software: false,
+    features: [],
+    limits: {},
+  };
+  if (!('gpu' in navigator)) return { outcome: 'no-webgpu', ...nothing };
+  const adapter = await navigator.gpu.requestAdapter(adapterOptions);
+  if (!adapter) return { outcome: 'no-adapter', ...nothing };
+  const { vendor, architecture, device, description } = adapter.info;
+  return {
+    outcome: 'ready',
+    adapter: { vendor, architecture, device, description },
+    software: isSoftware(adapter.info),
+    features: [...adapter.features].sort(),
+    limits: Object.fromEntries(raisedLimits.map((name) => [name, adapter.limits[name] ?? 0])),
+  };
+}
+
+/** Whether an adapter is a CPU emulation. Chrome does not always flag SwiftShader as fallback. */
+function isSoftware(info: GPUAdapterInfo): boolean {
+  const names = `${info.architecture} ${info.device} ${info.description}`.toLowerCase();
+  return info.isFallbackAdapter || /swiftshader|llvmpipe|basic render|software/.test(names);
+}
+
+/**
+ * Takes a device by the rules of the design: the adapter's limits, f16 and timestamps where there
+ * are any, and subgroups only from width 8: below that ONNX Runtime's attention is silently wrong
+ * (reference `onnxruntime-web.md` §1.4).
+ *
+ * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+ */
+export async function requestDevice(): Promise<GPUDevice> {
+  if (!('gpu' in navigator)) throw new KinoraError('WEBGPU_MISSING');
+  const adapter = await navigator.gpu.requestAdapter(adapterOptions);
+  if (!adapter) throw new KinoraError('ADAPTER_MISSING');
+  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
+  if (adapter.info.subgroupMinSize >= 8) wanted.push('subgroups');
+  const requiredLimits = Object.fromEntries(
+    raisedLimits.map((name) => [name, adapter.limits[name] ?? 0]),
+  );
+  return adapter.requestDevice({
+    label: 'kinora',
+    requiredFeatures: wanted.filter((feature) => adapter.features.has(feature)),
+    requiredLimits,
+  });
+}

@@ -1,0 +1,7 @@
+export * from './backend';
+export { probeDevice } from './device';
+export type { Category } from './ledger';
+export { browserRuntime, type Runtime } from './runtime';
+export { relativeRms, selfTest } from './self-test';
+export { WasmBackend } from './wasm-backend';
+export { WebGpuBackend } from './webgpu-backend';

@@ -1,0 +1,76 @@
+import type { EngineCounters, MemoryCount } from '../contract';
+
+/** What device memory is held for. `runtime` is what ONNX Runtime takes for itself. */
+export const categories = [
+  'weights',
+  'activations',
+  'caches',
+  'latents',
+  'lora',
+  'runtime',
+] as const;
+export type Category = (typeof categories)[number];
+
+/**
+ * Counts every byte on the device: live and peak per category, and how often memory was taken and
+ * how often data came back to the CPU.
+ */
+export class Ledger {
+  readonly #live = new Map<Category, number>();
+  readonly #peak = new Map<Category, number>();
+  #total = 0;
+  #totalPeak = 0;
+  #allocations = 0;
+  #readbacks = 0;
+
+  /** Books an allocation; returns the function that books its end (once). */
+  take(category: Category, bytes: number): () => void {
+    this.#allocations += 1;
+    this.#book(category, bytes);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#book(category, -bytes);
+    };
+  }
+
+  countReadback(): void {
+    this.#readbacks += 1;
+  }
+
+  get liveBytes(): number {
+    return this.#total;
+  }
+
+  /** Highest sum over all categories since the last {@link resetPeaks}. */
+  get peakBytes(): number {
+    return this.#totalPeak;
+  }
+
+  resetPeaks(): void {
+    this.#totalPeak = this.#total;
+    for (const category of categories) this.#peak.set(category, this.#live.get(category) ?? 0);
+  }
+
+  counters(): EngineCounters {
+    const entries = categories.map((category): [string, MemoryCount] => [
+      category,
+      { live: this.#live.get(category) ?? 0, peak: this.#peak.get(category) ?? 0 },
+    ]);
+    return {
+      categories: Object.fromEntries(entries),
+      liveBytes: this.#total,
+      allocations: this.#allocations,
+      readbacks: this.#readbacks,
+    };
+  }
+
+  #book(category: Category, bytes: number): void {
+    const live = (this.#live.get(category) ?? 0) + bytes;
+    this.#live.set(category, live);
+    this.#peak.set(category, Math.max(live, this.#peak.get(category) ?? 0));
+    this.#total += bytes;
+    this.#totalPeak = Math.max(this.#total, this.#totalPeak);
+  }
+}

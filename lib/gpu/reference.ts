@@ -1,0 +1,159 @@
+/*
+ * Plain loops in double precision: what each kernel should give. Read by the self-test only;
+ * nothing here is meant to be fast.
+ */
+
+type Numbers = ArrayLike<number>;
+
+const at = (values: Numbers, index: number): number => values[index] ?? Number.NaN;
+
+/** softmax(q·kᵀ/√size + bias)·v; q [rows, heads·size], k, v [keys, heads·size], bias [rows, keys]. */
+export function attention(
+  q: Numbers,
+  k: Numbers,
+  v: Numbers,
+  bias: Numbers,
+  { rows, keys, heads, size }: { rows: number; keys: number; heads: number; size: number },
+): Float64Array {
+  const width = heads * size;
+  const out = new Float64Array(rows * width);
+  for (let head = 0; head < heads; head++) {
+    for (let row = 0; row < rows; row++) {
+      const scores = Float64Array.from({ length: keys }, (_, key) => {
+        let dot = 0;
+        for (let c = 0; c < size; c++) {
+          dot += at(q, row * width + head * size + c) * at(k, key * width + head * size + c);
+        }
+        return dot / Math.sqrt(size) + at(bias, row * keys + key);
+      });
+      const max = Math.max(...scores);
+      const weights = scores.map((score) => Math.exp(score - max));
+      const sum = weights.reduce((total, weight) => total + weight, 0);
+      for (let c = 0; c < size; c++) {
+        let value = 0;
+        for (let key = 0; key < keys; key++) {
+          value += at(weights, key) * at(v, key * width + head * size + c);
+        }
+        out[row * width + head * size + c] = value / sum;
+      }
+    }
+  }
+  return out;
+}
+
+/** Weights of 8-bit blocks of 32, zero point 128. */
+export function dequantise(values: Uint8Array, scales: Numbers): Float64Array {
+  return Float64Array.from(values, (value, i) => (value - 128) * at(scales, Math.floor(i / 32)));
+}
+
+/** x·Wᵀ + b. */
+export function linear(
+  x: Numbers,
+  weight: Numbers,
+  bias: Numbers,
+  { rows, inner, columns }: { rows: number; inner: number; columns: number },
+): Float64Array {
+  const out = new Float64Array(rows * columns);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      let sum = at(bias, column);
+      for (let i = 0; i < inner; i++)
+        sum += at(x, row * inner + i) * at(weight, column * inner + i);
+      out[row * columns + column] = sum;
+    }
+  }
+  return out;
+}
+
+/** 3×3 convolution with zero padding 1. */
+export function convolution(
+  x: Numbers,
+  weight: Numbers,
+  bias: Numbers,
+  shape: {
+    layout: 'nhwc' | 'nchw';
+    images: number;
+    height: number;
+    width: number;
+    channels: number;
+    filters: number;
+  },
+): Float64Array {
+  const { layout, images, height, width, channels, filters } = shape;
+  const index = (image: number, row: number, column: number, channel: number, count: number) =>
+    layout === 'nhwc'
+      ? ((image * height + row) * width + column) * count + channel
+      : ((image * count + channel) * height + row) * width + column;
+  const out = new Float64Array(images * height * width * filters);
+  for (let image = 0; image < images; image++) {
+    for (let row = 0; row < height; row++) {
+      for (let column = 0; column < width; column++) {
+        for (let filter = 0; filter < filters; filter++) {
+          let sum = at(bias, filter);
+          for (let dy = -1; dy <= 1; dy++) {
+            for (let dx = -1; dx <= 1; dx++) {
+              const [y, z] = [row + dy, column + dx];
+              if (y < 0 || y >= height || z < 0 || z >= width) continue;
+              for (let c = 0; c < channels; c++) {
+                const tap = ((filter * channels + c) * 3 + dy + 1) * 3 + dx + 1;
+                sum += at(x, index(image, y, z, c, channels)) * at(weight, tap);
+              }
+            }
+          }
+          out[index(image, row, column, filter, filters)] = sum;
+        }
+      }
+    }
+  }
+  return out;
+}
+
+function normRows(
+  x: Numbers,
+  width: number,
+  norm: (row: Float64Array) => Float64Array,
+): Float64Array {
+  const out = new Float64Array(x.length);
+  for (let start = 0; start < x.length; start += width) {
+    out.set(norm(Float64Array.from({ length: width }, (_, i) => at(x, start + i))), start);
+  }
+  return out;
+}
+
+const mean = (values: Float64Array): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Over rows of scale.length. */
+export function layerNorm(x: Numbers, scale: Numbers, bias: Numbers, epsilon: number) {
+  return normRows(x, scale.length, (row) => {
+    const centre = mean(row);
+    const deviation = Math.sqrt(mean(row.map((value) => (value - centre) ** 2)) + epsilon);
+    return row.map((value, i) => ((value - centre) / deviation) * at(scale, i) + at(bias, i));
+  });
+}
+
+/** Over rows of scale.length. */
+export function rmsNorm(x: Numbers, scale: Numbers, epsilon: number) {
+  return normRows(x, scale.length, (row) => {
+    const root = Math.sqrt(mean(row.map((value) => value * value)) + epsilon);
+    return row.map((value, i) => (value / root) * at(scale, i));
+  });
+}
+
+/** Interleaved pairs; x [rows, heads·2·pairs], cos and sin [rows, pairs]. */
+export function rotary(
+  x: Numbers,
+  cos: Numbers,
+  sin: Numbers,
+  { heads, pairs }: { heads: number; pairs: number },
+): Float64Array {
+  const out = new Float64Array(x.length);
+  for (let i = 0; i < x.length / 2; i++) {
+    const row = Math.floor(i / (heads * pairs));
+    const angle = row * pairs + (i % pairs);
+    const [a, b] = [at(x, 2 * i), at(x, 2 * i + 1)];
+    out[2 * i] = a * at(cos, angle) - b * at(sin, angle);
+    out[2 * i + 1] = a * at(sin, angle) + b * at(cos, angle);
+  }
+  return out;
+}

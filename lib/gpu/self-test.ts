@@ -1,0 +1,197 @@
+import type { KernelCheck } from '../contract';
+import {
+  conv2d,
+  GraphBuilder,
+  gemm,
+  layerNormalization,
+  matMulInt8Blocks,
+  multiHeadAttention,
+  rmsNormalization,
+  rotaryEmbedding,
+  type Value,
+} from '../onnx';
+import { type Backend, elementCount, Scope } from './backend';
+import * as reference from './reference';
+
+/** ‖a − b‖ / ‖b‖; NaN where anything is not a number, which passes no tolerance. */
+export function relativeRms(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  if (actual.length !== expected.length) return Number.NaN;
+  let difference = 0;
+  let norm = 0;
+  for (let i = 0; i < expected.length; i++) {
+    const e = expected[i] ?? Number.NaN;
+    difference += ((actual[i] ?? Number.NaN) - e) ** 2;
+    norm += e * e;
+  }
+  return Math.sqrt(difference / norm);
+}
+
+/** What float32 arithmetic in another order of summation may differ by, with room to spare. */
+const tolerance = 1e-4;
+
+/** Repeatable numbers in [−1, 1); their quality does not matter here. */
+function numbers(count: number, salt: number): Float32Array {
+  let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
+  return Float32Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2147483648 - 1;
+  });
+}
+
+type Tensors = Readonly<Record<string, Float32Array | Uint8Array>>;
+type Shapes = Readonly<Record<string, readonly number[]>>;
+
+interface Case {
+  readonly kernel: string;
+  readonly inputs: Shapes;
+  readonly bytes?: readonly string[];
+  readonly output: readonly number[];
+  build(values: Readonly<Record<string, Value<'float32'>>>, g: GraphBuilder): Value<'float32'>;
+  expected(tensors: Tensors): Float64Array;
+}
+
+// Sizes are small and odd on purpose: tails of tiles are where kernels go wrong.
+function cases(layout: 'nhwc' | 'nchw'): Case[] {
+  const f = (tensors: Tensors, name: string) => tensors[name] as Float32Array;
+  const attention = (rows: number, keys: number, heads: number, size: number): Case => ({
+    kernel: `attention ${rows}×${keys}, head ${size}`,
+    inputs: {
+      q: [1, rows, heads * size],
+      k: [1, keys, heads * size],
+      v: [1, keys, heads * size],
+      bias: [1, 1, rows, keys],
+    },
+    output: [1, rows, heads * size],
+    build: ({ q, k, v, bias }) =>
+      multiHeadAttention(q as never, k as never, v as never, {
+        heads,
+        scale: 1 / Math.sqrt(size),
+        bias: bias as never,
+      }),
+    expected: (t) =>
+      reference.attention(f(t, 'q'), f(t, 'k'), f(t, 'v'), f(t, 'bias'), {
+        rows,
+        keys,
+        heads,
+        size,
+      }),
+  });
+  return [
+    attention(67, 131, 3, 32),
+    attention(33, 517, 2, 128),
+    attention(5, 23, 2, 64),
+    {
+      kernel: 'quantised linear',
+      inputs: { x: [37, 96], w: [50, 3, 32], scales: [50, 3], b: [50] },
+      bytes: ['w'],
+      output: [37, 50],
+      build: ({ x, w, scales, b }) =>
+        matMulInt8Blocks(x as never, w as never, scales as never, b as never),
+      expected: (t) =>
+        reference.linear(
+          f(t, 'x'),
+          reference.dequantise(t.w as Uint8Array, f(t, 'scales')),
+          f(t, 'b'),
+          { rows: 37, inner: 96, columns: 50 },
+        ),
+    },
+    {
+      kernel: 'linear',
+      inputs: { x: [37, 75], w: [50, 75], b: [50] },
+      output: [37, 50],
+      build: ({ x, w, b }) => gemm(x as never, w as never, b as never),
+      expected: (t) =>
+        reference.linear(f(t, 'x'), f(t, 'w'), f(t, 'b'), { rows: 37, inner: 75, columns: 50 }),
+    },
+    ...[5, 8].map(
+      (channels): Case => ({
+        kernel: `convolution, ${channels} channels`,
+        inputs: {
+          x: layout === 'nhwc' ? [2, 11, 7, channels] : [2, channels, 11, 7],
+          w: [12, channels, 3, 3],
+          b: [12],
+        },
+        output: layout === 'nhwc' ? [2, 11, 7, 12] : [2, 12, 11, 7],
+        build: ({ x, w, b }) =>
+          conv2d(x as never, w as never, b as never, layout, { pads: [1, 1, 1, 1] }),
+        expected: (t) =>
+          reference.convolution(f(t, 'x'), f(t, 'w'), f(t, 'b'), {
+            layout,
+            images: 2,
+            height: 11,
+            width: 7,
+            channels,
+            filters: 12,
+          }),
+      }),
+    ),
+    {
+      kernel: 'layer norm',
+      inputs: { x: [13, 70], scale: [70], bias: [70] },
+      output: [13, 70],
+      build: ({ x, scale, bias }) =>
+        layerNormalization(x as never, scale as never, bias as never, 1e-6),
+      expected: (t) => reference.layerNorm(f(t, 'x'), f(t, 'scale'), f(t, 'bias'), 1e-6),
+    },
+    {
+      kernel: 'RMS norm',
+      inputs: { x: [13, 70], scale: [70] },
+      output: [13, 70],
+      build: ({ x, scale }) => rmsNormalization(x as never, scale as never, 1e-6),
+      expected: (t) => reference.rmsNorm(f(t, 'x'), f(t, 'scale'), 1e-6),
+    },
+    {
+      kernel: 'rotary embedding',
+      inputs: { x: [1, 19, 48], cos: [1, 19, 8], sin: [1, 19, 8] },
+      output: [1, 19, 48],
+      build: ({ x, cos, sin }) => rotaryEmbedding(x as never, cos as never, sin as never, 3),
+      expected: (t) =>
+        reference.rotary(f(t, 'x'), f(t, 'cos'), f(t, 'sin'), { heads: 3, pairs: 8 }),
+    },
+  ];
+}
+
+/**
+ * Runs each kernel that the model needs at small odd sizes and compares it with plain loops in
+ * double precision. Takes well under a second on a GPU.
+ *
+ * @returns one line per kernel; `usable` says whether its error is within the tolerance
+ */
+export async function selfTest(backend: Backend): Promise<KernelCheck[]> {
+  const checks: KernelCheck[] = [];
+  for (const test of cases(backend.convLayout)) {
+    const relativeError = await measure(backend, test);
+    checks.push({
+      kernel: test.kernel,
+      relativeError,
+      tolerance,
+      usable: relativeError <= tolerance,
+    });
+  }
+  return checks;
+}
+
+async function measure(backend: Backend, test: Case): Promise<number> {
+  const scope = new Scope(backend);
+  try {
+    const g = new GraphBuilder(`self-test ${test.kernel}`);
+    const values: Record<string, Value<'float32'>> = {};
+    const tensors: Record<string, Float32Array | Uint8Array> = {};
+    const bound: Record<string, ReturnType<Scope['tensor']>> = {};
+    Object.entries(test.inputs).forEach(([name, dims], index) => {
+      const dtype = test.bytes?.includes(name) ? 'uint8' : 'float32';
+      const data = numbers(elementCount(dims), index);
+      const content =
+        dtype === 'uint8' ? Uint8Array.from(data, (value) => 128 + Math.round(value * 127)) : data;
+      values[name] = g.input(name, dtype, dims) as Value<'float32'>;
+      tensors[name] = content;
+      bound[name] = scope.tensor(dtype, dims, 'activations', content as Float32Array);
+    });
+    g.output('y', test.build(values, g));
+    const y = scope.float32(test.output, 'activations');
+    await backend.run(g.build(), bound, { y });
+    return relativeRms(await backend.read(y), test.expected(tensors));
+  } finally {
+    scope.dispose();
+  }
+}

@@ -1,0 +1,164 @@
+import type * as Ort from 'onnxruntime-web/webgpu';
+import type { ElementType, Graph } from '../onnx';
+import {
+  type Backend,
+  type Bindings,
+  checkBindings,
+  type DeviceTensor,
+  type ElementArrays,
+  elementBytes,
+  elementCount,
+} from './backend';
+import { type Category, Ledger } from './ledger';
+import { SerialQueue } from './queue';
+import type { Runtime } from './runtime';
+import { SessionCache } from './sessions';
+
+class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
+  readonly bytes: number;
+  disposed = false;
+  readonly #release: () => void;
+
+  constructor(
+    readonly dtype: T,
+    readonly dims: readonly number[],
+    readonly category: Category,
+    public data: ElementArrays[T],
+    ledger: Ledger,
+  ) {
+    this.bytes = elementCount(dims) * elementBytes[dtype];
+    this.#release = ledger.take(category, this.bytes);
+  }
+
+  dispose(): void {
+    this.disposed = true;
+    this.#release();
+  }
+}
+
+function emptyArray(dtype: ElementType, count: number): ElementArrays[ElementType] {
+  switch (dtype) {
+    case 'float32':
+      return new Float32Array(count);
+    case 'float16':
+      return new Uint16Array(count);
+    case 'int32':
+      return new Int32Array(count);
+    case 'int64':
+      return new BigInt64Array(count);
+    case 'uint8':
+    case 'bool':
+      return new Uint8Array(count);
+  }
+}
+
+/** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
+export class WasmBackend implements Backend {
+  readonly kind = 'wasm';
+  readonly convLayout = 'nchw';
+  readonly #ledger = new Ledger();
+  readonly #queue = new SerialQueue();
+  readonly #runtime: Runtime;
+  readonly #sessions: SessionCache;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#sessions = new SessionCache(runtime, {
+      executionProviders: ['wasm'],
+      graphOptimizationLevel: 'basic',
+    });
+  }
+
+  tensor<T extends ElementType>(
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+    data?: ElementArrays[T],
+  ): DeviceTensor<T> {
+    const content = emptyArray(dtype, elementCount(dims)) as ElementArrays[T];
+    const tensor = new CpuTensor(dtype, dims, category, content, this.#ledger);
+    if (data) this.write(tensor, data);
+    return tensor;
+  }
+
+  write<T extends ElementType>(tensor: DeviceTensor<T>, data: ElementArrays[T]): void {
+    const target = this.#own(tensor);
+    if (data.length !== target.data.length) {
+      throw new TypeError(`${data.length} elements do not fill [${tensor.dims.join(', ')}]`);
+    }
+    // Both arrays are of the tensor's element type; TypeScript cannot relate the two unions.
+    (target.data as Float32Array).set(data as Float32Array);
+  }
+
+  copy(
+    source: DeviceTensor,
+    sourceOffset: number,
+    target: DeviceTensor,
+    targetOffset: number,
+    count: number,
+  ): void {
+    const from = this.#own(source).data as Float32Array;
+    const to = this.#own(target).data as Float32Array;
+    to.set(from.subarray(sourceOffset, sourceOffset + count), targetOffset);
+  }
+
+  async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
+    this.#ledger.countReadback();
+    return this.#own(tensor).data.slice();
+  }
+
+  run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
+    checkBindings(graph, inputs, outputs);
+    return this.#queue.run(async () => {
+      const session = await this.#sessions.get(graph);
+      const feeds: Record<string, Ort.Tensor> = {};
+      for (const [name, tensor] of Object.entries(inputs)) {
+        const { dtype, dims, data } = this.#own(tensor);
+        feeds[name] = new this.#runtime.Tensor(dtype, data as Float32Array, dims);
+      }
+      const results = await session.run(feeds);
+      for (const [name, tensor] of Object.entries(outputs)) {
+        const result = results[name];
+        const target = this.#own(tensor);
+        if (!result || elementCount(result.dims) !== target.data.length) {
+          throw new TypeError(
+            `${graph.name}: output ${name} came as [${result?.dims.join(', ')}], ` +
+              `expected [${tensor.dims.join(', ')}]`,
+          );
+        }
+        (target.data as Float32Array).set(result.data as Float32Array);
+      }
+    });
+  }
+
+  async settle(): Promise<void> {
+    // A run has finished when its promise resolves; a macrotask lets messages (cancel) come in.
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+
+  releaseSessions(): Promise<void> {
+    return this.#queue.run(() => this.#sessions.release());
+  }
+
+  counters() {
+    return this.#ledger.counters();
+  }
+
+  get peakBytes(): number {
+    return this.#ledger.peakBytes;
+  }
+
+  resetPeaks(): void {
+    this.#ledger.resetPeaks();
+  }
+
+  async dispose(): Promise<void> {
+    await this.releaseSessions();
+  }
+
+  #own<T extends ElementType>(tensor: DeviceTensor<T>): CpuTensor<T> {
+    if (!(tensor instanceof CpuTensor)) throw new TypeError('the tensor is of another backend');
+    if (tensor.disposed) throw new TypeError('the tensor was disposed');
+    return tensor as CpuTensor<T>;
+  }
+}

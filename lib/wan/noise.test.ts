@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { gaussianNoise, philox4x32 } from './noise';
+
+describe('philox4x32', () => {
+  // Known answers of the Random123 distribution.
+  test.each([
+    [
+      '00000000 00000000 00000000 00000000',
+      '00000000 00000000',
+      '6627e8d5 e169c58d bc57ac4c 9b00dbd8',
+    ],
+    [
+      'ffffffff ffffffff ffffffff ffffffff',
+      'ffffffff ffffffff',
+      '408f276d 41c83b0e a20bc7c6 6d5451fd',
+    ],
+    [
+      '243f6a88 85a308d3 13198a2e 03707344',
+      'a4093822 299f31d0',
+      'd16cfe09 94fdcceb 5001e420 24126ea1',
+    ],
+  ])('of counter %s with key %s', (counter, key, answer) => {
+    const words = Uint32Array.from(parse(counter));
+    const [low = 0, high = 0] = parse(key);
+    philox4x32(words, low, high);
+    expect([...words]).toEqual(parse(answer));
+  });
+});
+
+describe('gaussianNoise', () => {
+  test('is the same on every machine: pinned bytes', () => {
+    const first = gaussianNoise({ seed: 42, stream: 0, count: 8 });
+    expect(hex(first)).toBe('PIN_FIRST');
+    const many = gaussianNoise({ seed: 9_999_999_999, stream: 3, count: 100_000 });
+    expect(createHash('sha256').update(new Uint8Array(many.buffer)).digest('hex')).toBe('PIN_HASH');
+  });
+
+  test('follows Box–Muller on the known words', () => {
+    // Seed 0, stream 0, block 0 is the first known answer above.
+    const [u1, u2, u3, u4] = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
+      (word) => (word + 0.5) / 2 ** 32,
+    ) as [number, number, number, number];
+    const expected = [
+      Math.sqrt(-2 * Math.log(u1)) * Math.cos(2 * Math.PI * u2),
+      Math.sqrt(-2 * Math.log(u1)) * Math.sin(2 * Math.PI * u2),
+      Math.sqrt(-2 * Math.log(u3)) * Math.cos(2 * Math.PI * u4),
+      Math.sqrt(-2 * Math.log(u3)) * Math.sin(2 * Math.PI * u4),
+    ];
+    const values = gaussianNoise({ seed: 0, stream: 0, count: 4 });
+    for (const [i, value] of expected.entries()) expect(values[i]).toBeCloseTo(value, 6);
+  });
+
+  test('agrees with the engine’s own functions over many words', () => {
+    const count = 40_000;
+    const values = gaussianNoise({ seed: 7, stream: 1, count });
+    const words = new Uint32Array(4);
+    let worst = 0;
+    for (let block = 0; block < count / 4; block++) {
+      words.set([block, 0, 1, 0]);
+      philox4x32(words, 7, 0);
+      for (const pair of [0, 2]) {
+        const radius = Math.sqrt(-2 * Math.log(((words[pair] ?? 0) + 0.5) / 2 ** 32));
+        const angle = (2 * Math.PI * ((words[pair + 1] ?? 0) + 0.5)) / 2 ** 32;
+        const at = block * 4 + pair;
+        worst = Math.max(
+          worst,
+          Math.abs((values[at] ?? Number.NaN) - radius * Math.cos(angle)),
+          Math.abs((values[at + 1] ?? Number.NaN) - radius * Math.sin(angle)),
+        );
+      }
+    }
+    expect(worst).toBeLessThan(3e-7); // half a unit in the last place of an f32 near 5
+  });
+
+  test('value i depends on seed, stream and i alone', () => {
+    const all = gaussianNoise({ seed: 5, stream: 2, count: 1003 });
+    expect(gaussianNoise({ seed: 5, stream: 2, count: 17 })).toEqual(all.slice(0, 17));
+    for (const offset of [1, 2, 3, 4, 500, 1002]) {
+      const part = gaussianNoise({ seed: 5, stream: 2, count: 1003 - offset, offset });
+      expect(part).toEqual(all.slice(offset));
+    }
+  });
+
+  test('other seeds and streams give unrelated noise', () => {
+    const count = 50_000;
+    const base = gaussianNoise({ seed: 1, stream: 0, count });
+    const others = [
+      gaussianNoise({ seed: 2, stream: 0, count }),
+      gaussianNoise({ seed: 1, stream: 1, count }),
+      gaussianNoise({ seed: 1 + 2 ** 32, stream: 0, count }),
+    ];
+    for (const other of others) {
+      let dot = 0;
+      for (let i = 0; i < count; i++) dot += (base[i] ?? 0) * (other[i] ?? 0);
+      expect(Math.abs(dot / count)).toBeLessThan(4 / Math.sqrt(count));
+    }
+  });
+
+  test('has the moments and the tails of a standard normal', () => {
+    const count = 1_000_000;
+    const values = gaussianNoise({ seed: 20_261_120, stream: 0, count });
+    const sums = [0, 0, 0, 0];
+    let beyondTwo = 0;
+    for (const x of values) {
+      for (let k = 0; k < 4; k++) sums[k] = (sums[k] ?? 0) + x ** (k + 1);
+      if (Math.abs(x) > 2) beyondTwo++;
+    }
+    const [m1 = 0, m2 = 0, m3 = 0, m4 = 0] = sums.map((sum) => sum / count);
+    // Four standard errors each.
+    expect(Math.abs(m1)).toBeLessThan(0.004);
+    expect(Math.abs(m2 - 1)).toBeLessThan(0.0057);
+    expect(Math.abs(m3)).toBeLessThan(0.0155);
+    expect(Math.abs(m4 - 3)).toBeLessThan(0.04);
+    expect(Math.abs(beyondTwo / count - 0.0455)).toBeLessThan(0.001);
+  });
+
+  test('refuses what is no whole number in range', () => {
+    const good = { seed: 1, stream: 0, count: 1 };
+    for (const bad of [
+      { seed: -1 },
+      { seed: 0.5 },
+      { seed: 2 ** 53 },
+      { stream: 2 ** 32 },
+      { count: -1 },
+    ]) {
+      expect(() => gaussianNoise({ ...good, ...bad })).toThrow(RangeError);
+    }
+    expect(gaussianNoise({ ...good, count: 0 })).toHaveLength(0);
+  });
+});
+
+function parse(words: string): number[] {
+  return words.split(' ').map((word) => Number.parseInt(word, 16));
+}
+
+function hex(values: Float32Array<ArrayBuffer>): string {
+  return Buffer.from(values.buffer).toString('hex');
+}

@@ -1,0 +1,49 @@
+import type { Backend } from '../../gpu';
+import type { ModelFolder } from '../../weights';
+import { failure, type ParityLine } from './compare';
+import { openGolden } from './golden';
+import { stages } from './stages';
+
+export { latentFrame } from './stages';
+export type { ParityLine };
+
+export interface ParityOptions {
+  /** Replaces the tolerances of all stages with f32 weights. */
+  readonly tolerance?: number;
+  readonly onLine?: (line: ParityLine) => void;
+}
+
+/**
+ * Runs every stage for which a folder laid out like the goldens has a reference, and compares.
+ * Tolerances: 1e-4 for a stage alone, 1e-3 for the loop and the video, 5e-2 with 8-bit weights.
+ *
+ * @throws KinoraError when the folder has no goldens or no model that can be read
+ */
+export async function runParity(
+  folder: ModelFolder,
+  backend: Backend,
+  options: ParityOptions = {},
+): Promise<ParityLine[]> {
+  const golden = await openGolden(folder);
+  const context = {
+    golden,
+    backend,
+    stageTolerance: options.tolerance ?? 1e-4,
+    loopTolerance: options.tolerance ?? 1e-3,
+  };
+  const lines: ParityLine[] = [];
+  const push = (line: ParityLine) => {
+    lines.push(line);
+    options.onLine?.(line);
+  };
+  for (const stage of stages) {
+    if (!stage.needs.every((name) => golden.tensors.has(name))) continue;
+    try {
+      for await (const line of stage.run(context)) push(line);
+    } catch (error) {
+      push(failure(stage.name, context.stageTolerance, String(error)));
+    }
+    await backend.releaseSessions();
+  }
+  return lines;
+}

@@ -1,0 +1,151 @@
+/**
+ * Every tensor of the model, by the name it has in diffusers' files, with its shape. A weight of a
+ * linear layer is [out, in]; a convolution's is [out, in, time, height, width] or without time.
+ */
+import {
+  decoderBlocks,
+  encoderBlocks,
+  type TextEncoderConfig,
+  type TransformerConfig,
+  transformerDim,
+  type VaeBlock,
+  type VaeConfig,
+} from './config';
+
+/** Tensor name → shape. */
+export type TensorShapes = Map<string, readonly number[]>;
+
+/** All tensors of the transformer: 825 for the 5B. */
+export function transformerTensors(config: TransformerConfig): TensorShapes {
+  const shapes: TensorShapes = new Map();
+  const dim = transformerDim(config);
+  const patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
+
+  layer(shapes, 'patch_embedding', [dim, config.in_channels, ...config.patch_size]);
+  layer(shapes, 'condition_embedder.time_embedder.linear_1', [dim, config.freq_dim]);
+  layer(shapes, 'condition_embedder.time_embedder.linear_2', [dim, dim]);
+  layer(shapes, 'condition_embedder.time_proj', [6 * dim, dim]);
+  layer(shapes, 'condition_embedder.text_embedder.linear_1', [dim, config.text_dim]);
+  layer(shapes, 'condition_embedder.text_embedder.linear_2', [dim, dim]);
+  for (let i = 0; i < config.num_layers; i++) {
+    const block = `blocks.${i}`;
+    shapes.set(`${block}.scale_shift_table`, [1, 6, dim]);
+    for (const attention of ['attn1', 'attn2']) {
+      for (const projection of ['to_q', 'to_k', 'to_v', 'to_out.0']) {
+        layer(shapes, `${block}.${attention}.${projection}`, [dim, dim]);
+      }
+      shapes.set(`${block}.${attention}.norm_q.weight`, [dim]);
+      shapes.set(`${block}.${attention}.norm_k.weight`, [dim]);
+    }
+    layer(shapes, `${block}.norm2`, [dim]);
+    layer(shapes, `${block}.ffn.net.0.proj`, [config.ffn_dim, dim]);
+    layer(shapes, `${block}.ffn.net.2`, [dim, config.ffn_dim]);
+  }
+  shapes.set('scale_shift_table', [1, 2, dim]);
+  layer(shapes, 'proj_out', [patch * config.out_channels, dim]);
+  return shapes;
+}
+
+/** The embedding may be stored under its tied name; see `withAliases`. */
+export const textEncoderAliases: ReadonlyMap<string, string> = new Map([
+  ['shared.weight', 'encoder.embed_tokens.weight'],
+]);
+
+/** All tensors of the text encoder: 242 for UMT5-XXL. No layer has a bias. */
+export function textEncoderTensors(config: TextEncoderConfig): TensorShapes {
+  const shapes: TensorShapes = new Map();
+  const { d_model, d_ff } = config;
+  const inner = config.num_heads * config.d_kv;
+
+  shapes.set('shared.weight', [config.vocab_size, d_model]);
+  for (let i = 0; i < config.num_layers; i++) {
+    const attention = `encoder.block.${i}.layer.0`;
+    for (const projection of ['q', 'k', 'v']) {
+      shapes.set(`${attention}.SelfAttention.${projection}.weight`, [inner, d_model]);
+    }
+    shapes.set(`${attention}.SelfAttention.o.weight`, [d_model, inner]);
+    shapes.set(`${attention}.SelfAttention.relative_attention_bias.weight`, [
+      config.relative_attention_num_buckets,
+      config.num_heads,
+    ]);
+    shapes.set(`${attention}.layer_norm.weight`, [d_model]);
+    const feedForward = `encoder.block.${i}.layer.1`;
+    shapes.set(`${feedForward}.DenseReluDense.wi_0.weight`, [d_ff, d_model]);
+    shapes.set(`${feedForward}.DenseReluDense.wi_1.weight`, [d_ff, d_model]);
+    shapes.set(`${feedForward}.DenseReluDense.wo.weight`, [d_model, d_ff]);
+    shapes.set(`${feedForward}.layer_norm.weight`, [d_model]);
+  }
+  shapes.set('encoder.final_layer_norm.weight', [d_model]);
+  return shapes;
+}
+
+/** All tensors of the VAE: 196 for Wan2.2's. */
+export function vaeTensors(config: VaeConfig): TensorShapes {
+  const shapes: TensorShapes = new Map();
+  const { z_dim } = config;
+  const down = encoderBlocks(config);
+  const up = decoderBlocks(config);
+  const encoderTop = down.at(-1)?.out_dim ?? 0;
+  const decoderTop = up[0]?.in_dim ?? 0;
+  const decoderOut = up.at(-1)?.out_dim ?? 0;
+
+  convolution(shapes, 'encoder.conv_in', config.base_dim, config.in_channels);
+  for (const block of down) {
+    residualBlocks(shapes, block);
+    resampler(shapes, `${block.name}.downsampler`, block, block.out_dim);
+  }
+  middle(shapes, 'encoder.mid_block', encoderTop);
+  shapes.set('encoder.norm_out.gamma', [encoderTop, 1, 1, 1]);
+  convolution(shapes, 'encoder.conv_out', 2 * z_dim, encoderTop);
+  layer(shapes, 'quant_conv', [2 * z_dim, 2 * z_dim, 1, 1, 1]);
+
+  layer(shapes, 'post_quant_conv', [z_dim, z_dim, 1, 1, 1]);
+  convolution(shapes, 'decoder.conv_in', decoderTop, z_dim);
+  middle(shapes, 'decoder.mid_block', decoderTop);
+  for (const block of up) {
+    residualBlocks(shapes, block);
+    // Two frames for each one: twice the channels.
+    resampler(shapes, `${block.name}.upsampler`, block, 2 * block.out_dim);
+  }
+  shapes.set('decoder.norm_out.gamma', [decoderOut, 1, 1, 1]);
+  convolution(shapes, 'decoder.conv_out', config.out_channels, decoderOut);
+  return shapes;
+}
+
+function layer(shapes: TensorShapes, name: string, weight: readonly number[]): void {
+  shapes.set(`${name}.weight`, weight);
+  shapes.set(`${name}.bias`, weight.slice(0, 1));
+}
+
+function convolution(shapes: TensorShapes, name: string, out: number, input: number): void {
+  layer(shapes, name, [out, input, 3, 3, 3]);
+}
+
+function residualBlocks(shapes: TensorShapes, block: VaeBlock): void {
+  for (let i = 0; i < block.resnets; i++) {
+    const input = i === 0 ? block.in_dim : block.out_dim;
+    residual(shapes, `${block.name}.resnets.${i}`, input, block.out_dim);
+  }
+}
+
+function residual(shapes: TensorShapes, name: string, input: number, out: number): void {
+  shapes.set(`${name}.norm1.gamma`, [input, 1, 1, 1]);
+  convolution(shapes, `${name}.conv1`, out, input);
+  shapes.set(`${name}.norm2.gamma`, [out, 1, 1, 1]);
+  convolution(shapes, `${name}.conv2`, out, out);
+  if (input !== out) layer(shapes, `${name}.conv_shortcut`, [out, input, 1, 1, 1]);
+}
+
+function resampler(shapes: TensorShapes, name: string, block: VaeBlock, timeOut: number): void {
+  if (!block.space) return;
+  layer(shapes, `${name}.resample.1`, [block.out_dim, block.out_dim, 3, 3]);
+  if (block.time) layer(shapes, `${name}.time_conv`, [timeOut, block.out_dim, 3, 1, 1]);
+}
+
+function middle(shapes: TensorShapes, name: string, dim: number): void {
+  residual(shapes, `${name}.resnets.0`, dim, dim);
+  shapes.set(`${name}.attentions.0.norm.gamma`, [dim, 1, 1]);
+  layer(shapes, `${name}.attentions.0.to_qkv`, [3 * dim, dim, 1, 1]);
+  layer(shapes, `${name}.attentions.0.proj`, [dim, dim, 1, 1]);
+  residual(shapes, `${name}.resnets.1`, dim, dim);
+}

@@ -1,0 +1,161 @@
+import type { TransformerConfig } from './config';
+
+/** Size of a clip in latent space. */
+export interface LatentSize {
+  readonly frames: number;
+  readonly height: number;
+  readonly width: number;
+}
+
+/** Tokens of one latent frame. */
+export function tokensPerFrame(config: TransformerConfig, size: LatentSize): number {
+  const [, patchHeight, patchWidth] = config.patch_size;
+  return (size.height / patchHeight) * (size.width / patchWidth);
+}
+
+/**
+ * Calls `visit(channel-first index, token index)` for every element of latents.
+ *
+ * Token s = (f·H/ph + y)·W/pw + x holds its patch in the order (channel, dy, dx): the order of the
+ * patch embedding's kernel (reference `wan22-ti2v-5b.md` §3.1).
+ */
+function forEachElement(
+  channels: number,
+  size: LatentSize,
+  [, ph, pw]: TransformerConfig['patch_size'],
+  visit: (latentIndex: number, tokenIndex: number) => void,
+): void {
+  const { frames, height, width } = size;
+  let tokenIndex = 0;
+  for (let f = 0; f < frames; f++) {
+    for (let y = 0; y < height; y += ph) {
+      for (let x = 0; x < width; x += pw) {
+        for (let c = 0; c < channels; c++) {
+          const plane = (c * frames + f) * height;
+          for (let dy = 0; dy < ph; dy++) {
+            for (let dx = 0; dx < pw; dx++) {
+              visit((plane + y + dy) * width + x + dx, tokenIndex++);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+/** Latents [C, F, H, W] → tokens [S, C·ph·pw]. */
+export function latentsToTokens(
+  latents: Float32Array,
+  channels: number,
+  size: LatentSize,
+  config: TransformerConfig,
+): Float32Array {
+  const tokens = new Float32Array(latents.length);
+  forEachElement(channels, size, config.patch_size, (from, to) => {
+    tokens[to] = latents[from] as number;
+  });
+  return tokens;
+}
+
+/** Tokens [S, C·ph·pw] → latents [C, F, H, W]. */
+export function tokensToLatents(
+  tokens: Float32Array,
+  channels: number,
+  size: LatentSize,
+  config: TransformerConfig,
+): Float32Array {
+  const latents = new Float32Array(tokens.length);
+  forEachElement(channels, size, config.patch_size, (to, from) => {
+    latents[to] = tokens[from] as number;
+  });
+  return latents;
+}
+
+/**
+ * The order in which rows of `proj_out` must be taken so that the head writes tokens in the order of
+ * {@link latentsToTokens}: the checkpoint has them as (dy, dx, channel), the opposite of its input
+ * side (reference §3.6). With it the latents stay in token order through the whole loop.
+ */
+export function headRows(config: TransformerConfig): number[] {
+  const [, ph, pw] = config.patch_size;
+  const rows: number[] = [];
+  for (let c = 0; c < config.out_channels; c++) {
+    for (let patch = 0; patch < ph * pw; patch++) rows.push(patch * config.out_channels + c);
+  }
+  return rows;
+}
+
+/**
+ * Rotary tables over (frame, row, column), each [S, headDim/2] (reference §3.2). The head's pairs are
+ * split into t, h, w parts of d − 4⌊d/6⌋, 2⌊d/6⌋ and 2⌊d/6⌋ channels; angles in double precision.
+ */
+export function rotaryTables(
+  config: TransformerConfig,
+  size: LatentSize,
+): { cos: Float32Array; sin: Float32Array } {
+  const headDim = config.attention_head_dim;
+  const [, ph, pw] = config.patch_size;
+  const spatial = 2 * Math.floor(headDim / 6);
+  const parts = [headDim - 2 * spatial, spatial, spatial] as const;
+  const extent = [size.frames, size.height / ph, size.width / pw] as const;
+  const pairs = headDim / 2;
+  const tokens = extent[0] * extent[1] * extent[2];
+  const cos = new Float32Array(tokens * pairs);
+  const sin = new Float32Array(tokens * pairs);
+  let index = 0;
+  for (let f = 0; f < extent[0]; f++) {
+    for (let y = 0; y < extent[1]; y++) {
+      for (let x = 0; x < extent[2]; x++) {
+        for (const [axis, position] of [f, y, x].entries()) {
+          const channels = parts[axis] as number;
+          for (let i = 0; i < channels; i += 2) {
+            const angle = position * 10000 ** (-i / channels);
+            cos[index] = Math.cos(angle);
+            sin[index] = Math.sin(angle);
+            index += 1;
+          }
+        }
+      }
+    }
+  }
+  return { cos, sin };
+}
+
+/** A run of whole latent frames that goes through the block graphs together. */
+export interface Chunk {
+  /** First token. */
+  readonly start: number;
+  /** Tokens. */
+  readonly count: number;
+  /** Whether these tokens are held clean: timestep 0, content never changed. */
+  readonly held: boolean;
+}
+
+/**
+ * Cuts a clip into chunks of whole frames. The held frames are a chunk of their own, so that each
+ * chunk has one timestep and modulation is a row, not a table (reference §3.3, two-row rule).
+ *
+ * @param maxTokens upper bound for a chunk, except that one frame is never cut
+ */
+export function chunkTokens(
+  frames: number,
+  perFrame: number,
+  heldFrames: number,
+  maxTokens: number,
+): Chunk[] {
+  const chunks: Chunk[] = [];
+  const push = (first: number, count: number, held: boolean) =>
+    chunks.push({ start: first * perFrame, count: count * perFrame, held });
+  if (heldFrames > 0) push(0, heldFrames, true);
+  const free = frames - heldFrames;
+  const most = Math.max(1, Math.floor(maxTokens / perFrame));
+  // Equal chunks share buffers and shapes: take the largest size that divides the clip, unless that
+  // would be much smaller than allowed.
+  let size = Math.min(most, free);
+  while (size > 1 && free % size !== 0) size -= 1;
+  if (size * 2 < Math.min(most, free)) size = Math.min(most, free);
+  for (let first = heldFrames; first < frames; first += size) {
+    push(first, Math.min(size, frames - first), false);
+  }
+  return chunks;
+}

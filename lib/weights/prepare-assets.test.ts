@@ -1,0 +1,56 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { prepareAssets } from './prepare-assets';
+
+let root = '';
+const put = async (path: string, content: string) => {
+  await mkdir(dirname(join(root, path)), { recursive: true });
+  await writeFile(join(root, path), content);
+};
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'kinora-assets-'));
+  await put('e2e/goldens/tiny-wan/model/model_index.json', '{}');
+  await put('e2e/goldens/tiny-wan/model/vae/config.json', '{"a":1}');
+  await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
+  await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
+});
+afterEach(() => rm(root, { recursive: true }));
+
+test('copies what is missing, then nothing', async () => {
+  expect((await prepareAssets(root)).sort()).toEqual([
+    'public/ffmpeg/ffmpeg-core.js',
+    'public/ffmpeg/ffmpeg-core.wasm',
+    'public/models/tiny/model_index.json',
+    'public/models/tiny/vae/config.json',
+  ]);
+  expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":1}');
+  expect(await prepareAssets(root)).toEqual([]);
+  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(2);
+});
+
+test('copies again what changed or was cut short', async () => {
+  await prepareAssets(root);
+  await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
+  const changed = 'e2e/goldens/tiny-wan/model/vae/config.json';
+  await put(changed, '{"a":2}');
+  await utimes(join(root, changed), 2e9, 2e9);
+  expect((await prepareAssets(root)).sort()).toEqual([
+    'public/ffmpeg/ffmpeg-core.wasm',
+    'public/models/tiny/vae/config.json',
+  ]);
+  expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":2}');
+});
+
+test('two runs at once leave whole files', async () => {
+  await Promise.all([prepareAssets(root), prepareAssets(root)]);
+  expect(await readFile(join(root, 'public/ffmpeg/ffmpeg-core.wasm'), 'utf8')).toBe('wasm');
+  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(2);
+});
+
+test('a source that is missing is an error', async () => {
+  await rm(join(root, 'node_modules'), { recursive: true });
+  await expect(prepareAssets(root)).rejects.toMatchObject({ code: 'ENOENT' });
+});

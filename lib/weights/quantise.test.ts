@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import { dequantiseInt8Blocks, quantiseInt8Blocks } from './quantise';
+import { openGolden, relativeRms } from './testing/files';
+
+describe('quantiseInt8Blocks', () => {
+  test('puts the largest value of a block at ±127 around 128', () => {
+    const weight = new Float32Array(64);
+    weight.set([-4, 2, 1, 0.02]);
+    const { values, scales } = quantiseInt8Blocks(weight, 1, 64);
+    expect([...values.subarray(0, 5)]).toEqual([1, 192, 160, 129, 128]);
+    expect([...scales]).toEqual([Math.fround(4 / 127), 0]);
+    expect(values.subarray(32).every((value) => value === 128)).toBe(true);
+  });
+
+  test('is off by at most half a step', async () => {
+    const weights = await openGolden('model/transformer/diffusion_pytorch_model.safetensors');
+    const name = 'blocks.0.ffn.net.0.proj.weight';
+    const [rows = 0, columns = 0] = weights.shape(name);
+    const weight = await weights.read(name);
+    const blocks = quantiseInt8Blocks(weight, rows, columns);
+    const back = dequantiseInt8Blocks(blocks, rows, columns);
+    for (let i = 0; i < weight.length; i++) {
+      const half = (blocks.scales[i >> 5] ?? 0) / 2;
+      expect(Math.abs((back[i] ?? 0) - (weight[i] ?? 0))).toBeLessThanOrEqual(half * 1.000_01);
+    }
+    expect(relativeRms(back, weight)).toBeLessThan(0.01);
+    // What was quantised once stays as it is.
+    expect(quantiseInt8Blocks(back, rows, columns).values).toEqual(blocks.values);
+  });
+
+  test('survives the smallest and the largest numbers', () => {
+    const weight = new Float32Array(64);
+    weight.fill(3.4e38, 0, 32);
+    weight.fill(-1e-45, 32);
+    const back = dequantiseInt8Blocks(quantiseInt8Blocks(weight, 2, 32), 2, 32);
+    expect(relativeRms(back.subarray(0, 32), weight.subarray(0, 32))).toBeLessThan(1e-6);
+    expect(back.every(Number.isFinite)).toBe(true);
+  });
+
+  test('refuses what it cannot hold', () => {
+    expect(() => quantiseInt8Blocks(new Float32Array(48), 1, 48)).toThrow(TypeError);
+    expect(() => quantiseInt8Blocks(new Float32Array(32), 2, 32)).toThrow(TypeError);
+    for (const bad of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      const weight = new Float32Array(32);
+      weight[17] = bad;
+      expect(() => quantiseInt8Blocks(weight, 1, 32)).toThrow(RangeError);
+    }
+    const blocks = quantiseInt8Blocks(new Float32Array(32), 1, 32);
+    expect(() => dequantiseInt8Blocks(blocks, 1, 64)).toThrow(TypeError);
+  });
+});

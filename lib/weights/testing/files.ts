@@ -1,0 +1,136 @@
+/** Files for tests that run in Node. */
+import { readFile, stat } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { KinoraError } from '../../contract';
+import { openSafetensors, type SafetensorsCheckpoint } from '../checkpoint';
+import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../source';
+
+/** Folder of the committed goldens. */
+export const goldens = fileURLToPath(new URL('../../../e2e/goldens/tiny-wan/', import.meta.url));
+
+/** A file on disk; read whole, the goldens are small. */
+export async function diskFile(path: string): Promise<WeightFile> {
+  return blobFile(path, new Blob([await readFile(path)]));
+}
+
+/** Opens a safetensors file of the goldens. */
+export async function openGolden(path: string): Promise<SafetensorsCheckpoint> {
+  return openSafetensors(await diskFile(goldens + path));
+}
+
+/** A model folder on disk. */
+export function diskFolder(root: string): ModelFolder {
+  async function bytes(path: string): Promise<Buffer> {
+    try {
+      return await readFile(`${root}/${path}`);
+    } catch (cause) {
+      throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`, { cause });
+    }
+  }
+  const text = async (path: string) => (await bytes(path)).toString('utf8');
+  return {
+    open: async (path) => blobFile(path, new Blob([new Uint8Array(await bytes(path))])),
+    text,
+    json: async (path) => parseModelJson(path, await text(path)),
+    exists: (path) =>
+      stat(`${root}/${path}`).then(
+        () => true,
+        () => false,
+      ),
+  };
+}
+
+/** A folder in which some files of another one are replaced, or missing where null. */
+export function patchedFolder(
+  folder: ModelFolder,
+  patches: Readonly<Record<string, string | Uint8Array<ArrayBuffer> | null>>,
+): ModelFolder {
+  function patch(path: string): Blob | undefined {
+    const content = patches[path];
+    if (content === null) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
+    return content === undefined ? undefined : new Blob([content]);
+  }
+  const text = async (path: string) => patch(path)?.text() ?? folder.text(path);
+  return {
+    async open(path) {
+      const blob = patch(path);
+      return blob ? blobFile(path, blob) : folder.open(path);
+    },
+    text,
+    json: async (path) => parseModelJson(path, await text(path)),
+    exists: async (path) => (path in patches ? patches[path] !== null : folder.exists(path)),
+  };
+}
+
+/** A tensor to be written. */
+export interface TestTensor {
+  readonly dtype?: string;
+  readonly shape: readonly number[];
+  readonly data: Float32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>;
+}
+
+/** A tensor of f32 zeros, or of given values. */
+export function f32(shape: readonly number[], values?: readonly number[]): TestTensor {
+  const count = shape.reduce((all, n) => all * n, 1);
+  return { shape, data: values ? Float32Array.from(values) : new Float32Array(count) };
+}
+
+/** The bytes of a safetensors file. */
+export function safetensorsBytes(
+  tensors: Readonly<Record<string, TestTensor>>,
+  metadata?: Readonly<Record<string, string>>,
+): Uint8Array<ArrayBuffer> {
+  let offset = 0;
+  const header: Record<string, unknown> = metadata ? { __metadata__: metadata } : {};
+  for (const [name, { dtype = 'F32', shape, data }] of Object.entries(tensors)) {
+    header[name] = { dtype, shape, data_offsets: [offset, offset + data.byteLength] };
+    offset += data.byteLength;
+  }
+  return safetensorsFrom(
+    header,
+    Object.values(tensors).map(({ data }) => data),
+  );
+}
+
+/** The bytes of a safetensors file with any header, right or wrong. */
+export function safetensorsFrom(
+  header: unknown,
+  data: readonly ArrayBufferView<ArrayBuffer>[],
+): Uint8Array<ArrayBuffer> {
+  const json = new TextEncoder().encode(
+    typeof header === 'string' ? header : JSON.stringify(header),
+  );
+  const total = data.reduce((sum, view) => sum + view.byteLength, 8 + json.length);
+  const bytes = new Uint8Array(total);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.length), true);
+  bytes.set(json, 8);
+  let at = 8 + json.length;
+  for (const view of data) {
+    bytes.set(new Uint8Array(view.buffer, view.byteOffset, view.byteLength), at);
+    at += view.byteLength;
+  }
+  return bytes;
+}
+
+/** A checkpoint of tensors that never were on disk. */
+export async function checkpointFrom(
+  tensors: Readonly<Record<string, TestTensor>>,
+  metadata?: Readonly<Record<string, string>>,
+): Promise<SafetensorsCheckpoint> {
+  return openSafetensors(
+    blobFile('test.safetensors', new Blob([safetensorsBytes(tensors, metadata)])),
+  );
+}
+
+/** ‖a − b‖ / ‖b‖; NaN when anything is. */
+export function relativeRms(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length) throw new TypeError(`${a.length} values against ${b.length}.`);
+  let difference = 0;
+  let norm = 0;
+  for (let i = 0; i < b.length; i++) {
+    const reference = b[i] ?? 0;
+    difference += ((a[i] ?? 0) - reference) ** 2;
+    norm += reference ** 2;
+  }
+  return Math.sqrt(difference / norm);
+}
