@@ -1,6 +1,6 @@
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
-import { chromiumFlags, findBrowser } from './e2e/browser/find';
+import { testLaunchOptions } from './e2e/browser/launch';
 
 /** Two projects: `x.test.ts` runs in Node, `x.browser.test.ts` in real Chromium with WebGPU. */
 export default defineConfig({
@@ -39,7 +39,7 @@ export default defineConfig({
             headless: true,
             screenshotFailures: false,
             provider: playwright({
-              launchOptions: { executablePath: findBrowser(), args: [...chromiumFlags] },
+              launchOptions: await testLaunchOptions(),
             }),
             instances: [{ browser: 'chromium' }],
           },

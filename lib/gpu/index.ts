@@ -1,4 +1,5 @@
 export * from './backend';
+export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';
 export { browserRuntime, type Runtime } from './runtime';

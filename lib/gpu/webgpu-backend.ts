@@ -182,8 +182,10 @@ export class WebGpuBackend implements Backend {
     });
   }
 
-  releaseSessions(): Promise<void> {
-    return this.#queue.run(() => this.#sessions.release());
+  async releaseSessions(): Promise<void> {
+    // A lost device cannot release its sessions: the runtime would wait for it for ever.
+    if (this.#fault?.code === 'DEVICE_LOST') return;
+    await this.#queue.run(() => Promise.race([this.#sessions.release(), this.#lost]));
   }
 
   counters() {
@@ -201,8 +203,7 @@ export class WebGpuBackend implements Backend {
   async dispose(): Promise<void> {
     if (this.#disposed) return;
     this.#disposed = true;
-    // A lost device cannot release its sessions: the runtime would wait for it for ever.
-    if (!this.#fault) await this.releaseSessions();
+    await this.releaseSessions();
     this.device.destroy();
   }
 

@@ -94,7 +94,7 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
   });
 
   test('comes near the solution of a curved flow, UniPC much nearer', () => {
-    // x0-prediction m(x, σ) = σ·x: dx/dσ = (x − m)/σ = x·(1 − σ)/σ… solved by fine Euler steps.
+    // The clean prediction is cos(3σ)·x: dx/dσ = x·(1 − cos 3σ)/σ, solved by fine Euler steps.
     const run = (which: 'unipc' | 'euler', steps: number) => {
       const scheduler = createScheduler({ kind: which, steps, flowShift: 3 });
       const state = startScheduler(scheduler, Float32Array.from([1]));

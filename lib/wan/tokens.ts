@@ -71,6 +71,18 @@ export function tokensToLatents(
   return latents;
 }
 
+/** Frame `f` of latents [C, F, h, w] as [C, h, w]. */
+export function latentFrame(values: Float32Array, size: LatentSize, f: number): Float32Array {
+  const plane = size.height * size.width;
+  const channels = values.length / size.frames / plane;
+  const frame = new Float32Array(channels * plane);
+  for (let c = 0; c < channels; c++) {
+    const start = (c * size.frames + f) * plane;
+    frame.set(values.subarray(start, start + plane), c * plane);
+  }
+  return frame;
+}
+
 /**
  * The order in which rows of `proj_out` must be taken so that the head writes tokens in the order of
  * {@link latentsToTokens}: the checkpoint has them as (dy, dx, channel), the opposite of its input

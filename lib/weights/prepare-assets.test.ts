@@ -14,6 +14,8 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'kinora-assets-'));
   await put('e2e/goldens/tiny-wan/model/model_index.json', '{}');
   await put('e2e/goldens/tiny-wan/model/vae/config.json', '{"a":1}');
+  await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
+  await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
 });
@@ -23,12 +25,13 @@ test('copies what is missing, then nothing', async () => {
   expect((await prepareAssets(root)).sort()).toEqual([
     'public/ffmpeg/ffmpeg-core.js',
     'public/ffmpeg/ffmpeg-core.wasm',
+    'public/ffmpeg/worker.js',
     'public/models/tiny/model_index.json',
     'public/models/tiny/vae/config.json',
   ]);
   expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":1}');
   expect(await prepareAssets(root)).toEqual([]);
-  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(2);
+  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(3);
 });
 
 test('copies again what changed or was cut short', async () => {
@@ -47,7 +50,7 @@ test('copies again what changed or was cut short', async () => {
 test('two runs at once leave whole files', async () => {
   await Promise.all([prepareAssets(root), prepareAssets(root)]);
   expect(await readFile(join(root, 'public/ffmpeg/ffmpeg-core.wasm'), 'utf8')).toBe('wasm');
-  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(2);
+  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(3);
 });
 
 test('a source that is missing is an error', async () => {

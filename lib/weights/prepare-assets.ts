@@ -1,6 +1,6 @@
 /**
  * Puts the public files that are not in the repository where the app serves them from: the bundled
- * model and the ffmpeg core. Run by `npm run prepare:assets`; the one file of `lib` that needs Node.
+ * model and ffmpeg (module files and core in one folder). Run by `npm run prepare:assets`; the one file of `lib` that needs Node.
  */
 import { randomUUID } from 'node:crypto';
 import { copyFile, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
@@ -8,7 +8,10 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const goldenModel = 'e2e/goldens/tiny-wan/model';
-const ffmpegCore = 'node_modules/@ffmpeg/core/dist/esm';
+const ffmpegFolders = [
+  'node_modules/@ffmpeg/ffmpeg/dist/esm',
+  'node_modules/@ffmpeg/core/dist/esm',
+];
 
 /**
  * Copies every public asset that is missing or differs from its source in size or time. Each file
@@ -28,8 +31,11 @@ export async function prepareAssets(root: string): Promise<string[]> {
         join(root, 'public/models/tiny', source.slice(join(root, goldenModel).length)),
       ];
     });
-  for (const name of ['ffmpeg-core.js', 'ffmpeg-core.wasm']) {
-    pairs.push([join(root, ffmpegCore, name), join(root, 'public/ffmpeg', name)]);
+  for (const folder of ffmpegFolders) {
+    for (const name of await readdir(join(root, folder))) {
+      if (!/\.(js|wasm)$/.test(name)) continue; // not the type declarations
+      pairs.push([join(root, folder, name), join(root, 'public/ffmpeg', name)]);
+    }
   }
 
   const copied: string[] = [];

@@ -4,7 +4,6 @@ import { failure, type ParityLine } from './compare';
 import { openGolden } from './golden';
 import { stages } from './stages';
 
-export { latentFrame } from './stages';
 export type { ParityLine };
 
 export interface ParityOptions {

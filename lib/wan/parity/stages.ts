@@ -10,7 +10,13 @@ import { Solver } from '../solver';
 import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
 import { loadTokenizer } from '../tokenizer';
-import { type LatentSize, latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
+import {
+  type LatentSize,
+  latentFrame,
+  latentsToTokens,
+  tokensPerFrame,
+  tokensToLatents,
+} from '../tokens';
 import { createClipMemory, Transformer } from '../transformer';
 import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
 import { compare, failure, type ParityLine } from './compare';
@@ -335,18 +341,6 @@ async function decodeFrames(
     decoder.dispose();
   }
   return frames;
-}
-
-/** Frame `f` of latents [C, F, h, w] as [C, h, w]. */
-export function latentFrame(values: Float32Array, size: LatentSize, f: number): Float32Array {
-  const plane = size.height * size.width;
-  const channels = values.length / size.frames / plane;
-  const frame = new Float32Array(channels * plane);
-  for (let c = 0; c < channels; c++) {
-    const start = (c * size.frames + f) * plane;
-    frame.set(values.subarray(start, start + plane), c * plane);
-  }
-  return frame;
 }
 
 async function* video(context: ParityContext): AsyncGenerator<ParityLine> {

@@ -1,0 +1,124 @@
+import type {
+  DeviceReport,
+  EngineApi,
+  EngineCounters,
+  EngineRequest,
+  KernelCheck,
+} from '../../lib/contract/engine';
+import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { Backend } from '../../lib/contract/prediction';
+import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
+import type { ParametersInput } from '../../lib/contract/request';
+import { readVideo } from '../../lib/predictions/videos';
+import { getRunner } from '../runner';
+import { downloadFile } from '../studio/download';
+
+export interface HeadlessOptions {
+  /** `loras` may be left out: it then follows from the files and `loraScales`. */
+  readonly parameters: ParametersInput;
+  readonly model: string;
+  readonly backend: Backend;
+  /** One per file of `#loras`, in order. */
+  readonly loraScales: readonly number[];
+  readonly encoder?: NonNullable<EngineRequest['encoder']>;
+}
+
+/** A progress event as it can leave the page: a preview without its pixels. */
+export type HeadlessEvent =
+  | Exclude<ProgressEvent, { type: 'preview' }>
+  | Omit<Extract<ProgressEvent, { type: 'preview' }>, 'pixels'>;
+
+declare global {
+  interface Window {
+    /** Where the driver listens, if it does. */
+    kinoraProgress?: (event: HeadlessEvent) => unknown;
+  }
+}
+
+/**
+ * What a driving program can do with this page. Every rejection is an Error whose message is the
+ * JSON of an `ErrorRecord`, the one form that survives the way out of a browser.
+ */
+export interface HeadlessApi {
+  /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
+  generate(options: HeadlessOptions): Promise<GenerationResult>;
+  cancel(): void;
+  probe(): Promise<DeviceReport>;
+  selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
+  counters(): Promise<EngineCounters>;
+  /** Starts a download of a finished video in the browser. */
+  download(videoFile: string): Promise<void>;
+}
+
+export function installHeadlessApi(): HeadlessApi {
+  return {
+    generate: (options) => asJson(generate(options)),
+    cancel: () => getRunner().cancel(),
+    probe: () => asJson(withEngine((api) => api.probe())),
+    selfTest: (backend) => asJson(withEngine((api) => api.selfTest(backend))),
+    counters: () => asJson(withEngine((api) => api.counters())),
+    download: (videoFile) => asJson(download(videoFile)),
+  };
+}
+
+async function generate(options: HeadlessOptions): Promise<GenerationResult> {
+  const { parameters, model, backend, loraScales, encoder } = options;
+  const [image] = filesOf('image');
+  if (!image) throw new KinoraError('IMAGE_MISSING');
+  const loras = filesOf('loras');
+  if (loras.length !== loraScales.length) {
+    const counts = `${loras.length} LoRA files, ${loraScales.length} scales`;
+    throw new KinoraError('REQUEST_INVALID', `Every LoRA needs one scale: ${counts}.`);
+  }
+  const runner = getRunner();
+  const started = await runner.start(
+    {
+      image,
+      imageName: image.name,
+      parameters: {
+        loras: loras.map(({ name }, index) => ({ path: name, scale: loraScales[index] ?? 1 })),
+        ...parameters,
+      },
+      model,
+      backend,
+      loras: loras.map((file) => ({ name: file.name, file })),
+      ...(encoder && { encoder }),
+    },
+    report,
+  );
+  const ended = await started.ended;
+  if (ended.status === 'completed') return ended.result;
+  if (ended.status === 'failed') throw KinoraError.fromRecord(ended.error);
+  throw new KinoraError('INTERNAL', `The prediction ended in the state ${ended.status}.`);
+}
+
+function report(event: ProgressEvent): void {
+  if (event.type !== 'preview') {
+    window.kinoraProgress?.(event);
+    return;
+  }
+  const { pixels: _, ...rest } = event;
+  window.kinoraProgress?.(rest);
+}
+
+async function withEngine<T>(work: (api: EngineApi) => Promise<T>): Promise<T> {
+  const { api, crashed } = getRunner().engine.open();
+  return Promise.race([work(api), crashed]);
+}
+
+async function download(videoFile: string): Promise<void> {
+  downloadFile(await readVideo(videoFile), videoFile);
+}
+
+function filesOf(id: string): File[] {
+  const input = document.getElementById(id);
+  return input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
+}
+
+async function asJson<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (thrown) {
+    throw new Error(JSON.stringify(toKinoraError(thrown).toRecord()), { cause: thrown });
+  }
+}

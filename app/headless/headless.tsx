@@ -1,0 +1,33 @@
+'use client';
+
+import { useEffect, useState } from 'react';
+import { type HeadlessApi, installHeadlessApi } from './api';
+
+declare global {
+  interface Window {
+    kinora?: HeadlessApi;
+  }
+}
+
+/**
+ * The bare page that `npm run generate` drives: two file inputs and `window.kinora`. The same runner
+ * and engine as in the studio, without anything to look at.
+ */
+export function HeadlessPage() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    window.kinora = installHeadlessApi();
+    setReady(true);
+  }, []);
+  return (
+    <main data-ready={ready}>
+      <h1>Kinora, headless</h1>
+      <label>
+        Image <input id="image" type="file" />
+      </label>
+      <label>
+        LoRAs <input id="loras" type="file" multiple />
+      </label>
+    </main>
+  );
+}

@@ -1,0 +1,48 @@
+'use client';
+
+import { proxy, wrap } from 'comlink';
+import { useEffect, useState } from 'react';
+import { toKinoraError } from '../../../lib/contract/errors';
+import type { ParityLine } from '../../../lib/wan/parity';
+import { installErrorTransfer } from '../../../workers/engine-errors';
+import type { ParityApi } from '../../../workers/parity';
+
+declare global {
+  interface Window {
+    /** Runs the check; null when it went through, else the sentence that says why not. */
+    kinoraParity?: (base: string, tolerance: number | null) => Promise<string | null>;
+    /** Where the driver takes the lines. */
+    kinoraParityLine?: (line: ParityLine) => unknown;
+  }
+}
+
+/** The bare page that `npm run parity -- DIR --backend webgpu` drives. */
+export function ParityPage() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    window.kinoraParity = runParity;
+    setReady(true);
+  }, []);
+  return (
+    <main data-ready={ready}>
+      <h1>Kinora, parity</h1>
+    </main>
+  );
+}
+
+async function runParity(base: string, tolerance: number | null): Promise<string | null> {
+  installErrorTransfer();
+  const worker = new Worker(new URL('../../../workers/parity.ts', import.meta.url), {
+    type: 'module',
+  });
+  try {
+    const onLine = proxy((line: ParityLine) => void window.kinoraParityLine?.(line));
+    await wrap<ParityApi>(worker).run(base, tolerance === null ? {} : { tolerance }, onLine);
+    return null;
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    return `${error.code}: ${error.message} ${error.remedy}`;
+  } finally {
+    worker.terminate();
+  }
+}

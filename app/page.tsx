@@ -1,0 +1,5 @@
+import { Studio } from './studio/studio';
+
+export default function Page() {
+  return <Studio />;
+}

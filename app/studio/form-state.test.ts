@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+import { parseParameters } from '../../lib/contract/request';
+import {
+  type ChosenLora,
+  changeForm,
+  emptyForm,
+  type FormState,
+  fromParameters,
+  toParameters,
+} from './form-state';
+import { findErrors, shownErrors } from './validation';
+
+const lora = (key: string): ChosenLora => ({
+  key,
+  name: `${key}.safetensors`,
+  file: new Blob(),
+  scale: '1',
+});
+const image = { name: 'still.png', file: new Blob(['x']) };
+
+function filled(values: Partial<FormState['values']> = {}): FormState {
+  const state = changeForm(emptyForm, { type: 'imageSet', image });
+  return changeForm(state, { type: 'changed', values: { prompt: 'a boat', ...values } });
+}
+
+test('the empty form is the defaults of the contract', () => {
+  const { prompt: _, ...defaults } = parseParameters({ prompt: '-' });
+  expect(toParameters(emptyForm)).toEqual({ prompt: '', ...defaults });
+});
+
+test('parameters survive the way through the form', () => {
+  const parameters = parseParameters({
+    prompt: 'p',
+    negative_prompt: 'n',
+    size: '720*1280',
+    num_inference_steps: 7,
+    duration: 9,
+    guidance_scale: 1.5,
+    flow_shift: 2.25,
+    seed: 9_999_999_999,
+  });
+  const state = changeForm(emptyForm, { type: 'changed', values: fromParameters(parameters) });
+  expect(parseParameters(toParameters(state))).toEqual(parameters);
+});
+
+describe('adapters', () => {
+  test('at most three, each with its scale', () => {
+    let state = filled();
+    for (const key of ['a', 'b', 'c', 'd']) {
+      state = changeForm(state, { type: 'loraAdded', lora: lora(key) });
+    }
+    state = changeForm(state, { type: 'loraScaled', key: 'b', scale: '2.5' });
+    state = changeForm(state, { type: 'loraRemoved', key: 'a' });
+    expect(toParameters(state).loras).toEqual([
+      { path: 'b.safetensors', scale: 2.5 },
+      { path: 'c.safetensors', scale: 1 },
+    ]);
+  });
+
+  test('a scale out of range is named at its adapter', () => {
+    let state = changeForm(filled(), { type: 'loraAdded', lora: lora('a') });
+    state = changeForm(state, { type: 'loraScaled', key: 'a', scale: '4.1' });
+    expect(findErrors(state)).toEqual({ a: 'Scale must be a number from 0 to 4.' });
+  });
+});
+
+describe('errors', () => {
+  test('a complete form has none', () => {
+    expect(findErrors(filled())).toEqual({});
+  });
+
+  test('every wrong number is named with its label and range', () => {
+    const values = {
+      num_inference_steps: '41',
+      duration: '4',
+      guidance_scale: '',
+      flow_shift: '11',
+      seed: '1.5',
+    };
+    expect(findErrors(filled(values))).toEqual({
+      num_inference_steps: 'Steps must be a whole number from 1 to 40.',
+      duration: 'Duration must be a whole number from 5 to 10.',
+      guidance_scale: 'Guidance must be a number from 1 to 10.',
+      flow_shift: 'Flow shift must be a number from 1 to 10.',
+      seed: 'Seed must be a whole number from -1 to 9999999999.',
+    });
+  });
+
+  test('gaps are marked only after an attempt', () => {
+    expect(shownErrors(emptyForm)).toEqual({});
+    const checked = changeForm(emptyForm, { type: 'checked' });
+    expect(shownErrors(checked)).toEqual({
+      image: 'There is no image. Choose, drop or paste a JPEG, PNG, WebP, AVIF or GIF image.',
+      prompt: 'The prompt is empty. Describe what should happen in the video.',
+    });
+  });
+});

@@ -1,0 +1,30 @@
+/** `42 s`, `3 min 05 s`, `1 h 02 min`; under ten seconds with a tenth where `precise`. */
+export function formatSeconds(seconds: number, precise = false): string {
+  if (precise && seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes} min ${pad(whole % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
+}
+
+/** `812 B`, `4.2 MB`, decimal units as file managers show them. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** `1280*720` as people write it. */
+export function formatSize(size: string): string {
+  return size.replace('*', '×');
+}
+
+function pad(value: number): string {
+  return String(value).padStart(2, '0');
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import type { RunProgress } from '../../lib/predictions/run-state';
+import { percentDone, phaseFraction } from './percent';
+
+const start: RunProgress = {
+  phase: null,
+  component: null,
+  clip: 0,
+  clips: 2,
+  bytes: null,
+  step: 0,
+  steps: 10,
+  secondsPerStep: null,
+  secondsRemaining: null,
+  frame: 0,
+  frames: 0,
+  preview: null,
+  paused: false,
+};
+
+test('percent counts steps over all clips and leaves 100 to the end', () => {
+  expect(percentDone(start)).toBeNull();
+  expect(percentDone({ ...start, phase: 'denoise', step: 5 })).toBe(25);
+  expect(percentDone({ ...start, phase: 'denoise', clip: 1, step: 5 })).toBe(75);
+  expect(percentDone({ ...start, phase: 'finish', clip: 1, step: 10 })).toBe(99);
+});
+
+test('each phase has its own measure, or none', () => {
+  expect(phaseFraction({ ...start, phase: 'load', bytes: { done: 1, total: 4 } })).toBe(0.25);
+  expect(phaseFraction({ ...start, phase: 'text' })).toBeNull();
+  expect(phaseFraction({ ...start, phase: 'denoise', step: 5 })).toBe(0.5);
+  expect(phaseFraction({ ...start, phase: 'decode', frame: 60, frames: 240 })).toBe(0.25);
+});

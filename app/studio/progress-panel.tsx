@@ -1,0 +1,130 @@
+import { useEffect, useRef } from 'react';
+import type { Phase } from '../../lib/contract/progress';
+import { phases } from '../../lib/contract/progress';
+import type { RunProgress, RunState } from '../../lib/predictions/run-state';
+import { getRunner } from '../runner';
+import { Announcer } from './announcer';
+import { formatBytes, formatSeconds } from './format';
+import { LatentPreview } from './latent-preview';
+import { phaseFraction } from './percent';
+import { useNow } from './use-now';
+
+const phaseNames: Readonly<Record<Phase, string>> = {
+  load: 'Load model',
+  text: 'Read prompt',
+  image: 'Read image',
+  denoise: 'Paint motion',
+  decode: 'Decode frames',
+  finish: 'Write file',
+};
+
+/** The run of this tab: where it is, how long it takes, what it looks like, and its controls. */
+export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
+  const { ending } = run;
+  const running = run.status === 'running';
+  const paused = running && run.progress.paused;
+  const runner = getRunner();
+  const panel = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // On a phone the panel is far below the button that started it.
+    panel.current?.scrollIntoView({ block: 'nearest' });
+  }, []);
+  return (
+    <section ref={panel} className="panel stage" aria-labelledby="progress-title">
+      <h2 id="progress-title">{titleOf(run)}</h2>
+      {run.status === 'waiting' && run.elsewhere && (
+        <p>Another tab is using the GPU. This video starts when that one ends.</p>
+      )}
+      {running && <Details progress={run.progress} startedAt={run.startedAt} />}
+      {!running && <progress aria-label="Waiting" />}
+      <div className="actions">
+        {running && (
+          <button
+            type="button"
+            disabled={ending !== null}
+            onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
+          >
+            {paused ? 'Resume' : 'Pause'}
+          </button>
+        )}
+        {running && (
+          <button
+            type="button"
+            disabled={ending !== null || run.progress.phase !== 'denoise'}
+            title="Stop after this step and keep what is there"
+            onClick={() => void runner.finishEarly().catch(() => {})}
+          >
+            Finish early
+          </button>
+        )}
+        <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
+          Cancel
+        </button>
+      </div>
+      <Announcer run={run} />
+    </section>
+  );
+}
+
+function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
+  if (run.ending === 'cancel') return 'Cancelling …';
+  if (run.ending === 'finish') return 'Finishing early …';
+  if (run.status === 'waiting') return run.elsewhere ? 'Waiting for the GPU' : 'Starting …';
+  return run.progress.paused ? 'Paused' : 'Making your video';
+}
+
+function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
+  const { phase, clip, clips, secondsPerStep, secondsRemaining, preview } = progress;
+  const elapsedSeconds = (useNow() - startedAt) / 1000;
+  const fraction = phaseFraction(progress);
+  const reached = phase === null ? -1 : phases.indexOf(phase);
+  return (
+    <>
+      {preview && <LatentPreview preview={preview} />}
+      <ol className="phases">
+        {phases.map((name, index) => (
+          <li
+            key={name}
+            data-state={index < reached ? 'done' : index === reached ? 'now' : 'later'}
+            aria-current={index === reached ? 'step' : undefined}
+          >
+            {phaseNames[name]}
+          </li>
+        ))}
+      </ol>
+      <progress
+        aria-label={phase ? phaseNames[phase] : 'Starting'}
+        {...(fraction !== null && { value: fraction, max: 1 })}
+      />
+      <p className="measure">
+        {measureOf(progress)}
+        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
+      </p>
+      <dl className="facts">
+        <div>
+          <dt>Elapsed</dt>
+          <dd>{formatSeconds(elapsedSeconds)}</dd>
+        </div>
+        <div>
+          <dt>Remaining</dt>
+          <dd>{secondsRemaining === null ? '–' : `about ${formatSeconds(secondsRemaining)}`}</dd>
+        </div>
+        <div>
+          <dt>Per step</dt>
+          <dd>{secondsPerStep === null ? '–' : formatSeconds(secondsPerStep, true)}</dd>
+        </div>
+      </dl>
+    </>
+  );
+}
+
+/** One line about the phase, with the numbers that it has. */
+function measureOf(progress: RunProgress): string {
+  const { phase, component, bytes, step, steps, frame, frames } = progress;
+  if (phase === null) return 'Starting the engine';
+  if (phase === 'denoise') return `Step ${step} of ${steps}`;
+  if (phase === 'decode') return frames > 0 ? `Frame ${frame} of ${frames}` : phaseNames[phase];
+  if (phase !== 'load') return phaseNames[phase];
+  const what = component ? `Loading ${component.replaceAll('_', ' ')}` : 'Loading the model';
+  return bytes ? `${what} · ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}` : what;
+}

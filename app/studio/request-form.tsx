@@ -1,0 +1,139 @@
+import type { Dispatch, RefObject } from 'react';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import { AdvancedFields } from './advanced-fields';
+import { describedBy, FieldNotes } from './field';
+import type { FormAction, FormState, FormValues } from './form-state';
+import { ImageField } from './image-field';
+import { LoraField } from './lora-field';
+import { NumberField } from './number-field';
+import { Problem } from './problem';
+import { SeedField } from './seed-field';
+import { SizeField } from './size-field';
+import { pickModel } from './use-generate';
+import type { IntakeNotice } from './use-intake';
+import type { ModelList } from './use-models';
+import { shownErrors } from './validation';
+
+/** Everything that describes a video, and the button that makes it. */
+export function RequestForm(props: {
+  formRef: RefObject<HTMLFormElement | null>;
+  form: FormState;
+  change: Dispatch<FormAction>;
+  models: ModelList;
+  notice: IntakeNotice | null;
+  startError: ErrorRecord | null;
+  busy: boolean;
+  ready: boolean;
+  onFiles: (files: readonly File[]) => void;
+  onGenerate: () => void;
+}) {
+  const { formRef, form, change, models, notice, startError, busy, ready } = props;
+  const { values, files } = form;
+  const errors = shownErrors(form);
+  const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
+  return (
+    <form
+      ref={formRef}
+      className="panel request"
+      aria-label="Video settings"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        props.onGenerate();
+      }}
+    >
+      <ImageField
+        image={files.image}
+        error={errors.image}
+        onFiles={props.onFiles}
+        onRemove={() => change({ type: 'imageSet', image: null })}
+      />
+      <div role="status" className="notice">
+        {notice?.kind === 'error' && <Problem error={notice.error} />}
+        {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
+      </div>
+      <div className="field">
+        <label htmlFor="prompt">Prompt</label>
+        <textarea
+          id="prompt"
+          rows={4}
+          placeholder="What should happen in the video?"
+          value={values.prompt}
+          {...describedBy('prompt', errors.prompt)}
+          onChange={(event) => set({ prompt: event.target.value })}
+        />
+        <FieldNotes id="prompt" error={errors.prompt} />
+      </div>
+      <SizeField value={values.size} onChange={(size) => set({ size })} />
+      <div className="field-pair">
+        <NumberField
+          name="duration"
+          unit="s"
+          value={values.duration}
+          error={errors.duration}
+          onChange={(duration) => set({ duration })}
+        />
+        <NumberField
+          name="num_inference_steps"
+          value={values.num_inference_steps}
+          error={errors.num_inference_steps}
+          onChange={(num_inference_steps) => set({ num_inference_steps })}
+        />
+      </div>
+      <details className="more">
+        <summary>More settings</summary>
+        <div className="field">
+          <label htmlFor="negative_prompt">Negative prompt</label>
+          <textarea
+            id="negative_prompt"
+            rows={2}
+            placeholder="What should not be seen?"
+            value={values.negative_prompt}
+            onChange={(event) => set({ negative_prompt: event.target.value })}
+          />
+        </div>
+        <div className="field-pair">
+          <NumberField
+            name="guidance_scale"
+            value={values.guidance_scale}
+            error={errors.guidance_scale}
+            hint="How closely it follows the prompt."
+            onChange={(guidance_scale) => set({ guidance_scale })}
+          />
+          <NumberField
+            name="flow_shift"
+            value={values.flow_shift}
+            error={errors.flow_shift}
+            hint="Higher spends more steps on large motion."
+            onChange={(flow_shift) => set({ flow_shift })}
+          />
+        </div>
+        <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
+        <LoraField
+          loras={files.loras}
+          errors={errors}
+          onFiles={props.onFiles}
+          onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
+          onRemove={(key) => change({ type: 'loraRemoved', key })}
+        />
+      </details>
+      <details className="more">
+        <summary>Advanced</summary>
+        <AdvancedFields
+          list={models}
+          model={pickModel(models, values.model)}
+          backend={values.backend}
+          onChange={set}
+        />
+      </details>
+      {startError && (
+        <div role="alert">
+          <Problem error={startError} />
+        </div>
+      )}
+      <button type="submit" className="primary" disabled={!ready || busy}>
+        {busy ? 'Generating …' : 'Generate'}
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,58 @@
+import { type RefObject, useEffect, useEffectEvent } from 'react';
+
+const modifier = 'Ctrl or ⌘';
+
+const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
+  [`${modifier} + Enter`, 'Generate'],
+  [`${modifier} + .`, 'Cancel'],
+  [`${modifier} + V`, 'Paste an image'],
+  ['?', 'Show these shortcuts'],
+];
+
+/** The list of shortcuts. */
+export function ShortcutsDialog({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
+  return (
+    <dialog ref={dialog} aria-labelledby="shortcuts-title">
+      <h2 id="shortcuts-title">Shortcuts</h2>
+      <dl className="shortcuts">
+        {shortcuts.map(([keys, effect]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{effect}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog" className="actions">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+/** Listens for the shortcuts; `?` counts only outside of text fields. */
+export function useShortcuts(actions: {
+  onGenerate: () => void;
+  onCancel: () => void;
+  onHelp: () => void;
+}): void {
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const command = event.ctrlKey || event.metaKey;
+    if (command && event.key === 'Enter') actions.onGenerate();
+    else if (command && event.key === '.') actions.onCancel();
+    else if (event.key === '?' && !command && !isTyping(event.target)) actions.onHelp();
+    else return;
+    event.preventDefault();
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return !['radio', 'range', 'file'].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}

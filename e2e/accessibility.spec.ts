@@ -1,0 +1,99 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Page } from 'playwright';
+import { expect, picturePath, test } from './pages/fixtures';
+
+const views = [
+  { colorScheme: 'light', width: 1280 },
+  { colorScheme: 'dark', width: 1280 },
+  { colorScheme: 'light', width: 390 },
+  { colorScheme: 'dark', width: 390 },
+] as const;
+
+/** axe finds nothing in any scheme and width, and nothing sticks out at the side. */
+async function expectAccessible(page: Page): Promise<void> {
+  for (const { colorScheme, width } of views) {
+    await test.step(`${colorScheme}, ${width} px`, async () => {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      const found = violations.map(
+        ({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).join('; ')}`,
+      );
+      expect(found).toEqual([]);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+    });
+  }
+}
+
+test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
+  await expect(studio.generateButton).toBeEnabled();
+  await expectAccessible(page);
+});
+
+test('axe finds nothing with everything unfolded and every field wrong', async ({
+  studio,
+  page,
+}) => {
+  for (const title of ['More settings', 'Advanced']) await page.getByText(title).click();
+  await studio.steps.fill('99');
+  await page.getByLabel('Seed', { exact: true }).fill('-5');
+  await studio.image.setInputFiles({
+    name: 'a.png',
+    mimeType: 'image/png',
+    buffer: Buffer.from('no'),
+  });
+  await studio.generateButton.click();
+  await expect(studio.prompt).toHaveAccessibleDescription('The prompt is empty.');
+  await expectAccessible(page);
+});
+
+test('everything can be done with the keyboard alone', async ({ studio, page }) => {
+  /** Presses Tab until the field has the focus; everything on the way must have a name. */
+  const tabTo = async (name: RegExp) => {
+    for (let presses = 0; presses < 40; presses += 1) {
+      await page.keyboard.press('Tab');
+      const focused = page.locator(':focus');
+      if ((await focused.count()) === 0) continue;
+      await expect(focused).toHaveAccessibleName(/\S/);
+      await expect(focused).toBeInViewport();
+      const snapshot = await focused.ariaSnapshot();
+      if (name.test(snapshot)) return;
+    }
+    throw new Error(`${name} cannot be reached with Tab`);
+  };
+
+  await page.keyboard.press('?');
+  await expect(page.getByRole('dialog', { name: 'Shortcuts' })).toBeVisible();
+  await page.keyboard.press('Escape');
+  await expect(page.getByRole('dialog')).toHaveCount(0);
+
+  await tabTo(/Image/);
+  const [chooser] = await Promise.all([
+    page.waitForEvent('filechooser'),
+    page.keyboard.press('Enter'),
+  ]);
+  await chooser.setFiles(picturePath);
+  await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+  await tabTo(/textbox "Prompt"/);
+  await page.keyboard.type('A lantern swings?');
+  await tabTo(/Portrait|Landscape/);
+  await page.keyboard.press('ArrowRight');
+  await expect(page.getByRole('radio', { name: /Portrait/ })).toBeChecked();
+  await tabTo(/"Steps"/);
+  await page.keyboard.press('ControlOrMeta+a');
+  await page.keyboard.type('1');
+  await page.keyboard.press('ControlOrMeta+Enter');
+  await studio.waitForResult();
+  await expect(studio.result.getByRole('heading')).toBeFocused();
+  await expect(studio.video).toBeVisible();
+  await tabTo(/button "Download"/);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.keyboard.press('Enter'),
+  ]);
+  expect(download.suggestedFilename()).toMatch(/\.mp4$/);
+  await expectAccessible(page);
+});

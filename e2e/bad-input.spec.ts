@@ -1,0 +1,70 @@
+import { expect, payload, picture, pictureOfSize, picturePath, test } from './pages/fixtures';
+
+const files = [
+  ['not an image', payload('notes.png', Buffer.from('These are my notes.')), 'IMAGE_UNREADABLE'],
+  ['a truncated image', payload('half.png', picture().subarray(0, 300)), 'IMAGE_TRUNCATED'],
+  ['an empty file', payload('empty.png', Buffer.alloc(0)), 'IMAGE_EMPTY'],
+  ['a file over 20 MB', payload('large.png', Buffer.alloc(20_000_001)), 'IMAGE_TOO_LARGE'],
+  [
+    'an image over 40 megapixels',
+    payload('huge.png', pictureOfSize(8000, 5001)),
+    'IMAGE_TOO_MANY_PIXELS',
+  ],
+  ['a video of another kind', payload('v.mp4', Buffer.alloc(64), 'video/mp4'), 'VIDEO_UNREADABLE'],
+] as const;
+
+for (const [title, file, code] of files) {
+  test(`${title} is refused with a sentence and a remedy`, async ({ studio, page }) => {
+    await studio.image.setInputFiles(file);
+    const problem = studio.problem(code);
+    await expect(problem).toBeVisible();
+    expect(
+      ((await problem.textContent()) ?? '').split('.').filter((part) => part.trim()).length,
+    ).toBeGreaterThan(1);
+    await expect(page.getByRole('img', { name: /^Start image/ })).toHaveCount(0);
+    // A good one afterwards takes the complaint away.
+    await studio.image.setInputFiles(picturePath);
+    await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+    await expect(problem).toHaveCount(0);
+  });
+}
+
+test('a bad image leaves the good one in place', async ({ studio, page }) => {
+  await studio.image.setInputFiles(picturePath);
+  await studio.image.setInputFiles(payload('empty.png', Buffer.alloc(0)));
+  await expect(studio.problem('IMAGE_EMPTY')).toBeVisible();
+  await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+});
+
+test('without image and prompt nothing starts, and the first gap gets the focus', async ({
+  studio,
+}) => {
+  await studio.generateButton.click();
+  await expect(studio.image).toBeFocused();
+  await expect(studio.image).toHaveAccessibleDescription('There is no image.');
+  await expect(studio.prompt).toHaveAccessibleDescription('The prompt is empty.');
+  await studio.image.setInputFiles(picturePath);
+  await studio.prompt.fill('   ');
+  await studio.generateButton.click();
+  await expect(studio.prompt).toBeFocused();
+  await expect(studio.progress).toHaveCount(0);
+  await expect(studio.history).toHaveCount(0);
+});
+
+for (const [label, value, sentence] of [
+  ['Steps', '41', 'Steps must be a whole number from 1 to 40.'],
+  ['Duration', '4', 'Duration must be a whole number from 5 to 10.'],
+  ['Guidance', '10.5', 'Guidance must be a number from 1 to 10.'],
+  ['Flow shift', '0', 'Flow shift must be a number from 1 to 10.'],
+  ['Seed', '10000000000', 'Seed must be a whole number from -1 to 9999999999.'],
+] as const) {
+  test(`${label} ${value} is out of range and starts nothing`, async ({ studio }) => {
+    await studio.fill({ image: picturePath, prompt: 'A boat', steps: 1 });
+    const field = await studio.field(label);
+    await field.fill(value);
+    await expect(field).toHaveAccessibleDescription(new RegExp(sentence.replaceAll('.', '\\.')));
+    await studio.generateButton.click();
+    await expect(field).toBeFocused();
+    await expect(studio.progress).toHaveCount(0);
+  });
+}

@@ -1,0 +1,101 @@
+import { type Browser, chromium, type LaunchOptions } from 'playwright';
+import { ensureBrowser } from './find';
+
+/** Keeps Chromium from calling outside hosts and from asking first-run questions. */
+const quietFlags = [
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+
+/** Chromium refuses to run as root inside its sandbox; CI containers often lack the means for it. */
+const sandboxFlags =
+  process.platform === 'linux' && (process.getuid?.() === 0 || process.env.CI)
+    ? ['--no-sandbox']
+    : [];
+
+/** WebGPU computed on the CPU by SwiftShader: the same on every machine. */
+export const softwareFlags: readonly string[] = [
+  ...sandboxFlags,
+  ...quietFlags,
+  '--enable-unsafe-webgpu',
+  '--use-webgpu-adapter=swiftshader',
+];
+
+/** WebGPU on the machine's own GPU. Headless Chromium on Linux reaches it through Vulkan only. */
+export const hardwareFlags: readonly string[] = [
+  ...sandboxFlags,
+  ...quietFlags,
+  '--enable-unsafe-webgpu',
+  ...(process.platform === 'linux'
+    ? [
+        '--enable-features=Vulkan,VulkanFromANGLE,DefaultANGLEVulkan',
+        '--use-angle=vulkan',
+        '--ignore-gpu-blocklist',
+      ]
+    : []),
+];
+
+/** WebGPU is there but finds no adapter, as with a blocked or missing graphics driver. */
+export const noAdapterFlags: readonly string[] = [...sandboxFlags, ...quietFlags, '--disable-gpu'];
+
+/** How tests start Chromium. */
+export async function testLaunchOptions(): Promise<LaunchOptions> {
+  return { executablePath: await ensureBrowser(), args: [...softwareFlags] };
+}
+
+/** A running browser and whether its WebGPU is computed on the CPU. */
+export interface StartedBrowser {
+  readonly browser: Browser;
+  readonly software: boolean;
+}
+
+/**
+ * Starts headless Chromium on the machine's GPU where a page is given one, else on SwiftShader.
+ * `KINORA_GPU=software` skips the attempt. Signals are left to the caller.
+ *
+ * @param origin an address of the app: WebGPU exists in secure contexts only
+ * @throws KinoraError `BROWSER_MISSING`
+ */
+export async function launchBrowser(origin: string): Promise<StartedBrowser> {
+  const executablePath = await ensureBrowser();
+  const launch = (args: readonly string[]) =>
+    chromium.launch({
+      executablePath,
+      args: [...args],
+      handleSIGINT: false,
+      handleSIGTERM: false,
+      handleSIGHUP: false,
+    });
+  if (process.env.KINORA_GPU !== 'software') {
+    const browser = await launch(hardwareFlags).catch(() => undefined);
+    if (browser && (await hasHardwareAdapter(browser, origin))) return { browser, software: false };
+    await browser?.close();
+  }
+  return { browser: await launch(softwareFlags), software: true };
+}
+
+/** Asks a blank page of the app's origin for an adapter; a driver that hangs counts as none. */
+async function hasHardwareAdapter(browser: Browser, origin: string): Promise<boolean> {
+  const page = await browser.newPage();
+  try {
+    await page.route('**/*', (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>GPU</title>' }),
+    );
+    await page.goto(origin, { timeout: 10_000 });
+    const asked = page.evaluate(async () => {
+      const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
+      if (!adapter) return false;
+      const { isFallbackAdapter, architecture, description } = adapter.info;
+      const cpu = /swiftshader|llvmpipe|lavapipe|basic render/i;
+      return !isFallbackAdapter && !cpu.test(`${architecture} ${description}`);
+    });
+    const late = new Promise<false>((resolve) => setTimeout(resolve, 10_000, false).unref());
+    return await Promise.race([asked, late]);
+  } catch {
+    return false;
+  } finally {
+    await page.close().catch(() => undefined);
+  }
+}

@@ -1,0 +1,56 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import path from 'node:path';
+
+/** A folder of this machine, served to the page of another port on loopback. */
+export interface FileServer {
+  /** With a trailing slash. */
+  readonly base: string;
+  close(): Promise<void>;
+}
+
+/** Serves a folder read-only, with ranges, to any origin of this machine. */
+export async function serveFolder(root: string): Promise<FileServer> {
+  const server = createServer((request, response) => {
+    answer(root, request, response).catch(() => response.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  if (!address || typeof address !== 'object') throw new Error('The file server has no address.');
+  return {
+    base: `http://127.0.0.1:${address.port}/`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(root: string, request: IncomingMessage, response: ServerResponse) {
+  // A range makes the request "not simple": the browser asks first. The page is cross-origin isolated.
+  response.setHeader('Access-Control-Allow-Origin', '*');
+  response.setHeader('Access-Control-Allow-Headers', 'Range');
+  response.setHeader('Access-Control-Expose-Headers', 'Content-Range, Content-Length');
+  response.setHeader('Cross-Origin-Resource-Policy', 'cross-origin');
+  if (request.method === 'OPTIONS') return void response.writeHead(204).end();
+  const { pathname } = new URL(request.url ?? '/', 'http://127.0.0.1');
+  const file = path.join(root, decodeURIComponent(pathname));
+  const facts = await stat(file).catch(() => null);
+  if (!file.startsWith(root) || !facts?.isFile()) return void response.writeHead(404).end();
+  const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
+  const start = first ? Number(first) : 0;
+  const end = Math.min(last ? Number(last) : facts.size - 1, facts.size - 1);
+  if (start > end && facts.size > 0) {
+    return void response.writeHead(416, { 'Content-Range': `bytes */${facts.size}` }).end();
+  }
+  response.setHeader('Content-Length', Math.max(0, end - start + 1));
+  if (first) response.setHeader('Content-Range', `bytes ${start}-${end}/${facts.size}`);
+  response.writeHead(first ? 206 : 200);
+  if (request.method === 'HEAD' || facts.size === 0) return void response.end();
+  createReadStream(file, { start, end }).pipe(response);
+}

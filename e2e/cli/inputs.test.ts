@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { checkLora, readImage, readManifest } from './inputs';
+
+const still = new Uint8Array(
+  Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  ),
+);
+const never = new AbortController().signal;
+let folder = '';
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'kinora-inputs-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+afterEach(() => {
+  for (const server of servers.splice(0)) server.closeAllConnections();
+});
+
+async function file(name: string, bytes: Uint8Array): Promise<string> {
+  const full = path.join(folder, name);
+  await writeFile(full, bytes);
+  return full;
+}
+
+/** Address of a server of this machine that answers everything in one way. */
+async function served(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/pictures/still.png`;
+}
+
+describe('the image', () => {
+  it('is the bundled sample when none is named', async () => {
+    const image = await readImage(undefined, never);
+    expect(image).toMatchObject({ name: 'still.jpg', mimeType: 'image/jpeg' });
+  });
+
+  it('is read from a file', async () => {
+    const image = await readImage(await file('a.png', still), never);
+    expect(image).toMatchObject({ name: 'a.png', mimeType: 'image/png' });
+    expect(image.buffer.equals(still)).toBe(true);
+  });
+
+  it('is fetched from an address', async () => {
+    const address = await served((_, response) => response.end(still));
+    const image = await readImage(address, never);
+    expect(image).toMatchObject({ name: 'still.png', mimeType: 'image/png' });
+    expect(image.buffer.equals(still)).toBe(true);
+  });
+
+  it.each([
+    ['missing.png', undefined, 'IMAGE_MISSING'],
+    ['empty.png', new Uint8Array(0), 'IMAGE_EMPTY'],
+    ['text.png', new TextEncoder().encode('not an image at all'), 'IMAGE_UNREADABLE'],
+    ['short.png', still.slice(0, 40), 'IMAGE_TRUNCATED'],
+    ['large.png', new Uint8Array(20_000_001), 'IMAGE_TOO_LARGE'],
+  ])('%s is refused', async (name, bytes, code) => {
+    const full = bytes ? await file(name, bytes) : path.join(folder, name);
+    await expect(readImage(full, never)).rejects.toMatchObject({ code });
+  });
+
+  it('is refused when its header promises more than 40 megapixels', async () => {
+    const huge = still.slice();
+    new DataView(huge.buffer).setUint32(16, 10_000);
+    new DataView(huge.buffer).setUint32(20, 10_000);
+    const full = await file('huge.png', huge);
+    await expect(readImage(full, never)).rejects.toMatchObject({ code: 'IMAGE_TOO_MANY_PIXELS' });
+  });
+
+  it('is refused when it is a folder', async () => {
+    await expect(readImage(folder, never)).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
+  });
+
+  it('that a server does not have is unreachable, with the status', async () => {
+    const address = await served((_, response) => response.writeHead(404).end());
+    await expect(readImage(address, never)).rejects.toMatchObject({
+      code: 'IMAGE_UNREACHABLE',
+      message: `${address} answered 404.`,
+    });
+  });
+
+  it('of a server that is not there is unreachable', async () => {
+    await expect(readImage('http://127.0.0.1:9/still.png', never)).rejects.toMatchObject({
+      code: 'IMAGE_UNREACHABLE',
+    });
+  });
+
+  it('that announces too many bytes is not fetched', async () => {
+    const address = await served((_, response) => {
+      response.writeHead(200, { 'content-length': 20_000_001 });
+      response.flushHeaders();
+    });
+    await expect(readImage(address, never)).rejects.toMatchObject({ code: 'IMAGE_TOO_LARGE' });
+  });
+
+  it('that sends too many bytes without saying so is cut off', async () => {
+    const address = await served((_, response) => {
+      response.write(new Uint8Array(20_000_001));
+    });
+    await expect(readImage(address, never)).rejects.toMatchObject({ code: 'IMAGE_TOO_LARGE' });
+  });
+
+  it('stops being fetched when the run is cancelled', async () => {
+    const abort = new AbortController();
+    const address = await served(() => abort.abort());
+    await expect(readImage(address, abort.signal)).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('the other inputs', () => {
+  it('a LoRA has to be a file', async () => {
+    await expect(checkLora(await file('a.safetensors', still))).resolves.toBeUndefined();
+    await expect(checkLora(folder)).rejects.toMatchObject({ code: 'LORA_MISSING' });
+    await expect(checkLora(path.join(folder, 'none'))).rejects.toMatchObject({
+      code: 'LORA_MISSING',
+    });
+  });
+
+  it('a model has to be one of the listed ids, which the remedy names', async () => {
+    expect((await readManifest('tiny')).maxClipFrames).toBe(121);
+    await expect(readManifest('../tiny')).rejects.toMatchObject({
+      code: 'MODEL_UNKNOWN',
+      remedy: expect.stringContaining('tiny'),
+    });
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { ProgressReport, summary } from './report';
+
+/** Runs events through a report and returns all that it wrote. */
+function written(isTTY: boolean, use: (report: ProgressReport) => void): string {
+  let text = '';
+  use(
+    new ProgressReport({
+      isTTY,
+      columns: 80,
+      write: (chunk) => {
+        text += chunk;
+      },
+    }),
+  );
+  return text;
+}
+
+const step = (n: number, secondsRemaining: number | null) =>
+  ({
+    type: 'step',
+    step: n,
+    steps: 4,
+    clip: 0,
+    clips: 1,
+    secondsPerStep: 1.5,
+    secondsRemaining,
+  }) as const;
+
+describe('the progress of generate', () => {
+  it('is one line per phase and step where nothing can be redrawn', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'vae' });
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'transformer' });
+      report.take({ type: 'bytes', bytesDone: 1, bytesTotal: 2 });
+      report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
+      report.take(step(1, null));
+      report.take(step(2, 61));
+    });
+    expect(text).toBe(
+      'Loading the model\nDenoising\n  step 1 of 4, 1.50 s per step\n' +
+        '  step 2 of 4, 1.50 s per step, about 1 min 1 s left\n',
+    );
+  });
+
+  it('tells every 24th frame and the last one without a terminal', () => {
+    const text = written(false, (report) => {
+      for (let frame = 1; frame <= 50; frame += 1)
+        report.take({ type: 'frame', frame, frames: 50 });
+    });
+    expect(text).toBe('  frame 24 of 50\n  frame 48 of 50\n  frame 50 of 50\n');
+  });
+
+  it('names the clip where there are several', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'denoise', clip: 1, clips: 2 });
+    });
+    expect(text).toBe('Denoising (clip 2 of 2)\n');
+  });
+
+  it('is a bar that never exceeds the width of a terminal', () => {
+    const text = written(true, (report) => {
+      report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
+      report.take(step(2, 100_000));
+      report.end();
+    });
+    const bars = text.split('\r\u001b[K').slice(1);
+    expect(bars).toHaveLength(1);
+    expect(bars[0]).toContain('█'.repeat(12) + '░'.repeat(12));
+    expect(bars[0]?.trimEnd().length).toBeLessThan(80);
+    expect(text.endsWith('\n')).toBe(true);
+  });
+});
+
+it('ends with path, seed and the time of every stage', () => {
+  const lines = summary('out/a.mp4', {
+    videoFile: 'a.mp4',
+    videoBytes: 1_250_000,
+    size: '1280*720',
+    width: 1280,
+    height: 720,
+    frames: 121,
+    seed: 42,
+    model: 'tiny',
+    backend: 'wasm',
+    encoder: 'webcodecs',
+    finishedEarly: false,
+    timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
+  }).split('\n');
+  expect(lines[0]).toBe('file     out/a.mp4');
+  expect(lines).toContain('seed     42');
+  expect(lines).toContain('denoise     4.00 s');
+  expect(lines.at(-1)).toBe('total      21.00 s');
+});

@@ -1,0 +1,135 @@
+/**
+ * `npm test`: everything that a change must pass. `npm test -- node lint` runs only what is named.
+ * The last line is `N passed, N failed`.
+ */
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { prepareAssets } from '../../lib/weights/prepare-assets';
+import { ensureBrowser } from '../browser/find';
+import { exitCode, signalTree, startChild } from '../browser/process';
+import { binary, ensureBuild, nextBinary } from '../browser/server';
+import { root } from '../browser/stamp';
+import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
+
+const stages = ['types', 'lint', 'node', 'build', 'browser', 'e2e'] as const;
+type Stage = (typeof stages)[number];
+
+const resultsFolder = path.join(root, 'test-results');
+const vitest = binary('vitest', 'vitest.mjs');
+const startedAt = performance.now();
+const results = new Map<Stage, Tally>();
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const asked = process.argv.slice(2);
+  const unknown = asked.filter((name) => !stages.some((stage) => stage === name));
+  if (unknown.length > 0) {
+    console.error(`Unknown: ${unknown.join(', ')}. Stages: ${stages.join(', ')}.`);
+    return 1;
+  }
+  const wanted = (stage: Stage) => asked.length === 0 || asked.includes(stage);
+  await prepare(wanted('browser') || wanted('e2e'));
+
+  // The build leaves cores idle at times, so the short stages run beside it. The two that drive a
+  // browser measure time and need the machine for themselves.
+  const beside = async () => {
+    if (wanted('types')) await stage('types', types);
+    if (wanted('lint')) await stage('lint', lint);
+    if (wanted('node')) await stage('node', () => vitestProject('node'));
+  };
+  const build = async () => {
+    if (wanted('build') || wanted('e2e')) await stage('build', buildApp);
+  };
+  await Promise.all([beside(), build()]);
+  if (wanted('browser')) await stage('browser', () => vitestProject('browser'));
+  if (wanted('e2e')) await stage('e2e', endToEnd);
+
+  for (const [name, { passed, failed }] of results) {
+    console.log(`${name.padEnd(8)} ${passed} passed, ${failed} failed`);
+  }
+  const { passed, failed } = total([...results.values()]);
+  console.log(`Took ${seconds(startedAt)}.`);
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed > 0 || passed === 0 ? 1 : 0;
+}
+
+/** What several stages need: a browser, the public files, and the types that Next generates. */
+async function prepare(withBrowser: boolean): Promise<void> {
+  await rm(resultsFolder, { recursive: true, force: true });
+  await mkdir(resultsFolder, { recursive: true });
+  if (withBrowser) process.env.KINORA_BROWSER = await ensureBrowser();
+  await prepareAssets(root);
+}
+
+async function types(): Promise<Tally> {
+  // On a fresh clone the declarations that tsconfig.json lists do not exist yet.
+  const generated = await run([nextBinary(), 'typegen'], { quiet: true });
+  if (generated !== 0) return tallyCommand(generated);
+  return tallyCommand(await run([binary('typescript', 'bin/tsc'), '--noEmit']));
+}
+
+async function lint(): Promise<Tally> {
+  return tallyCommand(await run([binary('@biomejs/biome', 'bin/biome'), 'check']));
+}
+
+async function buildApp(): Promise<Tally> {
+  await ensureBuild((line) => console.log(line));
+  return tallyCommand(0);
+}
+
+async function vitestProject(project: 'node' | 'browser'): Promise<Tally> {
+  const file = path.join(resultsFolder, `vitest-${project}.json`);
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+  const code = await run([vitest, 'run', '--project', project, ...reporters]);
+  return tallyVitest(code, await readJson(file));
+}
+
+async function endToEnd(): Promise<Tally> {
+  const file = path.join(resultsFolder, 'playwright.json');
+  const code = await run([binary('playwright', 'cli.js'), 'test', '--reporter=list,json'], {
+    env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file },
+  });
+  return tallyPlaywright(code, await readJson(file));
+}
+
+/** Runs one stage; whatever is thrown is printed and counts as its failure. */
+async function stage(name: Stage, work: () => Promise<Tally>): Promise<void> {
+  const stageStartedAt = performance.now();
+  console.log(`== ${name}`);
+  const tally = await work().catch((error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    return tallyCommand(1);
+  });
+  results.set(name, tally);
+  console.log(`== ${name}: ${tally.failed === 0 ? 'ok' : 'FAILED'} in ${seconds(stageStartedAt)}`);
+}
+
+/** Runs a Node program with its output shown; it ends with us, whatever ends us. */
+async function run(
+  args: readonly string[],
+  options: { env?: Readonly<Record<string, string>>; quiet?: boolean } = {},
+): Promise<number> {
+  const child = startChild(args, {
+    env: { VITE_CONFIG_NATIVE_IGNORE_WARNING: 'true', ...options.env },
+  });
+  const endWithUs = () => signalTree(child, 'SIGKILL');
+  process.once('exit', endWithUs);
+  const onSignal = () => process.exit(130);
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  if (!options.quiet) child.stdout?.pipe(process.stdout, { end: false });
+  child.stderr?.pipe(process.stderr, { end: false });
+  try {
+    return await exitCode(child);
+  } finally {
+    process.off('exit', endWithUs).off('SIGINT', onSignal).off('SIGTERM', onSignal);
+  }
+}
+
+async function readJson(file: string): Promise<unknown> {
+  return await readFile(file, 'utf8').then(JSON.parse, () => undefined);
+}
+
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
+}

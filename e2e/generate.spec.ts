@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { existsSync, openAsBlob } from 'node:fs';
+import { mkdir, mkdtemp, readdir } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { inspectVideo } from '../lib/video/inspect';
+import { exitCode, signalTree, startChild } from './browser/process';
+import { binary } from './browser/server';
+import { root } from './browser/stamp';
+import { expect, loraPath, picture, picturePath, test } from './pages/fixtures';
+
+/** A running `npm run generate`, in a folder of its own. */
+interface Run {
+  readonly folder: string;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly code: Promise<number>;
+  interrupt(): void;
+}
+
+async function start(...args: readonly string[]): Promise<Run> {
+  const parent = test.info().outputPath();
+  await mkdir(parent, { recursive: true });
+  const folder = await mkdtemp(path.join(parent, 'run-'));
+  const script = path.join(root, 'e2e', 'cli', 'generate.ts');
+  const tsconfig = path.join(root, 'tsconfig.json');
+  const tsx = binary('tsx', 'dist/cli.mjs');
+  const child = startChild([tsx, '--tsconfig', tsconfig, script, ...args], {
+    cwd: folder,
+    env: { KINORA_GPU: 'software' },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  return {
+    folder,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    code: exitCode(child),
+    interrupt: () => signalTree(child, 'SIGINT'),
+  };
+}
+
+async function facts(file: string) {
+  return await inspectVideo(await openAsBlob(file));
+}
+
+/** Nothing of a failed run stays: no folder, no half file. */
+async function expectNothingLeft(run: Run): Promise<void> {
+  expect(await readdir(run.folder, { recursive: true })).toEqual([]);
+}
+
+test('generate makes a video of the sample and says what it did', async () => {
+  const run = await start('--steps', '2', '--seed', '7');
+  expect(await run.code, run.stderr()).toBe(0);
+  const [name = ''] = await readdir(path.join(run.folder, 'out'));
+  expect(name).toMatch(/^[0-9a-f]{32}\.mp4$/);
+  expect(await facts(path.join(run.folder, 'out', name))).toMatchObject({
+    width: 1280,
+    height: 720,
+    frames: 121,
+    frameRate: 24,
+    codec: expect.stringMatching(/^avc1/),
+    fastStart: true,
+  });
+  const said = run.stdout();
+  for (const part of ['Loading the model', 'step 1 of 2', 'step 2 of 2', 'frame 121 of 121']) {
+    expect(said).toContain(part);
+  }
+  expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
+  expect(said).toMatch(/^seed +7$/m);
+  for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
+    expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
+  }
+});
+
+test('generate on the CPU: six seconds, portrait, its own file, an image from the web', async () => {
+  const server = createServer((_request, response) => response.end(picture()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const run = await start(
+    ...['--image', `http://127.0.0.1:${port}/still.png`, '--prompt', 'A door opens slowly'],
+    ...['--negative-prompt', 'noise', '--size', '720*1280', '--duration', '6', '--steps', '1'],
+    ...['--guidance', '1', '--flow-shift', '3', '--seed', '-1', '--backend', 'wasm'],
+    ...['--out', path.join('made', 'here.mp4')],
+  );
+  try {
+    expect(await run.code, run.stderr()).toBe(0);
+  } finally {
+    server.close();
+  }
+  expect(await readdir(run.folder, { recursive: true })).toEqual(['made', 'made/here.mp4']);
+  expect(await facts(path.join(run.folder, 'made', 'here.mp4'))).toMatchObject({
+    width: 720,
+    height: 1280,
+    frames: 145,
+    frameRate: 24,
+  });
+  expect(run.stdout()).toContain('(clip 2 of 2)');
+});
+
+test('generate takes LoRAs, and refuses one for another base', async () => {
+  const good = await start(
+    ...['--steps', '1', '--lora', `${loraPath('a_peft')}:0.8`],
+    ...['--lora', `${loraPath('b_lightx2v_diff_b')}:1.7`, '--out', 'v.mp4'],
+  );
+  expect(await good.code, good.stderr()).toBe(0);
+  expect((await facts(path.join(good.folder, 'v.mp4'))).frames).toBe(121);
+
+  const bad = await start(
+    ...['--steps', '1', '--lora', `${loraPath('wrong_base_14b')}:1`, '--out', 'w.mp4'],
+  );
+  expect(await bad.code).toBe(1);
+  expect(bad.stderr()).toMatch(/^LORA_WRONG_BASE: /);
+  expect(existsSync(path.join(bad.folder, 'w.mp4'))).toBe(false);
+});
+
+for (const [title, args, code] of [
+  ['an unknown option', ['--colour', 'red'], 'REQUEST_INVALID'],
+  ['too many steps', ['--steps', '41'], 'PARAMETER_INVALID'],
+  ['an unknown size', ['--size', '640*480'], 'PARAMETER_INVALID'],
+  ['an empty prompt', ['--prompt', ''], 'PROMPT_EMPTY'],
+  ['an unknown model', ['--model', 'none'], 'MODEL_UNKNOWN'],
+  ['a missing image', ['--image', 'none.png', '--prompt', 'p'], 'IMAGE_MISSING'],
+  ['a file that is no image', ['--image', loraPath('a_peft'), '--prompt', 'p'], 'IMAGE_UNREADABLE'],
+  ['a missing LoRA', ['--lora', 'none.safetensors:1'], 'LORA_MISSING'],
+] as const) {
+  test(`generate refuses ${title} before anything is started`, async () => {
+    const startedAt = performance.now();
+    const run = await start(...args);
+    expect(await run.code).toBe(1);
+    const [sentence = '', remedy = ''] = run.stderr().split('\n');
+    expect(sentence).toMatch(new RegExp(`^${code}: \\S.*\\.$`));
+    expect(remedy).toMatch(/\S/);
+    expect(run.stdout()).toBe('');
+    await expectNothingLeft(run);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+  });
+}
+
+test('generate --help lists the options', async () => {
+  const run = await start('--help');
+  expect(await run.code).toBe(0);
+  expect(run.stdout()).toContain('--negative-prompt TEXT');
+});
+
+test('Ctrl-C ends generate cleanly', async () => {
+  const run = await start('--image', picturePath, '--prompt', 'A bell rings', '--steps', '40');
+  await expect.poll(() => run.stdout(), { timeout: 90_000 }).toContain('step 2 of 40');
+  run.interrupt();
+  expect(await run.code).toBe(130);
+  expect(run.stderr()).toContain('CANCELLED');
+  await expectNothingLeft(run);
+});

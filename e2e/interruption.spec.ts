@@ -1,0 +1,78 @@
+import { HeadlessPage } from './browser/headless';
+import { expect, payload, picture, picturePath, test } from './pages/fixtures';
+
+const prompt = 'A kite climbs';
+
+test('a cancelled run ends as cancelled and can be run again', async ({ studio, page }) => {
+  await studio.fill({ image: picturePath, prompt, steps: 40 });
+  await studio.generate();
+  await studio.waitForStep(2, 40);
+  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+  await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible({ timeout: 20_000 });
+  await expect(studio.generateButton).toBeEnabled();
+  await studio.failure.getByRole('button', { name: 'Run again' }).click();
+  await studio.waitForStep(1, 40);
+  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+  await expect(studio.failure).toBeVisible({ timeout: 20_000 });
+});
+
+test('pausing holds the steps, resuming goes on', async ({ studio }) => {
+  await studio.fill({ image: picturePath, prompt, steps: 8 });
+  await studio.generate();
+  await studio.waitForStep(1, 8);
+  await studio.progress.getByRole('button', { name: 'Pause' }).click();
+  await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible();
+  const measure = studio.progress.getByText(/^Step \d+ of 8/);
+  const held = await measure.textContent();
+  await studio.page.waitForTimeout(1500);
+  expect(await measure.textContent()).toBe(held);
+  await studio.progress.getByRole('button', { name: 'Resume' }).click();
+  await studio.waitForResult();
+});
+
+test('a run cut off by a reload says so and can be run again', async ({ studio }) => {
+  await studio.fill({ image: picturePath, prompt, steps: 4 });
+  await studio.generate();
+  await studio.waitForStep(1, 4);
+  await studio.reload();
+  const interrupted = studio.failure.locator('[data-code="INTERRUPTED"]');
+  await expect(interrupted).toContainText('closed or reloaded');
+  await studio.failure.getByRole('button', { name: 'Run again' }).click();
+  await studio.waitForResult();
+  expect((await studio.play()).width).toBe(1280);
+  await expect(studio.history.getByText(prompt)).toHaveCount(2);
+});
+
+test('cancelling gives the device its memory back', async ({ browser, baseURL }) => {
+  let steps = 0;
+  let onStep: () => void = () => undefined;
+  const headless = await HeadlessPage.open(browser, baseURL ?? '', (event) => {
+    if (event.type !== 'step') return;
+    steps += 1;
+    if (steps >= 2) onStep();
+  });
+  const run = (count: number) =>
+    headless.generate({
+      image: payload('still.png', picture()),
+      loras: [],
+      parameters: { prompt, num_inference_steps: count, seed: 1 },
+      model: 'tiny',
+      backend: 'webgpu',
+    });
+  const reachedStep2 = new Promise<void>((resolve) => {
+    onStep = resolve;
+  });
+
+  await run(1);
+  const before = await headless.counters();
+  steps = 0;
+  const cancelled = run(40).catch((error: unknown) => error);
+  await reachedStep2;
+  const during = await headless.counters();
+  await headless.cancel();
+  expect(await cancelled).toMatchObject({ code: 'CANCELLED' });
+  const after = await headless.counters();
+  expect(during.liveBytes).toBeGreaterThan(before.liveBytes);
+  expect(after.liveBytes).toBe(before.liveBytes);
+  await headless.page.context().close();
+});

@@ -1,0 +1,113 @@
+import type { Download, Locator, Page } from 'playwright';
+import { expect } from 'playwright/test';
+import type { InputFile } from '../cli/inputs';
+
+type Files = string | InputFile;
+
+/** The studio at `/`, by what a person sees and hears of it. */
+export class StudioPage {
+  readonly image: Locator;
+  readonly prompt: Locator;
+  readonly steps: Locator;
+  readonly generateButton: Locator;
+  /** The run at work. */
+  readonly progress: Locator;
+  /** The finished video. */
+  readonly result: Locator;
+  readonly video: Locator;
+  /** What stands there when a run did not end well. */
+  readonly failure: Locator;
+  readonly history: Locator;
+
+  constructor(readonly page: Page) {
+    const form = page.getByRole('form', { name: 'Video settings' });
+    this.image = form.getByLabel('Image', { exact: true });
+    this.prompt = form.getByLabel('Prompt', { exact: true });
+    this.steps = form.getByLabel('Steps', { exact: true });
+    this.generateButton = form.getByRole('button', { name: /^Generat/ });
+    this.progress = page.getByRole('region', {
+      name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paused/,
+    });
+    this.result = page.getByRole('region', { name: 'Your video' });
+    this.video = this.result.locator('video');
+    this.failure = page.getByRole('region', { name: /Cancelled|No video this time/ });
+    this.history = page.getByRole('region', { name: 'Past videos' });
+  }
+
+  /** Opens the page and waits until it takes input. */
+  async open(): Promise<void> {
+    await this.page.goto('/');
+    await expect(this.generateButton).toBeEnabled();
+  }
+
+  /** A number field or the negative prompt, opening the part of the form that holds it. */
+  async field(label: string): Promise<Locator> {
+    const field = this.page.getByLabel(label, { exact: true });
+    if (!(await field.isVisible())) await this.page.getByText('More settings').click();
+    return field;
+  }
+
+  /** Fills in the least that a video needs. */
+  async fill(values: { image: Files; prompt: string; steps: number }): Promise<void> {
+    await this.image.setInputFiles(values.image);
+    await expect(this.page.getByRole('img', { name: /^Start image/ })).toBeVisible();
+    await this.prompt.fill(values.prompt);
+    await this.steps.fill(String(values.steps));
+  }
+
+  /** Presses Generate and waits until the run shows. */
+  async generate(): Promise<void> {
+    await this.generateButton.click();
+    await expect(this.progress).toBeVisible();
+  }
+
+  /** Waits until the run has reached a step. */
+  async waitForStep(step: number, steps: number): Promise<void> {
+    await expect(this.progress.getByText(`Step ${step} of ${steps}`)).toBeVisible({
+      timeout: 60_000,
+    });
+  }
+
+  /** Waits for the finished video. */
+  async waitForResult(): Promise<void> {
+    await expect(this.result.or(this.failure)).toBeVisible({ timeout: 90_000 });
+    await expect(this.result).toBeVisible();
+  }
+
+  /** Presses Download and takes what comes. */
+  async download(): Promise<Download> {
+    const [download] = await Promise.all([
+      this.page.waitForEvent('download'),
+      this.result.getByRole('button', { name: 'Download' }).click(),
+    ]);
+    return download;
+  }
+
+  /** The sentence and remedy of a failure that the page shows. */
+  problem(code: string): Locator {
+    return this.page.locator(`[data-code="${code}"]`);
+  }
+
+  /** Plays the shown video a little and tells what it is. */
+  async play(): Promise<{ width: number; height: number; seconds: number }> {
+    await expect(this.video).toBeVisible();
+    return await this.video.evaluate(async (video: HTMLVideoElement) => {
+      await video.play();
+      const from = video.currentTime;
+      // It loops, so any other time than the first one is progress.
+      const deadline = performance.now() + 10_000;
+      while (video.currentTime === from || video.videoWidth === 0) {
+        if (performance.now() > deadline) throw new Error('the video does not move');
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      return { width: video.videoWidth, height: video.videoHeight, seconds: video.duration };
+    });
+  }
+
+  /** Loads the page anew, as a person would who accepts to leave a running video. */
+  async reload(): Promise<void> {
+    this.page.once('dialog', (dialog) => void dialog.accept());
+    await this.page.reload();
+    await expect(this.generateButton).toBeVisible();
+  }
+}

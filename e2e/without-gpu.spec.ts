@@ -1,0 +1,44 @@
+import { chromium } from 'playwright';
+import { ensureBrowser } from './browser/find';
+import { noAdapterFlags } from './browser/launch';
+import { expect, picturePath, test } from './pages/fixtures';
+import { StudioPage } from './pages/studio';
+
+test('a browser without WebGPU is told so, and the CPU is offered', async ({ page }) => {
+  // Every script of the page and its worker starts where WebGPU was never there.
+  await page.context().route('**/_next/static/**/*.js', async (route) => {
+    const response = await route.fetch();
+    const remove = 'delete (self.Navigator ?? self.WorkerNavigator).prototype.gpu;';
+    await route.fulfill({ response, body: `${remove}${await response.text()}` });
+  });
+  await page.goto('/');
+  const notice = page.getByRole('complementary', { name: 'GPU check' });
+  await expect(notice).toContainText('This browser has no WebGPU.');
+  await expect(notice).toContainText(/Chrome or Edge/);
+});
+
+test('a browser without a usable GPU says so; on the CPU the video still comes', async ({
+  baseURL,
+}) => {
+  const browser = await chromium.launch({
+    executablePath: await ensureBrowser(),
+    args: [...noAdapterFlags],
+  });
+  try {
+    const page = await browser.newPage({ baseURL: baseURL ?? '' });
+    const studio = new StudioPage(page);
+    await studio.open();
+    const notice = page.getByRole('complementary', { name: 'GPU check' });
+    await expect(notice).toContainText('found no usable GPU');
+    await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
+    await studio.generateButton.click();
+    await expect(studio.problem('ADAPTER_MISSING').first()).toBeVisible();
+    await notice.getByRole('button', { name: 'Use the CPU instead' }).click();
+    await expect(notice).toBeHidden();
+    await studio.generate();
+    await studio.waitForResult();
+    await expect(studio.result).toContainText('the CPU');
+  } finally {
+    await browser.close();
+  }
+});

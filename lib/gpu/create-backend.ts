@@ -1,0 +1,15 @@
+import type { Backend } from './backend';
+import { browserRuntime, type Runtime } from './runtime';
+import { WasmBackend } from './wasm-backend';
+import { WebGpuBackend } from './webgpu-backend';
+
+/**
+ * Makes a backend.
+ *
+ * @param runtime ONNX Runtime's module; the browser's build when absent
+ * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+ */
+export async function createBackend(kind: Backend['kind'], runtime?: Runtime): Promise<Backend> {
+  const ort = runtime ?? (await browserRuntime());
+  return kind === 'webgpu' ? WebGpuBackend.create(ort) : new WasmBackend(ort);
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import type { Prediction } from '../contract/prediction';
+import type { GenerationResult } from '../contract/progress';
+import { parseParameters } from '../contract/request';
+import { advance, isTerminal, type PredictionEvent } from './machine';
+
+const created: Prediction = {
+  id: '0123456789abcdef0123456789abcdef',
+  model: 'tiny',
+  backend: 'wasm',
+  parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
+  createdAt: '2025-01-01T00:00:00.000Z',
+  status: 'created',
+};
+const result: GenerationResult = {
+  videoFile: `${created.id}.mp4`,
+  videoBytes: 1000,
+  size: '1280*720',
+  width: 1280,
+  height: 720,
+  frames: 121,
+  seed: 4,
+  model: 'tiny',
+  backend: 'wasm',
+  encoder: 'webcodecs',
+  finishedEarly: false,
+  timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
+};
+const started: PredictionEvent = { type: 'started', at: '2025-01-01T00:00:01.000Z' };
+const completed: PredictionEvent = { type: 'completed', at: '2025-01-01T00:00:02.000Z', result };
+const failed: PredictionEvent = {
+  type: 'failed',
+  at: '2025-01-01T00:00:03.000Z',
+  error: { code: 'CANCELLED', message: 'The generation was cancelled.', remedy: 'Run it again.' },
+};
+
+describe('the way through', () => {
+  test('created → processing → completed', () => {
+    const processing = advance(created, started);
+    expect(processing).toEqual({ ...created, status: 'processing', startedAt: started.at });
+    expect(advance(processing, completed)).toEqual({
+      ...created,
+      status: 'completed',
+      startedAt: started.at,
+      completedAt: completed.at,
+      result,
+    });
+  });
+
+  test('processing → failed drops what a failure has no use for', () => {
+    const end = advance(advance(created, started), failed);
+    expect(end).toEqual({
+      ...created,
+      status: 'failed',
+      completedAt: failed.at,
+      error: failed.error,
+    });
+  });
+
+  test('created → failed', () => {
+    expect(advance(created, failed).status).toBe('failed');
+  });
+});
+
+describe('what may not happen', () => {
+  const processing = advance(created, started);
+  const ends = [advance(processing, completed), advance(processing, failed)];
+
+  test('a terminal state never changes', () => {
+    for (const end of ends) {
+      expect(isTerminal(end)).toBe(true);
+      for (const event of [started, completed, failed]) expect(advance(end, event)).toBe(end);
+    }
+  });
+
+  test('nothing completes before it started, and nothing starts twice', () => {
+    expect(advance(created, completed)).toBe(created);
+    expect(advance(processing, started)).toBe(processing);
+    expect(isTerminal(created) || isTerminal(processing)).toBe(false);
+  });
+});

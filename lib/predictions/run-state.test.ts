@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import type { Prediction } from '../contract/prediction';
+import { parseParameters } from '../contract/request';
+import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
+
+const prediction: Prediction = {
+  id: '0123456789abcdef0123456789abcdef',
+  model: 'tiny',
+  backend: 'wasm',
+  parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
+  createdAt: '2025-01-01T00:00:00.000Z',
+  status: 'created',
+};
+
+function play(...events: RunEvent[]): RunState {
+  return events.reduce(advanceRun, idle);
+}
+
+const running: RunEvent[] = [
+  { type: 'created', prediction },
+  { type: 'started', at: 1000 },
+];
+
+test('waits, may be queued behind another tab, runs, ends', () => {
+  expect(play({ type: 'created', prediction })).toMatchObject({
+    status: 'waiting',
+    elsewhere: false,
+  });
+  expect(play({ type: 'created', prediction }, { type: 'queued' })).toMatchObject({
+    elsewhere: true,
+  });
+  expect(play(...running)).toMatchObject({ status: 'running', progress: { step: 0, steps: 6 } });
+  expect(play(...running, { type: 'ended' })).toBe(idle);
+});
+
+test('folds progress: a new clip starts its steps from zero, bytes belong to one phase', () => {
+  const state = play(
+    ...running,
+    {
+      type: 'progress',
+      event: { type: 'phase', phase: 'load', clip: 0, clips: 2, component: 'vae' },
+    },
+    { type: 'progress', event: { type: 'bytes', bytesDone: 5, bytesTotal: 9 } },
+    { type: 'progress', event: { type: 'phase', phase: 'denoise', clip: 0, clips: 2 } },
+    {
+      type: 'progress',
+      event: {
+        type: 'step',
+        step: 6,
+        steps: 6,
+        clip: 0,
+        clips: 2,
+        secondsPerStep: 0.5,
+        secondsRemaining: 4,
+      },
+    },
+    { type: 'progress', event: { type: 'frame', frame: 121, frames: 241 } },
+    { type: 'progress', event: { type: 'phase', phase: 'image', clip: 1, clips: 2 } },
+  );
+  expect(state).toMatchObject({
+    status: 'running',
+    progress: {
+      phase: 'image',
+      component: null,
+      clip: 1,
+      step: 0,
+      bytes: null,
+      secondsPerStep: 0.5,
+      frame: 121,
+    },
+  });
+});
+
+test('a cancel wins over finishing early, and nothing happens to an idle run', () => {
+  const cancel: RunEvent = { type: 'ending', how: 'cancel' };
+  const finish: RunEvent = { type: 'ending', how: 'finish' };
+  expect(play(...running, finish)).toMatchObject({ ending: 'finish' });
+  expect(play(...running, finish, cancel)).toMatchObject({ ending: 'cancel' });
+  expect(play(...running, cancel, finish)).toMatchObject({ ending: 'cancel' });
+  // Only what runs has something to finish.
+  expect(play({ type: 'created', prediction }, finish)).toMatchObject({ ending: null });
+  for (const event of [cancel, finish, { type: 'queued' }, { type: 'started', at: 1 }] as const) {
+    expect(advanceRun(idle, event)).toBe(idle);
+  }
+  expect(play(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
+});

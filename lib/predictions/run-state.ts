@@ -1,0 +1,127 @@
+import type { Prediction } from '../contract/prediction';
+import type { Phase, ProgressEvent } from '../contract/progress';
+
+/** The moving strip of the latent, as the engine sends it. */
+export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
+
+/** How far a running generation is; null where nothing is known yet. */
+export interface RunProgress {
+  readonly phase: Phase | null;
+  /** What is being loaded, in the phase `load`. */
+  readonly component: string | null;
+  /** Counts from 0. */
+  readonly clip: number;
+  readonly clips: number;
+  readonly bytes: { readonly done: number; readonly total: number } | null;
+  /** Finished steps of this clip. */
+  readonly step: number;
+  readonly steps: number;
+  readonly secondsPerStep: number | null;
+  readonly secondsRemaining: number | null;
+  readonly frame: number;
+  readonly frames: number;
+  readonly preview: Preview | null;
+  readonly paused: boolean;
+}
+
+/** What the one generation of this tab is doing. */
+export type RunState =
+  | { readonly status: 'idle' }
+  | {
+      readonly status: 'waiting';
+      readonly prediction: Prediction;
+      /** True while another tab owns the GPU. */
+      readonly elsewhere: boolean;
+      readonly ending: 'cancel' | null;
+    }
+  | {
+      readonly status: 'running';
+      readonly prediction: Prediction;
+      /** Milliseconds since the epoch. */
+      readonly startedAt: number;
+      readonly progress: RunProgress;
+      readonly ending: 'cancel' | 'finish' | null;
+    };
+
+export type RunEvent =
+  | { readonly type: 'created'; readonly prediction: Prediction }
+  | { readonly type: 'queued' }
+  | { readonly type: 'started'; readonly at: number }
+  | { readonly type: 'progress'; readonly event: ProgressEvent }
+  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' }
+  | { readonly type: 'ended' };
+
+export const idle: RunState = { status: 'idle' };
+
+/** The run of this tab as one pure reducer; events that do not fit leave the state as it is. */
+export function advanceRun(state: RunState, event: RunEvent): RunState {
+  switch (event.type) {
+    case 'created':
+      if (state.status !== 'idle') return state;
+      return { status: 'waiting', prediction: event.prediction, elsewhere: false, ending: null };
+    case 'queued':
+      return state.status === 'waiting' ? { ...state, elsewhere: true } : state;
+    case 'started':
+      if (state.status !== 'waiting') return state;
+      return {
+        status: 'running',
+        prediction: state.prediction,
+        startedAt: event.at,
+        progress: initialProgress(state.prediction),
+        ending: state.ending,
+      };
+    case 'progress':
+      if (state.status !== 'running') return state;
+      return { ...state, progress: advanceProgress(state.progress, event.event) };
+    case 'ending':
+      if (state.status === 'idle') return state;
+      if (event.how === 'cancel') return { ...state, ending: 'cancel' };
+      // What is being cancelled cannot be finished any more.
+      if (state.status !== 'running' || state.ending === 'cancel') return state;
+      return { ...state, ending: 'finish' };
+    case 'ended':
+      return idle;
+  }
+}
+
+function initialProgress(prediction: Prediction): RunProgress {
+  return {
+    phase: null,
+    component: null,
+    clip: 0,
+    clips: 1,
+    bytes: null,
+    step: 0,
+    steps: prediction.parameters.num_inference_steps,
+    secondsPerStep: null,
+    secondsRemaining: null,
+    frame: 0,
+    frames: 0,
+    preview: null,
+    paused: false,
+  };
+}
+
+function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgress {
+  switch (event.type) {
+    case 'phase': {
+      const { phase, clip, clips, component = null } = event;
+      const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
+      return { ...progress, phase, clip, clips, component, step, bytes: null };
+    }
+    case 'bytes':
+      return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
+    case 'step': {
+      const { step, steps, clip, clips, secondsPerStep, secondsRemaining } = event;
+      return { ...progress, step, steps, clip, clips, secondsPerStep, secondsRemaining };
+    }
+    case 'frame':
+      return { ...progress, frame: event.frame, frames: event.frames };
+    case 'preview':
+      return { ...progress, preview: event };
+    case 'paused':
+      return { ...progress, paused: event.paused };
+    case 'memory':
+      return progress;
+  }
+}

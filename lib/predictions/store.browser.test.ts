@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Prediction } from '../contract/prediction';
+import type { GenerationResult } from '../contract/progress';
+import { parseParameters } from '../contract/request';
+import { KinoraDatabase } from './database';
+import { loadDraft, saveDraft } from './drafts';
+import { predictionLock } from './locks';
+import { PredictionStore } from './store';
+import { recoverInterrupted, sweep } from './sweep';
+import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
+
+let store: PredictionStore;
+
+beforeEach(() => {
+  store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
+});
+
+afterEach(async () => {
+  await store.database.delete();
+  for (const file of await listVideos()) await removeVideo(file);
+});
+
+function newPrediction(createdAt = new Date().toISOString()): Prediction {
+  return {
+    id: crypto.randomUUID().replaceAll('-', ''),
+    model: 'tiny',
+    backend: 'wasm',
+    parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
+    createdAt,
+    status: 'created',
+  };
+}
+
+async function create(prediction = newPrediction()): Promise<string> {
+  const image = new Blob(['image bytes'], { type: 'image/png' });
+  const loras = [{ name: 'style.safetensors', file: new Blob(['lora bytes']) }];
+  await store.create(prediction, { image, imageName: 'still.png', loras });
+  return prediction.id;
+}
+
+function resultOf(id: string): GenerationResult {
+  return {
+    videoFile: `${id}.mp4`,
+    videoBytes: 5,
+    size: '1280*720',
+    width: 1280,
+    height: 720,
+    frames: 121,
+    seed: 4,
+    model: 'tiny',
+    backend: 'wasm',
+    encoder: 'webcodecs',
+    finishedEarly: false,
+    timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
+  };
+}
+
+async function complete(id: string): Promise<void> {
+  const at = new Date().toISOString();
+  await writeVideo(`${id}.mp4`, new Blob(['video']));
+  await store.dispatch(id, { type: 'started', at });
+  await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
+}
+
+test('keeps image and adapters with the row, and lists newest first', async () => {
+  const old = await create(newPrediction('2025-01-01T00:00:00.000Z'));
+  const young = await create(newPrediction('2025-02-01T00:00:00.000Z'));
+  expect((await store.list()).map(({ id }) => id)).toEqual([young, old]);
+  const source = await store.source(old);
+  expect(await source?.image.text()).toBe('image bytes');
+  expect(await source?.loras[0]?.file.text()).toBe('lora bytes');
+});
+
+test('dispatch writes legal events, leaves the row on others, and names a missing row', async () => {
+  const id = await create();
+  await complete(id);
+  const error = { code: 'CANCELLED', message: 'm', remedy: 'r' } as const;
+  const after = await store.dispatch(id, { type: 'failed', at: 'later', error });
+  expect(after.status).toBe('completed');
+  expect((await store.get(id))?.status).toBe('completed');
+  await expect(store.dispatch('nobody', { type: 'started', at: 'now' })).rejects.toMatchObject({
+    code: 'INTERNAL',
+  });
+});
+
+test('of two events at the same time exactly one wins', async () => {
+  const id = await create();
+  await store.dispatch(id, { type: 'started', at: 'now' });
+  const error = { code: 'INTERRUPTED', message: 'm', remedy: 'r' } as const;
+  const [first, second] = await Promise.all([
+    store.dispatch(id, { type: 'completed', at: 'a', result: resultOf(id) }),
+    store.dispatch(id, { type: 'failed', at: 'b', error }),
+  ]);
+  expect(first).toEqual(second);
+  expect(await store.get(id)).toEqual(first);
+});
+
+test('create is all or nothing', async () => {
+  const id = await create();
+  await expect(create({ ...newPrediction(), id })).rejects.toMatchObject({ code: 'INTERNAL' });
+  expect(await store.list()).toHaveLength(1);
+});
+
+test('remove hides, restore brings back, purge frees the video', async () => {
+  const id = await create();
+  expect(await store.remove(id)).toBe(false); // it has not ended
+  await complete(id);
+  const before = await store.get(id);
+
+  expect(await store.remove(id)).toBe(true);
+  expect(await store.list()).toEqual([]);
+  await sweep(store); // an undo must still find the video
+  await store.purge(); // too young to go
+  expect(await store.restore(id)).toBe(true);
+  expect(await store.get(id)).toEqual(before);
+  expect(await (await store.source(id))?.image.text()).toBe('image bytes');
+  expect((await readVideo(`${id}.mp4`)).size).toBe(5);
+
+  await store.remove(id);
+  await store.purge(0);
+  expect(await listVideos()).toEqual([]);
+  expect(await store.restore(id)).toBe(false);
+  expect(await store.source(id)).toBeUndefined();
+});
+
+test('sweep removes orphans, half-written files and rows without a video, and no others', async () => {
+  const kept = await create();
+  await complete(kept);
+  const lost = await create();
+  await complete(lost);
+  await removeVideo(`${lost}.mp4`);
+  const unfinished = await create();
+  await writeVideo('orphan.mp4', new Blob(['x']));
+  await writeVideo('half.mp4.part', new Blob(['x']));
+
+  await navigator.locks.request(predictionLock(unfinished), async () => {
+    await writeVideo(`${unfinished}.mp4`, new Blob(['x'])); // written, the row not yet completed
+    await sweep(store);
+  });
+  expect((await listVideos()).sort()).toEqual([`${kept}.mp4`, `${unfinished}.mp4`].sort());
+  expect((await store.list()).map(({ id }) => id).sort()).toEqual([kept, unfinished].sort());
+});
+
+test('what nobody works on any more is interrupted; what a tab works on only when it lets go', async () => {
+  const waiting = await create();
+  const processing = await create();
+  await store.dispatch(processing, { type: 'started', at: 'now' });
+  const owned = await create();
+  const done = await create();
+  await complete(done);
+
+  let letGo = () => {};
+  const held = navigator.locks.request(
+    predictionLock(owned),
+    () =>
+      new Promise<void>((resolve) => {
+        letGo = resolve;
+      }),
+  );
+  expect(await recoverInterrupted(store)).toBe(2);
+  for (const id of [waiting, processing]) {
+    expect(await store.get(id)).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
+  }
+  expect(await store.get(owned)).toMatchObject({ status: 'created' });
+  expect(await store.get(done)).toMatchObject({ status: 'completed' });
+
+  letGo();
+  await held;
+  await expect.poll(async () => (await store.get(owned))?.status).toBe('failed');
+});
+
+test('drafts come back, files included', async () => {
+  await saveDraft(store.database, 'values', { prompt: 'half a sen' });
+  await saveDraft(store.database, 'files', { image: new Blob(['pixels']) });
+  expect(await loadDraft(store.database, 'values')).toEqual({ prompt: 'half a sen' });
+  const files = (await loadDraft(store.database, 'files')) as { image: Blob };
+  expect(await files.image.text()).toBe('pixels');
+});

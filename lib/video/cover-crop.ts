@@ -1,0 +1,70 @@
+import type { Pixels } from './image';
+import { axisSpan, coverCropSizes, lanczos3, makeAxis } from './resample';
+
+/**
+ * An image as the model wants it: scaled to cover `width`×`height`, centre-cropped, planar RGB
+ * [3, height, width] in [−1, 1]. Lanczos-3 in float32; its overshoot is cut off. Only the wanted
+ * part is computed, one row at a time. Where the sizes match already the result is exactly
+ * `u8 / 127.5 − 1`.
+ *
+ * @throws TypeError for sizes that are not positive whole numbers
+ */
+export function coverCrop(
+  pixels: Pixels,
+  width: number,
+  height: number,
+): Float32Array<ArrayBuffer> {
+  const { x, y } = coverCropSizes(pixels.width, pixels.height, width, height);
+  const plane = width * height;
+  const output = new Float32Array(3 * plane);
+  const data = pixels.data;
+  if (pixels.width === width && pixels.height === height) {
+    for (let i = 0; i < plane; i++) {
+      for (let c = 0; c < 3; c++) output[c * plane + i] = (data[4 * i + c] ?? 0) / 127.5 - 1;
+    }
+    return output;
+  }
+
+  const columns = makeAxis(x, lanczos3);
+  const rows = makeAxis(y, lanczos3);
+  const { from, to } = axisSpan(columns);
+  const blended = new Float32Array(3 * (to - from)); // one row, [3, columns], of every source column
+  const span = to - from;
+  for (let i = 0; i < height; i++) {
+    blended.fill(0);
+    const start = rows.starts[i] ?? 0;
+    for (let t = 0; t < rows.taps; t++) {
+      const weight = rows.weights[i * rows.taps + t] ?? 0;
+      if (weight === 0) continue;
+      let at = ((start + t) * pixels.width + from) * 4;
+      for (let j = 0; j < span; j++, at += 4) {
+        blended[j] = (blended[j] as number) + weight * (data[at] as number);
+        blended[span + j] = (blended[span + j] as number) + weight * (data[at + 1] as number);
+        blended[2 * span + j] =
+          (blended[2 * span + j] as number) + weight * (data[at + 2] as number);
+      }
+    }
+    for (let j = 0; j < width; j++) {
+      const first = (columns.starts[j] ?? 0) - from;
+      let red = 0;
+      let green = 0;
+      let blue = 0;
+      for (let t = 0; t < columns.taps; t++) {
+        const weight = columns.weights[j * columns.taps + t] as number;
+        red += weight * (blended[first + t] as number);
+        green += weight * (blended[span + first + t] as number);
+        blue += weight * (blended[2 * span + first + t] as number);
+      }
+      const at = i * width + j;
+      output[at] = toUnit(red);
+      output[plane + at] = toUnit(green);
+      output[2 * plane + at] = toUnit(blue);
+    }
+  }
+  return output;
+}
+
+/** 0…255 to −1…1, overshoot cut off. */
+function toUnit(value: number): number {
+  return Math.min(1, Math.max(-1, value / 127.5 - 1));
+}

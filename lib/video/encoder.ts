@@ -1,0 +1,187 @@
+import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
+import { KinoraError } from '../contract';
+import { FfmpegEncoder } from './ffmpeg-encoder';
+import { toMetadataTags, type VideoMetadata } from './metadata';
+import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
+
+export interface VideoWriterOptions {
+  /** In pixels, even. */
+  readonly width: number;
+  /** In pixels, even. */
+  readonly height: number;
+  /** Frames per second. */
+  readonly frameRate: number;
+  /** How many frames will come. */
+  readonly frames: number;
+  readonly metadata: VideoMetadata;
+  /** `auto` takes WebCodecs where the browser can encode H.264 in this size, else ffmpeg. */
+  readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
+  /** Where the files of ffmpeg are served; `/ffmpeg/` of this origin by default. */
+  readonly ffmpegBase?: string;
+}
+
+/** Takes frames as they come and gives an MP4. After any failure it holds nothing any more. */
+export interface VideoWriter {
+  /** Which encoder is at work. */
+  readonly encoder: 'webcodecs' | 'ffmpeg';
+  /**
+   * Takes the next frame. Wait for it before the next call: it resolves when the encoder can take
+   * more. The pixels are read before it returns, so the same buffer may be filled again.
+   *
+   * @param frame RGBA, width·height·4 bytes; A is ignored
+   * @throws KinoraError `ENCODER_FAILED` or, after {@link cancel}, `CANCELLED`
+   */
+  add(frame: Uint8ClampedArray): Promise<void>;
+  /**
+   * Ends the video: H.264 in an MP4 that starts fast.
+   *
+   * @param frames how many frames there are; fewer than announced where a run was finished early
+   * @throws KinoraError `ENCODER_FAILED`, also if the frames are not as many as that
+   */
+  finish(frames?: number): Promise<Blob>;
+  /** Gives everything up and frees it; harmless after the end. */
+  cancel(): Promise<void>;
+}
+
+/**
+ * Starts a video.
+ *
+ * @throws TypeError for sizes that are not positive and even, or counts that are not positive
+ * @throws KinoraError `ENCODER_FAILED` if the wanted encoder is not there or cannot start
+ */
+export async function createVideoWriter(options: VideoWriterOptions): Promise<VideoWriter> {
+  const { width, height, frameRate, frames } = options;
+  for (const size of [width, height]) {
+    if (!Number.isInteger(size) || size < 2 || size % 2 !== 0) {
+      throw new TypeError(`A video of ${width}×${height}: both sizes must be positive and even.`);
+    }
+  }
+  if (!(frameRate > 0)) throw new TypeError(`A frame rate of ${frameRate}.`);
+  if (!Number.isInteger(frames) || frames < 1) throw new TypeError(`A video of ${frames} frames.`);
+
+  const encoder = await startEncoder(options);
+  const output = new Output({
+    format: new Mp4OutputFormat({ fastStart: 'in-memory' }),
+    target: new BufferTarget(),
+  });
+  try {
+    output.addVideoTrack(encoder.source, { frameRate });
+    output.setMetadataTags(toMetadataTags(options.metadata));
+    await output.start();
+  } catch (thrown) {
+    encoder.close();
+    throw encoderError(thrown);
+  }
+  return new Mp4Writer(options, encoder, output);
+}
+
+async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> {
+  const wanted = options.encoder ?? 'auto';
+  if (wanted !== 'ffmpeg') {
+    if (await isEncoderSupported(options)) return new WebCodecsEncoder(options);
+    if (wanted === 'webcodecs') {
+      throw new KinoraError(
+        'ENCODER_FAILED',
+        `This browser cannot encode H.264 at ${options.width}×${options.height}.`,
+        { remedy: 'Use Chrome, Edge or Safari, or the ffmpeg encoder.' },
+      );
+    }
+  }
+  const base = options.ffmpegBase ?? new URL('/ffmpeg/', globalThis.location.origin).href;
+  try {
+    return await FfmpegEncoder.load(options, base);
+  } catch (cause) {
+    throw new KinoraError('ENCODER_FAILED', `ffmpeg could not be started: ${messageOf(cause)}`, {
+      cause,
+      remedy: 'Check the connection and run it again.',
+    });
+  }
+}
+
+/** Both encoders end in the same muxer, which writes index, colours and metadata. */
+class Mp4Writer implements VideoWriter {
+  readonly #options: VideoWriterOptions;
+  readonly #encoder: FrameEncoder;
+  readonly #output: Output<Mp4OutputFormat, BufferTarget>;
+  #frames = 0;
+  /** Why no more frames are taken; null while it works. */
+  #ended: KinoraError | null = null;
+
+  constructor(
+    options: VideoWriterOptions,
+    encoder: FrameEncoder,
+    output: Output<Mp4OutputFormat, BufferTarget>,
+  ) {
+    this.#options = options;
+    this.#encoder = encoder;
+    this.#output = output;
+  }
+
+  get encoder(): 'webcodecs' | 'ffmpeg' {
+    return this.#encoder.name;
+  }
+
+  async add(frame: Uint8ClampedArray): Promise<void> {
+    const { width, height, frames } = this.#options;
+    if (frame.length !== width * height * 4) {
+      throw new TypeError(`The frame has ${frame.length} bytes, not ${width * height * 4}.`);
+    }
+    await this.#guard(async () => {
+      if (this.#frames === frames) throw new Error(`there are more than ${frames} frames`);
+      this.#frames += 1;
+      await this.#encoder.add(frame);
+    });
+  }
+
+  async finish(frames = this.#options.frames): Promise<Blob> {
+    return this.#guard(async () => {
+      if (this.#frames !== frames) {
+        throw new Error(`it was given ${this.#frames} of ${frames} frames`);
+      }
+      await this.#encoder.flush();
+      await this.#output.finalize();
+      // An encoder that is short of time may drop frames; such a video would run too fast.
+      if (this.#encoder.packets !== frames) {
+        throw new Error(`it wrote ${this.#encoder.packets} of ${frames} frames`);
+      }
+      const { buffer } = this.#output.target;
+      if (!buffer) throw new Error('it gave no data');
+      this.#encoder.close();
+      this.#ended = new KinoraError('ENCODER_FAILED', 'The video is finished already.');
+      return new Blob([buffer], { type: 'video/mp4' });
+    });
+  }
+
+  async cancel(): Promise<void> {
+    if (this.#ended) return;
+    await this.#end(new KinoraError('CANCELLED'));
+  }
+
+  /** Runs one piece of work; whatever fails ends the whole and frees it. */
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#ended) throw this.#ended;
+    try {
+      return await work();
+    } catch (thrown) {
+      if (!this.#ended) await this.#end(encoderError(thrown));
+      throw this.#ended ?? encoderError(thrown);
+    }
+  }
+
+  async #end(reason: KinoraError): Promise<void> {
+    this.#ended = reason;
+    this.#encoder.close();
+    // The first reason counts; giving up something that is broken may well complain again.
+    await this.#output.cancel().catch(() => {});
+  }
+}
+
+function encoderError(thrown: unknown): KinoraError {
+  if (thrown instanceof KinoraError) return thrown;
+  const sentence = `The video encoder failed: ${messageOf(thrown)}`;
+  return new KinoraError('ENCODER_FAILED', sentence.replace(/[.\s]*$/, '.'), { cause: thrown });
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

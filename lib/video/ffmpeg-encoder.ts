@@ -1,0 +1,177 @@
+import type { FFmpeg } from '@ffmpeg/ffmpeg';
+import {
+  BufferSource,
+  EncodedPacketSink,
+  EncodedVideoPacketSource,
+  Input,
+  MP4,
+  type VideoSource,
+} from 'mediabunny';
+import type { FrameEncoder } from './webcodecs-encoder';
+import { bt709, i420Bytes, rgbaToI420 } from './yuv';
+
+interface Format {
+  readonly width: number;
+  readonly height: number;
+  readonly frameRate: number;
+}
+
+/**
+ * Frames that are encoded at once. ffmpeg in the browser reads and writes whole files only, so the
+ * video goes through it in pieces: 24 frames of 720p are 33 MB, where a whole clip would be 170 MB.
+ * Each piece begins with a key frame.
+ */
+const segmentFrames = 24;
+/** Lines of ffmpeg's log that are kept for the message of a failure. */
+const keptLogLines = 4;
+
+/**
+ * x264 in WebAssembly, for browsers that cannot encode H.264 themselves. Slow, but the same video.
+ * The pieces are encoded with equal settings, hence share one decoder configuration, and their
+ * packets follow one another in the one MP4. While a piece is encoded the next one may fill up.
+ */
+export class FfmpegEncoder implements FrameEncoder {
+  readonly name = 'ffmpeg';
+  readonly #source = new EncodedVideoPacketSource('avc');
+  readonly #ffmpeg: FFmpeg;
+  readonly #format: Format;
+  readonly #log: string[] = [];
+  /** Planes of the frames that wait for the next piece. */
+  #segment: Uint8Array<ArrayBuffer> | null = null;
+  #waiting = 0;
+  /** The piece in work. */
+  #encoding: Promise<void> = Promise.resolve();
+  #description: Uint8Array | null = null;
+  #packets = 0;
+
+  /**
+   * Loads ffmpeg from `base`, a folder with the module files of @ffmpeg/ffmpeg and @ffmpeg/core.
+   * They are taken as they are, past any bundler: a bundled class cannot find its own worker, and
+   * a bundled worker cannot import the core from an address.
+   */
+  static async load(format: Format, base: string): Promise<FfmpegEncoder> {
+    const file = (name: string) => new URL(name, base).href;
+    const url = file('index.js');
+    const module: typeof import('@ffmpeg/ffmpeg') = await import(
+      /* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ url
+    );
+    const ffmpeg = new module.FFmpeg();
+    try {
+      await ffmpeg.load({ coreURL: file('ffmpeg-core.js'), wasmURL: file('ffmpeg-core.wasm') });
+    } catch (thrown) {
+      ffmpeg.terminate();
+      throw thrown;
+    }
+    return new FfmpegEncoder(ffmpeg, format);
+  }
+
+  private constructor(ffmpeg: FFmpeg, format: Format) {
+    this.#ffmpeg = ffmpeg;
+    this.#format = format;
+    ffmpeg.on('log', ({ message }) => {
+      this.#log.push(message);
+      if (this.#log.length > keptLogLines) this.#log.shift();
+    });
+  }
+
+  get source(): VideoSource {
+    return this.#source;
+  }
+
+  get packets(): number {
+    return this.#packets;
+  }
+
+  async add(frame: Uint8ClampedArray): Promise<void> {
+    const { width, height } = this.#format;
+    const bytes = i420Bytes(width, height);
+    this.#segment ??= new Uint8Array(segmentFrames * bytes);
+    const planes = this.#segment.subarray(this.#waiting * bytes, (this.#waiting + 1) * bytes);
+    rgbaToI420(frame, planes, width, height);
+    this.#waiting += 1;
+    if (this.#waiting === segmentFrames) await this.#encodeWaiting();
+  }
+
+  async flush(): Promise<void> {
+    if (this.#waiting > 0) await this.#encodeWaiting();
+    await this.#encoding;
+  }
+
+  close(): void {
+    this.#segment = null;
+    this.#ffmpeg.terminate();
+  }
+
+  /** Waits for the piece in work, then starts the one that is waiting. */
+  async #encodeWaiting(): Promise<void> {
+    const count = this.#waiting;
+    const segment = this.#segment;
+    this.#waiting = 0;
+    this.#segment = null;
+    if (!segment) return;
+    const bytes = count * i420Bytes(this.#format.width, this.#format.height);
+    await this.#encoding;
+    this.#encoding = this.#encode(count < segmentFrames ? segment.slice(0, bytes) : segment, count);
+    // A failure is met by whoever waits for this piece next; until then it is not unhandled.
+    this.#encoding.catch(() => {});
+  }
+
+  async #encode(planes: Uint8Array<ArrayBuffer>, count: number): Promise<void> {
+    await this.#ffmpeg.writeFile('in.yuv', planes);
+    const status = await this.#ffmpeg.exec(x264Arguments(this.#format));
+    if (status !== 0) throw new Error(this.#log.join(' · ') || `ffmpeg ended with ${status}`);
+    const mp4 = await this.#ffmpeg.readFile('out.mp4');
+    await this.#ffmpeg.deleteFile('in.yuv');
+    await this.#ffmpeg.deleteFile('out.mp4');
+    if (typeof mp4 === 'string') throw new TypeError('ffmpeg gave text for a video.');
+    const first = this.#packets;
+    await this.#append(mp4);
+    const written = this.#packets - first;
+    if (written !== count) throw new Error(`ffmpeg wrote ${written} of ${count} frames`);
+  }
+
+  /** Hands a piece's packets to the muxer, at their place in the whole. */
+  async #append(mp4: Uint8Array): Promise<void> {
+    const { frameRate } = this.#format;
+    const input = new Input({ source: new BufferSource(mp4), formats: [MP4] });
+    try {
+      const track = await input.getPrimaryVideoTrack();
+      const config = await track?.getDecoderConfig();
+      if (!track || !config?.description) throw new Error('ffmpeg gave no video');
+      const description = toBytes(config.description);
+      this.#description ??= description.slice();
+      if (!sameBytes(this.#description, description)) {
+        throw new Error('two pieces of the video need different decoders');
+      }
+      const meta = { decoderConfig: { ...config, colorSpace: bt709 } };
+      for await (const packet of new EncodedPacketSink(track).packets()) {
+        const timing = { timestamp: this.#packets / frameRate, duration: 1 / frameRate };
+        await this.#source.add(packet.clone(timing), meta);
+        this.#packets += 1;
+      }
+    } finally {
+      input.dispose();
+    }
+  }
+}
+
+/** One piece of raw planes → H.264; without B-frames packets come in the order of the frames. */
+function x264Arguments({ width, height, frameRate }: Format): string[] {
+  return [
+    ...['-f', 'rawvideo', '-pix_fmt', 'yuv420p', '-s', `${width}x${height}`, '-r', `${frameRate}`],
+    ...['-i', 'in.yuv'],
+    ...['-c:v', 'libx264', '-preset', 'veryfast', '-crf', '18', '-bf', '0'],
+    ...['-color_primaries', 'bt709', '-color_trc', 'bt709', '-colorspace', 'bt709'],
+    ...['-color_range', 'tv', 'out.mp4'],
+  ];
+}
+
+function toBytes(source: AllowSharedBufferSource): Uint8Array {
+  return ArrayBuffer.isView(source)
+    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+    : new Uint8Array(source);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

@@ -1,0 +1,12 @@
+export * from './cover-crop';
+export {
+  createVideoWriter,
+  type VideoWriter,
+  type VideoWriterOptions,
+} from './encoder';
+export * from './frame-scaler';
+export * from './image';
+export * from './inspect';
+export * from './metadata';
+export * from './poster';
+export { type ImageHeader, sniffImage } from './sniff';

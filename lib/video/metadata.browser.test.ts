@@ -1,0 +1,112 @@
+import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
+import { beforeAll, expect, test } from 'vitest';
+import { KinoraError, parseParameters } from '../contract';
+import { createVideoWriter } from './encoder';
+import { inspectVideo } from './inspect';
+import { createVideoMetadata, readVideoMetadata, type VideoMetadata } from './metadata';
+import { WebCodecsEncoder } from './webcodecs-encoder';
+
+const full = createVideoMetadata({
+  id: '0123456789abcdef0123456789abcdef',
+  model: 'wan2.2-ti2v-5b',
+  backend: 'wasm',
+  createdAt: '2026-01-02T03:04:05.678Z',
+  parameters: parseParameters({
+    prompt:
+      'Ein Fuchs läuft — "schnell" \\ 狐は走る 🦊👩‍👩‍👧 \u0007\n\n\tЛиса </script> \u2028 end',
+    negative_prompt: '低质量, "blurry"',
+    loras: [
+      { path: 'https://example.com/ä b.safetensors', scale: 0.8 },
+      { path: 'b.safetensors', scale: 4 },
+    ],
+    size: '720*1280',
+    num_inference_steps: 40,
+    duration: 10,
+    guidance_scale: 3.7,
+    flow_shift: 1,
+    seed: 9_999_999_999,
+  }),
+});
+
+async function writeVideo(metadata: VideoMetadata): Promise<Blob> {
+  const options = { width: 32, height: 32, frames: 1, frameRate: 24, metadata };
+  const writer = await createVideoWriter(options);
+  await writer.add(new Uint8ClampedArray(32 * 32 * 4));
+  return writer.finish();
+}
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof KinoraError) return error.code;
+    throw error;
+  }
+}
+
+let video: Blob;
+beforeAll(async () => {
+  video = await writeVideo(full);
+});
+
+test('every field comes back, whatever is written in the prompt', async () => {
+  expect(await readVideoMetadata(video)).toEqual(full);
+  // What comes back is a request as it stands.
+  expect(parseParameters(await readVideoMetadata(video))).toEqual(
+    parseParameters({ ...full, app: undefined }),
+  );
+});
+
+test('a prompt of 5,000 characters comes back', async () => {
+  const prompt = 'Ein langer Satz über 🦊 und "Schnee".\n'.repeat(150).slice(0, 5000);
+  expect((await readVideoMetadata(await writeVideo({ ...full, prompt }))).prompt).toBe(prompt);
+});
+
+test('the head of a file is enough: the metadata stands before the frames', async () => {
+  const head = new DataView(await video.slice(0, 64).arrayBuffer());
+  const moov = head.getUint32(0); // after the first box, `ftyp`
+  const end = moov + head.getUint32(moov);
+  expect(end).toBeLessThan(video.size);
+  expect(await readVideoMetadata(video.slice(0, end))).toEqual(full);
+});
+
+test('anything else is refused', async () => {
+  const bytes = new Uint8Array(await video.arrayBuffer());
+  const text = new TextDecoder('latin1').decode(bytes);
+  const broken = bytes.slice();
+  broken[text.indexOf('"seed":') + 1] = 0x78; // "xeed"
+  expect(await codeOf(readVideoMetadata(video))).toBe('accepted');
+  expect(await codeOf(readVideoMetadata(new Blob([broken])))).toBe('VIDEO_UNREADABLE');
+  expect(await codeOf(readVideoMetadata(new Blob([])))).toBe('VIDEO_UNREADABLE');
+  expect(await codeOf(readVideoMetadata(new Blob(['x'.repeat(999)])))).toBe('VIDEO_UNREADABLE');
+  expect(await codeOf(readVideoMetadata(video.slice(0, 200)))).toBe('VIDEO_UNREADABLE');
+});
+
+test('an MP4 of someone else is refused as ours, but can be inspected', async () => {
+  const encoder = new WebCodecsEncoder({ width: 64, height: 48, frameRate: 24 });
+  const output = new Output({
+    format: new Mp4OutputFormat({ fastStart: false }),
+    target: new BufferTarget(),
+  });
+  output.addVideoTrack(encoder.source);
+  output.setMetadataTags({ comment: '{"prompt":"not ours"}' });
+  await output.start();
+  for (let i = 0; i < 3; i++) await encoder.add(new Uint8ClampedArray(64 * 48 * 4));
+  await output.finalize();
+  const foreign = new Blob([output.target.buffer ?? '']);
+  expect(await codeOf(readVideoMetadata(foreign))).toBe('VIDEO_UNREADABLE');
+  expect(await inspectVideo(foreign)).toMatchObject({
+    width: 64,
+    height: 48,
+    frames: 3,
+    frameRate: 24,
+    fastStart: false,
+  });
+});
+
+test('a cut or foreign file cannot be inspected', async () => {
+  expect(await codeOf(inspectVideo(video.slice(0, video.size - 1)))).toBe('VIDEO_UNREADABLE');
+  expect(await codeOf(inspectVideo(new Blob(['x'.repeat(999)])))).toBe('VIDEO_UNREADABLE');
+  expect(await codeOf(inspectVideo(new Blob([])))).toBe('VIDEO_UNREADABLE');
+});

@@ -1,0 +1,77 @@
+import { BlobSource, Input, type MetadataTags, MP4 } from 'mediabunny';
+import { z } from 'zod';
+import { version } from '../../package.json';
+import {
+  type Backend,
+  backends,
+  KinoraError,
+  type Parameters,
+  parametersSchema,
+} from '../contract';
+
+/**
+ * What a video says about how it was made: the request's parameters under their own names, and
+ * which model made it where and when. Stored as JSON in the MP4's comment.
+ */
+export const videoMetadataSchema = parametersSchema.extend({
+  /** As drawn: never −1. */
+  seed: parametersSchema.shape.seed.unwrap().min(0),
+  app: z.literal('kinora'),
+  version: z.string(),
+  /** The prediction's id. */
+  id: z.string().min(1),
+  /** Id of the model's manifest. */
+  model: z.string().min(1),
+  backend: z.enum(backends),
+  /** ISO 8601, UTC. */
+  created_at: z.iso.datetime(),
+});
+export type VideoMetadata = z.output<typeof videoMetadataSchema>;
+
+/** The metadata of a prediction's video. */
+export function createVideoMetadata(prediction: {
+  readonly id: string;
+  readonly model: string;
+  readonly backend: Backend;
+  readonly parameters: Parameters;
+  readonly createdAt: string;
+}): VideoMetadata {
+  const { id, model, backend, parameters, createdAt } = prediction;
+  return { app: 'kinora', version, id, model, backend, created_at: createdAt, ...parameters };
+}
+
+/** The tags of the MP4: the JSON as comment, and the same for human eyes in other players. */
+export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
+  const { model, seed, size, duration, num_inference_steps: steps } = metadata;
+  return {
+    title: shorten(metadata.prompt, 120),
+    description: `${model}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`,
+    date: new Date(metadata.created_at),
+    comment: JSON.stringify(metadata),
+    raw: { '©too': `Kinora ${metadata.version}` },
+  };
+}
+
+/**
+ * Reads back how a video was made, so that a request can be restored from the file.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE` for anything but an MP4 made by Kinora
+ */
+export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
+  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+  try {
+    const { comment } = await input.getMetadataTags();
+    return videoMetadataSchema.parse(JSON.parse(comment ?? ''));
+  } catch (cause) {
+    throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });
+  } finally {
+    input.dispose();
+  }
+}
+
+/** At most `length` characters on one line, never half of an emoji. */
+function shorten(text: string, length: number): string {
+  const characters = [...text.replace(/\s+/g, ' ').trim()];
+  if (characters.length <= length) return characters.join('');
+  return `${characters.slice(0, length - 1).join('')}…`;
+}

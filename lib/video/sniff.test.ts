@@ -1,0 +1,139 @@
+import { readFile } from 'node:fs/promises';
+import { deflateSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { KinoraError } from '../contract';
+import { type ImageHeader, sniffImage } from './sniff';
+import { fromBase64, tinyImages } from './test-images';
+
+/** A PNG chunk; its checksum is not looked at here. */
+function chunk(type: string, data: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(12 + data.length);
+  bytes.writeUInt32BE(data.length, 0);
+  bytes.write(type, 4, 'latin1');
+  bytes.set(data, 8);
+  return bytes;
+}
+
+function png(width: number, height: number, pixels: Uint8Array = new Uint8Array(9)): Buffer {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 2, 0, 0, 0], 8);
+  const signature = Buffer.from('89504e470d0a1a0a', 'hex');
+  const data = chunk('IDAT', deflateSync(pixels));
+  return Buffer.concat([signature, chunk('IHDR', header), data, chunk('IEND', Buffer.alloc(0))]);
+}
+
+function segment(marker: number, body: readonly number[]): number[] {
+  const length = body.length + 2;
+  return [0xff, marker, length >> 8, length & 0xff, ...body];
+}
+
+function jpeg(width: number, height: number, frame = 0xc0): Uint8Array {
+  const size = [height >> 8, height & 0xff, width >> 8, width & 0xff];
+  const lines = height > 0 ? [] : segment(0xdc, [0, 77]);
+  return Uint8Array.from([
+    ...[0xff, 0xd8],
+    // A thumbnail inside EXIF with a size and an end of its own: both must be stepped over.
+    ...segment(0xe1, [...segment(0xc0, [8, 0, 9, 0, 9, 1, 1, 0x11, 0]), 0xff, 0xd9]),
+    ...segment(0xc4, [0, 1, 2, 3]), // a Huffman table, in the middle of the frame markers
+    ...segment(frame, [8, ...size, 1, 1, 0x11, 0]),
+    ...segment(0xda, [1, 1, 0, 0, 63, 0]),
+    ...[0x12, 0xff, 0x00, 0x34, 0xff, 0xd0, 0x56, 0xff, 0xff],
+    ...lines,
+    ...segment(0xda, [1, 1, 0, 0, 63, 0]),
+    ...[0x78, 0xff, 0xd9],
+  ]);
+}
+
+function codeOf(bytes: Uint8Array): string {
+  try {
+    sniffImage(bytes);
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof KinoraError) return error.code;
+    throw error;
+  }
+}
+
+const samples: [name: string, bytes: Uint8Array, header: ImageHeader][] = [
+  ['PNG', png(30, 20), { format: 'png', width: 30, height: 20 }],
+  ['JPEG', jpeg(300, 200), { format: 'jpeg', width: 300, height: 200 }],
+  ['progressive JPEG', jpeg(300, 200, 0xc2), { format: 'jpeg', width: 300, height: 200 }],
+  ['JPEG that tells its height late', jpeg(9, 0), { format: 'jpeg', width: 9, height: 77 }],
+  ['GIF', fromBase64(tinyImages.gif), { format: 'gif', width: 1, height: 1 }],
+  ['AVIF', fromBase64(tinyImages.avif), { format: 'avif', width: 2, height: 2 }],
+  ['lossy WebP', fromBase64(tinyImages.webpLossy), { format: 'webp', width: 1, height: 1 }],
+  ['lossless WebP', fromBase64(tinyImages.webpLossless), { format: 'webp', width: 1, height: 1 }],
+  ['WebP with alpha', fromBase64(tinyImages.webpAlpha), { format: 'webp', width: 1, height: 1 }],
+];
+
+describe.each(samples)('%s', (_name, bytes, header) => {
+  test('its format and size are read', () => {
+    expect(sniffImage(bytes)).toEqual(header);
+  });
+
+  test('garbage after its end is tolerated', () => {
+    const garbage = Uint8Array.from({ length: 50 }, (_, i) => (i * 91 + 7) & 0xff);
+    expect(sniffImage(Uint8Array.from([...bytes, ...garbage]))).toEqual(header);
+    expect(sniffImage(Uint8Array.from([...bytes, ...new Uint8Array(20)]))).toEqual(header);
+  });
+
+  test('cut off at any byte it is refused', () => {
+    for (let length = 1; length < bytes.length; length++) {
+      const code = codeOf(bytes.subarray(0, length));
+      expect(['IMAGE_TRUNCATED', 'IMAGE_UNREADABLE'], `${length} bytes`).toContain(code);
+      if (length >= 32) expect(code, `${length} bytes`).toBe('IMAGE_TRUNCATED');
+    }
+  });
+});
+
+test('the real image of the goldens is read', async () => {
+  const bytes = await readFile('e2e/goldens/tiny-wan/image.png');
+  expect(sniffImage(bytes)).toEqual({ format: 'png', width: 96, height: 64 });
+});
+
+test('an empty file is refused', () => {
+  expect(codeOf(new Uint8Array(0))).toBe('IMAGE_EMPTY');
+});
+
+test('20 MB are accepted, one byte more is not', () => {
+  const large = new Uint8Array(20_000_001);
+  large.set(png(30, 20));
+  expect(codeOf(large.subarray(0, 20_000_000))).toBe('accepted');
+  expect(codeOf(large)).toBe('IMAGE_TOO_LARGE');
+});
+
+test.each([
+  ['text', new TextEncoder().encode('This is certainly no image, whatever its name may say.')],
+  ['SVG', new TextEncoder().encode('<svg xmlns="http://www.w3.org/2000/svg"></svg>')],
+  ['HEIC', new TextEncoder().encode('\0\0\0\x18ftypheic\0\0\0\0mif1heic----')],
+  ['MP4', new TextEncoder().encode('\0\0\0\x18ftypisom\0\0\0\0isomavc1----')],
+  ['RIFF sound', new TextEncoder().encode('RIFF\x24\0\0\0WAVEfmt ')],
+  ['an image without pixels', png(0, 20)],
+])('%s is not an image', (_name, bytes) => {
+  expect(codeOf(bytes)).toBe('IMAGE_UNREADABLE');
+});
+
+test('40 megapixels are accepted, one line more is not', () => {
+  expect(codeOf(png(8000, 5000))).toBe('accepted');
+  expect(codeOf(png(8000, 5001))).toBe('IMAGE_TOO_MANY_PIXELS');
+  expect(codeOf(png(2 ** 31 - 1, 2 ** 31 - 1))).toBe('IMAGE_TOO_MANY_PIXELS');
+  expect(codeOf(jpeg(65_535, 65_535))).toBe('IMAGE_TOO_MANY_PIXELS');
+});
+
+test('too many pixels are said before a missing end', () => {
+  expect(codeOf(png(9000, 9000).subarray(0, 40))).toBe('IMAGE_TOO_MANY_PIXELS');
+});
+
+test('an end without any picture is an image that was cut', () => {
+  expect(codeOf(Uint8Array.from([0xff, 0xd8, 0xff, 0xd9]))).toBe('IMAGE_TRUNCATED');
+});
+
+test('the larger of canvas and first picture counts for a GIF', () => {
+  const gif = fromBase64(tinyImages.gif);
+  const at = gif.indexOf(0x2c, 13);
+  new DataView(gif.buffer).setUint16(at + 5, 60_000, true);
+  new DataView(gif.buffer).setUint16(at + 7, 60_000, true);
+  expect(codeOf(gif)).toBe('IMAGE_TOO_MANY_PIXELS');
+});

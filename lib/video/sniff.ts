@@ -1,0 +1,261 @@
+import { KinoraError, maxImageBytes, maxImagePixels } from '../contract';
+
+/** What an image file says about itself before anything is decoded. */
+export interface ImageHeader {
+  readonly format: 'png' | 'jpeg' | 'webp' | 'gif' | 'avif';
+  /** As stored, before any EXIF rotation. */
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A parsed header; sizes are 0 while unknown, `complete` says that the file's end was found. */
+interface Parsed {
+  readonly width: number;
+  readonly height: number;
+  readonly complete: boolean;
+}
+
+/**
+ * Checks an image file by its bytes alone: what it is, how large, and whether all of it is there.
+ * Browsers decode half a JPEG without complaint, and decode first and count pixels later; so both
+ * questions are answered here. Bytes after the image's end are tolerated.
+ *
+ * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`,
+ * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`
+ */
+export function sniffImage(bytes: Uint8Array): ImageHeader {
+  checkImageBytes(bytes.length);
+  const format = formatOf(bytes);
+  if (format === null) throw new KinoraError('IMAGE_UNREADABLE');
+  const { width, height, complete } = parsers[format](bytes);
+  if (width * height > maxImagePixels) {
+    const megapixels = ((width * height) / 1e6).toFixed(1);
+    throw new KinoraError(
+      'IMAGE_TOO_MANY_PIXELS',
+      `The image has ${width}×${height} pixels: ${megapixels} megapixels, more than ${maxImagePixels / 1e6}.`,
+    );
+  }
+  if (!complete) throw new KinoraError('IMAGE_TRUNCATED');
+  if (width === 0 || height === 0) throw new KinoraError('IMAGE_UNREADABLE');
+  return { format, width, height };
+}
+
+/**
+ * Checks the size of an image file, before it is read.
+ *
+ * @throws KinoraError `IMAGE_EMPTY` or `IMAGE_TOO_LARGE`
+ */
+export function checkImageBytes(byteLength: number): void {
+  if (byteLength === 0) throw new KinoraError('IMAGE_EMPTY');
+  if (byteLength > maxImageBytes) throw new KinoraError('IMAGE_TOO_LARGE');
+}
+
+const parsers: Record<ImageHeader['format'], (bytes: Uint8Array) => Parsed> = {
+  png: parsePng,
+  jpeg: parseJpeg,
+  webp: parseWebp,
+  gif: parseGif,
+  avif: parseAvif,
+};
+
+function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
+  if (text(bytes, 1, 7) === 'PNG\r\n\x1a\n' && bytes[0] === 0x89) return 'png';
+  if (bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff) return 'jpeg';
+  if (text(bytes, 0, 4) === 'RIFF' && text(bytes, 8, 4) === 'WEBP') return 'webp';
+  if (/^GIF8[79]a$/.test(text(bytes, 0, 6))) return 'gif';
+  if (text(bytes, 4, 4) === 'ftyp') {
+    // The major brand may be the generic `mif1`; then `avif` stands among the compatible ones.
+    const brands = text(bytes, 8, Math.min(u32(bytes, 0), 256) - 8);
+    if (/^(.{4})*avi[fs]/s.test(brands)) return 'avif';
+  }
+  return null;
+}
+
+// PNG, chunks of length · type · data · checksum: https://www.w3.org/TR/png-3/#5Chunk-layout
+function parsePng(bytes: Uint8Array): Parsed {
+  const known = text(bytes, 12, 4) === 'IHDR' && bytes.length >= 24;
+  const width = known ? u32(bytes, 16) : 0;
+  const height = known ? u32(bytes, 20) : 0;
+  let hasData = false;
+  for (let at = 8; at + 12 <= bytes.length; at += 12 + u32(bytes, at)) {
+    const type = text(bytes, at + 4, 4);
+    if (type === 'IDAT') hasData = true;
+    if (type === 'IEND') return { width, height, complete: hasData };
+  }
+  return { width, height, complete: false };
+}
+
+// JPEG, marker segments with entropy-coded data between them: ITU-T T.81, annex B
+function parseJpeg(bytes: Uint8Array): Parsed {
+  let width = 0;
+  let height = 0;
+  let scans = 0;
+  let at = 2;
+  while (at + 1 < bytes.length) {
+    if (bytes[at] !== 0xff) {
+      at = bytes.indexOf(0xff, at); // entropy-coded data, or padding
+      if (at < 0) break;
+      continue;
+    }
+    const marker = u8(bytes, at + 1);
+    if (marker === 0xff) {
+      at += 1; // fill byte
+    } else if (marker === 0x00 || marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8)) {
+      at += 2; // stuffed 0xff, TEM, restart: no length follows
+    } else if (marker === 0xd9) {
+      return { width, height, complete: scans > 0 };
+    } else {
+      const length = u16(bytes, at + 2);
+      const isFrame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+      if (isFrame && at + 9 <= bytes.length) {
+        height = u16(bytes, at + 5);
+        width = u16(bytes, at + 7);
+      }
+      if (marker === 0xdc && height === 0) height = u16(bytes, at + 4); // DNL: lines known late
+      if (marker === 0xda) scans += 1;
+      at += 2 + Math.max(2, length);
+    }
+  }
+  return { width, height, complete: false };
+}
+
+// WebP, RIFF chunks: https://developers.google.com/speed/webp/docs/riff_container
+function parseWebp(bytes: Uint8Array): Parsed {
+  const end = 8 + u32le(bytes, 4);
+  let width = 0;
+  let height = 0;
+  let hasData = false;
+  let at = 12;
+  while (at + 8 <= Math.min(end, bytes.length)) {
+    const type = text(bytes, at, 4);
+    const body = at + 8;
+    if (type === 'VP8X') {
+      width = 1 + u24le(bytes, body + 4);
+      height = 1 + u24le(bytes, body + 7);
+    } else if (type === 'VP8 ' && width === 0) {
+      width = u16le(bytes, body + 6) & 0x3fff; // the two upper bits are a scaling hint
+      height = u16le(bytes, body + 8) & 0x3fff;
+    } else if (type === 'VP8L' && width === 0) {
+      const bits = u32le(bytes, body + 1);
+      width = 1 + (bits & 0x3fff);
+      height = 1 + ((bits >>> 14) & 0x3fff);
+    }
+    if (type === 'VP8 ' || type === 'VP8L' || type === 'ANMF') hasData = true;
+    const length = u32le(bytes, at + 4);
+    at = body + length + (length & 1);
+  }
+  // The last chunk's padding byte is missing in files of some writers.
+  return { width, height, complete: hasData && end <= bytes.length && at <= bytes.length + 1 };
+}
+
+// GIF, blocks of sub-blocks: https://www.w3.org/Graphics/GIF/spec-gif89a.txt
+function parseGif(bytes: Uint8Array): Parsed {
+  let width = u16le(bytes, 6);
+  let height = u16le(bytes, 8);
+  let hasImage = false;
+  let at = 13 + colorTableBytes(u8(bytes, 10));
+  while (at < bytes.length) {
+    const block = u8(bytes, at);
+    if (block === 0x3b) return { width, height, complete: hasImage };
+    if (block === 0x2c) {
+      // An image may reach beyond the logical screen; browsers then enlarge the screen.
+      width = Math.max(width, u16le(bytes, at + 1) + u16le(bytes, at + 5));
+      height = Math.max(height, u16le(bytes, at + 3) + u16le(bytes, at + 7));
+      hasImage = true;
+      at += 11 + colorTableBytes(u8(bytes, at + 9));
+    } else if (block === 0x21) {
+      at += 2;
+    } else {
+      break;
+    }
+    for (let size = u8(bytes, at); size > 0; size = u8(bytes, at)) at += 1 + size;
+    at += 1;
+  }
+  return { width, height, complete: false };
+}
+
+function colorTableBytes(flags: number): number {
+  return flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0;
+}
+
+// AVIF, nested boxes: ISO/IEC 14496-12 and 23008-12
+function parseAvif(bytes: Uint8Array): Parsed {
+  let width = 0;
+  let height = 0;
+  let hasMeta = false;
+  let hasData = false;
+
+  // Several sizes are listed where the file holds tiles, alpha or thumbnails: the largest counts.
+  const visit = (from: number, to: number): boolean => {
+    let at = from;
+    while (at + 8 <= to) {
+      const type = text(bytes, at + 4, 4);
+      let size = u32(bytes, at);
+      let header = 8;
+      if (size === 1) {
+        size = u32(bytes, at + 8) * 2 ** 32 + u32(bytes, at + 12);
+        header = 16;
+      } else if (size === 0) {
+        size = to - at; // reaches to the end of the file
+      }
+      const end = at + size;
+      if (size < header || end > to) {
+        // Children that are there still tell the size of a file that is cut inside `meta`.
+        if (type === 'meta') visit(at + header + 4, to);
+        return false;
+      }
+      if (type === 'meta') hasMeta = visit(at + header + 4, end);
+      else if (type === 'iprp' || type === 'ipco') visit(at + header, end);
+      else if (type === 'mdat' || type === 'idat') hasData = true;
+      else if (type === 'ispe') {
+        const w = u32(bytes, at + header + 4);
+        const h = u32(bytes, at + header + 8);
+        if (w * h > width * height) {
+          width = w;
+          height = h;
+        }
+      }
+      at = end;
+    }
+    return true;
+  };
+  const whole = visit(0, bytes.length);
+  // `idat` lives inside `meta`, so `hasData` covers both places where pixels can be. A box that
+  // does not fit after both were found is trailing garbage.
+  return { width, height, complete: hasMeta && hasData && (whole || tailIsGarbage(bytes)) };
+}
+
+/** Whether what ends an ISO file too early is no box at all (its type is not four letters). */
+function tailIsGarbage(bytes: Uint8Array): boolean {
+  let at = 0;
+  while (at + 8 <= bytes.length) {
+    const size = u32(bytes, at) === 1 ? u32(bytes, at + 12) : u32(bytes, at);
+    if (!/^[\x20-\x7e]{4}$/.test(text(bytes, at + 4, 4))) return true;
+    if (size < 8 || at + size > bytes.length) return false;
+    at += size;
+  }
+  return true;
+}
+
+// Reads past the end give 0, so that a cut file ends in `complete: false` and not in an exception.
+function u8(bytes: Uint8Array, at: number): number {
+  return bytes[at] ?? 0;
+}
+function u16(bytes: Uint8Array, at: number): number {
+  return u8(bytes, at) * 256 + u8(bytes, at + 1);
+}
+function u32(bytes: Uint8Array, at: number): number {
+  return u16(bytes, at) * 65_536 + u16(bytes, at + 2);
+}
+function u16le(bytes: Uint8Array, at: number): number {
+  return u8(bytes, at) + u8(bytes, at + 1) * 256;
+}
+function u24le(bytes: Uint8Array, at: number): number {
+  return u16le(bytes, at) + u8(bytes, at + 2) * 65_536;
+}
+function u32le(bytes: Uint8Array, at: number): number {
+  return u16le(bytes, at) + u16le(bytes, at + 2) * 65_536;
+}
+function text(bytes: Uint8Array, at: number, length: number): string {
+  return String.fromCharCode(...bytes.subarray(at, at + Math.max(0, length)));
+}

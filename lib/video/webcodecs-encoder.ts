@@ -1,0 +1,101 @@
+import {
+  canEncodeVideo,
+  Quality,
+  VideoSample,
+  VideoSampleSource,
+  type VideoSource,
+} from 'mediabunny';
+import { bt709, i420Bytes, rgbaToI420 } from './yuv';
+
+/** What an encoder must do for the writer: RGBA frames in, H.264 packets into `source`. */
+export interface FrameEncoder {
+  readonly name: 'webcodecs' | 'ffmpeg';
+  /** Where the encoded packets come out. */
+  readonly source: VideoSource;
+  /** Packets written so far. */
+  readonly packets: number;
+  /** Reads the pixels before it returns; resolves when more can be taken. */
+  add(frame: Uint8ClampedArray): Promise<void>;
+  /** Encodes what is still waiting, as far as that is not the muxer's to do. */
+  flush(): Promise<void>;
+  /** Frees what the muxer does not know of; may be called more than once. */
+  close(): void;
+}
+
+interface Format {
+  readonly width: number;
+  readonly height: number;
+  readonly frameRate: number;
+}
+
+/** Seconds between key frames: how finely a player can seek. */
+const keyFrameInterval = 2;
+
+/** 0.45 bit per pixel, 10 Mbit/s at 720p and 24 fps: no visible blocks even in noisy motion. */
+function encoding({ width, height, frameRate }: Format) {
+  const bitrate = Math.max(200_000, Math.round(width * height * frameRate * 0.45));
+  return {
+    quality: new Quality({ bitrate, bitrateMode: 'variable' }),
+    hardwareAcceleration: 'no-preference',
+    latencyMode: 'quality', // the other mode may drop frames
+  } as const;
+}
+
+/** Whether this browser can encode H.264 in this size. */
+export async function isEncoderSupported(format: Format): Promise<boolean> {
+  const { width, height, frameRate } = format;
+  return canEncodeVideo('avc', { width, height, frameRate, ...encoding(format) });
+}
+
+/** The browser's own encoder, on the GPU's video unit or in software. */
+export class WebCodecsEncoder implements FrameEncoder {
+  readonly name = 'webcodecs';
+  readonly source: VideoSampleSource;
+  packets = 0;
+  readonly #format: Format;
+  readonly #planes: Uint8Array<ArrayBuffer>;
+  #frames = 0;
+
+  constructor(format: Format) {
+    this.#format = format;
+    this.#planes = new Uint8Array(i420Bytes(format.width, format.height));
+    this.source = new VideoSampleSource({
+      codec: 'avc',
+      keyFrameInterval,
+      ...encoding(format),
+      onEncodedPacket: (_packet, meta) => {
+        this.packets += 1;
+        // Not every browser says which colours it encoded; they are the ones it was given.
+        if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
+      },
+    });
+  }
+
+  async add(frame: Uint8ClampedArray): Promise<void> {
+    const { width, height, frameRate } = this.#format;
+    rgbaToI420(frame, this.#planes, width, height);
+    const index = this.#frames++;
+    // The VideoFrame copies the planes, which are filled again for the next frame.
+    const videoFrame = new VideoFrame(this.#planes, {
+      format: 'I420',
+      codedWidth: width,
+      codedHeight: height,
+      timestamp: Math.round((index * 1e6) / frameRate),
+      colorSpace: bt709,
+    });
+    // The exact time: whole microseconds would not give an even 24 frames per second.
+    const sample = new VideoSample(videoFrame, {
+      timestamp: index / frameRate,
+      duration: 1 / frameRate,
+    });
+    try {
+      await this.source.add(sample);
+    } finally {
+      sample.close();
+    }
+  }
+
+  async flush(): Promise<void> {}
+
+  close(): void {}
+}

@@ -1,0 +1,8 @@
+export {
+  createVaeDecoder,
+  type FrameDecoder,
+  type LatentFrameSize,
+  VaeDecoder,
+  type VaeDecoderOptions,
+} from './decoder';
+export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';

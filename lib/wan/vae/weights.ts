@@ -1,0 +1,204 @@
+import { type DeviceTensor, elementCount, type Scope } from '../../gpu';
+import type { Checkpoint } from '../../weights';
+
+type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
+
+/** What the VAE reads of a checkpoint. */
+export type VaeCheckpoint = Pick<Checkpoint, 'read' | 'shape' | 'bytes'>;
+
+export interface VaeLoadOptions {
+  /** Called with the stored size of each tensor that was read. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Reads the VAE's tensors into device memory of a scope, in the form that the graphs want. */
+export class VaeLoader {
+  constructor(
+    readonly scope: Scope,
+    readonly checkpoint: VaeCheckpoint,
+    readonly options: VaeLoadOptions = {},
+  ) {}
+
+  async #read(name: string): Promise<Float32Array> {
+    this.options.signal?.throwIfAborted();
+    const data = await this.checkpoint.read(name);
+    this.options.onBytes?.(this.checkpoint.bytes(name));
+    return data;
+  }
+
+  #upload(dims: readonly number[], data: Float32Array): DeviceTensor<'float32'> {
+    return this.scope.float32(dims, 'weights', data);
+  }
+
+  /** Scale of an RMS norm, [C]. */
+  async gamma(name: string): Promise<Tensors> {
+    const data = await this.#read(name);
+    return { gamma: this.#upload([data.length], data) };
+  }
+
+  /**
+   * A causal convolution [Co, Ci, 3, k, k], one 2-D convolution per time tap.
+   *
+   * @param taps 1 reads the current frame's tap only: all there is for a first frame
+   * @param part filters `[part·count/of, (part+1)·count/of)` only
+   */
+  async convolution(name: string, taps: 1 | 3, part = 0, of = 1): Promise<Tensors> {
+    const [allFilters = 0, inputs = 0, depth = 1, ...kernel] = this.checkpoint.shape(
+      `${name}.weight`,
+    );
+    const filters = allFilters / of;
+    const data = await this.#read(`${name}.weight`);
+    const size = elementCount(kernel);
+    const share = data.subarray(part * filters * inputs * depth * size);
+    const bias = await this.#read(`${name}.bias`);
+    const tensors: Record<string, DeviceTensor<'float32'>> = {
+      bias: this.#upload([filters], bias.slice(part * filters, (part + 1) * filters)),
+    };
+    const count = filters * inputs;
+    for (let tap = depth - 1; tap >= depth - taps; tap--) {
+      tensors[`tap${tap + 3 - depth}`] = this.#upload(
+        [filters, inputs, ...kernel],
+        timeTap(share, count, depth, tap, size),
+      );
+    }
+    return tensors;
+  }
+
+  /** The 3×3 convolution [C, C, 3, 3] behind a nearest ×2 as four 2×2 convolutions. */
+  async phases(name: string): Promise<Tensors> {
+    const [filters = 0, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
+    const data = await this.#read(`${name}.weight`);
+    const bias = await this.#read(`${name}.bias`);
+    return {
+      ...uploadPhases(this.scope, data, filters, inputs),
+      bias: this.#upload([filters], bias),
+    };
+  }
+
+  /** A 2-D convolution as it is. */
+  async plain(name: string): Promise<Tensors> {
+    return {
+      weight: this.#upload(
+        this.checkpoint.shape(`${name}.weight`),
+        await this.#read(`${name}.weight`),
+      ),
+      bias: this.#upload(this.checkpoint.shape(`${name}.bias`), await this.#read(`${name}.bias`)),
+    };
+  }
+
+  /** A 1×1 convolution [N, K, 1, …] as matrix [K, N] for a product from the left. */
+  async shortcut(name: string): Promise<Tensors> {
+    const [filters = 0, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
+    const data = transposed(await this.#read(`${name}.weight`), filters, inputs);
+    return {
+      residualWeight: this.#upload([inputs, filters], data),
+      residualBias: this.#upload([filters], await this.#read(`${name}.bias`)),
+    };
+  }
+
+  /** Norm and the q, k, v rows of the attention's one matrix, then its output projection. */
+  async attention(name: string): Promise<{ inward: Tensors; outward: Tensors }> {
+    const [rows = 0, channels = 0] = this.checkpoint.shape(`${name}.to_qkv.weight`);
+    const weight = await this.#read(`${name}.to_qkv.weight`);
+    const bias = await this.#read(`${name}.to_qkv.bias`);
+    const inward: Record<string, DeviceTensor<'float32'>> = {
+      ...(await this.gamma(`${name}.norm.gamma`)),
+    };
+    const third = rows / 3;
+    for (const [i, part] of ['q', 'k', 'v'].entries()) {
+      inward[`${part}Weight`] = this.#upload(
+        [third, channels],
+        weight.slice(i * third * channels, (i + 1) * third * channels),
+      );
+      inward[`${part}Bias`] = this.#upload([third], bias.slice(i * third, (i + 1) * third));
+    }
+    const outward = {
+      weight: this.#upload([channels, third], await this.#read(`${name}.proj.weight`)),
+      bias: this.#upload([channels], await this.#read(`${name}.proj.bias`)),
+    };
+    return { inward, outward };
+  }
+
+  /** The first `rows` filters of a 1×1×1 convolution. */
+  async pointwise(name: string, rows: number): Promise<Tensors> {
+    const [, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
+    const weight = await this.#read(`${name}.weight`);
+    const bias = await this.#read(`${name}.bias`);
+    return {
+      tap2: this.#upload([rows, inputs, 1, 1], weight.slice(0, rows * inputs)),
+      bias: this.#upload([rows], bias.slice(0, rows)),
+    };
+  }
+}
+
+/** Tap `tap` of filters [count, depth, size] as [count, size]. */
+export function timeTap(
+  data: Float32Array,
+  count: number,
+  depth: number,
+  tap: number,
+  size: number,
+): Float32Array {
+  const out = new Float32Array(count * size);
+  for (let i = 0; i < count; i++) {
+    const source = (i * depth + tap) * size;
+    for (let k = 0; k < size; k++) out[i * size + k] = data[source + k] ?? 0;
+  }
+  return out;
+}
+
+/** [rows, columns] → [columns, rows]. */
+export function transposed(data: Float32Array, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(data.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      out[column * rows + row] = data[row * columns + column] ?? 0;
+    }
+  }
+  return out;
+}
+
+/** Uploads the four {@link phaseWeights} as `phase00` … `phase11`, [filters, inputs, 2, 2] each. */
+export function uploadPhases(
+  scope: Scope,
+  data: Float32Array,
+  filters: number,
+  inputs: number,
+): Tensors {
+  const dims = [filters, inputs, 2, 2];
+  return Object.fromEntries(
+    [0, 1, 2, 3].map((phase) => {
+      const [row, column] = [phase >> 1, phase & 1] as [0 | 1, 0 | 1];
+      const weight = phaseWeights(data, filters * inputs, row, column);
+      return [`phase${row}${column}`, scope.float32(dims, 'weights', weight)];
+    }),
+  );
+}
+
+/**
+ * What a 3×3 kernel behind a nearest ×2 does for pixel (row, column) of each 2×2 block, as a 2×2
+ * kernel on the small image: taps that see the same small pixel are summed.
+ *
+ * @param data [count, 3, 3]
+ */
+export function phaseWeights(
+  data: Float32Array,
+  count: number,
+  row: 0 | 1,
+  column: 0 | 1,
+): Float32Array {
+  const out = new Float32Array(count * 4);
+  for (let i = 0; i < count; i++) {
+    for (let dy = 0; dy < 3; dy++) {
+      for (let dx = 0; dx < 3; dx++) {
+        // Tap −1, 0, +1 at large row 2y+row sees small row y + floor((row + tap)/2).
+        const y = Math.floor((row + dy - 1) / 2) + 1 - row;
+        const x = Math.floor((column + dx - 1) / 2) + 1 - column;
+        const at = i * 4 + y * 2 + x;
+        out[at] = (out[at] ?? 0) + (data[i * 9 + dy * 3 + dx] ?? 0);
+      }
+    }
+  }
+  return out;
+}

@@ -1,0 +1,23 @@
+import { defineConfig } from 'playwright/test';
+import { testLaunchOptions } from './e2e/browser/launch';
+
+/** The studio and the command line in real Chromium, against the built app. */
+export default defineConfig({
+  testDir: 'e2e',
+  testMatch: '*.spec.ts',
+  globalSetup: './e2e/browser/global-setup.ts',
+  outputDir: 'test-results/playwright',
+  // One at a time: every test computes a video on the CPU.
+  workers: 1,
+  timeout: 120_000,
+  expect: { timeout: 15_000 },
+  forbidOnly: Boolean(process.env.CI),
+  reporter: [['list']],
+  use: {
+    // Set by the global setup, which has run when a worker reads this file.
+    ...(process.env.KINORA_ORIGIN && { baseURL: process.env.KINORA_ORIGIN }),
+    launchOptions: await testLaunchOptions(),
+    locale: 'en-GB',
+    trace: 'off',
+  },
+});

@@ -1,0 +1,88 @@
+import { expose, proxy, type Remote, wrap } from 'comlink';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { KinoraError } from '../lib/contract/errors';
+import { installErrorTransfer } from './engine-errors';
+
+const face = {
+  async shape(): Promise<void> {
+    throw new KinoraError('TENSOR_SHAPE', 'proj_out.weight is [10,64], expected [192,64].', {
+      remedy: 'Fetch it again.',
+    });
+  },
+  async unknown(): Promise<void> {
+    throw new RangeError('Array buffer allocation failed');
+  },
+  async quota(): Promise<void> {
+    throw new DOMException('The quota has been exceeded.', 'QuotaExceededError');
+  },
+  async text(): Promise<void> {
+    throw 'a bare string';
+  },
+  /** Calls back and tells how the failure of the callback looked from the inside. */
+  async calls(back: () => Promise<void>): Promise<string> {
+    try {
+      await back();
+      return 'nothing';
+    } catch (thrown) {
+      return thrown instanceof KinoraError ? `${thrown.code}: ${thrown.remedy}` : 'another error';
+    }
+  },
+  async fine(): Promise<number> {
+    return 7;
+  },
+};
+
+const { port1, port2 } = new MessageChannel();
+let remote: Remote<typeof face>;
+
+beforeAll(() => {
+  installErrorTransfer();
+  installErrorTransfer();
+  expose(face, port1);
+  remote = wrap<typeof face>(port2);
+});
+
+afterAll(() => {
+  port1.close();
+  port2.close();
+});
+
+async function failure(call: Promise<unknown>): Promise<KinoraError> {
+  const thrown = await call.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (!(thrown instanceof KinoraError)) throw new Error(`not a KinoraError: ${String(thrown)}`);
+  return thrown;
+}
+
+test('a KinoraError keeps code, sentence, remedy and stack', async () => {
+  const error = await failure(remote.shape());
+  expect(error.toRecord()).toEqual({
+    code: 'TENSOR_SHAPE',
+    message: 'proj_out.weight is [10,64], expected [192,64].',
+    remedy: 'Fetch it again.',
+  });
+  expect(error.stack).toContain('engine-errors.test');
+});
+
+test('other errors arrive with the code that fits them', async () => {
+  const unknown = await failure(remote.unknown());
+  expect(unknown.code).toBe('INTERNAL');
+  expect(unknown.message).toContain('Array buffer allocation failed');
+  expect((await failure(remote.quota())).code).toBe('STORAGE_FULL');
+  expect((await failure(remote.text())).message).toContain('a bare string');
+});
+
+test('an error thrown by a callback crosses the other way', async () => {
+  const seen = await remote.calls(
+    proxy(async () => {
+      throw new KinoraError('CANCELLED');
+    }),
+  );
+  expect(seen).toBe('CANCELLED: Run it again when you like.');
+});
+
+test('values still pass', async () => {
+  expect(await remote.fine()).toBe(7);
+});

@@ -1,0 +1,280 @@
+import * as Comlink from 'comlink';
+import {
+  type Backend as BackendKind,
+  type EngineApi,
+  type EngineCounters,
+  type EngineRequest,
+  frameCount,
+  framesPerSecond,
+  type GenerationResult,
+  KinoraError,
+  type LoraFile,
+  type Phase,
+  type ProgressEvent,
+  phases,
+  sizeInPixels,
+  type Timings,
+  toKinoraError,
+} from '../lib/contract';
+import { type Backend, createBackend, probeDevice, selfTest } from '../lib/gpu';
+import { removeVideo, writeVideo } from '../lib/predictions/videos';
+import {
+  coverCrop,
+  createVideoMetadata,
+  createVideoWriter,
+  decodeImage,
+  FrameScaler,
+  type VideoWriter,
+} from '../lib/video';
+import {
+  combineLoras,
+  imageToVideo,
+  type LoraBranches,
+  type Model,
+  openBundledModel,
+  parseLora,
+  RunControl,
+} from '../lib/wan';
+import { blobFile, openSafetensors } from '../lib/weights';
+import { installErrorTransfer } from './engine-errors';
+
+/** Failures after which the device cannot be trusted: a fresh one is taken next time. */
+const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
+
+/** Kernels without which no video comes out; asked of every GPU once per session. */
+async function requireUsableKernels(backend: Backend): Promise<void> {
+  const broken = (await selfTest(backend)).filter((check) => !check.usable);
+  if (broken.length === 0) return;
+  const names = broken.map(({ kernel }) => kernel).join(', ');
+  throw new KinoraError(
+    'GPU_UNRELIABLE',
+    `The GPU gives wrong numbers in the self-test: ${names}.`,
+  );
+}
+
+/** The engine's worker: model, GPU and encoder live here; the page speaks to it over Comlink. */
+class Engine implements EngineApi {
+  #backend: Backend | undefined;
+  #tested = false;
+  #model: Model | undefined;
+  #control: RunControl | undefined;
+
+  probe() {
+    return probeDevice();
+  }
+
+  async selfTest(kind: BackendKind) {
+    const backend = await this.#open(kind);
+    const checks = await selfTest(backend);
+    await backend.releaseSessions();
+    return checks;
+  }
+
+  async load(id: string, kind: BackendKind, onProgress?: (event: ProgressEvent) => void) {
+    onProgress?.({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+    await this.#open(kind);
+    await this.#openModel(id);
+  }
+
+  async generate(
+    request: EngineRequest,
+    onProgress: (event: ProgressEvent) => void,
+  ): Promise<GenerationResult> {
+    if (this.#control) throw new KinoraError('BUSY');
+    const control = new RunControl();
+    this.#control = control;
+    try {
+      return await this.#generate(request, control, onProgress);
+    } catch (thrown) {
+      // A cancelled run may fail in many ways; what the user did is the reason.
+      const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      await removeVideo(videoFileOf(request)).catch(() => undefined);
+      if (deviceFaults.includes(error.code)) await this.#dropBackend();
+      throw error;
+    } finally {
+      this.#control = undefined;
+      await this.#backend?.releaseSessions();
+    }
+  }
+
+  async cancel() {
+    this.#control?.cancel();
+  }
+
+  async pause() {
+    this.#control?.pause();
+  }
+
+  async resume() {
+    this.#control?.resume();
+  }
+
+  async finishEarly() {
+    this.#control?.finishEarly();
+  }
+
+  async counters(): Promise<EngineCounters> {
+    const nothing = { categories: {}, liveBytes: 0, allocations: 0, readbacks: 0 };
+    return this.#backend?.counters() ?? nothing;
+  }
+
+  async unload() {
+    if (this.#control) throw new KinoraError('BUSY');
+    this.#model = undefined;
+    await this.#dropBackend();
+  }
+
+  async #generate(
+    request: EngineRequest,
+    control: RunControl,
+    report: (event: ProgressEvent) => void,
+  ): Promise<GenerationResult> {
+    const clock = new PhaseClock();
+    const onProgress = (event: ProgressEvent) => {
+      if (event.type === 'phase') clock.enter(event.phase);
+      report(event);
+    };
+    const { parameters } = request;
+    onProgress({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+    // The cheap checks come first: a bad image must not wait for the GPU.
+    const pixels = await decodeImage(request.image);
+    const model = await this.#openModel(request.model);
+    const lora = await combineLoraFiles(request.loras, model);
+    const backend = await this.#open(request.backend);
+    control.signal.throwIfAborted();
+
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const frames = frameCount(parameters.duration);
+    const scaler = new FrameScaler(native, { width, height });
+    let writer: VideoWriter | undefined;
+    try {
+      const output = await createVideoWriter({
+        width,
+        height,
+        frameRate: framesPerSecond,
+        frames,
+        metadata: createVideoMetadata({ ...request, createdAt: new Date().toISOString() }),
+        encoder: request.encoder ?? 'auto',
+      });
+      writer = output;
+      const result = await imageToVideo(
+        backend,
+        model,
+        {
+          image: { data: coverCrop(pixels, native.width, native.height), ...native },
+          prompt: parameters.prompt,
+          negativePrompt: parameters.negative_prompt,
+          frames,
+          steps: parameters.num_inference_steps,
+          guidanceScale: parameters.guidance_scale,
+          flowShift: parameters.flow_shift,
+          seed: parameters.seed,
+          ...(lora ? { lora } : {}),
+        },
+        {
+          control,
+          onProgress,
+          onFrame: async (frame) => output.add(scaler.scale(frame.data)),
+        },
+      );
+      onProgress({ type: 'phase', phase: 'finish', clip: 0, clips: 1 });
+      const video = await output.finish(result.frames);
+      const videoFile = videoFileOf(request);
+      await writeVideo(videoFile, video);
+      control.signal.throwIfAborted();
+      return {
+        videoFile,
+        videoBytes: video.size,
+        size: parameters.size,
+        width,
+        height,
+        frames: result.frames,
+        seed: parameters.seed,
+        model: request.model,
+        backend: request.backend,
+        encoder: output.encoder,
+        finishedEarly: result.finishedEarly,
+        timings: clock.stop(),
+      };
+    } finally {
+      await writer?.cancel();
+    }
+  }
+
+  /** The backend of this kind; another kind's is given up first. */
+  async #open(kind: BackendKind): Promise<Backend> {
+    if (this.#backend?.kind !== kind) await this.#dropBackend();
+    if (this.#backend) return this.#backend;
+    const backend = await createBackend(kind);
+    this.#backend = backend;
+    // An emulated GPU computes with the CPU's own arithmetic, and takes seconds to compile the test.
+    if (kind === 'webgpu' && !this.#tested && !(await probeDevice()).software) {
+      await requireUsableKernels(backend);
+      this.#tested = true;
+    }
+    return backend;
+  }
+
+  async #openModel(id: string): Promise<Model> {
+    if (this.#model?.manifest.id !== id) {
+      this.#model = await openBundledModel(id, new URL('/models/', self.location.origin));
+    }
+    return this.#model;
+  }
+
+  async #dropBackend(): Promise<void> {
+    const backend = this.#backend;
+    this.#backend = undefined;
+    await backend?.dispose().catch(() => undefined);
+  }
+}
+
+function videoFileOf(request: EngineRequest): string {
+  return `${request.id}.mp4`;
+}
+
+/** Reads the adapters and checks them against the model; undefined where there are none. */
+async function combineLoraFiles(
+  files: readonly LoraFile[],
+  model: Model,
+): Promise<LoraBranches | undefined> {
+  if (files.length === 0) return undefined;
+  const config = model.config.transformer;
+  const adapters = [];
+  for (const { name, file, scale } of files) {
+    const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
+      throw new KinoraError('LORA_INVALID', `${name} is not a safetensors file that can be read.`, {
+        cause,
+      });
+    });
+    adapters.push({ lora: await parseLora(checkpoint, config, name), scale });
+  }
+  return combineLoras(adapters, config);
+}
+
+/** Adds up the seconds of each phase; a phase may come back, clip after clip. */
+class PhaseClock {
+  readonly #seconds = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<
+    Phase,
+    number
+  >;
+  readonly #begin = performance.now();
+  #phase: Phase | undefined;
+  #since = this.#begin;
+
+  enter(phase: Phase): void {
+    const now = performance.now();
+    if (this.#phase) this.#seconds[this.#phase] += (now - this.#since) / 1000;
+    this.#phase = phase;
+    this.#since = now;
+  }
+
+  stop(): Timings {
+    if (this.#phase) this.enter(this.#phase);
+    return { ...this.#seconds, total: (performance.now() - this.#begin) / 1000 };
+  }
+}
+
+installErrorTransfer();
+Comlink.expose(new Engine());

@@ -1,0 +1,32 @@
+import * as Comlink from 'comlink';
+import { createBackend } from '../lib/gpu';
+import { type ParityLine, runParity } from '../lib/wan/parity';
+import { httpFolder } from '../lib/weights';
+import { installErrorTransfer } from './engine-errors';
+
+/** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
+const parity = {
+  /**
+   * Runs every stage that the folder has a golden for.
+   *
+   * @param base address of a folder laid out like the goldens, with a trailing slash
+   */
+  async run(
+    base: string,
+    options: { readonly tolerance?: number },
+    onLine: (line: ParityLine) => void,
+  ): Promise<void> {
+    const backend = await createBackend('webgpu');
+    try {
+      await runParity(httpFolder(new URL(base)), backend, { ...options, onLine });
+    } finally {
+      await backend.dispose();
+    }
+  },
+};
+
+/** What the page sees of the worker. */
+export type ParityApi = typeof parity;
+
+installErrorTransfer();
+Comlink.expose(parity);
