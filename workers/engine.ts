@@ -89,11 +89,12 @@ class Engine implements EngineApi {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       await removeVideo(videoFileOf(request)).catch(() => undefined);
+      await this.#backend?.releaseSessions().catch(() => undefined);
       if (deviceFaults.includes(error.code)) await this.#dropBackend();
       throw error;
     } finally {
       this.#control = undefined;
-      await this.#backend?.releaseSessions();
+      await this.#backend?.trim();
     }
   }
 

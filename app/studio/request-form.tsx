@@ -9,9 +9,8 @@ import { NumberField } from './number-field';
 import { Problem } from './problem';
 import { SeedField } from './seed-field';
 import { SizeField } from './size-field';
-import { pickModel } from './use-generate';
 import type { IntakeNotice } from './use-intake';
-import type { ModelList } from './use-models';
+import { type ModelList, pickModel } from './use-models';
 import { shownErrors } from './validation';
 
 /** Everything that describes a video, and the button that makes it. */
@@ -121,7 +120,7 @@ export function RequestForm(props: {
         <summary>Advanced</summary>
         <AdvancedFields
           list={models}
-          model={pickModel(models, values.model)}
+          model={models.status === 'ready' ? pickModel(models.models, values.model) : undefined}
           backend={values.backend}
           onChange={set}
         />

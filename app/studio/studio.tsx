@@ -39,7 +39,6 @@ export function Studio() {
   const { generate, runAgain, startError } = useGenerate({
     form,
     change,
-    models,
     formRef,
     onStart: () => setShownId(null),
     onEnded: setShownId,

@@ -1,23 +1,15 @@
-import { type Dispatch, type RefObject, useState } from 'react';
+import { type Dispatch, type RefObject, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { ModelManifest } from '../../lib/contract/manifest';
 import type { StartedRun } from '../../lib/predictions/runner';
 import { getRunner } from '../runner';
 import { type FormAction, type FormState, toParameters } from './form-state';
-import type { ModelList } from './use-models';
+import { loadModels, pickModel } from './use-models';
 import { findErrors } from './validation';
-
-/** The chosen model, or the first one while the choice is not (or no longer) on the list. */
-export function pickModel(list: ModelList, id: string): ModelManifest | undefined {
-  if (list.status !== 'ready') return undefined;
-  return list.models.find((model) => model.id === id) ?? list.models[0];
-}
 
 /** Starts runs from the form and from the past, and keeps what went wrong before they existed. */
 export function useGenerate(options: {
   form: FormState;
   change: Dispatch<FormAction>;
-  models: ModelList;
   formRef: RefObject<HTMLFormElement | null>;
   onStart: () => void;
   onEnded: (id: string) => void;
@@ -26,16 +18,21 @@ export function useGenerate(options: {
   runAgain: (id: string) => Promise<void>;
   startError: ErrorRecord | null;
 } {
-  const { form, change, models, formRef, onStart, onEnded } = options;
+  const { form, change, formRef, onStart, onEnded } = options;
   const [startError, setStartError] = useState<ErrorRecord | null>(null);
+  const starting = useRef(false);
 
   async function start(work: () => Promise<StartedRun>): Promise<void> {
+    if (starting.current || getRunner().getSnapshot().status !== 'idle') return;
     // First of all, while the click still counts as one: browsers ask or decide by it.
     void navigator.storage.persist();
     setStartError(null);
     onStart();
+    starting.current = true;
     try {
-      const { id, ended } = await work();
+      const { id, ended } = await work().finally(() => {
+        starting.current = false;
+      });
       await ended;
       onEnded(id);
     } catch (thrown) {
@@ -44,7 +41,6 @@ export function useGenerate(options: {
   }
 
   async function generate(): Promise<void> {
-    if (getRunner().getSnapshot().status !== 'idle') return;
     const { image, loras } = form.files;
     if (!image || Object.keys(findErrors(form)).length > 0) {
       change({ type: 'checked' });
@@ -53,7 +49,7 @@ export function useGenerate(options: {
       return;
     }
     await start(async () => {
-      const model = pickModel(models, form.values.model);
+      const model = pickModel(await loadModels(), form.values.model);
       if (!model) throw new KinoraError('MODEL_UNKNOWN');
       return getRunner().start({
         image: image.file,

@@ -140,7 +140,9 @@ function quietly([program = '', ...args]: readonly string[]): boolean {
   const run = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
   if (run.status === 0) return true;
   const said = [run.error?.message, run.stdout, run.stderr].filter(Boolean).join('\n').trimEnd();
-  say(`${[program, ...args].join(' ')} failed:\n${said}`);
+  // Installers repeat themselves; the end says why.
+  const end = said.split('\n').slice(-15).join('\n');
+  say(`${[program, ...args].join(' ')} failed:\n${end}`);
   return false;
 }
 

@@ -31,10 +31,11 @@ async function main(): Promise<number> {
   const wanted = (stage: Stage) => asked.length === 0 || asked.includes(stage);
   await prepare(wanted('browser') || wanted('e2e'));
 
-  // The build leaves cores idle at times, so the short stages run beside it. The two that drive a
-  // browser measure time and need the machine for themselves.
+  // Types come before the build, which rewrites the generated declarations they read. The build
+  // leaves cores idle at times, so the short stages run beside it. The two that drive a browser
+  // have time limits and need the machine for themselves.
+  if (wanted('types')) await stage('types', types);
   const beside = async () => {
-    if (wanted('types')) await stage('types', types);
     if (wanted('lint')) await stage('lint', lint);
     if (wanted('node')) await stage('node', () => vitestProject('node'));
   };

@@ -72,6 +72,11 @@ export interface Backend {
   settle(): Promise<void>;
   /** Releases all sessions and with them the runtime's own memory. Tensors stay. */
   releaseSessions(): Promise<void>;
+  /**
+   * {@link releaseSessions} if the runtime holds memory that others could use. Small amounts are not
+   * worth it: compiled pipelines go with the sessions and cost seconds on slow devices.
+   */
+  trim(): Promise<void>;
   counters(): EngineCounters;
   resetPeaks(): void;
   /** Highest live bytes since the last {@link resetPeaks}. */
@@ -107,6 +112,9 @@ export class Scope {
     this.#tensors.clear();
   }
 }
+
+/** What the runtime may keep between stages, in bytes. */
+export const trimThreshold = 256 * 2 ** 20;
 
 /** Number of elements of a shape. */
 export function elementCount(dims: readonly number[]): number {

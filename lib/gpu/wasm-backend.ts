@@ -140,6 +140,10 @@ export class WasmBackend implements Backend {
     return this.#queue.run(() => this.#sessions.release());
   }
 
+  async trim(): Promise<void> {
+    // The heap of WebAssembly never shrinks: releasing sessions would give nothing back.
+  }
+
   counters() {
     return this.#ledger.counters();
   }

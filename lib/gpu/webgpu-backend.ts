@@ -9,6 +9,7 @@ import {
   type ElementArrays,
   elementBytes,
   elementCount,
+  trimThreshold,
 } from './backend';
 import { requestDevice } from './device';
 import { type Category, Ledger } from './ledger';
@@ -186,6 +187,11 @@ export class WebGpuBackend implements Backend {
     // A lost device cannot release its sessions: the runtime would wait for it for ever.
     if (this.#fault?.code === 'DEVICE_LOST') return;
     await this.#queue.run(() => Promise.race([this.#sessions.release(), this.#lost]));
+  }
+
+  async trim(): Promise<void> {
+    const held = this.#ledger.counters().categories.runtime?.live ?? 0;
+    if (held > trimThreshold) await this.releaseSessions();
   }
 
   counters() {

@@ -55,6 +55,7 @@ export const add = binary('Add');
 export const sub = binary('Sub');
 export const mul = binary('Mul');
 export const div = binary('Div');
+export const sqrt = unary('Sqrt');
 export const tanh = unary('Tanh');
 export const relu = unary('Relu');
 /** GELU in its tanh form (Hendrycks & Gimpel 2016), `gelu_new` of transformers. */

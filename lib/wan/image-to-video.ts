@@ -289,7 +289,7 @@ class Stages {
   async #endStage(): Promise<void> {
     const { categories } = this.backend.counters();
     this.hooks.onProgress({ type: 'memory', categories });
-    await this.backend.releaseSessions();
+    await this.backend.trim();
   }
 
   #loading(bytesTotal: number) {

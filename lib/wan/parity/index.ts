@@ -42,7 +42,7 @@ export async function runParity(
     } catch (error) {
       push(failure(stage.name, context.stageTolerance, String(error)));
     }
-    await backend.releaseSessions();
+    await backend.trim();
   }
   return lines;
 }

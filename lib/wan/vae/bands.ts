@@ -9,8 +9,11 @@ export interface Band {
   readonly rows: number;
 }
 
-/** Default size of the images inside one run, in bytes; see {@link bandsOf}. */
-export const defaultBandBytes = 32 * 2 ** 20;
+/**
+ * Default size of an image inside one run, in bytes. At 1280×704 the decoder then takes 9.6 GiB;
+ * twice as much makes half as many runs and takes 0.5 GiB more (`vaeDecoderMemory`).
+ */
+export const defaultBandBytes = 16 * 2 ** 20;
 
 /**
  * Cuts an image into bands of rows so that an image inside a run takes at most `bandBytes`. The

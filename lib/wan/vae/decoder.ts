@@ -92,20 +92,21 @@ export class VaeDecoder implements FrameDecoder {
     const { config, network, workspace } = this;
     const { scratch, backend } = workspace;
     if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
-    this.#open = true;
     // VAE space: z·std + mean.
     const { latents_mean: mean, latents_std: std, z_dim: z } = config;
-    const latent = channelsLast(latentFrame, (c) => std[c] ?? 1, (c) => mean[c] ?? 0, z);
+    const latent = channelsLast(
+      latentFrame,
+      (c) => std[c] ?? 1,
+      (c) => mean[c] ?? 0,
+      z,
+    );
     backend.write(this.#latent, latent);
+    this.#open = true;
 
     const quantised = await network.postQuant.step(this.#latent);
     let x = await network.convIn.step(quantised);
     scratch.give(quantised);
-    for (const layer of network.middle) {
-      const next = await layer.step(x);
-      scratch.give(x);
-      x = next;
-    }
+    for (const layer of network.middle) x = await layer.step(x, false);
     const order = 'column-row';
     for await (const folded of this.#level(0, x)) {
       const data = await backend.read(folded);
@@ -128,10 +129,8 @@ export class VaeDecoder implements FrameDecoder {
     }
     let x = input;
     for (const resnet of block.resnets) {
-      const y = await resnet.step(x);
       // The block's input is needed again for its shortcut.
-      if (x !== input || !block.upsample) scratch.give(x);
-      x = y;
+      x = await resnet.step(x, x === input && block.upsample !== null);
     }
     if (!block.upsample) {
       yield* this.#level(index + 1, x);

@@ -73,22 +73,19 @@ export async function encodeFirstFrame(
       for (let i = 0; i < block.resnets; i++) {
         const name = `${block.name}.resnets.${i}`;
         const channels = i === 0 ? block.in_dim : block.out_dim;
-        const y = await part(async (parts) =>
-          (await parts.residualBlock(name, channels, block.out_dim)).step(x),
+        const image = x;
+        x = await part(async (parts) =>
+          (await parts.residualBlock(name, channels, block.out_dim)).step(image, image === input),
         );
-        if (x !== input) scratch.give(x);
-        x = y;
       }
       x = await through(x, (parts, main) => downsample(parts, block, main, input));
       scratch.give(input);
     }
     const top = blocks.at(-1)?.out_dim ?? 0;
-    x = await through(x, async (parts, image) => {
-      let y = image;
+    x = await part(async (parts) => {
+      let y = x;
       for (const layer of await parts.middle('encoder.mid_block', top)) {
-        const next = await layer.step(y);
-        if (y !== image) scratch.give(y);
-        y = next;
+        y = await layer.step(y, false);
       }
       return y;
     });

@@ -1,6 +1,7 @@
 import {
   add,
   type Dim,
+  div,
   GraphBuilder,
   gemm,
   matMul,
@@ -10,6 +11,8 @@ import {
   silu,
   slice,
   softmax,
+  split,
+  sqrt,
   type Value,
 } from '../../onnx';
 import { convolve, interleave, type Layout, memoised } from './nhwc';
@@ -26,6 +29,55 @@ type Float = Value<'float32'>;
  * rows stay zero, which the margins of row bands rely on.
  */
 const epsilon = 1e-24;
+
+/** Below this many channels the norm is written out, where a GPU runs it. */
+const fewChannels = 64;
+
+/** Widest matrix that ONNX Runtime multiplies without tiles. */
+const untiled = 7;
+
+/**
+ * RMS norm over the channels. ONNX Runtime's kernel spends a workgroup on every pixel, which is much
+ * too many for a few channels; there the mean square comes from products with small matrices.
+ */
+export function channelNorm(x: Float, gamma: Float, channels: number, layout: Layout): Float {
+  const factors = layout === 'nhwc' && channels < fewChannels ? factorsOf(channels) : null;
+  if (!factors) return rmsNormalization(x, gamma, epsilon);
+  const { graph } = x;
+  const leading = x.dims.slice(0, -1);
+  let sum = mul(x, x);
+  let groups = channels;
+  for (const factor of factors) {
+    groups /= factor;
+    const weights = new Float32Array(factor).fill(1 / factor);
+    const grouped = reshape(sum, [...leading, groups, factor]);
+    const sums = matMul(grouped, graph.constant('float32', [factor, 1], weights));
+    sum = reshape(sums, [...leading, groups]);
+  }
+  return mul(div(x, sqrt(add(sum, graph.scalar(epsilon)))), gamma);
+}
+
+/** Factors of a number, each small enough for an untiled product; null where there are none. */
+function factorsOf(count: number): number[] | null {
+  const factors: number[] = [];
+  let rest = count;
+  for (let factor = untiled; factor > 1; factor--) {
+    while (rest % factor === 0) {
+      factors.push(factor);
+      rest /= factor;
+    }
+  }
+  return rest === 1 && count > 1 ? factors : null;
+}
+
+/**
+ * Whether the three time taps of a convolution are one convolution with three times the filters. The
+ * GPU's kernel works on tiles of 32 filters, so with fewer of them three separate convolutions would
+ * mostly multiply padding; with more, joining only costs a split.
+ */
+export function joinsTaps(filters: number): boolean {
+  return filters < 32;
+}
 
 /** Rows that a convolution without padding leaves of `X`; the name that `conv2d` gives them. */
 const innerRows = 'conv(X)';
@@ -56,8 +108,9 @@ export type ResidualSpec =
  * `P_{t+1} = W1·x_t + Q_t`, `Q_{t+1} = W0·x_t`. So the state is two images of partial sums with the
  * filters' channels, and no past frame is kept or convolved again.
  *
- * Inputs: x, tap2, bias; tap1, tap0, p, q for three taps; gamma for the norm; residual,
- * residualWeight, residualBias. Outputs: y; pNext, qNext.
+ * Inputs: x, bias, tap2; tap1, tap0, p, q for three taps, or all of them in `taps` [3·filters, …]
+ * with a bias as long; gamma for the norm; residual, residualWeight, residualBias. Outputs: y; pNext,
+ * qNext.
  */
 export const convolutionGraph = memoised((spec: ConvolutionSpec) => {
   const { layout, inputs, filters, kernel, residual } = spec;
@@ -65,18 +118,26 @@ export const convolutionGraph = memoised((spec: ConvolutionSpec) => {
   const rows = spec.margin ? innerRows : 'H';
   const image = (name: string, channels: number) =>
     g.input(name, 'float32', [1, rows, 'W', channels]);
-  const weight = (name: string) => g.input(name, 'float32', [filters, inputs, kernel, kernel]);
   const edge = kernel === 3 ? 1 : 0;
   const pads = [spec.margin ? 0 : edge, edge, spec.margin ? 0 : edge, edge] as const;
 
   const x = g.input('x', 'float32', [1, spec.margin ? 'X' : 'H', 'W', inputs]);
   const activated = spec.norm
-    ? silu(rmsNormalization(x, g.input('gamma', 'float32', [inputs]), epsilon))
+    ? silu(channelNorm(x, g.input('gamma', 'float32', [inputs]), inputs, layout))
     : x;
-  const tap = (index: 0 | 1 | 2, bias: Float | null) =>
-    convolve(activated, weight(`tap${index}`), bias, layout, { pads });
+  const convolved = (name: string, count: number, bias: Float | null) => {
+    const weight = g.input(name, 'float32', [count, inputs, kernel, kernel]);
+    return convolve(activated, weight, bias, layout, { pads });
+  };
+  const bias = (count: number) => g.input('bias', 'float32', [count]);
+  const joined =
+    spec.taps === 3 && joinsTaps(filters)
+      ? split(convolved('taps', 3 * filters, bias(3 * filters)), 3, [filters, filters, filters])
+      : null;
+  const tap = (index: 0 | 1 | 2) =>
+    joined?.[2 - index] ?? convolved(`tap${index}`, filters, index === 2 ? bias(filters) : null);
 
-  let y = tap(2, g.input('bias', 'float32', [filters]));
+  let y = tap(2);
   if (spec.taps === 3) y = add(y, image('p', filters));
   if (residual.kind === 'identity') y = add(y, image('residual', filters));
   if (residual.kind === 'linear') {
@@ -86,8 +147,8 @@ export const convolutionGraph = memoised((spec: ConvolutionSpec) => {
   }
   g.output('y', y);
   if (spec.taps === 3) {
-    g.output('pNext', add(tap(1, null), image('q', filters)));
-    g.output('qNext', tap(0, null));
+    g.output('pNext', add(tap(1), image('q', filters)));
+    g.output('qNext', tap(0));
   }
   return g.build();
 });

@@ -6,3 +6,4 @@ export {
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
+export { type VaeMemory, vaeDecoderMemory, vaeEncoderMemory } from './memory';

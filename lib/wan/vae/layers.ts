@@ -58,13 +58,19 @@ export class FrameConvolution {
     this.#sums = [];
   }
 
-  /** Convolves `x` [1, H, W, inputs] into a new image [1, H, W, filters]. */
-  async step(x: Image, residual?: Image): Promise<Image> {
+  /**
+   * Convolves `x` [1, H, W, inputs] into an image [1, H, W, filters].
+   *
+   * @param overwrite the result may take the place of `residual`; it does where there are several
+   * bands, since a band needs no other rows of it
+   */
+  async step(x: Image, residual?: Image, overwrite = false): Promise<Image> {
     const { workspace, shape } = this;
     const [, height = 0, width = 0] = x.dims;
-    const y = workspace.image(height, width, shape.filters);
     const rowBytes = 4 * width * Math.max(shape.inputs, shape.filters);
     const bands = bandsOf(height, rowBytes, workspace.bandBytes);
+    const inPlace = overwrite && bands.length > 1 && residual?.dims[3] === shape.filters;
+    const y = inPlace ? residual : workspace.image(height, width, shape.filters);
     for (const [index, band] of bands.entries()) {
       const whole = bands.length === 1;
       const margin = !whole && shape.kernel === 3;
@@ -121,10 +127,13 @@ export class ResidualBlock {
     readonly second: FrameConvolution,
   ) {}
 
-  async step(x: Image): Promise<Image> {
+  /** @param keep whether `x` is still needed; otherwise it is given back or becomes the result */
+  async step(x: Image, keep: boolean): Promise<Image> {
+    const { scratch } = this.workspace;
     const hidden = await this.first.step(x);
-    const y = await this.second.step(hidden, x);
-    this.workspace.scratch.give(hidden);
+    const y = await this.second.step(hidden, x, !keep);
+    scratch.give(hidden);
+    if (!keep && y !== x) scratch.give(x);
     return y;
   }
 }
@@ -137,7 +146,8 @@ export class FrameAttention {
     readonly weights: { readonly inward: Bindings; readonly outward: Bindings },
   ) {}
 
-  async step(x: Image): Promise<Image> {
+  /** @param keep whether `x` is still needed; otherwise it is given back */
+  async step(x: Image, keep: boolean): Promise<Image> {
     const { workspace, channels, weights } = this;
     const { backend, scratch } = workspace;
     const [, height = 0, width = 0] = x.dims;
@@ -166,6 +176,7 @@ export class FrameAttention {
     const graphOut = projectionGraph({ channels, height, width });
     await backend.run(graphOut, { ...weights.outward, attended, x }, { y });
     scratch.give(q, k, v, attended);
+    if (!keep) scratch.give(x);
     return y;
   }
 }

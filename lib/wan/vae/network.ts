@@ -75,10 +75,7 @@ export class NetworkLoader {
     ] as const;
   }
 
-  #keep(
-    shape: FrameConvolution['shape'],
-    weights: FrameConvolution['weights'],
-  ): FrameConvolution {
+  #keep(shape: FrameConvolution['shape'], weights: FrameConvolution['weights']): FrameConvolution {
     const convolution = new FrameConvolution(this.workspace, shape, weights);
     this.convolutions.push(convolution);
     return convolution;

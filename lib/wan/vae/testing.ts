@@ -1,6 +1,6 @@
 /* Goldens for the tests of the VAE and the tiny decoders, in Node and in the browser. */
 import type { Backend } from '../../gpu';
-import { openCheckpoint, openSafetensors, type ModelFolder } from '../../weights';
+import { type ModelFolder, openCheckpoint, openSafetensors } from '../../weights';
 import { readModelConfig } from '../config';
 import type { FrameDecoder } from './decoder';
 
@@ -43,11 +43,18 @@ export async function openGoldens(folder: ModelFolder, model: ModelFolder) {
 
 export type Goldens = Awaited<ReturnType<typeof openGoldens>>;
 
+/** Everything that a generator yields. */
+export async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const value of values) all.push(value);
+  return all;
+}
+
 /** All pixel frames of the golden latents. */
 export async function decodeAll(decoder: FrameDecoder, goldens: Goldens): Promise<Float32Array[]> {
   const frames: Float32Array[] = [];
   for (let f = 0; f < goldens.frames; f++) {
-    for await (const frame of decoder.decode(goldens.latentFrame(f))) frames.push(frame);
+    frames.push(...(await collect(decoder.decode(goldens.latentFrame(f)))));
   }
   return frames;
 }

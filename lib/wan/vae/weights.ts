@@ -1,5 +1,6 @@
 import { type DeviceTensor, elementCount, type Scope } from '../../gpu';
 import type { Checkpoint } from '../../weights';
+import { joinsTaps } from './graphs';
 
 type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
 
@@ -50,17 +51,25 @@ export class VaeLoader {
     const filters = allFilters / of;
     const data = await this.#read(`${name}.weight`);
     const size = elementCount(kernel);
-    const share = data.subarray(part * filters * inputs * depth * size);
-    const bias = await this.#read(`${name}.bias`);
-    const tensors: Record<string, DeviceTensor<'float32'>> = {
-      bias: this.#upload([filters], bias.slice(part * filters, (part + 1) * filters)),
-    };
     const count = filters * inputs;
-    for (let tap = depth - 1; tap >= depth - taps; tap--) {
-      tensors[`tap${tap + 3 - depth}`] = this.#upload(
-        [filters, inputs, ...kernel],
-        timeTap(share, count, depth, tap, size),
-      );
+    const share = data.subarray(part * count * depth * size);
+    const bias = (await this.#read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
+    const tap = (index: 0 | 1 | 2) => timeTap(share, count, depth, index, size);
+    if (taps === 3 && joinsTaps(filters)) {
+      const joined = new Float32Array(3 * count * size);
+      for (const index of [0, 1, 2] as const) joined.set(tap(index), (2 - index) * count * size);
+      const paddedBias = new Float32Array(3 * filters);
+      paddedBias.set(bias);
+      return {
+        bias: this.#upload([3 * filters], paddedBias),
+        taps: this.#upload([3 * filters, inputs, ...kernel], joined),
+      };
+    }
+    const tensors: Record<string, DeviceTensor<'float32'>> = {
+      bias: this.#upload([filters], bias),
+    };
+    for (const index of taps === 3 ? ([2, 1, 0] as const) : ([2] as const)) {
+      tensors[`tap${index}`] = this.#upload([filters, inputs, ...kernel], tap(index));
     }
     return tensors;
   }

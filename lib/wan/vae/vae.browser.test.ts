@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, browserRuntime, relativeRms, WasmBackend, WebGpuBackend } from '../../gpu';
+import { httpFolder } from '../../weights';
+import { createVaeDecoder, encodeFirstFrame, vaeDecoderMemory } from '.';
+import { clipOf, collect, decodeAll, type Goldens, openGoldens, ownBytes } from './testing';
+
+const root = new URL('/e2e/goldens/tiny-wan/', location.href);
+
+describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
+  let backend: Backend;
+  let goldens: Goldens;
+
+  beforeAll(async () => {
+    const runtime = await browserRuntime();
+    backend = kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
+    goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
+  });
+  afterAll(() => backend.dispose());
+
+  test.each([undefined, 4096])('first-frame latent, bands of %s bytes', async (bandBytes) => {
+    const { config, checkpoint, image, tensors } = goldens;
+    const before = ownBytes(backend);
+    const options = bandBytes === undefined ? {} : { bandBytes };
+    const latent = await encodeFirstFrame(backend, config, checkpoint, image, options);
+    const error = relativeRms(latent, await tensors.read('image_latent'));
+    console.log(`${kind}: image latent ${error}`);
+    expect(error).toBeLessThan(1e-5);
+    expect(ownBytes(backend)).toBe(before);
+  });
+
+  test.each([undefined, 4096])('video, bands of %s bytes', async (bandBytes) => {
+    const { config, checkpoint, size, tensors } = goldens;
+    const before = ownBytes(backend);
+    const options = { ...size, ...(bandBytes !== undefined && { bandBytes }) };
+    const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+    const frames = await decodeAll(decoder, goldens);
+    const error = relativeRms(clipOf(frames), await tensors.read('video'));
+    console.log(`${kind}: video ${error}`);
+    expect(error).toBeLessThan(1e-5);
+
+    decoder.reset();
+    const begin = performance.now();
+    expect(await decodeAll(decoder, goldens)).toEqual(frames);
+    const milliseconds = (performance.now() - begin) / frames.length;
+    console.log(`${kind}: ${milliseconds.toFixed(0)} ms per frame`);
+    decoder.dispose();
+    expect(ownBytes(backend)).toBe(before);
+  });
+
+  test('nothing is allocated after the second latent frame', async () => {
+    const { config, checkpoint, size, latentFrame } = goldens;
+    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    const counts: number[] = [];
+    for (const f of [0, 1, 2, 0, 1]) {
+      for await (const frame of decoder.decode(latentFrame(f))) expect(frame.length).toBe(18432);
+      counts.push(backend.counters().allocations);
+    }
+    const [, second, ...later] = counts;
+    expect(later).toEqual([second, second, second]);
+    decoder.dispose();
+  });
+
+  test('a half-decoded frame is given up', async () => {
+    const { config, checkpoint, size, latentFrame } = goldens;
+    const before = ownBytes(backend);
+    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    const first = await collect(decoder.decode(latentFrame(0)));
+    await decoder.decode(latentFrame(1)).next();
+    await expect(decoder.decode(latentFrame(2)).next()).rejects.toThrow('not decoded to its end');
+    decoder.reset();
+    expect(await collect(decoder.decode(latentFrame(0)))).toEqual(first);
+    await decoder.decode(latentFrame(1)).next();
+    decoder.dispose();
+    expect(ownBytes(backend)).toBe(before);
+  });
+
+  test('the memory plan holds', async () => {
+    const { config, checkpoint, size } = goldens;
+    await backend.releaseSessions();
+    backend.resetPeaks();
+    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    await decodeAll(decoder, goldens);
+    const plan = vaeDecoderMemory(config, size.latentHeight, size.latentWidth);
+    const { categories } = backend.counters();
+    const [runtime, sum] = [categories.runtime?.peak ?? 0, backend.peakBytes];
+    console.log(`${kind}: ${sum} of ${plan.total} bytes, runtime ${runtime} of ${plan.runtime}`);
+    expect(sum / plan.total).toBeLessThan(1.25);
+    expect(sum / plan.total).toBeGreaterThan(0.75);
+    decoder.dispose();
+  });
+});
