@@ -85,6 +85,11 @@ test('everything can be done with the keyboard alone', async ({ studio, page }) 
   await tabTo(/"Steps"/);
   await page.keyboard.press('ControlOrMeta+a');
   await page.keyboard.type('1');
+  await tabTo(/Advanced/);
+  await page.keyboard.press('Enter');
+  await tabTo(/radio "WebGPU"/);
+  await page.keyboard.press('ArrowRight');
+  await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
   await page.keyboard.press('ControlOrMeta+Enter');
   await studio.waitForResult();
   await expect(studio.result.getByRole('heading')).toBeFocused();

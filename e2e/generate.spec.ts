@@ -56,7 +56,7 @@ async function expectNothingLeft(run: Run): Promise<void> {
   expect(await readdir(run.folder, { recursive: true })).toEqual([]);
 }
 
-test('generate makes a video of the sample and says what it did', async () => {
+test('generate on WebGPU makes a video of the sample and says what it did', async () => {
   const run = await start('--steps', '2', '--seed', '7');
   expect(await run.code, run.stderr()).toBe(0);
   const [name = ''] = await readdir(path.join(run.folder, 'out'));
@@ -108,14 +108,14 @@ test('generate on the CPU: six seconds, portrait, its own file, an image from th
 
 test('generate takes LoRAs, and refuses one for another base', async () => {
   const good = await start(
-    ...['--steps', '1', '--lora', `${loraPath('a_peft')}:0.8`],
+    ...['--backend', 'wasm', '--steps', '1', '--lora', `${loraPath('a_peft')}:0.8`],
     ...['--lora', `${loraPath('b_lightx2v_diff_b')}:1.7`, '--out', 'v.mp4'],
   );
   expect(await good.code, good.stderr()).toBe(0);
   expect((await facts(path.join(good.folder, 'v.mp4'))).frames).toBe(121);
 
   const bad = await start(
-    ...['--steps', '1', '--lora', `${loraPath('wrong_base_14b')}:1`, '--out', 'w.mp4'],
+    ...['--backend', 'wasm', '--lora', `${loraPath('wrong_base_14b')}:1`, '--out', 'w.mp4'],
   );
   expect(await bad.code).toBe(1);
   expect(bad.stderr()).toMatch(/^LORA_WRONG_BASE: /);
@@ -152,7 +152,16 @@ test('generate --help lists the options', async () => {
 });
 
 test('Ctrl-C ends generate cleanly', async () => {
-  const run = await start('--image', picturePath, '--prompt', 'A bell rings', '--steps', '40');
+  const run = await start(
+    '--image',
+    picturePath,
+    '--prompt',
+    'A bell rings',
+    '--backend',
+    'wasm',
+    '--steps',
+    '40',
+  );
   await expect.poll(() => run.stdout(), { timeout: 90_000 }).toContain('step 2 of 40');
   run.interrupt();
   expect(await run.code).toBe(130);

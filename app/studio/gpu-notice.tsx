@@ -1,9 +1,12 @@
 import { useState } from 'react';
-import { type ErrorRecord, KinoraError } from '../../lib/contract/errors';
+import { type ErrorCode, type ErrorRecord, KinoraError } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
 import { collectDiagnostics } from './diagnostics';
 import { Problem } from './problem';
 import type { GpuState } from './use-gpu';
+
+/** Outcomes that the CPU backend is a way around. */
+const cpuRemedies: readonly ErrorCode[] = ['WEBGPU_MISSING', 'ADAPTER_MISSING', 'ADAPTER_SOFTWARE'];
 
 /**
  * What the page has to say about the GPU: nothing where all is well or the CPU was chosen, else the
@@ -25,11 +28,11 @@ export function GpuNotice(props: {
     await navigator.clipboard.writeText(await collectDiagnostics(gpu, lastError));
     setCopied(true);
   };
-  const blocked = error.code === 'WEBGPU_MISSING' || error.code === 'ADAPTER_MISSING';
+  const cpuHelps = cpuRemedies.includes(error.code);
   return (
     <aside className="gpu-notice" aria-label="GPU check">
       <Problem error={error}>
-        {blocked && (
+        {cpuHelps && (
           <button type="button" onClick={onUseCpu}>
             Use the CPU instead
           </button>
@@ -55,5 +58,6 @@ function problemOf(
   if (gpu.report.outcome === 'no-webgpu') return new KinoraError('WEBGPU_MISSING').toRecord();
   if (gpu.report.outcome === 'no-adapter') return new KinoraError('ADAPTER_MISSING').toRecord();
   if (lastError?.code === 'DEVICE_LOST') return lastError;
+  if (gpu.report.software) return new KinoraError('ADAPTER_SOFTWARE').toRecord();
   return null;
 }

@@ -3,6 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type Backend,
   frameCount,
   framesPerSecond,
   KinoraError,
@@ -68,9 +69,8 @@ async function generate(options: GenerateOptions): Promise<void> {
   const { browser, software } = await launchBrowser(server.origin);
   cleanups.push(() => browser.close());
   abort.signal.throwIfAborted();
-  if (options.backend === 'webgpu' && software) {
-    report.line('No GPU is used: WebGPU runs on the CPU (SwiftShader).');
-  }
+  const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
+  if (software) report.line(withoutGpu(backend, options.backend !== undefined));
 
   const page = await HeadlessPage.open(browser, server.origin, (event) => report.take(event));
   const result = await cancellable(page, () =>
@@ -79,7 +79,7 @@ async function generate(options: GenerateOptions): Promise<void> {
       loras,
       parameters,
       model: options.model,
-      backend: options.backend,
+      backend,
     }),
   );
 
@@ -88,6 +88,14 @@ async function generate(options: GenerateOptions): Promise<void> {
   await page.save(result.videoFile, file);
   await verify(file, result, frameCount(parameters.duration));
   report.line(`\n${summary(path.relative('', file), result)}`);
+}
+
+/** What a person without a GPU should know about where the work is done. */
+function withoutGpu(backend: Backend, asked: boolean): string {
+  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  return asked
+    ? 'The CPU computes (WebAssembly).'
+    : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
 }
 
 /** Lets Ctrl-C end the work inside the page first; a page that does not answer is simply closed. */

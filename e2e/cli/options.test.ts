@@ -36,7 +36,7 @@ describe('the options of generate', () => {
       },
       stepsGiven: false,
       model: 'tiny',
-      backend: 'webgpu',
+      backend: undefined,
       out: undefined,
     });
   });

@@ -18,7 +18,8 @@ export interface GenerateOptions {
   /** Whether `--steps` was given; a model may have a default of its own. */
   readonly stepsGiven: boolean;
   readonly model: string;
-  readonly backend: Backend;
+  /** Undefined: WebGPU where there is a GPU, else the CPU. */
+  readonly backend: Backend | undefined;
   readonly out: string | undefined;
 }
 
@@ -66,7 +67,7 @@ export const helpText = `Makes a video from one image and a prompt.
   --seed N                ${between('seed')}; -1 draws one
   --lora PATH:SCALE       an adapter and its strength, 0 to 4; up to 3 times
   --model ID              a model of public/models (default tiny)
-  --backend NAME          ${backends.join(' or ')} (default ${backends[0]})
+  --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --out FILE              where to write the MP4 (default out/<id>.mp4)
   --help                  this text
 
@@ -93,7 +94,7 @@ export function parseOptions(args: readonly string[]): GenerateOptions | 'help' 
     parameters: readParameters(values),
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
-    backend: readBackend(values.backend ?? backends[0]),
+    backend: values.backend === undefined ? undefined : readBackend(values.backend),
     out: values.out,
   };
 }

@@ -71,6 +71,10 @@ const table = {
     'The browser has WebGPU but found no usable GPU.',
     'Update the graphics driver, turn hardware acceleration on, or choose the CPU backend.',
   ],
+  ADAPTER_SOFTWARE: [
+    'This browser emulates a GPU on the CPU: it works, but it is slow.',
+    'Turn hardware acceleration on to use a real GPU; without one, the CPU backend is faster.',
+  ],
   GPU_UNRELIABLE: [
     'The GPU gives wrong numbers in the self-test.',
     'Update the browser and the graphics driver, or choose the CPU backend.',

@@ -1,4 +1,5 @@
 export * from './backend';
+export { CountingBackend } from './counting-backend';
 export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';

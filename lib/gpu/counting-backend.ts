@@ -1,0 +1,175 @@
+import type { Dim, ElementType, Graph } from '../onnx';
+import {
+  type Backend,
+  type Bindings,
+  checkBindings,
+  type DeviceTensor,
+  elementBytes,
+  elementCount,
+} from './backend';
+import { type Category, Ledger } from './ledger';
+
+/** Operators whose result shares its input's memory. */
+const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
+
+/**
+ * A backend that computes nothing and takes no memory: it only counts what the others would take. The
+ * memory plan runs the engine's own code on it, so plan and engine cannot drift apart.
+ *
+ * The runtime's part is simulated from the graphs: each intermediate takes a buffer of exactly its
+ * size, which returns to a pool after its last use and never goes back to the device (ONNX Runtime's
+ * `simple` cache mode, reference `onnxruntime-web.md` §4).
+ */
+export class CountingBackend implements Backend {
+  readonly kind = 'webgpu';
+  readonly convLayout = 'nhwc';
+  readonly #ledger = new Ledger();
+  readonly #pool = new Map<number, { free: number; made: number }>();
+  #releases: (() => void)[] = [];
+
+  tensor<T extends ElementType>(
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+  ): DeviceTensor<T> {
+    const bytes = elementCount(dims) * elementBytes[dtype];
+    const release = this.#ledger.take(category, bytes);
+    let disposed = false;
+    return {
+      dtype,
+      dims,
+      bytes,
+      category,
+      get disposed() {
+        return disposed;
+      },
+      dispose() {
+        disposed = true;
+        release();
+      },
+    };
+  }
+
+  write(): void {}
+
+  copy(): void {}
+
+  async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
+    this.#ledger.countReadback();
+    return new Float32Array(elementCount(tensor.dims));
+  }
+
+  async run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
+    checkBindings(graph, inputs, outputs);
+    this.#simulate(graph, symbolsOf(graph, { ...inputs, ...outputs }));
+  }
+
+  async settle(): Promise<void> {}
+
+  async releaseSessions(): Promise<void> {
+    for (const release of this.#releases) release();
+    this.#releases = [];
+    this.#pool.clear();
+  }
+
+  trim(): Promise<void> {
+    return this.releaseSessions();
+  }
+
+  counters() {
+    return this.#ledger.counters();
+  }
+
+  get peakBytes(): number {
+    return this.#ledger.peakBytes;
+  }
+
+  resetPeaks(): void {
+    this.#ledger.resetPeaks();
+  }
+
+  dispose(): Promise<void> {
+    return this.releaseSessions();
+  }
+
+  #simulate(graph: Graph, symbols: ReadonlyMap<string, number>): void {
+    const own = new Set([...graph.inputs, ...graph.outputs].map((port) => port.name));
+    const roots = new Map<string, string>(); // alias → the tensor whose memory it shares
+    const rootOf = (name: string): string => roots.get(name) ?? name;
+    const lastUse = new Map<string, number>();
+    for (const [index, { op, inputs, outputs }] of graph.nodes.entries()) {
+      for (const name of inputs) lastUse.set(rootOf(name), index);
+      const [source] = inputs;
+      const [result] = outputs;
+      // A result that the caller has allocated is copied into, not shared.
+      if (aliases.has(op) && source && result && !own.has(result.name)) {
+        roots.set(result.name, rootOf(source));
+      }
+    }
+    const held = new Map<string, number>();
+    for (const [index, { op, inputs, outputs }] of graph.nodes.entries()) {
+      for (const { name, dims, dtype } of outputs) {
+        if (own.has(name) || roots.has(name)) continue;
+        const bytes =
+          elementBytes[dtype] * elementCount(dims.map((dim) => runtimeSize(dim, symbols)));
+        this.#take(bytes);
+        held.set(name, bytes);
+        if (!lastUse.has(name)) lastUse.set(name, index);
+      }
+      if (op === 'MultiHeadAttention') this.#scratch(graph, inputs, symbols);
+      for (const [name, bytes] of held) {
+        if ((lastUse.get(name) ?? index) > index) continue;
+        this.#give(bytes);
+        held.delete(name);
+      }
+    }
+    for (const bytes of held.values()) this.#give(bytes);
+  }
+
+  /** Attention copies keys and values into a layout of its own (reference §3.2). */
+  #scratch(graph: Graph, inputs: readonly string[], symbols: ReadonlyMap<string, number>): void {
+    const ports = [...graph.inputs, ...graph.nodes.flatMap((node) => node.outputs)];
+    const sizes = [1, 2].map((i) => {
+      const port = ports.find(({ name }) => name === inputs[i]);
+      return 4 * elementCount((port?.dims ?? []).map((dim) => runtimeSize(dim, symbols)));
+    });
+    for (const bytes of sizes) this.#take(bytes);
+    for (const bytes of sizes) this.#give(bytes);
+  }
+
+  #take(bytes: number): void {
+    const entry = this.#pool.get(bytes) ?? { free: 0, made: 0 };
+    if (entry.free > 0) {
+      entry.free -= 1;
+    } else {
+      entry.made += 1;
+      this.#releases.push(this.#ledger.take('runtime', bytes));
+    }
+    this.#pool.set(bytes, entry);
+  }
+
+  #give(bytes: number): void {
+    const entry = this.#pool.get(bytes);
+    if (entry) entry.free += 1;
+  }
+}
+
+/** What each name of a symbolic dimension stands for in this run. */
+function symbolsOf(graph: Graph, bindings: Bindings): Map<string, number> {
+  const symbols = new Map<string, number>();
+  for (const port of [...graph.inputs, ...graph.outputs]) {
+    port.dims.forEach((dim, axis) => {
+      if (typeof dim === 'string') symbols.set(dim, bindings[port.name]?.dims[axis] ?? 0);
+    });
+  }
+  return symbols;
+}
+
+/** A size, a name, or a sum of both as `addDims` writes it. */
+function runtimeSize(dim: Dim, symbols: ReadonlyMap<string, number>): number {
+  if (typeof dim === 'number') return dim;
+  return (
+    symbols.get(dim) ??
+    dim.split('+').reduce((sum, part) => sum + (symbols.get(part) ?? Number(part)), 0)
+  );
+}
