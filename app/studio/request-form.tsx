@@ -28,6 +28,7 @@ export function RequestForm(props: {
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready } = props;
   const { values, files } = form;
+  const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
   const errors = shownErrors(form);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
@@ -118,12 +119,7 @@ export function RequestForm(props: {
       </details>
       <details className="more">
         <summary>Advanced</summary>
-        <AdvancedFields
-          list={models}
-          model={models.status === 'ready' ? pickModel(models.models, values.model) : undefined}
-          backend={values.backend}
-          onChange={set}
-        />
+        <AdvancedFields list={models} model={model} backend={values.backend} onChange={set} />
       </details>
       {startError && (
         <div role="alert">
@@ -133,6 +129,11 @@ export function RequestForm(props: {
       <button type="submit" className="primary" disabled={!ready || busy}>
         {busy ? 'Generating …' : 'Generate'}
       </button>
+      {model && (
+        <p className="field-hint">
+          <strong>{model.name}.</strong> {model.description}
+        </p>
+      )}
     </form>
   );
 }

@@ -1,7 +1,10 @@
+/** Scaling a frame to 720p and encoding it, on a common CPU. */
+const outputSecondsPerFrame = 0.03;
+
 /**
- * Estimates how long a run still takes. Steps dominate; until a frame has been decoded, decoding a
- * clip is taken as 3.9 transformer passes, the ratio of their FLOPs (reference
- * `wan22-ti2v-5b.md` §0.5).
+ * Estimates how long a run still takes. Steps dominate; until a clip has been decoded, its decoding is
+ * taken as 3.9 transformer passes, the ratio of their FLOPs (reference `wan22-ti2v-5b.md` §0.5), and
+ * the time that the frames take on the CPU.
  */
 export class Pace {
   readonly #stepSeconds: number[] = [];
@@ -48,7 +51,7 @@ export class Pace {
     const decode =
       this.#frameSeconds !== null
         ? this.#frameSeconds * this.framesPerClip
-        : (3.9 * perStep) / this.passesPerStep;
+        : (3.9 * perStep) / this.passesPerStep + outputSecondsPerFrame * this.framesPerClip;
     return stepsLeft * perStep + decode * (this.clips - clip);
   }
 }
