@@ -186,7 +186,11 @@ export class WebGpuBackend implements Backend {
   async releaseSessions(): Promise<void> {
     // A lost device cannot release its sessions: the runtime would wait for it for ever.
     if (this.#fault?.code === 'DEVICE_LOST') return;
-    await this.#queue.run(() => Promise.race([this.#sessions.release(), this.#lost]));
+    await this.#queue.run(async () => {
+      await Promise.race([this.#sessions.release(), this.#lost]);
+      this.#staging?.destroy();
+      this.#staging = undefined;
+    });
   }
 
   async trim(): Promise<void> {

@@ -2,7 +2,7 @@ import { type Backend, Scope } from '../gpu';
 import { GraphBuilder, multiHeadAttention } from '../onnx';
 import { type TransformerConfig, transformerDim } from './config';
 
-/** Longest time that one dispatch may take: longer ones lose the device on some systems. */
+/** About the longest time that one dispatch may take: longer ones lose the device on some systems. */
 const dispatchSeconds = 0.3;
 /** Attention kernels work on tiles of this many queries. */
 const queryTile = 64;
@@ -10,7 +10,7 @@ const queryTile = 64;
 const mostTokens = 4096;
 
 /**
- * Tokens whose attention over `keys` tokens takes at most 0.3 s, in tiles of 64
+ * Tokens whose attention over `keys` tokens takes about 0.3 s, in whole tiles of 64
  * (reference `onnxruntime-web.md` §3.2: 4·L·S·D FLOP per call).
  */
 export function queryChunkTokens(
@@ -19,7 +19,7 @@ export function queryChunkTokens(
   flopsPerSecond: number,
 ): number {
   const flopsPerTile = queryTile * 4 * keys * transformerDim(config);
-  const tiles = Math.floor((dispatchSeconds * flopsPerSecond) / flopsPerTile);
+  const tiles = Math.round((dispatchSeconds * flopsPerSecond) / flopsPerTile);
   return Math.min(mostTokens, queryTile * Math.max(1, tiles));
 }
 

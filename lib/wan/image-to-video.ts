@@ -114,7 +114,9 @@ export async function imageToVideo(
     }
     if (control.finishing) break;
   }
-  return { frames: framesDone, finishedEarly: control.finishing };
+  // Who asks when the last step is done gets the whole video all the same.
+  const finishedEarly = run.cutShort || framesDone < request.frames;
+  return { frames: framesDone, finishedEarly };
 }
 
 interface Texts {
@@ -124,6 +126,8 @@ interface Texts {
 
 /** The stages of one run, in order. */
 class Stages {
+  /** Whether a clip was ended before its last step. */
+  cutShort = false;
   #bytesDone = 0;
   #chunkTokens: number | null = null;
 
@@ -268,7 +272,9 @@ class Stages {
       hooks.onProgress({ type: 'paused', paused: false });
       pace.start();
     }
-    return hooks.control.finishing;
+    if (!hooks.control.finishing || step === steps) return false;
+    this.cutShort = true;
+    return true;
   }
 
   #preview(prediction: Float32Array, size: LatentSize): void {

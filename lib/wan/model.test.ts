@@ -117,7 +117,9 @@ describe('damaged files', () => {
 describe('wrong tensors', () => {
   test('one is missing', async () => {
     const file = await withHeader(transformerFile, (header) => {
+      const { 'blocks.1.attn2.to_v.bias': tensor } = header;
       delete header['blocks.1.attn2.to_v.bias'];
+      if (tensor) header['blocks.1.attn2.to_v.another'] = tensor;
     });
     await expect(open({ [transformerFile]: file })).rejects.toMatchObject({
       code: 'TENSOR_MISSING',

@@ -91,12 +91,16 @@ describe('rotary tables', () => {
     expect(sin.subarray(0, 64).every((value) => value === 0)).toBe(true);
   });
 
-  test('a head of 32 is split 12, 10, 10', () => {
-    const config = { ...real, attention_head_dim: 32 };
+  test.each([
+    [32, 6 + 5], // 12, 10, 10
+    [16, 4 + 2], // 8, 4, 4: thirds are rounded down
+  ])('in a head of %i the columns begin at pair %i', (attention_head_dim, first) => {
+    const config = { ...real, attention_head_dim };
     const { sin } = rotaryTables(config, { frames: 1, height: 2, width: 4 });
-    const second = [...sin.subarray(16, 32)]; // frame 0, row 0, column 1
-    expect(second.findIndex((value) => value !== 0)).toBe(6 + 5);
-    expect(second[11]).toBeCloseTo(Math.sin(1), 6);
+    const pairs = attention_head_dim / 2;
+    const second = [...sin.subarray(pairs, 2 * pairs)]; // frame 0, row 0, column 1
+    expect(second.findIndex((value) => value !== 0)).toBe(first);
+    expect(second[first]).toBeCloseTo(Math.sin(1), 6);
   });
 });
 

@@ -30,7 +30,9 @@ export function compare(
     norm += e * e;
     maxAbsolute = Math.max(maxAbsolute, d); // NaN sticks
   }
-  const relativeRms = Math.sqrt(difference / norm);
+  // Equal zeros are equal; no elements at all are NaN, and NaN stays NaN.
+  const equal = difference === 0 && expected.length > 0;
+  const relativeRms = equal ? 0 : Math.sqrt(difference / norm);
   return { stage, relativeRms, maxAbsolute, tolerance, ok: relativeRms <= tolerance };
 }
 

@@ -1,6 +1,7 @@
 import { KinoraError } from '../../contract';
 import { Scope } from '../../gpu';
 import { type Checkpoint, openCheckpoint } from '../../weights';
+import { transformerDim } from '../config';
 import { denoise } from '../denoise';
 import type { Precision } from '../layers';
 import { combineLoras, type LoraBranches, parseLora } from '../lora';
@@ -170,11 +171,12 @@ async function forward(
       includeHeld: true,
       afterBlock: async (block) => {
         if (!onBlock) return;
-        const parts = [];
-        for (const index of clip.chunks.keys()) {
-          parts.push(await backend.read(clip.hidden.get(index)));
+        const hidden = new Float32Array(clip.tokens * transformerDim(config));
+        for (const [index, { start }] of clip.chunks.entries()) {
+          const part = await backend.read(clip.hidden.get(index));
+          hidden.set(part, start * transformerDim(config));
         }
-        onBlock(block, Float32Array.from(parts.flatMap((part) => [...part])));
+        onBlock(block, hidden);
       },
     });
     return tokensToLatents(await backend.read(velocity), config.out_channels, size, config);
