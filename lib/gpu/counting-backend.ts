@@ -7,7 +7,7 @@ import {
   elementBytes,
   elementCount,
 } from './backend';
-import { type Category, Ledger } from './ledger';
+import { type Category, Counted } from './ledger';
 
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
@@ -20,10 +20,9 @@ const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
  * size, which returns to a pool after its last use and never goes back to the device (ONNX Runtime's
  * `simple` cache mode, reference `onnxruntime-web.md` §4).
  */
-export class CountingBackend implements Backend {
+export class CountingBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
   readonly convLayout = 'nhwc';
-  readonly #ledger = new Ledger();
   readonly #pool = new Map<number, { free: number; made: number }>();
   #releases: (() => void)[] = [];
 
@@ -33,7 +32,7 @@ export class CountingBackend implements Backend {
     category: Category,
   ): DeviceTensor<T> {
     const bytes = elementCount(dims) * elementBytes[dtype];
-    const release = this.#ledger.take(category, bytes);
+    const release = this.ledger.take(category, bytes);
     let disposed = false;
     return {
       dtype,
@@ -55,7 +54,7 @@ export class CountingBackend implements Backend {
   copy(): void {}
 
   async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
-    this.#ledger.countReadback();
+    this.ledger.countReadback();
     return new Float32Array(elementCount(tensor.dims));
   }
 
@@ -74,18 +73,6 @@ export class CountingBackend implements Backend {
 
   trim(): Promise<void> {
     return this.releaseSessions();
-  }
-
-  counters() {
-    return this.#ledger.counters();
-  }
-
-  get peakBytes(): number {
-    return this.#ledger.peakBytes;
-  }
-
-  resetPeaks(): void {
-    this.#ledger.resetPeaks();
   }
 
   dispose(): Promise<void> {
@@ -143,7 +130,7 @@ export class CountingBackend implements Backend {
       entry.free -= 1;
     } else {
       entry.made += 1;
-      this.#releases.push(this.#ledger.take('runtime', bytes));
+      this.#releases.push(this.ledger.take('runtime', bytes));
     }
     this.#pool.set(bytes, entry);
   }

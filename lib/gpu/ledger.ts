@@ -74,3 +74,21 @@ export class Ledger {
     this.#totalPeak = Math.max(this.#total, this.#totalPeak);
   }
 }
+
+/** What every backend has in common: a ledger that can be asked. */
+export abstract class Counted {
+  protected readonly ledger = new Ledger();
+
+  counters(): EngineCounters {
+    return this.ledger.counters();
+  }
+
+  /** Highest live bytes since the last {@link resetPeaks}. */
+  get peakBytes(): number {
+    return this.ledger.peakBytes;
+  }
+
+  resetPeaks(): void {
+    this.ledger.resetPeaks();
+  }
+}

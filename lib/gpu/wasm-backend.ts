@@ -9,7 +9,7 @@ import {
   elementBytes,
   elementCount,
 } from './backend';
-import { type Category, Ledger } from './ledger';
+import { type Category, Counted, type Ledger } from './ledger';
 import { SerialQueue } from './queue';
 import type { Runtime } from './runtime';
 import { SessionCache } from './sessions';
@@ -53,15 +53,15 @@ function emptyArray(dtype: ElementType, count: number): ElementArrays[ElementTyp
 }
 
 /** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
-export class WasmBackend implements Backend {
+export class WasmBackend extends Counted implements Backend {
   readonly kind = 'wasm';
   readonly convLayout = 'nchw';
-  readonly #ledger = new Ledger();
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
 
   constructor(runtime: Runtime) {
+    super();
     this.#runtime = runtime;
     this.#sessions = new SessionCache(runtime, {
       executionProviders: ['wasm'],
@@ -76,7 +76,7 @@ export class WasmBackend implements Backend {
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
     const content = emptyArray(dtype, elementCount(dims)) as ElementArrays[T];
-    const tensor = new CpuTensor(dtype, dims, category, content, this.#ledger);
+    const tensor = new CpuTensor(dtype, dims, category, content, this.ledger);
     if (data) this.write(tensor, data);
     return tensor;
   }
@@ -103,7 +103,7 @@ export class WasmBackend implements Backend {
   }
 
   async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
-    this.#ledger.countReadback();
+    this.ledger.countReadback();
     return this.#own(tensor).data.slice();
   }
 
@@ -142,18 +142,6 @@ export class WasmBackend implements Backend {
 
   async trim(): Promise<void> {
     // The heap of WebAssembly never shrinks: releasing sessions would give nothing back.
-  }
-
-  counters() {
-    return this.#ledger.counters();
-  }
-
-  get peakBytes(): number {
-    return this.#ledger.peakBytes;
-  }
-
-  resetPeaks(): void {
-    this.#ledger.resetPeaks();
   }
 
   async dispose(): Promise<void> {

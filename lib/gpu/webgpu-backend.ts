@@ -12,7 +12,7 @@ import {
   trimThreshold,
 } from './backend';
 import { requestDevice } from './device';
-import { type Category, Ledger } from './ledger';
+import { type Category, Counted } from './ledger';
 import { SerialQueue } from './queue';
 import type { Runtime } from './runtime';
 import { SessionCache } from './sessions';
@@ -40,10 +40,9 @@ class GpuTensor<T extends ElementType> implements DeviceTensor<T> {
 }
 
 /** The GPU: ONNX Runtime's WebGPU provider on a device of our own. */
-export class WebGpuBackend implements Backend {
+export class WebGpuBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
   readonly convLayout = 'nhwc';
-  readonly #ledger = new Ledger();
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
@@ -68,6 +67,7 @@ export class WebGpuBackend implements Backend {
     runtime: Runtime,
     readonly device: GPUDevice,
   ) {
+    super();
     this.#runtime = runtime;
     this.#watchBuffers();
     device.onuncapturederror = ({ error }) => {
@@ -154,7 +154,7 @@ export class WebGpuBackend implements Backend {
     const { buffer, bytes } = this.#own(tensor);
     return this.#queue.run(async () => {
       this.#check();
-      this.#ledger.countReadback();
+      this.ledger.countReadback();
       const staging = this.#stagingOf(buffer.size);
       const encoder = this.device.createCommandEncoder();
       encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
@@ -194,20 +194,8 @@ export class WebGpuBackend implements Backend {
   }
 
   async trim(): Promise<void> {
-    const held = this.#ledger.counters().categories.runtime?.live ?? 0;
+    const held = this.ledger.counters().categories.runtime?.live ?? 0;
     if (held > trimThreshold) await this.releaseSessions();
-  }
-
-  counters() {
-    return this.#ledger.counters();
-  }
-
-  get peakBytes(): number {
-    return this.#ledger.peakBytes;
-  }
-
-  resetPeaks(): void {
-    this.#ledger.resetPeaks();
   }
 
   async dispose(): Promise<void> {
@@ -255,7 +243,7 @@ export class WebGpuBackend implements Backend {
     const create = this.device.createBuffer.bind(this.device);
     this.device.createBuffer = (descriptor) => {
       const buffer = create(descriptor);
-      const release = this.#ledger.take(this.#making, descriptor.size);
+      const release = this.ledger.take(this.#making, descriptor.size);
       const destroy = buffer.destroy.bind(buffer);
       buffer.destroy = () => {
         release();
