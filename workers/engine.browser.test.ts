@@ -380,7 +380,33 @@ describe('on the GPU', () => {
         expect(error.code).toBe('DEVICE_LOST');
         expect(await listVideos()).toEqual([]);
         expect((await engine.counters()).liveBytes).toBe(0);
-        await engine.load('tiny', 'webgpu');
+        // The next run computes: a step comes, and only then is it cancelled.
+        const next = Comlink.proxy((event: ProgressEvent) => {
+          if (event.type === 'step') void engine.cancel();
+        });
+        const ended = await failureOf(engine.generate(request({}, { backend: 'webgpu' }), next));
+        expect(ended.code).toBe('CANCELLED');
+      },
+    ));
+
+  test('a GPU with wrong numbers is refused, every time', () =>
+    inWorld(
+      `Object.defineProperty(GPUAdapter.prototype, 'info', {
+        get: () => ({ vendor: 'acme', architecture: 'one', device: '', description: '', subgroupMinSize: 4 }),
+      });
+      const map = GPUBuffer.prototype.getMappedRange;
+      GPUBuffer.prototype.getMappedRange = function (...range) {
+        const bytes = map.apply(this, range);
+        if (this.usage & GPUBufferUsage.MAP_READ) new Float32Array(bytes)[0] += 1;
+        return bytes;
+      };`,
+      async (engine) => {
+        for (let attempt = 0; attempt < 2; attempt++) {
+          const error = await failureOf(engine.load('tiny', 'webgpu'));
+          expect(error.code).toBe('GPU_UNRELIABLE');
+          expect(error.message).toContain('attention');
+          expect((await engine.counters()).liveBytes).toBe(0);
+        }
       },
     ));
 

@@ -16,7 +16,7 @@ import {
   type Timings,
   toKinoraError,
 } from '../lib/contract';
-import { type Backend, createBackend, probeDevice, selfTest } from '../lib/gpu';
+import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../lib/gpu';
 import { removeVideo, writeVideo } from '../lib/predictions/videos';
 import {
   coverCrop,
@@ -41,21 +41,11 @@ import { installErrorTransfer } from './engine-errors';
 /** Failures after which the device cannot be trusted: a fresh one is taken next time. */
 const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
 
-/** Kernels without which no video comes out; asked of every GPU once per session. */
-async function requireUsableKernels(backend: Backend): Promise<void> {
-  const broken = (await selfTest(backend)).filter((check) => !check.usable);
-  if (broken.length === 0) return;
-  const names = broken.map(({ kernel }) => kernel).join(', ');
-  throw new KinoraError(
-    'GPU_UNRELIABLE',
-    `The GPU gives wrong numbers in the self-test: ${names}.`,
-  );
-}
-
 /** The engine's worker: model, GPU and encoder live here; the page speaks to it over Comlink. */
 class Engine implements EngineApi {
-  #backend: Backend | undefined;
-  #tested = false;
+  /** The one backend, or the promise of it: two callers must not make two devices. */
+  #backend: Promise<Backend> | undefined;
+  #kind: BackendKind | undefined;
   #model: Model | undefined;
   #control: RunControl | undefined;
 
@@ -64,6 +54,7 @@ class Engine implements EngineApi {
   }
 
   async selfTest(kind: BackendKind) {
+    this.#requireIdle();
     const backend = await this.#open(kind);
     const checks = await selfTest(backend);
     await backend.releaseSessions();
@@ -71,6 +62,7 @@ class Engine implements EngineApi {
   }
 
   async load(id: string, kind: BackendKind, onProgress?: (event: ProgressEvent) => void) {
+    this.#requireIdle();
     onProgress?.({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
     await this.#open(kind);
     await this.#openModel(id);
@@ -80,7 +72,7 @@ class Engine implements EngineApi {
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    if (this.#control) throw new KinoraError('BUSY');
+    this.#requireIdle();
     const control = new RunControl();
     this.#control = control;
     try {
@@ -89,12 +81,12 @@ class Engine implements EngineApi {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       await removeVideo(videoFileOf(request)).catch(() => undefined);
-      await this.#backend?.releaseSessions().catch(() => undefined);
       if (deviceFaults.includes(error.code)) await this.#dropBackend();
+      else await this.#tidy((backend) => backend.releaseSessions());
       throw error;
     } finally {
       this.#control = undefined;
-      await this.#backend?.trim();
+      await this.#tidy((backend) => backend.trim());
     }
   }
 
@@ -116,11 +108,11 @@ class Engine implements EngineApi {
 
   async counters(): Promise<EngineCounters> {
     const nothing = { categories: {}, liveBytes: 0, allocations: 0, readbacks: 0 };
-    return this.#backend?.counters() ?? nothing;
+    return (await this.#backend?.catch(() => undefined))?.counters() ?? nothing;
   }
 
   async unload() {
-    if (this.#control) throw new KinoraError('BUSY');
+    this.#requireIdle();
     this.#model = undefined;
     await this.#dropBackend();
   }
@@ -203,18 +195,23 @@ class Engine implements EngineApi {
     }
   }
 
-  /** The backend of this kind; another kind's is given up first. */
+  #requireIdle(): void {
+    if (this.#control) throw new KinoraError('BUSY');
+  }
+
+  /** The backend of this kind; another kind's, and one whose device is gone, is given up first. */
   async #open(kind: BackendKind): Promise<Backend> {
-    if (this.#backend?.kind !== kind) await this.#dropBackend();
-    if (this.#backend) return this.#backend;
-    const backend = await createBackend(kind);
-    this.#backend = backend;
-    // An emulated GPU computes with the CPU's own arithmetic, and takes seconds to compile the test.
-    if (kind === 'webgpu' && !this.#tested && !(await probeDevice()).software) {
-      await requireUsableKernels(backend);
-      this.#tested = true;
+    const current = await this.#backend?.catch(() => undefined);
+    if (current && (this.#kind !== kind || current.lost)) await this.#dropBackend();
+    if (!this.#backend) {
+      this.#kind = kind;
+      this.#backend = openTested(kind);
+      // A failed attempt is forgotten, so that the next one starts afresh.
+      this.#backend.catch(() => {
+        this.#backend = undefined;
+      });
     }
-    return backend;
+    return this.#backend;
   }
 
   async #openModel(id: string): Promise<Model> {
@@ -224,10 +221,34 @@ class Engine implements EngineApi {
     return this.#model;
   }
 
+  /** Frees what is left over; a device that is lost meanwhile is the next run's concern. */
+  async #tidy(work: (backend: Backend) => Promise<void>): Promise<void> {
+    const backend = await this.#backend?.catch(() => undefined);
+    if (backend) await work(backend).catch(() => undefined);
+  }
+
   async #dropBackend(): Promise<void> {
-    const backend = this.#backend;
+    const backend = await this.#backend?.catch(() => undefined);
     this.#backend = undefined;
     await backend?.dispose().catch(() => undefined);
+  }
+}
+
+/**
+ * Makes a backend and asks a real GPU for its numbers before anything is computed on it. An emulated
+ * GPU computes with the CPU's own arithmetic, and would take seconds to compile the test.
+ *
+ * @throws KinoraError `GPU_UNRELIABLE`; then nothing is held
+ */
+async function openTested(kind: BackendKind): Promise<Backend> {
+  const backend = await createBackend(kind);
+  try {
+    if (kind === 'webgpu' && !(await probeDevice()).software)
+      requireUsable(await selfTest(backend));
+    return backend;
+  } catch (error) {
+    await backend.dispose().catch(() => undefined);
+    throw error;
   }
 }
 

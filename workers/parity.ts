@@ -13,7 +13,7 @@ const parity = {
    */
   async run(
     base: string,
-    options: { readonly tolerance?: number },
+    options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
     onLine: (line: ParityLine) => void,
   ): Promise<void> {
     const backend = await createBackend('webgpu');

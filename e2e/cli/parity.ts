@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import * as ort from 'onnxruntime-web';
@@ -65,7 +65,15 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
   if (tolerance !== null && !(tolerance > 0)) {
     throw new KinoraError('PARAMETER_INVALID', '--tolerance must be a number above 0.');
   }
-  const folder = path.resolve(positionals[0] ?? path.join(root, 'e2e/goldens/tiny-wan'));
+  if (positionals.length > 1) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `There is one folder to check, not also ${positionals[1]}.`,
+    );
+  }
+  // npm runs scripts in the project's folder; the person may stand somewhere else.
+  const here = process.env.INIT_CWD ?? process.cwd();
+  const folder = path.resolve(here, positionals[0] ?? path.join(root, 'e2e/goldens/tiny-wan'));
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {
@@ -91,13 +99,17 @@ function parse(args: readonly string[]) {
   }
 }
 
+async function limitsOf({ folder, tolerance }: Options) {
+  const names = await readdir(path.join(folder, 'loras')).catch(() => []);
+  const loraFiles = names.filter((name) => name.endsWith('.safetensors')).sort();
+  return { loraFiles, ...(tolerance === null ? {} : { tolerance }) };
+}
+
 async function inNode(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', ort as unknown as Runtime);
-  const { tolerance } = options;
-  const limits = tolerance === null ? {} : { tolerance };
-  await runParity(diskFolder(options.folder), backend, { ...limits, onLine });
+  await runParity(diskFolder(options.folder), backend, { ...(await limitsOf(options)), onLine });
   await backend.dispose();
 }
 
@@ -115,8 +127,8 @@ async function inChromium(options: Options, onLine: (line: ParityLine) => void):
       await page.goto(`${app.origin}/headless/parity`);
       await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
       const failure = await page.evaluate(
-        ([base, tolerance]) => window.kinoraParity?.(base, tolerance) ?? 'The page is not ready.',
-        [files.base, options.tolerance] as const,
+        ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
+        [files.base, await limitsOf(options)] as const,
       );
       if (failure) throw new KinoraError('INTERNAL', failure);
     } finally {

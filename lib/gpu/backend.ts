@@ -42,6 +42,8 @@ export interface Backend {
   readonly kind: 'webgpu' | 'wasm';
   /** Layout in which `conv2d` is to be emitted; tensors between operators are NHWC in both. */
   readonly convLayout: 'nhwc' | 'nchw';
+  /** Whether the device is gone for good: every further call would reject. */
+  readonly lost: boolean;
 
   /** Takes memory. The content is zero unless `data` is given. */
   tensor<T extends ElementType>(

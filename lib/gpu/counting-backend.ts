@@ -22,6 +22,7 @@ const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
  */
 export class CountingBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
+  readonly lost = false;
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
   #releases: (() => void)[] = [];

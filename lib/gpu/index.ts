@@ -4,6 +4,6 @@ export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';
 export { browserRuntime, type Runtime } from './runtime';
-export { relativeRms, selfTest } from './self-test';
+export { relativeRms, requireUsable, selfTest } from './self-test';
 export { WasmBackend } from './wasm-backend';
 export { WebGpuBackend } from './webgpu-backend';

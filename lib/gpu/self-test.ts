@@ -1,4 +1,4 @@
-import type { KernelCheck } from '../contract';
+import { type KernelCheck, KinoraError } from '../contract';
 import {
   conv2d,
   GraphBuilder,
@@ -169,6 +169,20 @@ export async function selfTest(backend: Backend): Promise<KernelCheck[]> {
     });
   }
   return checks;
+}
+
+/**
+ * Refuses a device that cannot be trusted with the model.
+ *
+ * @throws KinoraError `GPU_UNRELIABLE` naming the kernels whose numbers are wrong
+ */
+export function requireUsable(checks: readonly KernelCheck[]): void {
+  const broken = checks.filter((check) => !check.usable).map(({ kernel }) => kernel);
+  if (broken.length === 0) return;
+  throw new KinoraError(
+    'GPU_UNRELIABLE',
+    `The GPU gives wrong numbers in the self-test: ${broken.join(', ')}.`,
+  );
 }
 
 async function measure(backend: Backend, test: Case): Promise<number> {

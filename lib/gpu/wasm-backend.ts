@@ -55,6 +55,7 @@ function emptyArray(dtype: ElementType, count: number): ElementArrays[ElementTyp
 /** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
 export class WasmBackend extends Counted implements Backend {
   readonly kind = 'wasm';
+  readonly lost = false;
   readonly convLayout = 'nchw';
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;

@@ -90,6 +90,10 @@ export class WebGpuBackend extends Counted implements Backend {
     });
   }
 
+  get lost(): boolean {
+    return this.#disposed || this.#fault !== undefined;
+  }
+
   tensor<T extends ElementType>(
     dtype: T,
     dims: readonly number[],

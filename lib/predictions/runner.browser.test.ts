@@ -4,6 +4,7 @@ import type { EngineApi, EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { parseParameters, sizeInPixels } from '../contract/request';
+import { readImageFile } from '../video/image';
 import { KinoraDatabase } from './database';
 import { gpuLock, isGpuOwned, predictionLock } from './locks';
 import { type EngineHost, type RunInput, Runner } from './runner';
@@ -98,7 +99,7 @@ let runner: Runner;
 beforeEach(() => {
   store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
   engine = new SmallEngine();
-  runner = new Runner(store, engine);
+  runner = new Runner(store, engine, readImageFile);
 });
 
 afterEach(async () => {
@@ -326,8 +327,38 @@ test('bad input makes no row', async () => {
   expect(runner.getSnapshot().status).toBe('idle');
 });
 
-test('a bad image is no reason to stumble over its thumbnail', async () => {
-  const { ended, id } = await runner.start({ ...(await input()), image: new Blob(['no image']) });
-  await ended;
-  expect(await store.source(id)).not.toHaveProperty('thumbnail');
+test('a bad image is refused by its bytes: nothing is decoded, kept or started', async () => {
+  // The header of a PNG says its size; 8000 × 6000 are 48 megapixels.
+  const large = new Uint8Array(await (await drawImage()).arrayBuffer());
+  new DataView(large.buffer).setUint32(16, 8000);
+  new DataView(large.buffer).setUint32(20, 6000);
+  const images: [string, Blob][] = [
+    ['IMAGE_UNREADABLE', new Blob(['no image'])],
+    ['IMAGE_TOO_LARGE', new Blob([new Uint8Array(20_000_001)])],
+    ['IMAGE_TOO_MANY_PIXELS', new Blob([large])],
+  ];
+  for (const [code, image] of images) {
+    await expect(runner.start({ ...(await input()), image })).rejects.toMatchObject({ code });
+  }
+  expect(await store.list()).toEqual([]);
+  expect(engine.opened).toBe(0);
+  expect(runner.getSnapshot().status).toBe('idle');
+});
+
+test('a video that cannot be removed does not hide why the run failed', async () => {
+  let writing: FileSystemWritableFileStream | undefined;
+  engine.script = async ({ id }) => {
+    await writeVideo(`${id}.mp4`, new Blob(['half']));
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('videos');
+    // An open writer locks the file.
+    writing = await (await folder.getFileHandle(`${id}.mp4`)).createWritable();
+    throw new KinoraError('LATENTS_NOT_FINITE');
+  };
+  const { id, ended } = await runner.start(await input());
+  expect(await ended).toMatchObject({ id, error: { code: 'LATENTS_NOT_FINITE' } });
+  expect(await store.get(id)).toMatchObject({ status: 'failed' });
+  expect(await listVideos()).toContain(`${id}.mp4`);
+  await writing?.abort();
+  await runner.recover();
+  expect(await listVideos()).toEqual([]);
 });

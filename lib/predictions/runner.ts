@@ -63,6 +63,8 @@ export class Runner {
   constructor(
     readonly store: PredictionStore,
     readonly engine: EngineHost,
+    /** Rejects with a KinoraError what is no usable image, from its bytes and without decoding it. */
+    readonly checkImage: (image: Blob) => Promise<unknown>,
   ) {}
 
   readonly getSnapshot = (): RunState => this.#state;
@@ -77,8 +79,9 @@ export class Runner {
    *
    * @param onProgress sees every event of the engine
    * @returns once the row exists, with the drawn seed in it
-   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, or
-   *   `STORAGE_FULL` when image and adapters cannot be kept; then there is no row
+   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, what the
+   *   check of the image says, or `STORAGE_FULL` when image and adapters cannot be kept; then there
+   *   is no row
    */
   async start(input: RunInput, onProgress?: (event: ProgressEvent) => void): Promise<StartedRun> {
     const prediction = draw(input);
@@ -89,6 +92,7 @@ export class Runner {
     return new Promise((resolve, reject) => {
       const ended = this.#locked(prediction.id, async () => {
         const { image, imageName, loras } = input;
+        await this.checkImage(image);
         await this.store.create(prediction, { image, imageName, loras });
         resolve({ id: prediction.id, ended });
         return this.#perform(prediction, input, signal, onProgress);
@@ -167,8 +171,11 @@ export class Runner {
     } catch (thrown) {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       if (fatal.includes(error.code)) this.engine.close();
-      await removeFilesOf(id);
-      return this.store.dispatch(id, { type: 'failed', at: now(), error: error.toRecord() });
+      const failed = { type: 'failed', at: now(), error: error.toRecord() } as const;
+      const row = await this.store.dispatch(id, failed);
+      // What cannot be removed now has no row: the next sweep takes it.
+      await removeFilesOf(id).catch(() => {});
+      return row;
     } finally {
       await thumbnail;
     }

@@ -141,6 +141,20 @@ test('sweep removes orphans, half-written files and rows without a video, and no
   expect((await store.list()).map(({ id }) => id).sort()).toEqual([kept, unfinished].sort());
 });
 
+test('a video that another tab completes during the sweep stays', async () => {
+  const id = await create();
+  /** Sees another tab complete the row between the sweep's two looks. */
+  class Watched extends PredictionStore {
+    override async list() {
+      await complete(id);
+      return super.list();
+    }
+  }
+  await sweep(new Watched(store.database));
+  expect(await store.get(id)).toMatchObject({ status: 'completed' });
+  expect(await listVideos()).toEqual([`${id}.mp4`]);
+});
+
 test('what nobody works on any more is interrupted; what a tab works on only when it lets go', async () => {
   const waiting = await create();
   const processing = await create();

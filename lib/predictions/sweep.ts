@@ -14,8 +14,10 @@ export async function sweep(store: PredictionStore): Promise<void> {
       if ((await store.videoOf(ownerOf(file))) !== file) await removeVideo(file);
     });
   }
+  // Rows first: a video that another tab completes from here on has no row in this list.
+  const rows = await store.list();
   const files = new Set(await listVideos());
-  for (const row of await store.list()) {
+  for (const row of rows) {
     if (row.status === 'completed' && !files.has(row.result.videoFile)) await store.forget(row.id);
   }
 }

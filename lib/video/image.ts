@@ -13,6 +13,20 @@ export interface Pixels {
 const stripPixels = 4_000_000;
 
 /**
+ * Reads an image file and checks it by its bytes alone; nothing is decoded.
+ *
+ * @returns a copy of the bytes, so that they stay readable when the file behind them moves. The
+ * bytes decide its type: a Blob's own type is only what a file name or a server claims
+ * @throws KinoraError as {@link sniffImage} does, or `FILE_UNREADABLE`
+ */
+export async function readImageFile(blob: Blob): Promise<Blob> {
+  checkImageBytes(blob.size);
+  const bytes = await readBytes(blob);
+  const { format } = sniffImage(bytes);
+  return new Blob([bytes], { type: `image/${format}` });
+}
+
+/**
  * Decodes an image file as people see it: EXIF orientation applied; transparent parts over white;
  * colours converted to sRGB. Of an animation, the first frame.
  *
@@ -25,11 +39,7 @@ const stripPixels = 4_000_000;
  * `IMAGE_UNREADABLE` are found in the file's own bytes
  */
 export async function decodeImage(blob: Blob): Promise<Pixels> {
-  checkImageBytes(blob.size);
-  const bytes = await readBytes(blob);
-  const { format } = sniffImage(bytes);
-  // The bytes decide what it is: a Blob's own type is only what a file name or a server claims.
-  const bitmap = await createBitmap(new Blob([bytes], { type: `image/${format}` }));
+  const bitmap = await createBitmap(await readImageFile(blob));
   try {
     return readPixels(bitmap);
   } finally {

@@ -127,6 +127,8 @@ describe('what cannot run is refused, naming the field', () => {
     [vae, 'scale_factor_temporal', 8],
     [vae, 'in_channels', 3],
     [vae, 'dim_mult', [1, 3, 4, 7]],
+    [vae, 'dim_mult', [4, 2, 4, 4]], // the decoder's shortcut would take half a channel
+    [vae, 'dim_mult', [1, 2, 4, 8]], // and the encoder's last one
     [text, 'model_type', 't5'],
     [text, 'feed_forward_proj', 'relu'],
     [scheduler, 'prediction_type', 'epsilon'],

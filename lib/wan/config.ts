@@ -193,18 +193,21 @@ function checkVae(vae: VaeConfig): void {
     }
   }
   // The shortcuts around a block average or repeat whole groups of channels.
-  for (const { name, in_dim, out_dim, time, space } of [
-    ...encoderBlocks(vae),
-    ...decoderBlocks(vae),
-  ]) {
-    const factor = (time ? 2 : 1) * (space ? 4 : 1);
-    const [many, few] = name.startsWith('encoder')
-      ? [in_dim * factor, out_dim]
-      : [out_dim * factor, in_dim];
-    if (space && many % few !== 0) {
-      const wanted = `which gives ${name} ${in_dim} and ${out_dim} channels that do not divide`;
-      throw invalid('vae/config.json', 'dim_mult', vae.dim_mult, wanted);
-    }
+  const factor = ({ time, space }: VaeBlock) => (time ? 2 : 1) * (space ? 4 : 1);
+  const broken =
+    encoderBlocks(vae).find(
+      (block) => (block.in_dim * factor(block)) % block.out_dim !== 0,
+    ) ??
+    decoderBlocks(vae).find(
+      (block) =>
+        block.space &&
+        ((block.out_dim * factor(block)) % block.in_dim !== 0 ||
+          block.in_dim % block.out_dim !== 0),
+    );
+  if (broken) {
+    const { name, in_dim, out_dim } = broken;
+    const wanted = `which gives ${name} ${in_dim} and ${out_dim} channels that do not divide`;
+    throw invalid('vae/config.json', 'dim_mult', vae.dim_mult, wanted);
   }
 }
 
@@ -271,11 +274,3 @@ export function decoderBlocks(config: VaeConfig): VaeBlock[] {
     time: doublesTime[i] ?? false,
   }));
 }
-
-export {
-  type TensorShapes,
-  textEncoderAliases,
-  textEncoderTensors,
-  transformerTensors,
-  vaeTensors,
-} from './tensors';

@@ -82,6 +82,8 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     const small = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: perFrame }));
     const large = await denoise(backend, transformer, request(3, 5));
     expect(relativeRms(small, large)).toBeLessThan(1e-5);
+    const parts = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: 1 }));
+    expect(relativeRms(parts, large)).toBeLessThan(1e-5);
     expect(large.slice(0, perFrame * width)).toEqual(values(0, perFrame * width));
     expect(large.every(Number.isFinite)).toBe(true);
     // Something happened to the others.

@@ -47,16 +47,20 @@ export async function denoise(
   const width = config.in_channels * ph * pw;
   const guided = guidanceScale > 1;
   const perFrame = (size.height / ph) * (size.width / pw);
-  const clip = createClipMemory(backend, config, size, {
-    heldFrames: held.length / width / perFrame,
-    maxChunkTokens: request.maxChunkTokens,
-    guided,
-  });
+  const free = noise.subarray(held.length);
   const scope = new Scope(backend);
   const texts: TextContext[] = [];
-  const free = noise.subarray(held.length);
-  const solver = new Solver(backend, scheduler, guidanceScale, free, width);
+  // Whatever of this was made is freed at the end, also where the device has no memory for the rest.
+  const made: { dispose(): void }[] = [scope];
   try {
+    const clip = createClipMemory(backend, config, size, {
+      heldFrames: held.length / width / perFrame,
+      maxChunkTokens: request.maxChunkTokens,
+      guided,
+    });
+    made.push(clip);
+    const solver = new Solver(backend, scheduler, guidanceScale, free, width);
+    made.push(solver);
     texts.push(await transformer.prepareText(request.prompt, clip));
     if (guided) texts.push(await transformer.prepareText(request.negativePrompt, clip));
     const times = {
@@ -92,9 +96,6 @@ export async function denoise(
     }
     return result;
   } finally {
-    for (const text of texts) text.dispose();
-    solver.dispose();
-    scope.dispose();
-    clip.dispose();
+    for (const each of [...texts, ...made]) each.dispose();
   }
 }

@@ -1,3 +1,4 @@
+import { KinoraError } from '../contract';
 import { type Bindings, type Category, type DeviceTensor, elementCount, type Scope } from '../gpu';
 import { add, type GraphBuilder, gemm, matMulInt8Blocks, type Value } from '../onnx';
 import type { Checkpoint } from '../weights/checkpoint';
@@ -62,13 +63,6 @@ export function bindLinear(name: string, layer: Linear): Bindings {
   );
 }
 
-/** Bytes that a linear layer takes on the device, without LoRA. */
-export function linearBytes(spec: Omit<LinearSpec, 'lora'>): number {
-  const { inFeatures: k, outFeatures: n } = spec;
-  const weight = spec.precision === 'int8' ? n * k + (n * k * 4) / 32 : n * k * 4;
-  return weight + (spec.bias ? n * 4 : 0);
-}
-
 /** The precision a layer can have: blocks of 32 must fill the rows. */
 export function precisionFor(wanted: Precision, inFeatures: number): Precision {
   return inFeatures % 32 === 0 ? wanted : 'f32';
@@ -110,6 +104,8 @@ export class LayerLoader {
    *
    * @param options `f32` keeps it plain; `rows` reorders the outputs (row i of the layer is row
    * `rows[i]` of the file)
+   * @throws KinoraError `MODEL_FILE_INVALID` where the weight is to be int8 and is not finite; and as
+   * the checkpoint's reads do
    */
   async linear(
     name: string,
@@ -123,7 +119,7 @@ export class LayerLoader {
     const precision = precisionFor(options.precision ?? this.options.precision, inFeatures);
     const tensors: Record<string, DeviceTensor> = {};
     if (precision === 'int8') {
-      const { values, scales } = quantiseInt8Blocks(weight, outFeatures, inFeatures);
+      const { values, scales } = quantise(`${name}.weight`, weight, outFeatures, inFeatures);
       const blocks = inFeatures / 32;
       tensors.values = this.scope.tensor('uint8', [outFeatures, blocks, 32], 'weights', values);
       tensors.scales = this.scope.float32([outFeatures, blocks], 'weights', scales);
@@ -143,6 +139,16 @@ export class LayerLoader {
     }
     const spec = { inFeatures, outFeatures, precision, bias, lora: branch !== undefined };
     return { spec, tensors };
+  }
+}
+
+function quantise(name: string, weight: Float32Array, rows: number, columns: number) {
+  try {
+    return quantiseInt8Blocks(weight, rows, columns);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    const sentence = `The tensor ${name} holds a number that is NaN or infinite.`;
+    throw new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
   }
 }
 

@@ -67,6 +67,43 @@ test.each([
   });
 });
 
+describe('a manifest that does not fit the model', () => {
+  const landscape = { width: 64, height: 32 };
+
+  test('sizes are whole tokens on both sides', async () => {
+    // Patches of 2×4 make tokens of 32×64 pixels.
+    const config = {
+      ...((await tinyFolder.json('transformer/config.json')) as object),
+      patch_size: [1, 2, 4],
+    };
+    const folder = patchedFolder(tinyFolder, { 'transformer/config.json': JSON.stringify(config) });
+    await expect(openTiny({}, folder)).rejects.toMatchObject({
+      code: 'MODEL_MANIFEST_INVALID',
+      message:
+        'The model manifest does not fit: nativeSizes.720*1280.width is 32, but this model needs a multiple of 64.',
+    });
+    const tall = { ...config, patch_size: [1, 4, 2] };
+    const other = patchedFolder(tinyFolder, { 'transformer/config.json': JSON.stringify(tall) });
+    const nativeSizes = { '1280*720': landscape, '720*1280': landscape };
+    await expect(openTiny({ nativeSizes }, other)).rejects.toThrow('1280*720.height is 32');
+  });
+
+  test('clips are whole latent frames', async () => {
+    const config = {
+      ...((await tinyFolder.json('vae/config.json')) as object),
+      dim_mult: [1, 1, 1, 1],
+      temperal_downsample: [true, true, true],
+      scale_factor_temporal: 8,
+    };
+    const folder = patchedFolder(tinyFolder, { 'vae/config.json': JSON.stringify(config) });
+    await expect(openTiny({ maxClipFrames: 13 }, folder)).rejects.toMatchObject({
+      code: 'MODEL_MANIFEST_INVALID',
+      message:
+        'The model manifest does not fit: maxClipFrames is 13, but this model needs one more than a multiple of 8.',
+    });
+  });
+});
+
 describe('damaged files', () => {
   test('a configuration that is no JSON', async () => {
     await expect(open({ 'vae/config.json': '{"base_dim": 8,' })).rejects.toMatchObject({

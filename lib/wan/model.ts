@@ -24,10 +24,12 @@ export interface Model {
  * Opens a model folder and checks it against its own configuration, before any weight is read.
  *
  * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`,
- * `MODEL_CONFIG_INVALID`, `TENSOR_MISSING`, `TENSOR_SHAPE`
+ * `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID` when its sizes are none of this model,
+ * `TENSOR_MISSING`, `TENSOR_SHAPE`
  */
 export async function openModel(manifest: ModelManifest, folder: ModelFolder): Promise<Model> {
   const config = await readModelConfig(folder);
+  checkSizes(manifest, config);
   const [transformer, textEncoderFile, vae] = await Promise.all([
     openCheckpoint(folder, 'transformer'),
     openCheckpoint(folder, 'text_encoder'),
@@ -38,6 +40,34 @@ export async function openModel(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
   return { manifest, folder, config, transformer, textEncoder, vae };
+}
+
+/** Refuses native sizes that are not whole tokens, and clips that are not whole latent frames. */
+function checkSizes(manifest: ModelManifest, { transformer, vae }: ModelConfig): void {
+  const [, patchHeight, patchWidth] = transformer.patch_size;
+  const unit = {
+    width: vae.scale_factor_spatial * patchWidth,
+    height: vae.scale_factor_spatial * patchHeight,
+  };
+  for (const [size, native] of Object.entries(manifest.nativeSizes)) {
+    for (const side of ['width', 'height'] as const) {
+      if (native[side] % unit[side] !== 0) {
+        throw invalidManifest(
+          `nativeSizes.${size}.${side} is ${native[side]}, but this model needs a multiple of ${unit[side]}`,
+        );
+      }
+    }
+  }
+  const stride = vae.scale_factor_temporal;
+  if ((manifest.maxClipFrames - 1) % stride !== 0) {
+    throw invalidManifest(
+      `maxClipFrames is ${manifest.maxClipFrames}, but this model needs one more than a multiple of ${stride}`,
+    );
+  }
+}
+
+function invalidManifest(what: string): KinoraError {
+  return new KinoraError('MODEL_MANIFEST_INVALID', `The model manifest does not fit: ${what}.`);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { diskFolder, goldens, patchedFolder, safetensorsFrom } from '../weights/testing/files';
 import { type ParityLine, runParity } from './parity';
@@ -52,7 +52,10 @@ describe('the goldens', () => {
   let lines: ParityLine[] = [];
   const live: ParityLine[] = [];
   beforeAll(async () => {
-    lines = await runParity(folder, backend, { onLine: (line) => live.push(line) });
+    lines = await runParity(folder, backend, {
+      loraFiles: await readdir(`${goldens}loras`),
+      onLine: (line) => live.push(line),
+    });
   }, 120_000);
 
   test('every line is ok', () => {
@@ -164,6 +167,22 @@ describe('the check can fail', () => {
       note: expect.stringContaining('text_encoder'),
     });
     expect(lines.find(({ stage }) => stage === 'scheduler latents')?.ok).toBe(true);
+  });
+
+  test('what a folder lacks is computed or is a FAIL, never left out in silence', async () => {
+    const lines = await parityOf([
+      'dit_input',
+      'dit_block_1',
+      'sigmas',
+      'dit_velocity_lora_a08_b17',
+    ]);
+    expect(lines.get('transformer block 1')?.ok).toBe(true);
+    expect(lines.get('scheduler sigmas')?.ok).toBe(true);
+    expect(lines.has('transformer velocity')).toBe(false);
+    expect(lines.get('dit_velocity_lora_a08_b17')).toMatchObject({
+      ok: false,
+      note: 'no file in loras/ fits its name',
+    });
   });
 
   test('another tolerance is used', async () => {

@@ -81,6 +81,7 @@ export class Solver {
   /**
    * @param noise x_0, [rows, width]
    * @param guidanceScale 1 means one branch only
+   * @throws KinoraError `OUT_OF_MEMORY`; then it holds none
    */
   constructor(
     readonly backend: Backend,
@@ -95,14 +96,19 @@ export class Solver {
     const latents = (data?: Float32Array) => scope.float32(dims, 'latents', data);
     const guided = guidanceScale > 1;
     this.#graph = stepGraph(guided, width);
-    this.#samples = [latents(noise), latents(), latents(), latents()];
-    this.#predictions = [latents(), latents(), latents()];
-    this.conditional = latents();
-    this.unconditional = guided ? latents() : null;
-    const used = coefficientNames.filter((name) => guided || name !== 'guidance');
-    this.#coefficients = Object.fromEntries(
-      used.map((name) => [name, scope.float32([1], 'latents')]),
-    ) as Record<CoefficientName, Tensor>;
+    try {
+      this.#samples = [latents(noise), latents(), latents(), latents()];
+      this.#predictions = [latents(), latents(), latents()];
+      this.conditional = latents();
+      this.unconditional = guided ? latents() : null;
+      const used = coefficientNames.filter((name) => guided || name !== 'guidance');
+      this.#coefficients = Object.fromEntries(
+        used.map((name) => [name, scope.float32([1], 'latents')]),
+      ) as Record<CoefficientName, Tensor>;
+    } catch (error) {
+      scope.dispose();
+      throw error;
+    }
   }
 
   /** The current latents x_i, [rows, width]. */

@@ -39,6 +39,14 @@ describe('relative buckets of UMT5-XXL', async () => {
     expect(bucket(ahead)).toBe(expected);
   });
 
+  test('an odd half is halved downwards, as the reference does', () => {
+    const odd = { ...config, relative_attention_num_buckets: 10 }; // 5 per direction, 2 exact
+    const far = [...relativeBuckets(odd, 200).subarray(0, 200)];
+    expect(far.slice(0, 3)).toEqual([0, 6, 7]);
+    // ln(8/2)/ln(64)·3 = 1 exactly: bucket 3 begins at distance 8, bucket 4 at 32.
+    expect([7, 8, 9, 31, 33, 199].map((at) => far[at])).toEqual([7, 8, 8, 8, 9, 9]);
+  });
+
   test('depend on the distance only', () => {
     for (const [query, key] of [
       [150, 120],
@@ -69,6 +77,18 @@ describe('encodePrompts', async () => {
       const expected = (await golden.read(name)).slice(0, (ids[i]?.length ?? 0) * config.d_model);
       expect(relativeRms(embeds[i] ?? [], expected)).toBeLessThan(tolerance);
     }
+    expect(backend.counters().liveBytes).toBe(0);
+    await backend.dispose();
+  });
+
+  test('a token outside the vocabulary is refused in a sentence', async () => {
+    const backend = nodeBackend();
+    const foreign = [[1, config.vocab_size]];
+    const run = encodePrompts(backend, checkpoint, config, foreign, { precision: 'f32' });
+    await expect(run).rejects.toMatchObject({
+      code: 'MODEL_CONFIG_INVALID',
+      message: expect.stringContaining(`vocab_size of the text encoder is ${config.vocab_size}`),
+    });
     expect(backend.counters().liveBytes).toBe(0);
     await backend.dispose();
   });

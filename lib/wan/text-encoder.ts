@@ -1,3 +1,4 @@
+import { KinoraError } from '../contract';
 import { type Backend, type DeviceTensor, Scope } from '../gpu';
 import {
   add,
@@ -87,7 +88,7 @@ function finalNormGraph(config: TextEncoderConfig): Graph {
  */
 export function relativeBuckets(config: TextEncoderConfig, length: number): Int32Array {
   const half = config.relative_attention_num_buckets / 2;
-  const exact = half / 2;
+  const exact = Math.floor(half / 2);
   const range = Math.log(config.relative_attention_max_distance / exact);
   const buckets = new Int32Array(length * length);
   for (let query = 0; query < length; query++) {
@@ -114,6 +115,8 @@ export function relativeBuckets(config: TextEncoderConfig, length: number): Int3
  *
  * @param prompts token ids of each prompt, 1 to 512 of them
  * @returns embeddings of each prompt, [L, d_model]
+ * @throws KinoraError `MODEL_CONFIG_INVALID` when the vocabulary lacks a token; and as the
+ * checkpoint's reads do
  */
 export async function encodePrompts(
   backend: Backend,
@@ -127,6 +130,7 @@ export async function encodePrompts(
   try {
     const states: { hidden: Tensor; spare: Tensor; buckets: DeviceTensor<'int32'> }[] = [];
     for (const ids of prompts) {
+      checkIds(ids, config.vocab_size);
       const rows = await checkpoint.readRows('shared.weight', ids);
       const length = ids.length;
       states.push({
@@ -166,6 +170,16 @@ export async function encodePrompts(
   } finally {
     scope.dispose();
   }
+}
+
+/** The tokenizer's vocabulary and the encoder's come from two files, which need not fit together. */
+function checkIds(ids: readonly number[], vocabulary: number): void {
+  const unknown = ids.find((id) => id >= vocabulary);
+  if (unknown === undefined) return;
+  throw new KinoraError(
+    'MODEL_CONFIG_INVALID',
+    `tokenizer/tokenizer.json gives the token ${unknown}, but the vocab_size of the text encoder is ${vocabulary}.`,
+  );
 }
 
 async function loadLayer(

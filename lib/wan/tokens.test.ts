@@ -113,35 +113,34 @@ describe('chunks', () => {
     expect(chunks.slice(1).some(({ held }) => held)).toBe(false);
   });
 
-  test('cover every token once, hold the held frames alone, and keep the limit', () => {
+  test('cover every token once, never mix held and free ones, and keep the limit', () => {
     for (const frames of [1, 2, 3, 7, 13, 31]) {
       for (const held of [0, 1, 2]) {
-        for (const most of [1, 6, 11, 12, 40, 4096]) {
+        for (const most of [1, 2, 4, 5, 6, 11, 12, 40, 4096]) {
           if (held > frames) continue;
           const perFrame = 6;
           const chunks = chunkTokens(frames, perFrame, held, most);
           let next = 0;
-          for (const { start, count } of chunks) {
-            expect(start).toBe(next);
-            expect(count).toBeGreaterThan(0);
-            next += count;
+          for (const chunk of chunks) {
+            expect(chunk.start).toBe(next);
+            expect(chunk.count).toBeGreaterThan(0);
+            expect(chunk.count).toBeLessThanOrEqual(most);
+            next += chunk.count;
+            expect(chunk.held).toBe(next <= held * perFrame);
+            // A frame is not cut without need.
+            if (most >= perFrame) expect(chunk.count % perFrame).toBe(0);
           }
           expect(next).toBe(frames * perFrame);
-          const first = held > 0 ? [{ start: 0, count: held * perFrame, held: true }] : [];
-          expect(chunks.filter((chunk) => chunk.held)).toEqual(first);
-          for (const chunk of chunks.filter((each) => !each.held)) {
-            expect(chunk.count).toBeLessThanOrEqual(Math.max(most, perFrame));
-          }
         }
       }
     }
   });
 
-  test('a frame is never cut', () => {
-    expect(chunkTokens(3, 880, 1, 64)).toEqual([
-      { start: 0, count: 880, held: true },
-      { start: 880, count: 880, held: false },
-      { start: 1760, count: 880, held: false },
-    ]);
+  test('a slow device gets parts of frames, all of one size where that can be', () => {
+    const chunks = chunkTokens(3, 880, 1, 256);
+    expect(chunks.map(({ count }) => count)).toEqual(Array(12).fill(220));
+    expect(chunks.map(({ held }) => held)).toEqual([...Array(4).fill(true), ...Array(8).fill(false)]);
+    // 7 has no divisor to speak of: the last part of the held and of the free tokens is smaller.
+    expect(chunkTokens(2, 7, 1, 4).map(({ count }) => count)).toEqual([4, 3, 4, 3]);
   });
 });

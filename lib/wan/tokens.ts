@@ -133,7 +133,7 @@ export function rotaryTables(
   return { cos, sin };
 }
 
-/** A run of whole latent frames that goes through the block graphs together. */
+/** Tokens, one after another, that go through the block graphs together. */
 export interface Chunk {
   /** First token. */
   readonly start: number;
@@ -144,10 +144,11 @@ export interface Chunk {
 }
 
 /**
- * Cuts a clip into chunks of whole frames. The held frames are a chunk of their own, so that each
- * chunk has one timestep and modulation is a row, not a table (reference §3.3, two-row rule).
+ * Cuts a clip into chunks: whole frames where one fits into `maxTokens`, else parts of frames. No
+ * chunk has both held and free tokens, so that each has one timestep and modulation is a row, not a
+ * table (reference §3.3, two-row rule).
  *
- * @param maxTokens upper bound for a chunk, except that one frame is never cut
+ * @param maxTokens upper bound of a chunk, 1 or more: it bounds the time of a dispatch
  */
 export function chunkTokens(
   frames: number,
@@ -156,18 +157,26 @@ export function chunkTokens(
   maxTokens: number,
 ): Chunk[] {
   const chunks: Chunk[] = [];
-  const push = (first: number, count: number, held: boolean) =>
-    chunks.push({ start: first * perFrame, count: count * perFrame, held });
-  if (heldFrames > 0) push(0, heldFrames, true);
-  const free = frames - heldFrames;
-  const most = Math.max(1, Math.floor(maxTokens / perFrame));
-  // Equal chunks share buffers and shapes: take the largest size that divides the clip, unless that
-  // would be much smaller than allowed.
-  let size = Math.min(most, free);
-  while (size > 1 && free % size !== 0) size -= 1;
-  if (size * 2 < Math.min(most, free)) size = Math.min(most, free);
-  for (let first = heldFrames; first < frames; first += size) {
-    push(first, Math.min(size, frames - first), false);
-  }
+  const most = Math.floor(maxTokens / perFrame);
+  const cut = (from: number, to: number, held: boolean) => {
+    const size =
+      most < 1 ? equalPart(perFrame, maxTokens) : perFrame * equalPart((to - from) / perFrame, most);
+    for (let start = from; start < to; start += size) {
+      chunks.push({ start, count: Math.min(size, to - start), held });
+    }
+  };
+  cut(0, heldFrames * perFrame, true);
+  cut(heldFrames * perFrame, frames * perFrame, false);
   return chunks;
+}
+
+/**
+ * Size of the parts in which to cut `total`. Equal chunks share buffers and shapes: so it is the
+ * largest divisor within the bound, unless that would make many more parts; then the last is smaller.
+ */
+function equalPart(total: number, most: number): number {
+  const bound = Math.min(total, Math.max(1, Math.floor(most)));
+  let size = bound;
+  while (size > 1 && total % size !== 0) size -= 1;
+  return size * 2 < bound ? bound : size;
 }

@@ -10,7 +10,10 @@ import type { ParityApi } from '../../../workers/parity';
 declare global {
   interface Window {
     /** Runs the check; null when it went through, else the sentence that says why not. */
-    kinoraParity?: (base: string, tolerance: number | null) => Promise<string | null>;
+    kinoraParity?: (
+      base: string,
+      options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
+    ) => Promise<string | null>;
     /** Where the driver takes the lines. */
     kinoraParityLine?: (line: ParityLine) => unknown;
   }
@@ -30,14 +33,20 @@ export function ParityPage() {
   );
 }
 
-async function runParity(base: string, tolerance: number | null): Promise<string | null> {
+async function runParity(
+  base: string,
+  options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
+): Promise<string | null> {
   installErrorTransfer();
   const worker = new Worker(new URL('../../../workers/parity.ts', import.meta.url), {
     type: 'module',
   });
   try {
     const onLine = proxy((line: ParityLine) => void window.kinoraParityLine?.(line));
-    await wrap<ParityApi>(worker).run(base, tolerance === null ? {} : { tolerance }, onLine);
+    const died = new Promise<never>((_, reject) => {
+      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
+    });
+    await Promise.race([wrap<ParityApi>(worker).run(base, options, onLine), died]);
     return null;
   } catch (thrown) {
     const error = toKinoraError(thrown);

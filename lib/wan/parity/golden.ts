@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { KinoraError } from '../../contract';
 import type { Backend } from '../../gpu';
 import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../../weights';
 import { type ModelConfig, readModelConfig } from '../config';
@@ -36,10 +37,20 @@ export async function openGolden(folder: ModelFolder): Promise<Golden> {
     folder,
     model,
     config: await readModelConfig(model),
-    settings: goldenSchema.parse(await folder.json('golden.json')),
+    settings: await readSettings(folder),
     tensors,
     size: sized ? { frames, height, width } : null,
   };
+}
+
+async function readSettings(folder: ModelFolder) {
+  const parsed = goldenSchema.safeParse(await folder.json('golden.json'));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new KinoraError(
+    'MODEL_FILE_INVALID',
+    `golden.json is not valid at ${issue?.path.join('.') || 'its root'}: ${issue?.message}.`,
+  );
 }
 
 /** Opens a safetensors file of the folder, read whole: it is small and read many times. */
@@ -67,4 +78,6 @@ export interface ParityContext {
   readonly stageTolerance: number;
   /** For the whole loop and the video. */
   readonly loopTolerance: number;
+  /** Names of the files in `loras/`. */
+  readonly loraFiles: readonly string[];
 }

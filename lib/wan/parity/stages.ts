@@ -26,7 +26,8 @@ import { openFile, type ParityContext } from './golden';
 /** A part of the check: which goldens it needs, and the lines it gives. */
 export interface Stage {
   readonly name: string;
-  readonly needs: readonly string[];
+  /** Patterns of the references that it checks; it runs where the folder has any of them. */
+  readonly checks: readonly RegExp[];
   run(context: ParityContext): AsyncGenerator<ParityLine>;
 }
 
@@ -34,15 +35,15 @@ export interface Stage {
 const int8Tolerance = 5e-2;
 
 export const stages: readonly Stage[] = [
-  { name: 'tokenizer', needs: [], run: tokenizer },
-  { name: 'text', needs: ['prompt_embeds'], run: text },
-  { name: 'image latent', needs: ['image_latent', 'image_rgb_u8'], run: imageLatent },
-  { name: 'transformer', needs: ['dit_input', 'dit_velocity', 'prompt_embeds'], run: transformer },
-  { name: 'scheduler', needs: ['sched_velocities', 'sched_latents', 'noise'], run: scheduler },
-  { name: 'latents', needs: ['final_latents', 'noise', 'image_rgb_u8'], run: latents },
-  { name: 'video', needs: ['final_latents', 'video'], run: video },
-  { name: 'LoRA', needs: ['noise', 'image_latent', 'prompt_embeds'], run: lora },
-  { name: 'tiny decoders', needs: ['final_latents'], run: tinyDecoders },
+  { name: 'tokenizer', checks: [/^/], run: tokenizer },
+  { name: 'text', checks: [/prompt_embeds$/], run: text },
+  { name: 'image latent', checks: [/^image_latent$/], run: imageLatent },
+  { name: 'transformer', checks: [/^dit_velocity$/, /^dit_block_\d+$/], run: transformer },
+  { name: 'scheduler', checks: [/^(sigmas|timesteps|sched_latents)$/], run: scheduler },
+  { name: 'latents', checks: [/^final_latents(_no_cfg)?$/], run: latents },
+  { name: 'video', checks: [/^video$/], run: video },
+  { name: 'LoRA', checks: [/^/], run: lora },
+  { name: 'tiny decoders', checks: [/^final_latents$/], run: tinyDecoders },
 ];
 
 async function* tokenizer({ golden }: ParityContext): AsyncGenerator<ParityLine> {
@@ -108,9 +109,25 @@ async function* imageLatent(context: ParityContext): AsyncGenerator<ParityLine> 
   yield compare('image latent', actual, expected, context.stageTolerance);
 }
 
-/** The rows of `…_embeds` that are not padding: the stage must not lean on our own text encoder. */
-async function goldenEmbeds(context: ParityContext, name: string): Promise<Float32Array> {
+/** The reference's image latent [C, 1, h, w]; our own where the folder has none. */
+async function goldenLatent(context: ParityContext): Promise<Float32Array> {
+  const { tensors } = context.golden;
+  return tensors.has('image_latent') ? tensors.read('image_latent') : encodeGoldenImage(context);
+}
+
+/**
+ * The rows of the reference's `…_embeds` that are not padding, so that a stage does not lean on our
+ * own text encoder; our own embeddings where the folder has none.
+ */
+async function goldenEmbeds(
+  context: ParityContext,
+  name: 'prompt_embeds' | 'negative_prompt_embeds',
+): Promise<Float32Array> {
   const { golden } = context;
+  if (!golden.tensors.has(name)) {
+    const [prompt, negative] = await encodeGoldenPrompts(context, 'f32');
+    return name === 'prompt_embeds' ? prompt : negative;
+  }
   const embeds = await golden.tensors.read(name);
   const width = golden.config.transformer.text_dim;
   let length = embeds.length / width;
@@ -160,9 +177,11 @@ async function forward(
       held: model.createTimeEmbedding(scope),
       free: model.createTimeEmbedding(scope),
     };
-    const steps = await golden.tensors.read('dit_timestep_tokens');
-    await model.embedTime(steps[0] ?? 0, times.held);
-    await model.embedTime(steps.at(-1) ?? golden.settings.dit_timestep ?? 0, times.free);
+    const steps = golden.tensors.has('dit_timestep_tokens')
+      ? await golden.tensors.read('dit_timestep_tokens')
+      : [0, golden.settings.dit_timestep ?? Number.NaN];
+    await model.embedTime(steps[0] ?? Number.NaN, times.held);
+    await model.embedTime(steps.at(-1) ?? Number.NaN, times.free);
     const input = await golden.tensors.read('dit_input');
     const tokens = latentsToTokens(input, config.in_channels, size, config);
     const inputTensor = scope.float32([clip.tokens, width], 'latents', tokens);
@@ -201,6 +220,7 @@ async function* transformer(context: ParityContext): AsyncGenerator<ParityLine> 
       const expected = await tensors.read(name);
       yield compare(`transformer block ${block}`, hidden, expected, context.stageTolerance);
     }
+    if (!tensors.has('dit_velocity')) return;
     const expected = await tensors.read('dit_velocity');
     yield compare('transformer velocity', velocity, expected, context.stageTolerance);
   } finally {
@@ -220,6 +240,7 @@ async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
     if (!golden.tensors.has(name)) continue;
     yield compare(`scheduler ${name}`, values, await golden.tensors.read(name), stageTolerance);
   }
+  if (!golden.tensors.has('sched_latents')) return;
   const velocities = await golden.tensors.read('sched_velocities');
   const expected = await golden.tensors.read('sched_latents');
   const noise = await golden.tensors.read('noise');
@@ -269,40 +290,55 @@ async function loop(
   return tokensToLatents(tokens, channels, size, config);
 }
 
-/** From prompt and image to latents, our own results all the way; then to the video. */
+/**
+ * From prompt and image to latents and video, our own results all the way; only where the folder has
+ * no image to start from, from its image latent.
+ */
 async function* latents(context: ParityContext): AsyncGenerator<ParityLine> {
   const { golden, loopTolerance } = context;
+  const { tensors, settings } = golden;
   const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'f32');
-  const inputs = { held: await encodeGoldenImage(context), prompt, negativePrompt };
-  const guidance = golden.settings.guidance_scale;
-  const expected = await golden.tensors.read('final_latents');
+  const held = tensors.has('image_rgb_u8')
+    ? await encodeGoldenImage(context)
+    : await goldenLatent(context);
+  const inputs = { held, prompt, negativePrompt };
   const model = await openTransformer(context, 'f32');
-  let actual: Float32Array;
+  let guided: Float32Array | undefined;
   try {
-    actual = await loop(context, model, inputs, guidance);
-    yield compare(`latents, guidance ${guidance}`, actual, expected, loopTolerance);
-    if (golden.tensors.has('final_latents_no_cfg')) {
-      const single = await loop(context, model, inputs, 1);
-      const reference = await golden.tensors.read('final_latents_no_cfg');
-      yield compare('latents, guidance 1', single, reference, loopTolerance);
+    for (const [name, guidance] of [
+      ['final_latents', settings.guidance_scale],
+      ['final_latents_no_cfg', 1],
+    ] as const) {
+      if (!tensors.has(name)) continue;
+      const actual = await loop(context, model, inputs, guidance);
+      guided ??= actual;
+      const expected = await tensors.read(name);
+      yield compare(`latents, guidance ${guidance}`, actual, expected, loopTolerance);
     }
   } finally {
     model.dispose();
   }
-  if (golden.tensors.has('video')) {
-    const frames = await decodeVideo(context, actual);
-    const reference = await golden.tensors.read('video');
+  if (!tensors.has('final_latents') || !guided) return;
+  if (tensors.has('video')) {
+    const frames = await decodeVideo(context, guided);
+    const reference = await tensors.read('video');
     yield compare('video, from prompt and image', frames, reference, loopTolerance);
   }
-  const quantisedText = await encodeGoldenPrompts(context, 'int8');
-  const quantised = await openTransformer(context, 'int8');
+  yield await quantisedLatents(context, held);
+}
+
+/** The same with all block and text weights in 8-bit blocks of 32. */
+async function quantisedLatents(context: ParityContext, held: Float32Array): Promise<ParityLine> {
+  const { golden } = context;
+  const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
+  const model = await openTransformer(context, 'int8');
   try {
-    const held = inputs.held;
-    const [q, n] = quantisedText;
-    const result = await loop(context, quantised, { held, prompt: q, negativePrompt: n }, guidance);
-    yield compare('latents, 8-bit weights', result, expected, int8Tolerance);
+    const guidance = golden.settings.guidance_scale;
+    const actual = await loop(context, model, { held, prompt, negativePrompt }, guidance);
+    const expected = await golden.tensors.read('final_latents');
+    return compare('latents, 8-bit weights', actual, expected, int8Tolerance);
   } finally {
-    quantised.dispose();
+    model.dispose();
   }
 }
 
@@ -365,11 +401,13 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
   const { tensors, settings } = golden;
   const config = golden.config.transformer;
   const names = [...tensors.names()].filter((name) => name.includes('_lora_'));
-  const files = (await loraFiles(context)).filter((file) => !file.startsWith('wrong'));
+  const files = context.loraFiles.filter((file) => !file.startsWith('wrong'));
   for (const name of names) {
     const expected = await tensors.read(name);
     const whole = name.startsWith('final_latents');
-    for (const choice of combinations(adaptersOf(name), files)) {
+    const choices = combinations(adaptersOf(name), files);
+    if (choices.length === 0) yield failure(name, loopTolerance, 'no file in loras/ fits its name');
+    for (const choice of choices) {
       const parsed = [];
       for (const { file, scale } of choice) {
         const checkpoint = await openFile(golden.folder, `loras/${file}`);
@@ -379,7 +417,7 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
       const model = await openTransformer(context, 'f32', branches);
       try {
         const inputs = async () => ({
-          held: await tensors.read('image_latent'),
+          held: await goldenLatent(context),
           prompt: await goldenEmbeds(context, 'prompt_embeds'),
           negativePrompt: await goldenEmbeds(context, 'negative_prompt_embeds'),
         });
@@ -393,8 +431,8 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
       }
     }
   }
-  for (const file of (await loraFiles(context)).filter((name) => name.startsWith('wrong'))) {
-    yield await refused(context, file);
+  for (const file of context.loraFiles) {
+    if (file.startsWith('wrong')) yield await refused(context, file);
   }
 }
 
@@ -429,22 +467,6 @@ function combinations(
       ),
     [[]],
   );
-}
-
-/** Known names of adapter files; a folder behind HTTP cannot be listed. */
-const loraNames = [
-  'a_peft.safetensors',
-  'a_comfy.safetensors',
-  'a_kohya_alpha.safetensors',
-  'b_lightx2v_diff_b.safetensors',
-  'wrong_base_14b.safetensors',
-] as const;
-
-async function loraFiles({ golden }: ParityContext): Promise<string[]> {
-  const found = await Promise.all(
-    loraNames.map(async (name) => ((await golden.folder.exists(`loras/${name}`)) ? name : '')),
-  );
-  return found.filter((name) => name !== '');
 }
 
 async function* tinyDecoders(context: ParityContext): AsyncGenerator<ParityLine> {

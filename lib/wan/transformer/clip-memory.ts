@@ -81,7 +81,11 @@ export interface ClipMemoryOptions {
   readonly guided: boolean;
 }
 
-/** Takes the activation memory of a clip. Dispose it when the clip is denoised. */
+/**
+ * Takes the activation memory of a clip. Dispose it when the clip is denoised.
+ *
+ * @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device
+ */
 export function createClipMemory(
   backend: Backend,
   config: TransformerConfig,
@@ -89,6 +93,20 @@ export function createClipMemory(
   options: ClipMemoryOptions,
 ): ClipMemory {
   const scope = new Scope(backend);
+  try {
+    return takeClipMemory(scope, config, size, options);
+  } catch (error) {
+    scope.dispose();
+    throw error;
+  }
+}
+
+function takeClipMemory(
+  scope: Scope,
+  config: TransformerConfig,
+  size: LatentSize,
+  options: ClipMemoryOptions,
+): ClipMemory {
   const d = transformerDim(config);
   const perFrame = tokensPerFrame(config, size);
   const tokens = perFrame * size.frames;
