@@ -28,7 +28,8 @@ async function start(...args: readonly string[]): Promise<Run> {
   const tsx = binary('tsx', 'dist/cli.mjs');
   const child = startChild([tsx, '--tsconfig', tsconfig, script, ...args], {
     cwd: folder,
-    env: { KINORA_GPU: 'software' },
+    // npm says in INIT_CWD where the person stands; here it is the run's own folder.
+    env: { KINORA_GPU: 'software', INIT_CWD: folder },
   });
   let stdout = '';
   let stderr = '';
@@ -57,7 +58,7 @@ async function expectNothingLeft(run: Run): Promise<void> {
 }
 
 test('generate on WebGPU makes a video of the sample and says what it did', async () => {
-  const run = await start('--steps', '2', '--seed', '7');
+  const run = await start('--steps', '2', '--seed', '7', '--backend', 'webgpu');
   expect(await run.code, run.stderr()).toBe(0);
   const [name = ''] = await readdir(path.join(run.folder, 'out'));
   expect(name).toMatch(/^[0-9a-f]{32}\.mp4$/);
@@ -75,19 +76,20 @@ test('generate on WebGPU makes a video of the sample and says what it did', asyn
   }
   expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
   expect(said).toMatch(/^seed +7$/m);
+  expect(said).toMatch(/^model +tiny on webgpu$/m);
   for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
     expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
   }
 });
 
-test('generate on the CPU: six seconds, portrait, its own file, an image from the web', async () => {
+test('generate on the CPU: ten seconds, portrait, its own file, an image from the web', async () => {
   const server = createServer((_request, response) => response.end(picture()));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const run = await start(
     ...['--image', `http://127.0.0.1:${port}/still.png`, '--prompt', 'A door opens slowly'],
-    ...['--negative-prompt', 'noise', '--size', '720*1280', '--duration', '6', '--steps', '1'],
+    ...['--negative-prompt', 'noise', '--size', '720*1280', '--duration', '10', '--steps', '1'],
     ...['--guidance', '1', '--flow-shift', '3', '--seed', '-1', '--backend', 'wasm'],
     ...['--out', path.join('made', 'here.mp4')],
   );
@@ -100,7 +102,7 @@ test('generate on the CPU: six seconds, portrait, its own file, an image from th
   expect(await facts(path.join(run.folder, 'made', 'here.mp4'))).toMatchObject({
     width: 720,
     height: 1280,
-    frames: 145,
+    frames: 241,
     frameRate: 24,
   });
   expect(run.stdout()).toContain('(clip 2 of 2)');

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { prepareAssets } from '../../lib/weights/prepare-assets';
+import { prepareAssets } from './prepare-assets';
 import { exitCode, signalTree, startChild, stopTree } from './process';
 import { isBuilt, root, sourceHash, writeStamp } from './stamp';
 

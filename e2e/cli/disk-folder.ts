@@ -1,7 +1,13 @@
 import { open, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { KinoraError } from '../../lib/contract';
-import { checkPath, checkRange, type ModelFolder, parseModelJson } from '../../lib/weights';
+import {
+  checkPath,
+  checkRange,
+  type ModelFolder,
+  parseModelJson,
+  truncated,
+} from '../../lib/weights';
 
 /** A model folder on this machine's disk; files are read by ranges, never whole. */
 export function diskFolder(root: string): ModelFolder {
@@ -28,7 +34,11 @@ export function diskFolder(root: string): ModelFolder {
           const bytes = new Uint8Array(end - start);
           const file = await open(full(name));
           try {
-            await file.read(bytes, 0, bytes.length, start);
+            for (let done = 0; done < bytes.length; ) {
+              const { bytesRead } = await file.read(bytes, done, bytes.length - done, start + done);
+              if (bytesRead === 0) throw truncated(name, end, start + done);
+              done += bytesRead;
+            }
           } finally {
             await file.close();
           }

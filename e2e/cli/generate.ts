@@ -1,5 +1,5 @@
 import { openAsBlob } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -16,6 +16,7 @@ import { launchBrowser } from '../browser/launch';
 import { ensureBuild, startServer } from '../browser/server';
 import { checkLora, readImage, readManifest } from './inputs';
 import { type GenerateOptions, helpText, parseOptions } from './options';
+import { checkWritable, fromUser, makeFolders } from './places';
 import { ProgressReport, summary } from './report';
 
 const report = new ProgressReport(process.stdout);
@@ -54,9 +55,12 @@ async function main(): Promise<number> {
 async function generate(options: GenerateOptions): Promise<void> {
   // Everything that can be wrong is looked at first: nothing is built or started for a bad request.
   const manifest = await readManifest(options.model);
-  for (const { path: file } of options.parameters.loras) await checkLora(file);
+  const { loras: named, ...asked } = options.parameters;
+  const loras = named.map((lora) => ({ ...lora, path: fromUser(lora.path) }));
+  for (const { path: file } of loras) await checkLora(file);
   const image = await readImage(options.image, abort.signal);
-  const { loras, ...asked } = options.parameters;
+  const out = options.out === undefined ? undefined : fromUser(options.out);
+  await checkWritable(out ?? path.resolve('out', 'video.mp4'));
   const parameters = {
     ...asked,
     ...(options.stepsGiven ? {} : manifest.defaults),
@@ -83,8 +87,8 @@ async function generate(options: GenerateOptions): Promise<void> {
     }),
   );
 
-  const file = path.resolve(options.out ?? path.join('out', result.videoFile));
-  await mkdir(path.dirname(file), { recursive: true });
+  const file = out ?? path.resolve('out', result.videoFile);
+  await makeFolders(file);
   await page.save(result.videoFile, file);
   await verify(file, result, frameCount(parameters.duration));
   report.line(`\n${summary(path.relative('', file), result)}`);
@@ -100,6 +104,8 @@ function withoutGpu(backend: Backend, asked: boolean): string {
 
 /** Lets Ctrl-C end the work inside the page first; a page that does not answer is simply closed. */
 async function cancellable<T>(page: HeadlessPage, work: () => Promise<T>): Promise<T> {
+  // A signal that came before the listener below would be lost.
+  abort.signal.throwIfAborted();
   const aborted = new Promise<never>((_, reject) => {
     abort.signal.addEventListener('abort', () => {
       void Promise.race([page.cancel().catch(() => undefined), delay(3000)]).then(() =>

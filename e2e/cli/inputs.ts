@@ -5,6 +5,7 @@ import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '.
 import { sampleImagePath } from '../../lib/predictions/sample';
 import { checkImageBytes, sniffImage } from '../../lib/video/sniff';
 import { root } from '../browser/stamp';
+import { fromUser } from './places';
 
 /** A file as it is handed to the page. */
 export interface InputFile {
@@ -26,7 +27,8 @@ export async function readImage(
   signal: AbortSignal,
 ): Promise<InputFile> {
   const isUrl = image !== undefined && /^https?:\/\//i.test(image);
-  const file = image ?? path.join(root, 'public', sampleImagePath);
+  const local = image === undefined ? path.join(root, 'public', sampleImagePath) : fromUser(image);
+  const file = isUrl ? image : local;
   const buffer = isUrl ? await fetchImage(file, signal) : await readLocal(file);
   const { format } = sniffImage(buffer);
   const name = isUrl ? path.posix.basename(new URL(file).pathname) : path.basename(file);

@@ -10,6 +10,7 @@ import { ensureBuild, startServer } from '../browser/server';
 import { root } from '../browser/stamp';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
+import { fromUser } from './places';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--tolerance X]
 
@@ -71,9 +72,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
       `There is one folder to check, not also ${positionals[1]}.`,
     );
   }
-  // npm runs scripts in the project's folder; the person may stand somewhere else.
-  const here = process.env.INIT_CWD ?? process.cwd();
-  const folder = path.resolve(here, positionals[0] ?? path.join(root, 'e2e/goldens/tiny-wan'));
+  const folder = fromUser(positionals[0] ?? path.join(root, 'e2e/goldens/tiny-wan'));
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {

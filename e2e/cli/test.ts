@@ -4,8 +4,8 @@
  */
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { prepareAssets } from '../../lib/weights/prepare-assets';
 import { ensureBrowser } from '../browser/find';
+import { prepareAssets } from '../browser/prepare-assets';
 import { exitCode, signalTree, startChild } from '../browser/process';
 import { binary, ensureBuild, nextBinary } from '../browser/server';
 import { root } from '../browser/stamp';

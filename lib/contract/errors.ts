@@ -112,6 +112,7 @@ const table = {
     'Use an MP4 that Kinora has made.',
   ],
   FILE_UNREADABLE: ['A file could not be read.', 'Check that it exists and may be read.'],
+  FILE_UNWRITABLE: ['A file cannot be written there.', 'Choose another place for it.'],
   BROWSER_MISSING: [
     'No Chrome or Chromium was found, and none could be installed.',
     'Install Google Chrome or Chromium, or set KINORA_BROWSER to its path.',
