@@ -4,6 +4,7 @@ import { type GenerationResult, phases } from '../../lib/contract';
 /** Where progress goes: a terminal that can redraw a line, or plain lines. */
 export interface Output {
   readonly isTTY?: boolean;
+  /** Width in characters; 0 where the terminal does not tell. */
   readonly columns?: number;
   write(text: string): unknown;
 }
@@ -78,7 +79,7 @@ export class ProgressReport {
     const filled = Math.round(Math.min(1, Math.max(0, share)) * barWidth);
     const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled);
     const line = `  ${bar} ${count}${note && `, ${note}`}`;
-    this.output.write(`\r\u001b[K${line.slice(0, (this.output.columns ?? 80) - 1)}`);
+    this.output.write(`\r\u001b[K${line.slice(0, (this.output.columns || 80) - 1)}`);
     this.#open = true;
   }
 

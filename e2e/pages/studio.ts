@@ -28,7 +28,7 @@ export class StudioPage {
     this.progress = page.getByRole('region', {
       name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paused/,
     });
-    this.result = page.getByRole('region', { name: 'Your video' });
+    this.result = page.getByRole('region', { name: 'Your video', exact: true });
     this.video = this.result.locator('video');
     this.failure = page.getByRole('region', { name: /Cancelled|No video this time/ });
     this.history = page.getByRole('region', { name: 'Past videos' });
@@ -70,11 +70,17 @@ export class StudioPage {
     await expect(this.progress).toBeVisible();
   }
 
+  /** The line that counts the steps; what is read out to screen readers ends with a full stop. */
+  stepLine(steps: number): Locator {
+    return this.progress.getByText(new RegExp(`^Step \\d+ of ${steps}( ·|$)`));
+  }
+
   /** Waits until the run has finished at least `step` steps; on the CPU they pass quickly. */
   async waitForStep(step: number, steps: number): Promise<void> {
-    const measure = this.progress.getByText(new RegExp(`^Step \\d+ of ${steps}`));
     const reached = async () => {
-      const text = await measure.textContent({ timeout: 1000 }).catch(() => null);
+      const text = await this.stepLine(steps)
+        .textContent({ timeout: 1000 })
+        .catch(() => null);
       return Number(text?.match(/\d+/)?.[0] ?? 0);
     };
     await expect.poll(reached, { timeout: 60_000, intervals: [50] }).toBeGreaterThanOrEqual(step);
