@@ -16,6 +16,7 @@ const start: RunProgress = {
   frames: 0,
   preview: null,
   paused: false,
+  pausing: false,
 };
 
 test('percent counts steps over all clips and leaves 100 to the end', () => {

@@ -22,7 +22,9 @@ const phaseNames: Readonly<Record<Phase, string>> = {
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending } = run;
   const running = run.status === 'running';
-  const paused = running && run.progress.paused;
+  // Both act between two steps of the denoising loop, and nowhere else.
+  const stepping = running && run.progress.phase === 'denoise' && ending === null;
+  const held = running && (run.progress.paused || run.progress.pausing);
   const runner = getRunner();
   const panel = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -37,20 +39,22 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       )}
       {running && <Details progress={run.progress} startedAt={run.startedAt} />}
       {!running && <progress aria-label="Waiting" />}
+      {running && run.progress.pausing && ending === null && <p>Pauses after this step.</p>}
       <div className="actions">
         {running && (
           <button
             type="button"
-            disabled={ending !== null}
-            onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
+            disabled={held ? ending !== null : !stepping}
+            title={held ? 'Go on with the steps' : 'Hold after this step'}
+            onClick={() => void (held ? runner.resume() : runner.pause()).catch(() => {})}
           >
-            {paused ? 'Resume' : 'Pause'}
+            {held ? 'Resume' : 'Pause'}
           </button>
         )}
         {running && (
           <button
             type="button"
-            disabled={ending !== null || run.progress.phase !== 'denoise'}
+            disabled={!stepping}
             title="Stop after this step and keep what is there"
             onClick={() => void runner.finishEarly().catch(() => {})}
           >

@@ -5,7 +5,6 @@ import type { Parameters } from './request';
 
 /** The four states of a prediction, as the v3 API has them. */
 export const statusSchema = z.enum(['created', 'processing', 'completed', 'failed']);
-export type PredictionStatus = z.infer<typeof statusSchema>;
 
 interface PredictionBase {
   /** 32 lower-case hex characters. */

@@ -19,7 +19,6 @@ export const loraSchema = z.object({
   path: z.string().min(1),
   scale: z.number().min(0).max(4),
 });
-export type LoraRequest = z.infer<typeof loraSchema>;
 
 /**
  * Everything about a video but its image: names, ranges and defaults of the v3 image-to-video API.

@@ -2,11 +2,9 @@ import * as ort from 'onnxruntime-web';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   add,
-  clip,
   concat,
   conv2d,
   div,
-  expand,
   type Graph,
   GraphBuilder,
   gather,
@@ -73,18 +71,12 @@ describe('bytes that onnxruntime accepts', () => {
     const y = div(mul(sub(add(x, row), row), g.scalar(4)), g.scalar(2));
     expect(y.dims).toEqual(['L', 3]);
     g.output('y', y);
-    g.output('limited', clip(y, 0.5, 1));
     g.output('zero', relu(sub(y, y)));
-    const {
-      y: out,
-      limited,
-      zero,
-    } = await run(g.build(), {
+    const { y: out, zero } = await run(g.build(), {
       x: ['float32', ramp(6, 1), [2, 3]],
       row: ['float32', ramp(3, 8), [3]],
     });
     expect(out).toEqual({ dims: [2, 3], data: [0, 2, 4, 6, 8, 10] });
-    expect(limited?.data).toEqual([0.5, 1, 1, 1, 1, 1]);
     expect(zero?.data).toEqual([0, 0, 0, 0, 0, 0]);
   });
 
@@ -108,7 +100,7 @@ describe('bytes that onnxruntime accepts', () => {
     });
   });
 
-  test('shapes: reshape, transpose, concat, split, slice, expand, unsqueeze, gather', async () => {
+  test('shapes: reshape, transpose, concat, split, slice, unsqueeze, gather', async () => {
     const g = new GraphBuilder('shapes');
     const x = g.input('x', 'float32', [2, 3]);
     const rows = g.input('rows', 'int32', ['N']);
@@ -120,7 +112,7 @@ describe('bytes that onnxruntime accepts', () => {
     g.output('left', left);
     g.output('right', right);
     g.output('middle', slice(x, 1, 1, 2));
-    g.output('wide', expand(unsqueeze(x, 1), [1, 2, 1]));
+    g.output('wide', unsqueeze(x, 1));
     g.output('gathered', gather(x, rows));
     const out = await run(g.build(), {
       x: ['float32', ramp(6, 1), [2, 3]],
@@ -132,7 +124,7 @@ describe('bytes that onnxruntime accepts', () => {
     expect(out.left?.data).toEqual([0, 3]);
     expect(out.right?.data).toEqual([1, 2, 4, 5]);
     expect(out.middle?.data).toEqual([1, 4]);
-    expect(out.wide).toEqual({ dims: [2, 2, 3], data: [0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5] });
+    expect(out.wide).toEqual({ dims: [2, 1, 3], data: [0, 1, 2, 3, 4, 5] });
     expect(out.gathered?.data).toEqual([3, 4, 5, 0, 1, 2, 3, 4, 5]);
   });
 

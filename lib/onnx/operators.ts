@@ -63,12 +63,6 @@ export const geluTanh = unary('Gelu', '', { approximate: 'tanh' });
 /** SiLU, x·sigmoid(x): QuickGelu with α = 1. */
 export const silu = unary('QuickGelu', 'com.microsoft', { alpha: { float: 1 } });
 
-/** Limits every element to [low, high]. */
-export function clip<T extends FloatType>(x: Value<T>, low: number, high: number): Value<T> {
-  requireDtype('Clip', x, 'float32');
-  return one('Clip', '', [x, x.graph.scalar(low), x.graph.scalar(high)], {}, x.dtype, x.dims);
-}
-
 /** Matrix product over the last two axes, leading axes broadcast. */
 export function matMul<T extends FloatType>(a: Value<T>, b: Value<T>): Value<T> {
   const op = 'MatMul';
@@ -335,20 +329,6 @@ export function slice(
   const inputs = [x, graph.shape([start]), graph.shape([end]), graph.shape([at])];
   const dims = x.dims.map((old, index) => (index === at ? end - start : old));
   return one(op, '', inputs, {}, 'float32', dims);
-}
-
-/** Repeats axes of size 1 to the given sizes. */
-export function expand<T extends ElementType>(x: Value<T>, sizes: readonly number[]): Value<T> {
-  const op = 'Expand';
-  if (sizes.length !== x.rank) reject(op, `${x} and [${sizes.join(', ')}] differ in rank`);
-  const dims = x.dims.map((size, axis) => {
-    const target = sizes[axis] ?? 1;
-    // A target of 1 keeps the size, as ONNX defines it, also where the size is symbolic.
-    if (target === 1) return size;
-    if (size !== 1 && size !== target) reject(op, `axis ${axis} of ${x} cannot become ${target}`);
-    return target;
-  });
-  return one(op, '', [x, x.graph.shape(sizes)], {}, x.dtype, dims);
 }
 
 /** Rows of `table` (axis 0) by index. */

@@ -6,12 +6,6 @@ export function predictionLock(id: string): string {
 /** Held by the one tab that generates. */
 export const gpuLock = 'kinora:gpu';
 
-/** Whether some tab of this browser, this one included, is generating. */
-export async function isGpuOwned(): Promise<boolean> {
-  const { held = [] } = await navigator.locks.query();
-  return held.some(({ name }) => name === gpuLock);
-}
-
 /**
  * Runs `work` as the one generation of this browser.
  *

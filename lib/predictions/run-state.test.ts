@@ -71,6 +71,16 @@ test('folds progress: a new clip starts its steps from zero, bytes belong to one
   });
 });
 
+test('a pause is asked for, begins after a step, and can be taken back before', () => {
+  const asked = play(...running, { type: 'pausing', pausing: true });
+  expect(asked).toMatchObject({ progress: { pausing: true, paused: false } });
+  const begun = advanceRun(asked, { type: 'progress', event: { type: 'paused', paused: true } });
+  expect(begun).toMatchObject({ progress: { pausing: false, paused: true } });
+  const back = advanceRun(asked, { type: 'pausing', pausing: false });
+  expect(back).toMatchObject({ progress: { pausing: false, paused: false } });
+  expect(advanceRun(idle, { type: 'pausing', pausing: true })).toBe(idle);
+});
+
 test('a cancel wins over finishing early, and nothing happens to an idle run', () => {
   const cancel: RunEvent = { type: 'ending', how: 'cancel' };
   const finish: RunEvent = { type: 'ending', how: 'finish' };

@@ -22,6 +22,8 @@ export interface RunProgress {
   readonly frames: number;
   readonly preview: Preview | null;
   readonly paused: boolean;
+  /** A pause was asked for and begins after the current step. */
+  readonly pausing: boolean;
 }
 
 /** What the one generation of this tab is doing. */
@@ -48,6 +50,7 @@ export type RunEvent =
   | { readonly type: 'queued' }
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
+  | { readonly type: 'pausing'; readonly pausing: boolean }
   | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' }
   | { readonly type: 'ended' };
 
@@ -73,6 +76,9 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
     case 'progress':
       if (state.status !== 'running') return state;
       return { ...state, progress: advanceProgress(state.progress, event.event) };
+    case 'pausing':
+      if (state.status !== 'running') return state;
+      return { ...state, progress: { ...state.progress, pausing: event.pausing } };
     case 'ending':
       if (state.status === 'idle') return state;
       if (event.how === 'cancel') return { ...state, ending: 'cancel' };
@@ -99,6 +105,7 @@ function initialProgress(prediction: Prediction): RunProgress {
     frames: 0,
     preview: null,
     paused: false,
+    pausing: false,
   };
 }
 
@@ -120,7 +127,7 @@ function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgre
     case 'preview':
       return { ...progress, preview: event };
     case 'paused':
-      return { ...progress, paused: event.paused };
+      return { ...progress, paused: event.paused, pausing: false };
     case 'memory':
       return progress;
   }

@@ -122,11 +122,16 @@ export class Runner {
 
   /** Holds the run after the current step. */
   async pause(): Promise<void> {
-    if (this.#state.status === 'running') await this.engine.open().api.pause();
+    if (this.#state.status !== 'running') return;
+    this.#apply({ type: 'pausing', pausing: true });
+    await this.engine.open().api.pause();
   }
 
+  /** Ends a pause, or takes back one that has not begun. */
   async resume(): Promise<void> {
-    if (this.#state.status === 'running') await this.engine.open().api.resume();
+    if (this.#state.status !== 'running') return;
+    this.#apply({ type: 'pausing', pausing: false });
+    await this.engine.open().api.resume();
   }
 
   /** Ends the loop after the current step and keeps what is there. */

@@ -193,7 +193,7 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
     expect((await inspectVideo(await writer.finish())).frames).toBe(1);
   });
 
-  test('in a Web Worker, from the image to the poster', async () => {
+  test('in a Web Worker, from the image to the file', async () => {
     const canvas = new OffscreenCanvas(300, 200);
     const context = canvas.getContext('2d');
     if (!context) throw new Error('no canvas');
@@ -214,8 +214,6 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
     if ('error' in answer) throw new Error(answer.error);
     expect(answer.encoder).toBe(encoder);
     expect(await inspectVideo(answer.video)).toMatchObject({ width: 320, height: 180, frames: 5 });
-    const poster = await createImageBitmap(answer.poster);
-    expect([answer.poster.type, poster.width, poster.height]).toEqual(['image/webp', 320, 180]);
   });
 });
 

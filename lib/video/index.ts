@@ -8,5 +8,4 @@ export * from './frame-scaler';
 export * from './image';
 export * from './inspect';
 export * from './metadata';
-export * from './poster';
 export { type ImageHeader, sniffImage } from './sniff';

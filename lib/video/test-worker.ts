@@ -3,7 +3,6 @@ import { coverCrop } from './cover-crop';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { FrameScaler } from './frame-scaler';
 import { decodeImage } from './image';
-import { makePoster } from './poster';
 
 export interface WorkerTask {
   readonly image: Blob;
@@ -13,7 +12,7 @@ export interface WorkerTask {
 }
 
 export type WorkerAnswer =
-  | { readonly video: Blob; readonly poster: Blob; readonly encoder: string }
+  | { readonly video: Blob; readonly encoder: string }
   | { readonly error: string };
 
 self.onmessage = async ({ data }: MessageEvent<WorkerTask>) => {
@@ -27,6 +26,5 @@ async function makeStill({ image, source, options }: WorkerTask): Promise<Worker
   const scaler = new FrameScaler(source, { width, height });
   const writer = await createVideoWriter(options);
   for (let i = 0; i < frames; i++) await writer.add(scaler.scale(frame));
-  const poster = await makePoster(scaler.scale(frame), width, height);
-  return { video: await writer.finish(), poster, encoder: writer.encoder };
+  return { video: await writer.finish(), encoder: writer.encoder };
 }

@@ -2,6 +2,12 @@ import { z } from 'zod';
 import { KinoraError } from '../contract';
 import type { ModelFolder } from '../weights';
 
+/**
+ * Rows of the text context the transformer was trained with: longer prompts are cut, shorter ones
+ * filled with zeros. No config file says it.
+ */
+export const maxPromptTokens = 512;
+
 const positive = z.int().positive();
 const count = z.int().nonnegative();
 /** A field that other Wan models use and this architecture leaves empty. */
@@ -195,9 +201,7 @@ function checkVae(vae: VaeConfig): void {
   // The shortcuts around a block average or repeat whole groups of channels.
   const factor = ({ time, space }: VaeBlock) => (time ? 2 : 1) * (space ? 4 : 1);
   const broken =
-    encoderBlocks(vae).find(
-      (block) => (block.in_dim * factor(block)) % block.out_dim !== 0,
-    ) ??
+    encoderBlocks(vae).find((block) => (block.in_dim * factor(block)) % block.out_dim !== 0) ??
     decoderBlocks(vae).find(
       (block) =>
         block.space &&

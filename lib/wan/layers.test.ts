@@ -2,13 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { Scope } from '../gpu';
 import { GraphBuilder } from '../onnx';
 import { checkpointFrom, f32, relativeRms } from '../weights/testing/files';
-import {
-  bindLinear,
-  LayerLoader,
-  type LoaderOptions,
-  linear,
-  precisionFor,
-} from './layers';
+import { bindLinear, LayerLoader, type LoaderOptions, linear, precisionFor } from './layers';
 import { nodeBackend } from './testing/model';
 
 const backend = nodeBackend();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openGolden, relativeRms } from '../weights/testing/files';
-import { createScheduler, runSchedulerStep, startScheduler } from './scheduler';
+import { createScheduler } from './scheduler';
+import { runSchedulerStep, startScheduler } from './testing/scheduler';
 
 const golden = await openGolden('golden.safetensors');
 

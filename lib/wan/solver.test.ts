@@ -1,8 +1,9 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { relativeRms } from '../weights/testing/files';
-import { createScheduler, runSchedulerStep, startScheduler } from './scheduler';
+import { createScheduler } from './scheduler';
 import { Solver } from './solver';
 import { nodeBackend } from './testing/model';
+import { runSchedulerStep, startScheduler } from './testing/scheduler';
 
 const backend = nodeBackend();
 afterAll(() => backend.dispose());

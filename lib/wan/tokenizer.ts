@@ -2,10 +2,8 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
 import { KinoraError } from '../contract';
 import type { ModelFolder } from '../weights';
+import { maxPromptTokens } from './config';
 import { cleanPrompt } from './prompt';
-
-/** Token rows the transformer's cross-attention was trained with. */
-export const maxPromptTokens = 512;
 
 /** Turns prompts into token ids. */
 export interface PromptTokenizer {

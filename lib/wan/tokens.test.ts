@@ -139,7 +139,10 @@ describe('chunks', () => {
   test('a slow device gets parts of frames, all of one size where that can be', () => {
     const chunks = chunkTokens(3, 880, 1, 256);
     expect(chunks.map(({ count }) => count)).toEqual(Array(12).fill(220));
-    expect(chunks.map(({ held }) => held)).toEqual([...Array(4).fill(true), ...Array(8).fill(false)]);
+    expect(chunks.map(({ held }) => held)).toEqual([
+      ...Array(4).fill(true),
+      ...Array(8).fill(false),
+    ]);
     // 7 has no divisor to speak of: the last part of the held and of the free tokens is smaller.
     expect(chunkTokens(2, 7, 1, 4).map(({ count }) => count)).toEqual([4, 3, 4, 3]);
   });

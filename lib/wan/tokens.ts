@@ -160,7 +160,9 @@ export function chunkTokens(
   const most = Math.floor(maxTokens / perFrame);
   const cut = (from: number, to: number, held: boolean) => {
     const size =
-      most < 1 ? equalPart(perFrame, maxTokens) : perFrame * equalPart((to - from) / perFrame, most);
+      most < 1
+        ? equalPart(perFrame, maxTokens)
+        : perFrame * equalPart((to - from) / perFrame, most);
     for (let start = from; start < to; start += size) {
       chunks.push({ start, count: Math.min(size, to - start), held });
     }

@@ -1,5 +1,6 @@
 import { add, concat, GraphBuilder, matMul, mul, relu, tanh, type Value } from '../../onnx';
-import { convolve, interleave, type Layout, memoised, pixelShuffle } from '../vae/nhwc';
+import { memoised } from '../memoised';
+import { convolve, interleave, type Layout, pixelShuffle } from '../vae/nhwc';
 
 type Float = Value<'float32'>;
 

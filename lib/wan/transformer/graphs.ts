@@ -1,6 +1,5 @@
 import {
   add,
-  type Graph,
   GraphBuilder,
   geluTanh,
   layerNormalization,
@@ -15,6 +14,7 @@ import {
 } from '../../onnx';
 import { type TransformerConfig, transformerDim } from '../config';
 import { type LinearSpec, linear } from '../layers';
+import { memoised } from '../memoised';
 
 /*
  * The Wan transformer as a handful of small graphs, in forward order (reference
@@ -41,42 +41,46 @@ export type BlockLinear = (typeof blockLinears)[number];
 export type BlockSpecs = Readonly<Record<BlockLinear, LinearSpec>>;
 
 /** §3.1: `tokens` [L, C·ph·pw] → `hidden` [L, D]. */
-export function patchEmbeddingGraph(spec: LinearSpec): Graph {
+export const patchEmbeddingGraph = memoised((spec: LinearSpec) => {
   const g = new GraphBuilder('patch-embedding');
   const tokens = g.input('tokens', 'float32', ['L', spec.inFeatures]);
   g.output('hidden', linear(g, 'patch_embedding', spec, tokens));
   return g.build();
-}
+});
 
 /**
  * §3.3: `sinusoid` [1, freq] → `temb` [1, D] for the head and `modulation` [6, D] for the blocks.
  * One row: a clip knows only the timesteps 0 and t, and each chunk has one of them.
  */
-export function timeEmbeddingGraph(
-  config: TransformerConfig,
-  specs: { linear1: LinearSpec; linear2: LinearSpec; projection: LinearSpec },
-): Graph {
-  const g = new GraphBuilder('time-embedding');
-  const sinusoid = g.input('sinusoid', 'float32', [1, config.freq_dim]);
-  const inner = silu(linear(g, 'linear_1', specs.linear1, sinusoid)); // [1, D]
-  const temb = linear(g, 'linear_2', specs.linear2, inner); // [1, D]
-  const projected = linear(g, 'time_proj', specs.projection, silu(temb)); // [1, 6·D]
-  g.output('temb', temb);
-  g.output('modulation', reshape(projected, [6, transformerDim(config)]));
-  return g.build();
-}
+export const timeEmbeddingGraph = memoised(
+  (
+    config: TransformerConfig,
+    specs: { linear1: LinearSpec; linear2: LinearSpec; projection: LinearSpec },
+  ) => {
+    const g = new GraphBuilder('time-embedding');
+    const sinusoid = g.input('sinusoid', 'float32', [1, config.freq_dim]);
+    const inner = silu(linear(g, 'linear_1', specs.linear1, sinusoid)); // [1, D]
+    const temb = linear(g, 'linear_2', specs.linear2, inner); // [1, D]
+    const projected = linear(g, 'time_proj', specs.projection, silu(temb)); // [1, 6·D]
+    g.output('temb', temb);
+    g.output('modulation', reshape(projected, [6, transformerDim(config)]));
+    return g.build();
+  },
+);
 
 /** §3.4: `embeds` [T, textDim] → `context` [T, D]. */
-export function textEmbeddingGraph(specs: { linear1: LinearSpec; linear2: LinearSpec }): Graph {
-  const g = new GraphBuilder('text-embedding');
-  const embeds = g.input('embeds', 'float32', ['T', specs.linear1.inFeatures]);
-  const inner = geluTanh(linear(g, 'linear_1', specs.linear1, embeds)); // [T, D]
-  g.output('context', linear(g, 'linear_2', specs.linear2, inner)); // [T, D]
-  return g.build();
-}
+export const textEmbeddingGraph = memoised(
+  (specs: { linear1: LinearSpec; linear2: LinearSpec }) => {
+    const g = new GraphBuilder('text-embedding');
+    const embeds = g.input('embeds', 'float32', ['T', specs.linear1.inFeatures]);
+    const inner = geluTanh(linear(g, 'linear_1', specs.linear1, embeds)); // [T, D]
+    g.output('context', linear(g, 'linear_2', specs.linear2, inner)); // [T, D]
+    return g.build();
+  },
+);
 
 /** §3.5 step 3, the text's side: `context` [T, D] → `keys`, `values` [1, T, D]; once per prompt. */
-export function textKeysValuesGraph(config: TransformerConfig, specs: BlockSpecs): Graph {
+export const textKeysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('text-keys-values');
   const d = transformerDim(config);
   const context = g.input('context', 'float32', ['T', d]);
@@ -86,7 +90,7 @@ export function textKeysValuesGraph(config: TransformerConfig, specs: BlockSpecs
   g.output('keys', reshape(rmsNormalization(keys, keyNorm, config.eps), [1, 'T', d]));
   g.output('values', reshape(values, [1, 'T', d]));
   return g.build();
-}
+});
 
 /** The six rows of `scale_shift_table + modulation`, each [D], in the checkpoint's order. */
 function modulationRows(g: GraphBuilder, config: TransformerConfig): Tensor[] {
@@ -112,7 +116,7 @@ function modulatedNorm(
 }
 
 /** §3.5 steps 1–2, keys and values: `hidden` [L, D] → `keys` (rotated), `values` [1, L, D]. */
-export function keysValuesGraph(config: TransformerConfig, specs: BlockSpecs): Graph {
+export const keysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('keys-values');
   const d = transformerDim(config);
   const pairs = config.attention_head_dim / 2;
@@ -127,13 +131,13 @@ export function keysValuesGraph(config: TransformerConfig, specs: BlockSpecs): G
   g.output('keys', rotaryEmbedding(normed, cos, sin, config.num_attention_heads));
   g.output('values', reshape(linear(g, 'to_v', specs['attn1.to_v'], y), [1, 'L', d]));
   return g.build();
-}
+});
 
 /**
  * §3.5 steps 1–2, queries: `hidden` [L, D] attends to `keys`, `values` [1, S, D] of the whole clip.
  * The chunk is also the query chunk, so that no dispatch grows with the clip squared.
  */
-export function selfAttentionGraph(config: TransformerConfig, specs: BlockSpecs): Graph {
+export const selfAttentionGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('self-attention');
   const d = transformerDim(config);
   const heads = config.num_attention_heads;
@@ -154,7 +158,7 @@ export function selfAttentionGraph(config: TransformerConfig, specs: BlockSpecs)
   const out = linear(g, 'to_out', specs['attn1.to_out.0'], reshape(attended, ['L', d]));
   g.output('result', add(hidden, mul(out, gate1))); // [L, D]
   return g.build();
-}
+});
 
 /**
  * §3.5 steps 3–4: cross-attention to the text, then the feed-forward network.
@@ -162,7 +166,7 @@ export function selfAttentionGraph(config: TransformerConfig, specs: BlockSpecs)
  * `text_bias` [1, 1, L, T] is 0 but for the last key, which stands for all the empty rows of the
  * text at once: its logit is raised by ln(count), exactly as if it were there count times (§3.4).
  */
-export function crossFeedForwardGraph(config: TransformerConfig, specs: BlockSpecs): Graph {
+export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('cross-attention-feed-forward');
   const d = transformerDim(config);
   const heads = config.num_attention_heads;
@@ -189,13 +193,13 @@ export function crossFeedForwardGraph(config: TransformerConfig, specs: BlockSpe
   const ffn = linear(g, 'ffn_out', specs['ffn.net.2'], inner); // [L, D]
   g.output('result', add(x, mul(ffn, gate2))); // [L, D]
   return g.build();
-}
+});
 
 /**
  * §3.6: `hidden` [L, D] → `velocity` [L, C·ph·pw], modulated by the un-projected `temb` [1, D];
  * `scale_shift_table` [2, D] has the shift first.
  */
-export function headGraph(config: TransformerConfig, spec: LinearSpec): Graph {
+export const headGraph = memoised((config: TransformerConfig, spec: LinearSpec) => {
   const g = new GraphBuilder('head');
   const d = transformerDim(config);
   const hidden = g.input('hidden', 'float32', ['L', d]);
@@ -208,4 +212,4 @@ export function headGraph(config: TransformerConfig, spec: LinearSpec): Graph {
   const y = modulatedNorm(g, hidden, shift, scale, config.eps); // [L, D]
   g.output('velocity', linear(g, 'proj_out', spec, y)); // [L, C·ph·pw]
   return g.build();
-}
+});

@@ -1,6 +1,6 @@
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../../gpu';
 import type { Checkpoint } from '../../weights/checkpoint';
-import { type TransformerConfig, transformerDim } from '../config';
+import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
 import { bindLinear, type LoaderOptions } from '../layers';
 import type { ClipChunk, ClipMemory } from './clip-memory';
 import * as graphs from './graphs';
@@ -29,9 +29,6 @@ export interface VelocityOptions {
   /** Also computes the velocity of the held tokens, which the loop has no use for. */
   readonly includeHeld?: boolean;
 }
-
-/** Rows of the text context the model was trained with; shorter prompts are filled with zeros. */
-const textRows = 512;
 
 /** The Wan2.2-TI2V transformer on a device. */
 export class Transformer {
@@ -113,7 +110,7 @@ export class Transformer {
     const { config, backend } = this;
     const d = transformerDim(config);
     const length = embeds.length / config.text_dim;
-    const empty = textRows - length;
+    const empty = maxPromptTokens - length;
     const rows = empty > 0 ? length + 1 : length; // T
     const scope = new Scope(backend);
     const temporary = new Scope(backend);

@@ -15,7 +15,8 @@ import {
   sqrt,
   type Value,
 } from '../../onnx';
-import { convolve, interleave, type Layout, memoised } from './nhwc';
+import { memoised } from '../memoised';
+import { convolve, interleave, type Layout } from './nhwc';
 
 /*
  * The few graphs of which the VAE consists. Images are [1, H, W, C]; H and W stay symbolic, so one

@@ -1,11 +1,6 @@
 import { elementCount } from '../../gpu';
-import {
-  decoderBlocks,
-  encoderBlocks,
-  type TensorShapes,
-  type VaeConfig,
-  vaeTensors,
-} from '../config';
+import { decoderBlocks, encoderBlocks, type VaeConfig } from '../config';
+import { type TensorShapes, vaeTensors } from '../tensors';
 import { bandsOf, defaultBandBytes } from './bands';
 import { joinsTaps, type ResidualSpec } from './graphs';
 

@@ -3,7 +3,6 @@ import {
   concat,
   conv2d,
   depthToSpace,
-  type Graph,
   transpose,
   type Value,
 } from '../../onnx';
@@ -37,15 +36,4 @@ export function interleave(phases: readonly Float[], layout: Layout): Float {
 export function pixelShuffle(x: Float, layout: Layout): Float {
   if (layout === 'nhwc') return depthToSpace(x, 2, layout);
   return toChannelsLast(depthToSpace(toChannelsFirst(x), 2, layout));
-}
-
-/** Builds each graph once per distinct specification. */
-export function memoised<S>(build: (spec: S) => Graph): (spec: S) => Graph {
-  const known = new Map<string, Graph>();
-  return (spec) => {
-    const key = JSON.stringify(spec);
-    const graph = known.get(key) ?? build(spec);
-    known.set(key, graph);
-    return graph;
-  };
 }

@@ -1,0 +1,145 @@
+import type { Page, Route } from 'playwright';
+import { expect, picturePath, test } from './pages/fixtures';
+import { StudioPage } from './pages/studio';
+
+/** What the page's store of videos holds. */
+async function storedVideos(page: Page): Promise<string[]> {
+  return await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('videos', { create: true });
+    const names: string[] = [];
+    for await (const name of folder.keys()) names.push(name);
+    return names;
+  });
+}
+
+/** The studio, filled in and set to the CPU; its console may speak of the failure that is made. */
+async function openStudio(page: Page): Promise<StudioPage> {
+  const studio = new StudioPage(page);
+  await studio.open();
+  await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 2 });
+  await studio.useCpu();
+  return studio;
+}
+
+/** The failure must show with its remedy, offer another try, and leave nothing half-written. */
+async function expectFailure(studio: StudioPage, code: string, sentence: RegExp) {
+  await expect(studio.failure).toBeVisible({ timeout: 90_000 });
+  const problem = studio.failure.locator(`[data-code="${code}"]`);
+  await expect(problem).toContainText(sentence);
+  // A sentence and a remedy, so at least two full stops.
+  await expect(problem).toContainText(/\..+\./);
+  await expect(studio.failure.getByRole('button', { name: 'Run again' })).toBeEnabled();
+  expect(await storedVideos(studio.page)).toEqual([]);
+}
+
+/** Serves another body for a file of the model; without ranges, as a plain server would. */
+function replaced(change: (body: Buffer) => Buffer) {
+  return async (route: Route) => {
+    const { range: _, ...headers } = route.request().headers();
+    const response = await route.fetch({ headers });
+    await route.fulfill({ status: 200, body: change(await response.body()) });
+  };
+}
+
+/** A safetensors file whose header text is changed; text of equal length keeps all offsets. */
+function withHeader(body: Buffer, from: string, to: string): Buffer {
+  const at = body.indexOf(from);
+  if (at < 0 || from.length !== to.length) throw new Error(`no ${from} in the header`);
+  const copy = Buffer.from(body);
+  copy.write(to, at, 'latin1');
+  return copy;
+}
+
+/** Every element after the header becomes NaN. */
+function allNaN(body: Buffer): Buffer {
+  const copy = Buffer.from(body);
+  copy.fill(0xff, 8 + Number(copy.readBigUInt64LE(0)));
+  return copy;
+}
+
+const transformer = '**/models/tiny/transformer/diffusion_pytorch_model.safetensors';
+
+for (const [title, pattern, answer, code, sentence] of [
+  [
+    'a missing file',
+    '**/models/tiny/vae/*',
+    (route: Route) => route.fulfill({ status: 404 }),
+    'MODEL_FILE_MISSING',
+    /vae/,
+  ],
+  [
+    'a truncated file',
+    transformer,
+    replaced((body) => body.subarray(0, body.length - 1000)),
+    'MODEL_FILE_TRUNCATED',
+    /ends too early/,
+  ],
+  [
+    'a tensor of the wrong shape',
+    transformer,
+    replaced((body) => withHeader(body, '"shape":[192,64]', '"shape":[64,192]')),
+    'TENSOR_SHAPE',
+    /proj_out\.weight.*\[64,192\].*\[192,64\]/,
+  ],
+  ['NaN in the weights', transformer, replaced(allNaN), 'LATENTS_NOT_FINITE', /step 1 of 2/],
+] as const) {
+  test(`${title} of the model is told with its remedy`, async ({ page }) => {
+    await page.context().route(pattern, answer);
+    const studio = await openStudio(page);
+    await studio.generateButton.click();
+    await expectFailure(studio, code, sentence);
+  });
+}
+
+/** Puts code in front of every script of the page and its workers. */
+async function inject(page: Page, code: string): Promise<void> {
+  await page.context().route('**/_next/static/**/*.js', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${code}\n${await response.text()}` });
+  });
+}
+
+test('an encoder that fails is told with its remedy', async ({ page }) => {
+  await inject(
+    page,
+    `if (self.VideoEncoder) self.VideoEncoder.prototype.encode = function () {
+      throw new DOMException('The encoder broke.', 'OperationError');
+    };`,
+  );
+  const studio = await openStudio(page);
+  await studio.generateButton.click();
+  await expectFailure(studio, 'ENCODER_FAILED', /The encoder broke/);
+});
+
+test('a full disk is told with its remedy', async ({ page, baseURL }) => {
+  const studio = await openStudio(page);
+  await studio.generate();
+  const client = await page.context().newCDPSession(page);
+  await client.send('Storage.overrideQuotaForOrigin', { origin: baseURL ?? '', quotaSize: 1 });
+  await expectFailure(studio, 'STORAGE_FULL', /storage/);
+});
+
+test('a lost GPU is told with its remedy, and the next run gets a fresh one', async ({ page }) => {
+  // The first device is really destroyed, three seconds after it was taken.
+  await inject(
+    page,
+    `if (self.GPUAdapter && !self.requestsDevice) {
+      self.requestsDevice = GPUAdapter.prototype.requestDevice;
+      GPUAdapter.prototype.requestDevice = async function (...options) {
+        const device = await self.requestsDevice.apply(this, options);
+        const lost = await (await caches.open('lost')).match('/lost');
+        if (!lost) setTimeout(() => device.destroy(), 3000);
+        await (await caches.open('lost')).put('/lost', new Response(''));
+        return device;
+      };
+    }`,
+  );
+  const studio = new StudioPage(page);
+  await studio.open();
+  await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 40 });
+  await studio.generate();
+  await expectFailure(studio, 'DEVICE_LOST', /GPU was lost/);
+  await studio.failure.getByRole('button', { name: 'Run again' }).click();
+  await studio.waitForStep(1, 40);
+});
