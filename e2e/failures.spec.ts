@@ -18,7 +18,7 @@ async function openStudio(page: Page): Promise<StudioPage> {
   const studio = new StudioPage(page);
   await studio.open();
   await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 2 });
-  await studio.useCpu();
+  await studio.chooseCpu();
   return studio;
 }
 

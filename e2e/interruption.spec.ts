@@ -5,7 +5,7 @@ const prompt = 'A kite climbs';
 
 test('a cancelled run ends as cancelled and can be run again', async ({ studio, page }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
-  await studio.useCpu();
+  await studio.chooseCpu();
   await studio.generate();
   await studio.waitForStep(2, 40);
   await studio.progress.getByRole('button', { name: 'Cancel' }).click();
@@ -19,7 +19,7 @@ test('a cancelled run ends as cancelled and can be run again', async ({ studio, 
 
 test('pausing holds the steps, resuming goes on', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
-  await studio.useCpu();
+  await studio.chooseCpu();
   await studio.generate();
   await studio.waitForStep(1, 40);
   await studio.progress.getByRole('button', { name: 'Pause' }).click();
@@ -35,7 +35,7 @@ test('pausing holds the steps, resuming goes on', async ({ studio }) => {
 
 test('a run cut off by a reload says so and can be run again', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 4 });
-  await studio.useCpu();
+  await studio.chooseCpu();
   await studio.generate();
   await studio.waitForStep(1, 4);
   await studio.reload();

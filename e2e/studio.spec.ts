@@ -79,7 +79,7 @@ test('a still becomes a video that plays, downloads and survives a reload', asyn
 
 test('finishing early keeps what is there', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
-  await studio.useCpu();
+  await studio.chooseCpu();
   await studio.generate();
   await studio.waitForStep(2, 40);
   await studio.progress.getByRole('button', { name: 'Finish early' }).click();

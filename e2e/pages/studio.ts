@@ -59,7 +59,7 @@ export class StudioPage {
    * Chooses the CPU. Without a graphics card it is the far faster one, so what is not about WebGPU
    * is tested on it.
    */
-  async useCpu(): Promise<void> {
+  async chooseCpu(): Promise<void> {
     await this.page.getByText('Advanced', { exact: true }).click();
     await this.page.getByRole('radio', { name: 'CPU' }).check();
   }
