@@ -1,8 +1,8 @@
 import { proxy, type Remote, wrap } from 'comlink';
 import type { EngineApi } from '../lib/contract/engine';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { KinoraError } from '../lib/contract/errors';
 import type { EngineHost, EngineSession } from '../lib/predictions/runner';
-import { installErrorTransfer } from '../workers/engine-errors';
 
 /** The engine worker of this page: started on first use, started afresh after it was closed. */
 export function createEngineHost(): EngineHost {

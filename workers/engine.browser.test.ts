@@ -9,9 +9,9 @@ import {
   type ProgressEvent,
   parseParameters,
 } from '../lib/contract';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
 import { inspectVideo, readVideoMetadata } from '../lib/video';
-import { installErrorTransfer } from './engine-errors';
 
 installErrorTransfer();
 

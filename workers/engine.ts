@@ -16,6 +16,7 @@ import {
   type Timings,
   toKinoraError,
 } from '../lib/contract';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../lib/gpu';
 import { removeVideo, writeVideo } from '../lib/predictions/videos';
 import {
@@ -36,7 +37,6 @@ import {
   RunControl,
 } from '../lib/wan';
 import { blobFile, openSafetensors } from '../lib/weights';
-import { installErrorTransfer } from './engine-errors';
 
 /** Failures after which the device cannot be trusted: a fresh one is taken next time. */
 const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];

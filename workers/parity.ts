@@ -1,8 +1,8 @@
 import * as Comlink from 'comlink';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createBackend } from '../lib/gpu';
 import { type ParityLine, runParity } from '../lib/wan/parity';
 import { httpFolder } from '../lib/weights';
-import { installErrorTransfer } from './engine-errors';
 
 /** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
 const parity = {

@@ -2,9 +2,9 @@
 
 import { proxy, wrap } from 'comlink';
 import { useEffect, useState } from 'react';
+import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
 import type { ParityLine } from '../../../lib/wan/parity';
-import { installErrorTransfer } from '../../../workers/engine-errors';
 import type { ParityApi } from '../../../workers/parity';
 
 declare global {

@@ -1,5 +1,5 @@
 import { type TransferHandler, transferHandlers } from 'comlink';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../lib/contract/errors';
+import { type ErrorRecord, KinoraError, toKinoraError } from './errors';
 
 interface Thrown {
   readonly value: unknown;

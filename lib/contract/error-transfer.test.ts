@@ -1,7 +1,7 @@
 import { expose, proxy, type Remote, wrap } from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KinoraError } from '../lib/contract/errors';
-import { installErrorTransfer } from './engine-errors';
+import { installErrorTransfer } from './error-transfer';
+import { KinoraError } from './errors';
 
 const face = {
   async shape(): Promise<void> {
@@ -63,7 +63,7 @@ test('a KinoraError keeps code, sentence, remedy and stack', async () => {
     message: 'proj_out.weight is [10,64], expected [192,64].',
     remedy: 'Fetch it again.',
   });
-  expect(error.stack).toContain('engine-errors.test');
+  expect(error.stack).toContain('error-transfer.test');
 });
 
 test('other errors arrive with the code that fits them', async () => {
