@@ -1,0 +1,117 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import {
+  frameCount,
+  isErrorCode,
+  KinoraError,
+  maxSeed,
+  parseManifest,
+  parseParameters,
+  resolveSeed,
+  sizeInPixels,
+  toKinoraError,
+} from '.';
+
+describe('parameters', () => {
+  test('a prompt alone is enough; the rest are the documented defaults', () => {
+    expect(parseParameters({ prompt: 'waves' })).toEqual({
+      prompt: 'waves',
+      negative_prompt: '',
+      loras: [],
+      size: '1280*720',
+      num_inference_steps: 30,
+      duration: 5,
+      guidance_scale: 5,
+      flow_shift: 5,
+      seed: -1,
+    });
+  });
+
+  test.each([
+    [{ num_inference_steps: 0 }, 'num_inference_steps must be a whole number from 1 to 40.'],
+    [{ num_inference_steps: 2.5 }, 'num_inference_steps must be a whole number from 1 to 40.'],
+    [{ duration: 11 }, 'duration must be a whole number from 5 to 10.'],
+    [{ guidance_scale: 0.9 }, 'guidance_scale must be a number from 1 to 10.'],
+    [{ flow_shift: Number.NaN }, 'flow_shift must be a number from 1 to 10.'],
+    [{ seed: 10_000_000_000 }, 'seed must be a whole number from -1 to 9999999999.'],
+    [{ size: '640*480' }, 'size must be one of 1280*720, 720*1280.'],
+    [{ loras: Array(4).fill({ path: 'a', scale: 1 }) }, 'loras takes at most 3 adapters.'],
+    [{ loras: [{ path: 'a', scale: 4.1 }] }, 'loras.0.scale must be a number from 0 to 4.'],
+  ])('%o is refused with its range', (field, message) => {
+    const parse = () => parseParameters({ prompt: 'waves', ...field });
+    expect(parse).toThrow(expect.objectContaining({ code: 'PARAMETER_INVALID', message }));
+  });
+
+  test.each(['', '   ', '\n\t', undefined])('the prompt %j is empty', (prompt) => {
+    expect(() => parseParameters({ prompt })).toThrow(
+      expect.objectContaining({ code: 'PROMPT_EMPTY' }),
+    );
+  });
+
+  test('the ends of every range are inside', () => {
+    for (const edge of [1, 10]) {
+      expect(parseParameters({ prompt: 'p', guidance_scale: edge }).guidance_scale).toBe(edge);
+    }
+    expect(parseParameters({ prompt: 'p', seed: maxSeed }).seed).toBe(maxSeed);
+  });
+});
+
+test('sizes and durations mean what they say', () => {
+  expect(sizeInPixels('720*1280')).toEqual({ width: 720, height: 1280 });
+  expect([5, 6, 7, 8, 9, 10].map(frameCount)).toEqual([121, 145, 169, 193, 217, 241]);
+});
+
+test('−1 draws a seed of the range, any other stays', () => {
+  expect(resolveSeed(0)).toBe(0);
+  expect(resolveSeed(maxSeed)).toBe(maxSeed);
+  const drawn = new Set(Array.from({ length: 200 }, () => resolveSeed(-1)));
+  expect(drawn.size).toBe(200);
+  for (const seed of drawn) {
+    expect(Number.isInteger(seed)).toBe(true);
+    expect(seed).toBeGreaterThanOrEqual(0);
+    expect(seed).toBeLessThanOrEqual(maxSeed);
+  }
+});
+
+describe('manifests', () => {
+  const read = async (id: string) =>
+    JSON.parse(await readFile(new URL(`../../public/models/${id}.json`, import.meta.url), 'utf8'));
+
+  test.each(['tiny', 'wan2.2-ti2v-5b'])('%s is valid', async (id) => {
+    expect(parseManifest(await read(id)).id).toBe(id);
+  });
+
+  test.each([
+    ['id', 'Not An Id'],
+    ['maxClipFrames', 120],
+    ['nativeSizes', { '1280*720': { width: 160, height: 90 } }],
+    ['precision', 'int3'],
+  ])('a wrong %s is named', async (field, value) => {
+    const manifest = { ...(await read('tiny')), [field]: value };
+    expect(() => parseManifest(manifest)).toThrow(
+      expect.objectContaining({
+        code: 'MODEL_MANIFEST_INVALID',
+        message: expect.stringContaining(field),
+      }),
+    );
+  });
+});
+
+describe('errors', () => {
+  test('cross any boundary as a record and come back', () => {
+    const error = new KinoraError('TENSOR_SHAPE', 'proj_out is [1], expected [2].');
+    const back = KinoraError.fromRecord(JSON.parse(JSON.stringify(error.toRecord())));
+    expect(back).toMatchObject({ code: 'TENSOR_SHAPE', message: error.message });
+    expect(back.remedy).toBe(error.remedy);
+  });
+
+  test('what others throw gets a code of ours', () => {
+    expect(toKinoraError(new DOMException('x', 'QuotaExceededError')).code).toBe('STORAGE_FULL');
+    expect(toKinoraError(new DOMException('x', 'AbortError')).code).toBe('CANCELLED');
+    expect(toKinoraError('boom')).toMatchObject({
+      code: 'INTERNAL',
+      message: 'Something went wrong inside Kinora: boom',
+    });
+    expect(isErrorCode('DEVICE_LOST') && !isErrorCode('toString')).toBe(true);
+  });
+});
