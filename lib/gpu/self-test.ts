@@ -41,12 +41,18 @@ function numbers(count: number, salt: number): Float32Array {
 type Tensors = Readonly<Record<string, Float32Array | Uint8Array>>;
 type Shapes = Readonly<Record<string, readonly number[]>>;
 
+/** A case's graph inputs by name. */
+interface Inputs {
+  float(name: string): Value<'float32'>;
+  bytes(name: string): Value<'uint8'>;
+}
+
 interface Case {
   readonly kernel: string;
   readonly inputs: Shapes;
   readonly bytes?: readonly string[];
   readonly output: readonly number[];
-  build(values: Readonly<Record<string, Value<'float32'>>>, g: GraphBuilder): Value<'float32'>;
+  build(of: Inputs): Value<'float32'>;
   expected(tensors: Tensors): Float64Array;
 }
 
@@ -62,11 +68,11 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       bias: [1, 1, rows, keys],
     },
     output: [1, rows, heads * size],
-    build: ({ q, k, v, bias }) =>
-      multiHeadAttention(q as never, k as never, v as never, {
+    build: (of) =>
+      multiHeadAttention(of.float('q'), of.float('k'), of.float('v'), {
         heads,
         scale: 1 / Math.sqrt(size),
-        bias: bias as never,
+        bias: of.float('bias'),
       }),
     expected: (t) =>
       reference.attention(f(t, 'q'), f(t, 'k'), f(t, 'v'), f(t, 'bias'), {
@@ -85,8 +91,8 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       inputs: { x: [37, 96], w: [50, 3, 32], scales: [50, 3], b: [50] },
       bytes: ['w'],
       output: [37, 50],
-      build: ({ x, w, scales, b }) =>
-        matMulInt8Blocks(x as never, w as never, scales as never, b as never),
+      build: (of) =>
+        matMulInt8Blocks(of.float('x'), of.bytes('w'), of.float('scales'), of.float('b')),
       expected: (t) =>
         reference.linear(
           f(t, 'x'),
@@ -99,7 +105,7 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       kernel: 'linear',
       inputs: { x: [37, 75], w: [50, 75], b: [50] },
       output: [37, 50],
-      build: ({ x, w, b }) => gemm(x as never, w as never, b as never),
+      build: (of) => gemm(of.float('x'), of.float('w'), of.float('b')),
       expected: (t) =>
         reference.linear(f(t, 'x'), f(t, 'w'), f(t, 'b'), { rows: 37, inner: 75, columns: 50 }),
     },
@@ -112,8 +118,8 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
           b: [12],
         },
         output: layout === 'nhwc' ? [2, 11, 7, 12] : [2, 12, 11, 7],
-        build: ({ x, w, b }) =>
-          conv2d(x as never, w as never, b as never, layout, { pads: [1, 1, 1, 1] }),
+        build: (of) =>
+          conv2d(of.float('x'), of.float('w'), of.float('b'), layout, { pads: [1, 1, 1, 1] }),
         expected: (t) =>
           reference.convolution(f(t, 'x'), f(t, 'w'), f(t, 'b'), {
             layout,
@@ -129,22 +135,21 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       kernel: 'layer norm',
       inputs: { x: [13, 70], scale: [70], bias: [70] },
       output: [13, 70],
-      build: ({ x, scale, bias }) =>
-        layerNormalization(x as never, scale as never, bias as never, 1e-6),
+      build: (of) => layerNormalization(of.float('x'), of.float('scale'), of.float('bias'), 1e-6),
       expected: (t) => reference.layerNorm(f(t, 'x'), f(t, 'scale'), f(t, 'bias'), 1e-6),
     },
     {
       kernel: 'RMS norm',
       inputs: { x: [13, 70], scale: [70] },
       output: [13, 70],
-      build: ({ x, scale }) => rmsNormalization(x as never, scale as never, 1e-6),
+      build: (of) => rmsNormalization(of.float('x'), of.float('scale'), 1e-6),
       expected: (t) => reference.rmsNorm(f(t, 'x'), f(t, 'scale'), 1e-6),
     },
     {
       kernel: 'rotary embedding',
       inputs: { x: [1, 19, 48], cos: [1, 19, 8], sin: [1, 19, 8] },
       output: [1, 19, 48],
-      build: ({ x, cos, sin }) => rotaryEmbedding(x as never, cos as never, sin as never, 3),
+      build: (of) => rotaryEmbedding(of.float('x'), of.float('cos'), of.float('sin'), 3),
       expected: (t) =>
         reference.rotary(f(t, 'x'), f(t, 'cos'), f(t, 'sin'), { heads: 3, pairs: 8 }),
     },
@@ -189,7 +194,7 @@ async function measure(backend: Backend, test: Case): Promise<number> {
   const scope = new Scope(backend);
   try {
     const g = new GraphBuilder(`self-test ${test.kernel}`);
-    const values: Record<string, Value<'float32'>> = {};
+    const values = new Map<string, Value>();
     const tensors: Record<string, Float32Array | Uint8Array> = {};
     const bound: Record<string, ReturnType<Scope['tensor']>> = {};
     Object.entries(test.inputs).forEach(([name, dims], index) => {
@@ -197,11 +202,15 @@ async function measure(backend: Backend, test: Case): Promise<number> {
       const data = numbers(elementCount(dims), index);
       const content =
         dtype === 'uint8' ? Uint8Array.from(data, (value) => 128 + Math.round(value * 127)) : data;
-      values[name] = g.input(name, dtype, dims) as Value<'float32'>;
+      values.set(name, g.input(name, dtype, dims));
       tensors[name] = content;
       bound[name] = scope.tensor(dtype, dims, 'activations', content as Float32Array);
     });
-    g.output('y', test.build(values, g));
+    const of: Inputs = {
+      float: (name) => values.get(name) as Value<'float32'>,
+      bytes: (name) => values.get(name) as Value<'uint8'>,
+    };
+    g.output('y', test.build(of));
     const y = scope.float32(test.output, 'activations');
     await backend.run(g.build(), bound, { y });
     return relativeRms(await backend.read(y), test.expected(tensors));
