@@ -39,7 +39,7 @@ export function AdvancedFields(props: {
           )}
         </select>
         <p className="field-hint" id="model-hint">
-          {model && `${model.description} ${model.licence.name}.`}
+          {model && `Licence: ${model.licence.name}.`}
         </p>
         {list.status === 'failed' && <Problem error={list.error} />}
       </div>
@@ -59,7 +59,7 @@ export function AdvancedFields(props: {
             </label>
           ))}
         </div>
-        <p className="field-hint">The CPU works everywhere and is far slower.</p>
+        <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
       </fieldset>
     </>
   );
