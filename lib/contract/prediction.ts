@@ -1,10 +1,6 @@
-import { z } from 'zod';
 import type { ErrorRecord } from './errors';
 import type { GenerationResult } from './progress';
 import type { Parameters } from './request';
-
-/** The four states of a prediction, as the v3 API has them. */
-export const statusSchema = z.enum(['created', 'processing', 'completed', 'failed']);
 
 interface PredictionBase {
   /** 32 lower-case hex characters. */

@@ -1,16 +1,6 @@
 import type { EngineCounters } from '../contract';
-import type { ElementType, Graph } from '../onnx';
+import type { ElementArrays, ElementType, Graph } from '../onnx';
 import type { Category } from './ledger';
-
-/** CPU arrays by element type. */
-export interface ElementArrays {
-  float32: Float32Array;
-  float16: Uint16Array;
-  int32: Int32Array;
-  int64: BigInt64Array;
-  uint8: Uint8Array;
-  bool: Uint8Array;
-}
 
 export const elementBytes: Record<ElementType, number> = {
   float32: 4,

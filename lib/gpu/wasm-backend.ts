@@ -1,11 +1,10 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
-import type { ElementType, Graph } from '../onnx';
+import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
   type Bindings,
   checkBindings,
   type DeviceTensor,
-  type ElementArrays,
   elementBytes,
   elementCount,
 } from './backend';

@@ -1,12 +1,11 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
 import { KinoraError } from '../contract';
-import type { ElementType, Graph } from '../onnx';
+import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
   type Bindings,
   checkBindings,
   type DeviceTensor,
-  type ElementArrays,
   elementBytes,
   elementCount,
   trimThreshold,

@@ -1,5 +1,5 @@
 import { ProtoWriter } from './protobuf';
-import { type Dim, type ElementType, reject, Value } from './value';
+import { type Dim, type ElementArrays, type ElementType, reject, Value } from './value';
 
 /** Attribute of an operator. Whole numbers are `int`, others must be marked as float. */
 export type Attribute = number | readonly number[] | string | { readonly float: number };
@@ -63,15 +63,6 @@ const opsetVersions: Record<string, number> = {
 };
 const irVersion = 11;
 
-type ConstantData = {
-  float32: Float32Array;
-  float16: Uint16Array;
-  int32: Int32Array;
-  int64: BigInt64Array;
-  uint8: Uint8Array;
-  bool: Uint8Array;
-};
-
 /**
  * Collects operators and writes an ONNX model. Operators are functions over {@link Value}s in
  * `operators.ts`; they check arity, dtype and rank while the graph is built.
@@ -109,7 +100,7 @@ export class GraphBuilder {
   constant<T extends ElementType>(
     dtype: T,
     dims: readonly number[],
-    data: ConstantData[T],
+    data: ElementArrays[T],
   ): Value<T> {
     const count = dims.reduce((product, size) => product * size, 1);
     if (count !== data.length) {

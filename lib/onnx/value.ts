@@ -3,6 +3,16 @@ import type { GraphBuilder } from './graph';
 /** Element types that the graphs of this project use. */
 export type ElementType = 'float32' | 'float16' | 'int32' | 'int64' | 'uint8' | 'bool';
 
+/** The CPU array that holds a tensor's elements; f16 as its 16 bits. */
+export interface ElementArrays {
+  float32: Float32Array;
+  float16: Uint16Array;
+  int32: Int32Array;
+  int64: BigInt64Array;
+  uint8: Uint8Array;
+  bool: Uint8Array;
+}
+
 /** A size that is known now, or a name for one that is known when the graph runs. */
 export type Dim = number | string;
 
