@@ -23,6 +23,8 @@ export interface EngineRequest {
   readonly loras: readonly LoraFile[];
   /** Encoder to use; `auto` takes WebCodecs where it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
+  /** Most device bytes to use; absent means what a probe of the device finds. */
+  readonly memoryBudget?: number;
 }
 
 /** What is known about the GPU. */

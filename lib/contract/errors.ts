@@ -43,6 +43,18 @@ const table = {
     'The configuration of the model is not one that Kinora can run.',
     'Use a model of the Wan2.2-TI2V architecture.',
   ],
+  MODEL_NOT_INSTALLED: [
+    'The model is not in this browser yet.',
+    'Download it on the Models page, or choose a folder with its files there.',
+  ],
+  MODEL_WRONG_KIND: [
+    'The file belongs to another model.',
+    'Use weights of Wan2.2-TI2V-5B or of a model of the same architecture.',
+  ],
+  MODEL_BUSY: [
+    'Another tab is working on this model.',
+    'Wait until it is done, or go on in that tab.',
+  ],
   TENSOR_MISSING: ['A tensor of the model is missing.', 'Use the complete weights of this model.'],
   TENSOR_SHAPE: [
     'A tensor of the model has the wrong shape.',
@@ -50,7 +62,36 @@ const table = {
   ],
   TENSOR_DTYPE: [
     'A tensor has an element type that cannot be read.',
-    'Use f32, f16 or bf16 weights.',
+    'Use f32, f16, bf16 or fp8 weights, or a GGUF file of a known type.',
+  ],
+  // The hub and the download
+  ADDRESS_INVALID: [
+    'This is not an address that Kinora can fetch from.',
+    'Use owner/name, owner/name/path of the hub, or an https link to a file.',
+  ],
+  HUB_UNREACHABLE: [
+    'The hub cannot be reached.',
+    'Check the connection; the download goes on where it stopped.',
+  ],
+  HUB_NOT_FOUND: [
+    'The hub has no such repository or file.',
+    'Check the address, the path and the revision.',
+  ],
+  HUB_DENIED: [
+    'The hub refuses access to this repository.',
+    'Choose a public repository, or download the files yourself and choose the folder.',
+  ],
+  HUB_BUSY: [
+    'The hub asks to wait before more is fetched.',
+    'Resume the download in a few minutes; nothing is lost.',
+  ],
+  HUB_ANSWER_INVALID: [
+    'The hub gave an answer that cannot be used.',
+    'Try again, or use another mirror.',
+  ],
+  DOWNLOAD_CORRUPT: [
+    'What was fetched is not what the hub announced.',
+    'Start the part again; if it happens again, use another mirror.',
   ],
   // LoRA
   LORA_MISSING: ['The LoRA could not be found.', 'Check the path of the LoRA file.'],

@@ -1,5 +1,6 @@
 export * from './engine';
 export * from './errors';
+export * from './library';
 export * from './manifest';
 export * from './prediction';
 export * from './progress';

@@ -10,6 +10,22 @@ export interface MemoryCount {
   readonly peak: number;
 }
 
+/** How a run fits the memory of the device. */
+export interface MemoryReport {
+  /** Device bytes that the run may use. */
+  readonly budget: number;
+  /** Highest device bytes by the plan. */
+  readonly peak: number;
+  readonly blocks: number;
+  /** Transformer blocks that stay on the device; the others are streamed from storage in each step. */
+  readonly residentBlocks: number;
+  readonly chunkTokens: number;
+  /** Tiles of the VAE decode, 1 when the full frame fits. */
+  readonly decodeTiles: number;
+  /** How often memory ran out all the same, and the run went on with a smaller plan. */
+  readonly replans: number;
+}
+
 /**
  * What the engine reports while it works. One union: a view needs nothing else.
  * `clip` counts from 0; a video over 5 s has more than one.
@@ -56,6 +72,11 @@ export type ProgressEvent =
       readonly count: number;
     }
   | { readonly type: 'paused'; readonly paused: boolean }
+  | {
+      /** How the run fits the device; comes again when memory ran out and it was planned smaller. */
+      readonly type: 'plan';
+      readonly memory: MemoryReport;
+    }
   | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
 
 /** Seconds that each stage took. */
@@ -78,5 +99,7 @@ export interface GenerationResult {
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
+  /** How it fitted the device; a decode in more than one tile may differ slightly from a full one. */
+  readonly memory: MemoryReport;
   readonly timings: Timings;
 }
