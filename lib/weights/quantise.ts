@@ -1,15 +1,16 @@
-/** Elements that share one scale; the only block size that ONNX Runtime runs fast at this length. */
-export const blockSize = 32;
+import { type Blocks, blockSize } from './blocks';
+import { writeQuantised } from './simd/engine';
+
+export type { BlockTarget, QuantisationError } from './simd/engine';
+
 /** Byte that stands for zero: MatMulNBits stores unsigned values. */
 export const zeroPoint = 128;
 
-/** A matrix in symmetric 8-bit blocks, laid out as ONNX Runtime's `MatMulNBits` takes it. */
-export interface Int8Blocks {
-  /** [N, K/32, 32] bytes; value = (byte − 128) · scale. */
-  readonly values: Uint8Array<ArrayBuffer>;
-  /** [N, K/32]. */
-  readonly scales: Float32Array<ArrayBuffer>;
-}
+/** {@link Blocks} of 8 bits. */
+export type Int8Blocks = Blocks & { readonly bits: 8 };
+
+/** {@link Blocks} of 4 bits. */
+export type Int4Blocks = Blocks & { readonly bits: 4 };
 
 /**
  * Quantises a matrix to 8 bits in blocks of 32 along its rows: scale = max|w| / 127 per block, as
@@ -26,55 +27,60 @@ export function quantiseInt8Blocks(
   rows: number,
   columns: number,
 ): Int8Blocks {
+  return { bits: 8, ...quantised(weight, rows, columns, 8) };
+}
+
+/**
+ * Quantises a matrix to 4 bits in blocks of 32 along its rows: integers −8 … 7 and the scale that
+ * suits them by least squares, the best of three attempts per block. The extreme value of a block
+ * becomes about −8, so that a scale may be negative, as in GGML's Q4_0.
+ *
+ * @param weight [N, K] row-major
+ * @param rows N, the output features
+ * @param columns K, the input features; a multiple of 32
+ * @throws TypeError when K is no multiple of 32 or the lengths disagree
+ * @throws RangeError when an element is NaN or infinite
+ */
+export function quantiseInt4Blocks(
+  weight: Float32Array,
+  rows: number,
+  columns: number,
+): Int4Blocks {
+  return { bits: 4, ...quantised(weight, rows, columns, 4) };
+}
+
+function quantised(weight: Float32Array, rows: number, columns: number, bits: 8 | 4) {
   checkColumns(columns);
   checkLength('weight', weight.length, rows * columns);
-  const blocks = (rows * columns) / blockSize;
-  const values = new Uint8Array(rows * columns);
-  const scales = new Float32Array(blocks);
-  for (let block = 0; block < blocks; block++) {
-    const start = block * blockSize;
-    const end = start + blockSize;
-    let largest = 0;
-    let sum = 0;
-    for (let i = start; i < end; i++) {
-      const magnitude = Math.abs(weight[i] as number);
-      sum += magnitude;
-      if (magnitude > largest) largest = magnitude;
-    }
-    // The sum, unlike the maximum, notices NaN as well. Finite f32 cannot overflow it.
-    if (!(sum < Number.POSITIVE_INFINITY)) {
-      throw new RangeError('A weight that is NaN or infinite cannot be quantised.');
-    }
-    scales[block] = largest / 127;
-    const inverse = largest === 0 ? 0 : 127 / largest;
-    // Adding ½ and cutting off rounds to nearest: the shifted value is never negative.
-    for (let i = start; i < end; i++) {
-      values[i] = ((weight[i] as number) * inverse + (zeroPoint + 0.5)) | 0;
-    }
+  const values = new Uint8Array((weight.length * bits) / 8);
+  const scales = new Float32Array(weight.length / blockSize);
+  const { squaredNorm } = writeQuantised(weight.length, bits, { values, scales }, (floats, start) =>
+    floats.set(weight.subarray(start, start + floats.length)),
+  );
+  if (!Number.isFinite(squaredNorm)) {
+    throw new RangeError('A weight that is NaN or infinite cannot be quantised.');
   }
   return { values, scales };
 }
 
 /**
- * The inverse of {@link quantiseInt8Blocks}: [N, K] in f32.
+ * What blocks stand for: [N, K] in f32.
  *
  * @throws TypeError when K is no multiple of 32 or the lengths disagree
  */
-export function dequantiseInt8Blocks(
-  { values, scales }: Int8Blocks,
+export function dequantiseBlocks(
+  { bits, values, scales }: Blocks,
   rows: number,
   columns: number,
 ): Float32Array<ArrayBuffer> {
   checkColumns(columns);
-  checkLength('values', values.length, rows * columns);
+  checkLength('values', values.length, (rows * columns * bits) / 8);
   checkLength('scales', scales.length, (rows * columns) / blockSize);
-  const weight = new Float32Array(values.length);
-  for (let block = 0; block < scales.length; block++) {
-    const scale = scales[block] as number;
-    const end = (block + 1) * blockSize;
-    for (let i = block * blockSize; i < end; i++) {
-      weight[i] = ((values[i] as number) - zeroPoint) * scale;
-    }
+  const weight = new Float32Array(rows * columns);
+  for (let i = 0; i < weight.length; i++) {
+    const scale = scales[i >> 5] as number;
+    if (bits === 8) weight[i] = ((values[i] as number) - zeroPoint) * scale;
+    else weight[i] = ((((values[i >> 1] as number) >> (4 * (i & 1))) & 15) - 8) * scale;
   }
   return weight;
 }

@@ -1,0 +1,127 @@
+import { KinoraError } from '../contract';
+import { byteDecoder, decodeBF16, decodeF16, decodeF32, e4m3Table, e5m2Table } from './floats';
+import { decodeQ2_K, decodeQ3_K, decodeQ4_K, decodeQ5_K, decodeQ6_K } from './ggml/k-quants';
+import { decodeQ4_0, decodeQ4_1, decodeQ5_0, decodeQ5_1, decodeQ8_0 } from './ggml/simple';
+import type { BlockTarget, QuantisationError } from './quantise';
+import { writeCopied, writeQuantised } from './simd/engine';
+
+/** Geometry of an element type: so many elements lie in so many bytes. */
+export interface ElementType {
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+interface Codec extends ElementType {
+  /** Writes whole blocks as f32; `out` has exactly their elements. */
+  readonly decode: (bytes: Uint8Array, out: Float32Array) => void;
+  /** Bits of those `Blocks` that hold the same integers and scales. */
+  readonly sameBits?: 8 | 4;
+}
+
+const codecs: Readonly<Record<string, Codec>> = {
+  F32: { elements: 1, bytes: 4, decode: decodeF32 },
+  F16: { elements: 1, bytes: 2, decode: decodeF16 },
+  BF16: { elements: 1, bytes: 2, decode: decodeBF16 },
+  F8_E4M3: { elements: 1, bytes: 1, decode: byteDecoder(e4m3Table) },
+  F8_E5M2: { elements: 1, bytes: 1, decode: byteDecoder(e5m2Table) },
+  U8: { elements: 1, bytes: 1, decode: (bytes, out) => out.set(bytes) },
+  Q4_0: { elements: 32, bytes: 18, decode: decodeQ4_0, sameBits: 4 },
+  Q4_1: { elements: 32, bytes: 20, decode: decodeQ4_1 },
+  Q5_0: { elements: 32, bytes: 22, decode: decodeQ5_0 },
+  Q5_1: { elements: 32, bytes: 24, decode: decodeQ5_1 },
+  Q8_0: { elements: 32, bytes: 34, decode: decodeQ8_0, sameBits: 8 },
+  Q2_K: { elements: 256, bytes: 84, decode: decodeQ2_K },
+  Q3_K: { elements: 256, bytes: 110, decode: decodeQ3_K },
+  Q4_K: { elements: 256, bytes: 144, decode: decodeQ4_K },
+  Q5_K: { elements: 256, bytes: 176, decode: decodeQ5_K },
+  Q6_K: { elements: 256, bytes: 210, decode: decodeQ6_K },
+};
+
+/**
+ * Geometry of an element type, by the name that safetensors or GGML gives it.
+ *
+ * @param tensor the tensor's name, for the message
+ * @throws KinoraError `TENSOR_DTYPE` for a type whose elements cannot be read as floats
+ */
+export function elementType(dtype: string, tensor: string): ElementType {
+  return codecOf(dtype, tensor);
+}
+
+function codecOf(dtype: string, tensor: string): Codec {
+  const codec = Object.hasOwn(codecs, dtype) ? codecs[dtype] : undefined;
+  if (codec) return codec;
+  throw new KinoraError(
+    'TENSOR_DTYPE',
+    `${tensor} has the element type ${dtype}, which cannot be read as numbers of a weight.`,
+  );
+}
+
+/**
+ * Elements of any {@link elementType} as f32, each rounded at most once. Bytes of images (U8) become
+ * 0 … 255. F32 bytes that own an aligned buffer are not copied.
+ *
+ * @param bytes whole blocks, little-endian
+ * @param tensor the tensor's name, for the message
+ * @throws KinoraError `TENSOR_DTYPE` for an unknown type, `MODEL_FILE_INVALID` for a broken block
+ */
+export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string): Float32Array {
+  const codec = codecOf(dtype, tensor);
+  const elements = elementCount(bytes, codec, dtype, tensor);
+  if (dtype === 'F32' && bytes.byteOffset % 4 === 0) {
+    return new Float32Array(bytes.buffer, bytes.byteOffset, elements);
+  }
+  const floats = new Float32Array(elements);
+  codec.decode(bytes, floats);
+  return floats;
+}
+
+function elementCount(bytes: Uint8Array, type: ElementType, dtype: string, tensor: string): number {
+  const blocks = bytes.length / type.bytes;
+  if (Number.isInteger(blocks)) return blocks * type.elements;
+  throw new KinoraError(
+    'MODEL_FILE_INVALID',
+    `${tensor} has ${bytes.length} bytes, which are not whole ${dtype} blocks of ${type.bytes}.`,
+  );
+}
+
+/**
+ * Converts elements to `Blocks` of 32. Rows must be multiples of 32, so that blocks never cross
+ * them. Q8_0 → 8 bits and Q4_0 → 4 bits keep every quant and scale; other types are quantised anew from
+ * their exact values, as `quantiseInt8Blocks` and `quantiseInt4Blocks` do.
+ *
+ * @param bytes whole blocks of the source type, any part of the tensor
+ * @param target exactly as long as the elements need
+ * @param tensor the tensor's name, for the message
+ * @param factor multiplies every value: the `scale_weight` of an fp8 checkpoint
+ * @throws KinoraError `TENSOR_DTYPE`; `MODEL_FILE_INVALID` for a broken block, NaN or infinity
+ * @throws TypeError when the target is not as long as the elements need
+ */
+export function convertToBlocks(
+  bytes: Uint8Array,
+  dtype: string,
+  bits: 8 | 4,
+  target: BlockTarget,
+  tensor: string,
+  factor = 1,
+): QuantisationError {
+  const codec = codecOf(dtype, tensor);
+  const elements = elementCount(bytes, codec, dtype, tensor);
+  const error =
+    codec.sameBits === bits
+      ? writeCopied(bytes, bits, target, factor)
+      : writeQuantised(elements, bits, target, (floats, start) => {
+          const at = (start / codec.elements) * codec.bytes;
+          const length = (floats.length / codec.elements) * codec.bytes;
+          codec.decode(bytes.subarray(at, at + length), floats);
+          if (factor !== 1) multiply(floats, factor);
+        });
+  if (Number.isFinite(error.squaredNorm)) return error;
+  throw new KinoraError(
+    'MODEL_FILE_INVALID',
+    `The tensor ${tensor} holds a number that is NaN or infinite.`,
+  );
+}
+
+function multiply(floats: Float32Array, factor: number): void {
+  for (let i = 0; i < floats.length; i++) floats[i] = (floats[i] as number) * factor;
+}
