@@ -60,6 +60,10 @@ const table = {
     'A tensor of the model has the wrong shape.',
     'Use weights and configuration of the same model.',
   ],
+  TENSOR_EXTRA: [
+    'The file has a tensor that this model does not know.',
+    'Use weights of the model itself, without additions for other purposes.',
+  ],
   TENSOR_DTYPE: [
     'A tensor has an element type that cannot be read.',
     'Use f32, f16, bf16 or fp8 weights, or a GGUF file of a known type.',

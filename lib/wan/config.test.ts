@@ -1,15 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { openCheckpoint, withAliases } from '../weights';
 import { diskFolder, goldens, patchedFolder } from '../weights/testing/files';
 import { decoderBlocks, encoderBlocks, readModelConfig, transformerDim } from './config';
-import {
-  type TensorShapes,
-  textEncoderAliases,
-  textEncoderTensors,
-  transformerTensors,
-  vaeTensors,
-} from './tensors';
+import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+import { publishedTensors } from './testing/checkpoints';
 
 const folder = diskFolder(`${goldens}model`);
 const tiny = await readModelConfig(folder);
@@ -47,9 +41,9 @@ test('reads the configuration in the files’ own names', () => {
 
 describe('expected tensors', () => {
   test('of the 5B are those of the real files', async () => {
-    expect(transformerTensors(real.transformer)).toEqual(await listed('dit.txt'));
-    expect(vaeTensors(real.vae)).toEqual(await listed('vae.txt'));
-    const text = await listed('t5.txt');
+    expect(transformerTensors(real.transformer)).toEqual(await publishedTensors('dit.txt'));
+    expect(vaeTensors(real.vae)).toEqual(await publishedTensors('vae.txt'));
+    const text = await publishedTensors('t5.txt');
     // Tied: the list has both names, the files store one.
     expect(text.delete('encoder.embed_tokens.weight')).toBe(true);
     expect(textEncoderTensors(real.text_encoder)).toEqual(text);
@@ -158,17 +152,3 @@ describe('what cannot run is refused, naming the field', () => {
     await expect(readModelConfig(list)).rejects.toMatchObject({ code: 'MODEL_CONFIG_INVALID' });
   });
 });
-
-/** A list of real tensors: name, shape and how many layers have it (N in the name). */
-async function listed(file: string): Promise<TensorShapes> {
-  const text = await readFile(new URL(`testdata/${file}`, import.meta.url), 'utf8');
-  const shapes: TensorShapes = new Map();
-  for (const line of text.split('\n')) {
-    if (line.startsWith('#') || line.trim() === '') continue;
-    const [name = '', shape = '', times = ''] = line.split('\t');
-    for (let i = 0; i < Number(times.slice(1)); i++) {
-      shapes.set(name.replace('.N.', `.${i}.`), JSON.parse(shape));
-    }
-  }
-  return shapes;
-}

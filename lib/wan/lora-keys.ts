@@ -1,3 +1,4 @@
+import { originalTransformerName } from './naming/original';
 import type { TensorShapes } from './tensors';
 
 /** What a tensor of a LoRA file is for. */
@@ -34,24 +35,6 @@ const prefixes = [
 /** In the kohya layout every dot of a module name is an underscore. */
 const flatPrefix = /^lora_unet__?/;
 
-/** Diffusers' names → the original ones, which most tools write. */
-const originalNames: readonly (readonly [string, string])[] = [
-  ['condition_embedder.time_embedder.linear_1', 'time_embedding.0'],
-  ['condition_embedder.time_embedder.linear_2', 'time_embedding.2'],
-  ['condition_embedder.time_proj', 'time_projection.1'],
-  ['condition_embedder.text_embedder.linear_1', 'text_embedding.0'],
-  ['condition_embedder.text_embedder.linear_2', 'text_embedding.2'],
-  ['proj_out', 'head.head'],
-  ['.attn1.', '.self_attn.'],
-  ['.attn2.', '.cross_attn.'],
-  ['.to_out.0', '.o'],
-  ['.to_', '.'],
-  ['.ffn.net.0.proj', '.ffn.0'],
-  ['.ffn.net.2', '.ffn.2'],
-  // The original counts its norms otherwise: its norm3 is the affine one before cross-attention.
-  ['.norm2', '.norm3'],
-];
-
 /**
  * A reader of LoRA keys for a model: understands every layout in one table of the model's own names.
  * Underscores are ambiguous, so flat names are looked up, never split.
@@ -75,7 +58,7 @@ export function loraKeyReader(shapes: TensorShapes): (key: string) => LoraKey | 
     }
     const module = tensor.replace(/\.(weight|bias)$/, '');
     add(module, module);
-    add(originalName(module), module);
+    add(originalTransformerName(module), module);
   }
 
   return (key) => {
@@ -105,8 +88,4 @@ export function loraKeyReader(shapes: TensorShapes): (key: string) => LoraKey | 
 
 function tableKey(target: string): LoraKey {
   return { target, role: 'tableDelta' };
-}
-
-function originalName(module: string): string {
-  return originalNames.reduce((name, [from, to]) => name.replace(from, to), module);
 }

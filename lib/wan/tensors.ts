@@ -11,6 +11,7 @@ import {
   type VaeBlock,
   type VaeConfig,
 } from './config';
+import { tinyDecoderKeys } from './tiny-decoder/keys';
 
 /** Tensor name → shape. */
 export type TensorShapes = Map<string, readonly number[]>;
@@ -110,6 +111,53 @@ export function vaeTensors(config: VaeConfig): TensorShapes {
   shapes.set('decoder.norm_out.gamma', [decoderOut, 1, 1, 1]);
   convolution(shapes, 'decoder.conv_out', config.out_channels, decoderOut);
   return shapes;
+}
+
+/**
+ * All tensors of a tiny decoder. Its widths are the file's own, so they are taken from the tensor that
+ * begins each stage; everything else must fit to them.
+ *
+ * @param shapeOf gives the shape of a tensor; undefined for one that is not there
+ */
+export function tinyDecoderTensors(
+  config: Pick<VaeConfig, 'z_dim' | 'out_channels'>,
+  shapeOf: (name: string) => readonly number[] | undefined,
+): TensorShapes {
+  const shapes: TensorShapes = new Map();
+  const variant = shapeOf('decoder.0.weight') ? 'super' : 'base';
+  const { first, stages, last } = tinyDecoderKeys[variant];
+  const base = variant === 'base';
+  const kernel = base ? [3, 3] : [1, 1];
+
+  let width = shapeOf(`decoder.${first}.weight`)?.[0] ?? 0;
+  shapes.set(`decoder.${first}.weight`, [width, config.z_dim, ...kernel]);
+  if (base) shapes.set(`decoder.${first}.bias`, [width]);
+  for (const { blocks, grow, convolution: index, frames } of stages) {
+    for (const block of blocks) tinyBlock(shapes, `decoder.${block}.conv`, width, variant);
+    const [filters = 0] = shapeOf(`decoder.${index}.weight`) ?? [];
+    // The larger variant grows time behind its pixel shuffle, which takes four channels for one.
+    const grown = base ? width : filters / 4;
+    const [rows = 0] = shapeOf(`decoder.${grow}.conv.weight`) ?? [];
+    // A file may have more rows than there are frames.
+    shapes.set(`decoder.${grow}.conv.weight`, [Math.max(rows, frames * grown), grown, 1, 1]);
+    shapes.set(`decoder.${index}.weight`, [filters, width, 3, 3]);
+    if (!base) shapes.set(`decoder.${index}.bias`, [filters]);
+    width = base ? filters : filters / 4;
+  }
+  layer(shapes, `decoder.${last}`, [config.out_channels, width, 3, 3]);
+  return shapes;
+}
+
+function tinyBlock(shapes: TensorShapes, name: string, width: number, variant: string): void {
+  if (variant === 'base') {
+    layer(shapes, `${name}.0`, [width, 2 * width, 3, 3]);
+    layer(shapes, `${name}.2`, [width, width, 3, 3]);
+    layer(shapes, `${name}.4`, [width, width, 3, 3]);
+  } else {
+    shapes.set(`${name}.0.weight`, [2 * width, 1, 7, 7]);
+    layer(shapes, `${name}.1`, [4 * width, 2 * width, 1, 1]);
+    shapes.set(`${name}.3.weight`, [width, 4 * width, 1, 1]);
+  }
 }
 
 function layer(shapes: TensorShapes, name: string, weight: readonly number[]): void {

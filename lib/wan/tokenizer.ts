@@ -20,22 +20,35 @@ const configSchema = z.looseObject({
 });
 const tokenizerSchema = z.looseObject({ model: z.looseObject({ type: z.literal('Unigram') }) });
 
+/** Contents of `tokenizer.json` and `tokenizer_config.json`. */
+export interface TokenizerFiles {
+  readonly tokenizer: unknown;
+  readonly config: unknown;
+}
+
 /**
  * Loads `tokenizer/tokenizer.json` and `tokenizer/tokenizer_config.json`.
- *
- * The real vocabulary of 256,384 pieces takes about 0.7 s and 170 MB: load it in the worker and drop
- * it after encoding.
  *
  * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID`
  */
 export async function loadTokenizer(folder: ModelFolder): Promise<PromptTokenizer> {
-  const [tokenizerJson, configJson] = await Promise.all([
+  const [tokenizer, config] = await Promise.all([
     folder.json('tokenizer/tokenizer.json'),
     folder.json('tokenizer/tokenizer_config.json'),
   ]);
-  const model = tokenizerSchema.safeParse(tokenizerJson);
+  return createTokenizer({ tokenizer, config });
+}
+
+/**
+ * Builds a tokenizer. The real vocabulary of 256,384 pieces takes about 0.7 s and 170 MB: do it in the
+ * worker and drop it after encoding.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID`
+ */
+export function createTokenizer(files: TokenizerFiles): PromptTokenizer {
+  const model = tokenizerSchema.safeParse(files.tokenizer);
   if (!model.success) throw invalid('tokenizer/tokenizer.json is not a Unigram tokenizer.');
-  const config = configSchema.safeParse(configJson);
+  const config = configSchema.safeParse(files.config);
   if (!config.success) throw invalid('tokenizer/tokenizer_config.json has no eos_token.');
 
   const tokenizer = build(model.data, config.data);

@@ -1,11 +1,17 @@
 import { z } from 'zod';
 import { KinoraError } from '../contract';
-import { toFloats } from './floats';
+import { type Blocks, blockSize, type TensorData } from './blocks';
+import { convertToBlocks, decodeElements } from './elements';
+import {
+  type LocatedTensor,
+  type LocatedTensors,
+  locateTensors,
+  type TensorLocation,
+} from './located';
+import { readTensorRows } from './rows';
 import { readSafetensorsHeader, type TensorEntry } from './safetensors';
 import { checkPath, type ModelFolder, type WeightFile } from './source';
-
-/** Requests for rows in flight at once. */
-const rowRequests = 8;
+import { openTensorFile, type TensorFile } from './tensor-file';
 
 /** Named tensors, whatever file or files they lie in. Reading is lazy and never cached. */
 export interface Checkpoint {
@@ -15,6 +21,8 @@ export interface Checkpoint {
   shape(name: string): readonly number[];
   /** Stored size in bytes: what a progress bar counts. @throws KinoraError `TENSOR_MISSING` */
   bytes(name: string): number;
+  /** Element type as the file names it: `F16`, `Q8_0`, … @throws KinoraError `TENSOR_MISSING` */
+  dtype(name: string): string;
   /** All elements as f32, row-major. @throws KinoraError `TENSOR_MISSING`, `TENSOR_DTYPE` */
   read(name: string): Promise<Float32Array>;
   /**
@@ -24,6 +32,13 @@ export interface Checkpoint {
    * @throws RangeError for a row that the tensor does not have
    */
   readRows(name: string, rows: readonly number[]): Promise<Float32Array>;
+  /**
+   * Several tensors in the form in which they are stored: a matrix that is kept in blocks comes as
+   * blocks, everything else as f32. A store that has them side by side reads them in one go.
+   *
+   * @throws KinoraError `TENSOR_MISSING`, `TENSOR_DTYPE`
+   */
+  readStored(names: readonly string[]): Promise<ReadonlyMap<string, TensorData>>;
 }
 
 /** A checkpoint of one safetensors file, with the file's own metadata. */
@@ -37,34 +52,54 @@ export interface SafetensorsCheckpoint extends Checkpoint {
  * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`
  */
 export async function openSafetensors(file: WeightFile): Promise<SafetensorsCheckpoint> {
-  const { tensors, metadata } = await readSafetensorsHeader(file);
-  const located = new Map([...tensors].map(([name, entry]) => [name, { file, entry }]));
+  const header = await readSafetensorsHeader(file);
+  const { metadata } = header;
+  const located = locateTensors([{ file, format: 'safetensors', ...header, gguf: null }]);
   return { ...checkpointOf(file.name, located), metadata };
 }
 
 /** File names a component's weights may have, without ending. */
 const defaultBaseNames = ['diffusion_pytorch_model', 'model'] as const;
+const singleEndings = ['.safetensors', '.gguf'] as const;
 
 const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 
 /**
- * Opens the weights of a component: one safetensors file, or shards with an index beside them.
+ * Opens the weights of a component by their own names: one safetensors or GGUF file, or safetensors
+ * shards with an index beside them.
  *
  * @param dir the component's folder, such as `transformer`
  * @param baseName file name without ending; the usual two are tried when absent
- * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`, and
- * `TENSOR_MISSING` when a shard lacks a tensor that the index promises
+ * @throws KinoraError as {@link openTensorFiles}
  */
 export async function openCheckpoint(
   folder: ModelFolder,
   dir: string,
   baseName?: string,
 ): Promise<Checkpoint> {
+  return checkpointOf(dir, locateTensors(await openTensorFiles(folder, dir, baseName)));
+}
+
+/**
+ * The weight files of a component, their headers read.
+ *
+ * @param dir the component's folder, such as `transformer`
+ * @param baseName file name without ending; the usual two are tried when absent
+ * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`, and
+ * `TENSOR_MISSING` when a shard lacks a tensor that the index promises
+ */
+export async function openTensorFiles(
+  folder: ModelFolder,
+  dir: string,
+  baseName?: string,
+): Promise<TensorFile[]> {
   const baseNames = baseName === undefined ? defaultBaseNames : [baseName];
   for (const base of baseNames) {
-    const single = `${dir}/${base}.safetensors`;
-    if (await folder.exists(single)) return openSafetensors(await folder.open(single));
-    const index = `${single}.index.json`;
+    for (const ending of singleEndings) {
+      const single = `${dir}/${base}${ending}`;
+      if (await folder.exists(single)) return [await openTensorFile(await folder.open(single))];
+    }
+    const index = `${dir}/${base}.safetensors.index.json`;
     if (await folder.exists(index)) return openShards(folder, dir, index);
   }
   throw new KinoraError(
@@ -73,7 +108,7 @@ export async function openCheckpoint(
   );
 }
 
-async function openShards(folder: ModelFolder, dir: string, index: string): Promise<Checkpoint> {
+async function openShards(folder: ModelFolder, dir: string, index: string): Promise<TensorFile[]> {
   const parsed = indexSchema.safeParse(await folder.json(index));
   if (!parsed.success) {
     throw new KinoraError(
@@ -82,98 +117,105 @@ async function openShards(folder: ModelFolder, dir: string, index: string): Prom
     );
   }
   const shardOf = Object.entries(parsed.data.weight_map);
-  const shards = new Map<string, { file: WeightFile; tensors: ReadonlyMap<string, TensorEntry> }>();
-  await Promise.all(
-    [...new Set(shardOf.map(([, shard]) => shard))].map(async (shard) => {
-      const file = await folder.open(checkPath(`${dir}/${shard}`));
-      shards.set(shard, { file, tensors: (await readSafetensorsHeader(file)).tensors });
+  const names = [...new Set(shardOf.map(([, shard]) => shard))];
+  const opened = await Promise.all(
+    names.map(async (shard) => {
+      const file = await openTensorFile(await folder.open(checkPath(`${dir}/${shard}`)));
+      const promised = shardOf.filter(([, owner]) => owner === shard).map(([name]) => name);
+      // A tensor that the index does not give to this shard is none of the model's.
+      const tensors = promised.map((name): [string, TensorEntry] => {
+        const entry = file.tensors.get(name);
+        if (entry) return [name, entry];
+        throw new KinoraError('TENSOR_MISSING', `${dir}/${shard} lacks the tensor ${name}.`);
+      });
+      return { ...file, tensors: new Map(tensors) };
     }),
   );
-  const located = new Map<string, LocatedTensor>();
-  for (const [name, shard] of shardOf) {
-    const found = shards.get(shard);
-    const entry = found?.tensors.get(name);
-    if (!found || !entry) {
-      throw new KinoraError('TENSOR_MISSING', `${dir}/${shard} lacks the tensor ${name}.`);
-    }
-    located.set(name, { file: found.file, entry });
-  }
-  return checkpointOf(dir, located);
+  return opened;
 }
 
-interface LocatedTensor {
-  readonly file: WeightFile;
-  readonly entry: TensorEntry;
-}
-
-function checkpointOf(label: string, tensors: ReadonlyMap<string, LocatedTensor>): Checkpoint {
+/**
+ * A checkpoint over tensors that were found, by the names they are given here.
+ *
+ * @param label names the whole in messages, such as `transformer`
+ */
+export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint {
   function find(name: string): LocatedTensor {
     const found = tensors.get(name);
     if (!found) throw missing(label, name);
     return found;
+  }
+  async function read(name: string): Promise<Float32Array> {
+    const { file, entry, scale } = find(name);
+    const data = decodeElements(await file.read(entry.start, entry.end), entry.dtype, name);
+    return multiply(data, await readScale(scale, name));
   }
   return {
     names: () => tensors.keys(),
     has: (name) => tensors.has(name),
     shape: (name) => find(name).entry.shape,
     bytes: (name) => find(name).entry.end - find(name).entry.start,
-    async read(name) {
-      const { file, entry } = find(name);
-      return toFloats(await file.read(entry.start, entry.end), entry.dtype, name);
-    },
+    dtype: (name) => find(name).entry.dtype,
+    read,
+    readStored: (names) =>
+      readEach(names, (name) => {
+        const found = find(name);
+        const bits = storedBits(found);
+        return bits === null ? read(name) : readBlocks(found, bits, name);
+      }),
     async readRows(name, rows) {
-      const { file, entry } = find(name);
-      return readTensorRows(file, entry, name, rows);
+      const { file, entry, scale } = find(name);
+      const gathered = await readTensorRows(file, entry, name, rows);
+      return multiply(gathered, await readScale(scale, name));
     },
   };
 }
 
-async function readTensorRows(
-  file: WeightFile,
-  entry: TensorEntry,
-  name: string,
-  rows: readonly number[],
-): Promise<Float32Array> {
-  const [rowCount = 0, ...rest] = entry.shape;
-  const width = rest.reduce((product, n) => product * n, 1);
-  for (const row of rows) {
-    if (!Number.isInteger(row) || row < 0 || row >= rowCount) {
-      throw new RangeError(`${name} [${entry.shape}] has no row ${row}.`);
-    }
-  }
-  const rowBytes = rowCount === 0 ? 0 : (entry.end - entry.start) / rowCount;
-  const runs = runsOf(rows);
-  const floatsOf = new Map<number, Float32Array>();
-  let next = 0;
-  async function work(): Promise<void> {
-    for (let run = runs[next++]; run; run = runs[next++]) {
-      const start = entry.start + run.first * rowBytes;
-      const bytes = await file.read(start, start + run.count * rowBytes);
-      const floats = toFloats(bytes, entry.dtype, name);
-      for (let i = 0; i < run.count; i++) {
-        floatsOf.set(run.first + i, floats.subarray(i * width, (i + 1) * width));
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(rowRequests, runs.length) }, work));
+/** Types whose blocks are the device's own, bit for bit. */
+const blockTypes: Readonly<Record<string, 8 | 4>> = { Q8_0: 8, Q4_0: 4 };
 
-  const gathered = new Float32Array(rows.length * width); // [rows, width]
-  for (const [i, row] of rows.entries()) {
-    const floats = floatsOf.get(row);
-    if (floats) gathered.set(floats, i * width);
-  }
-  return gathered;
+/** The width of a matrix's elements where the file has it in blocks of the device; null elsewhere. */
+function storedBits({ entry: { dtype, shape }, scale }: LocatedTensor): 8 | 4 | null {
+  const [, columns = 0] = shape;
+  const fits = shape.length === 2 && columns % blockSize === 0;
+  return fits && !scale && Object.hasOwn(blockTypes, dtype) ? (blockTypes[dtype] ?? null) : null;
 }
 
-/** Distinct rows as runs of neighbours. */
-function runsOf(rows: readonly number[]): { first: number; count: number }[] {
-  const runs: { first: number; count: number }[] = [];
-  for (const row of [...new Set(rows)].sort((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last && last.first + last.count === row) last.count++;
-    else runs.push({ first: row, count: 1 });
-  }
-  return runs;
+async function readBlocks(
+  { file, entry }: LocatedTensor,
+  bits: 8 | 4,
+  name: string,
+): Promise<Blocks> {
+  const count = entry.shape.reduce((product, n) => product * n, 1) / blockSize;
+  const values = new Uint8Array((count * blockSize * bits) / 8);
+  const scales = new Float32Array(count);
+  const bytes = await file.read(entry.start, entry.end);
+  convertToBlocks(bytes, entry.dtype, bits, { values, scales }, name);
+  return { bits, values, scales };
+}
+
+/** The scale of a tensor; 1 where it has none. @throws KinoraError `MODEL_FILE_INVALID` */
+async function readScale(scale: TensorLocation | undefined, name: string): Promise<number> {
+  if (!scale) return 1;
+  const { file, entry } = scale;
+  const bytes = await file.read(entry.start, entry.end);
+  const [value = Number.NaN] = decodeElements(bytes, entry.dtype, name);
+  if (Number.isFinite(value)) return value;
+  throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${name} is ${value}.`);
+}
+
+function multiply(data: Float32Array, factor: number): Float32Array {
+  return factor === 1 ? data : data.map((value) => value * factor);
+}
+
+/** {@link Checkpoint.readStored} for what reads its tensors one by one. */
+export async function readEach(
+  names: readonly string[],
+  read: (name: string) => Promise<TensorData>,
+): Promise<ReadonlyMap<string, TensorData>> {
+  const data = new Map<string, TensorData>();
+  for (const name of names) data.set(name, await read(name));
+  return data;
 }
 
 /**
@@ -194,6 +236,16 @@ export function withAliases(
     has: (name) => checkpoint.has(stored(name)),
     shape: (name) => checkpoint.shape(stored(name)),
     bytes: (name) => checkpoint.bytes(stored(name)),
+    dtype: (name) => checkpoint.dtype(stored(name)),
+    async readStored(names) {
+      const data = await checkpoint.readStored(names.map(stored));
+      return new Map(
+        names.flatMap((name) => {
+          const found = data.get(stored(name));
+          return found ? [[name, found]] : [];
+        }),
+      );
+    },
     read: (name) => checkpoint.read(stored(name)),
     readRows: (name, rows) => checkpoint.readRows(stored(name), rows),
   };

@@ -18,14 +18,20 @@ export interface SafetensorsHeader {
   readonly tensors: ReadonlyMap<string, TensorEntry>;
   /** `__metadata__`: free text by name. */
   readonly metadata: ReadonlyMap<string, string>;
+  /** Where the header ends and the tensors' bytes begin. */
+  readonly headerBytes: number;
 }
 
 /** Upper bound of the header, as the reference implementation has it. */
 const maxHeaderBytes = 100_000_000;
+const openingBrace = 0x7b;
+/** Far beyond any known tensor, and short enough for a message. */
+const maxDimensions = 16;
+const maxNameLength = 1024;
 
 const entrySchema = z.strictObject({
   dtype: z.string(),
-  shape: z.array(z.int().nonnegative()),
+  shape: z.array(z.int().nonnegative()).max(maxDimensions),
   data_offsets: z.tuple([z.int().nonnegative(), z.int().nonnegative()]),
 });
 const metadataSchema = z.record(z.string(), z.string());
@@ -38,12 +44,15 @@ const metadataSchema = z.record(z.string(), z.string());
  */
 export async function readSafetensorsHeader(file: WeightFile): Promise<SafetensorsHeader> {
   if (file.size < 8) throw truncated(file.name, 8, file.size);
-  const prefix = await file.read(0, 8);
+  const prefix = await file.read(0, Math.min(9, file.size));
   const headerBytes = new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true);
-  if (headerBytes > maxHeaderBytes)
+  if (headerBytes > maxHeaderBytes || headerBytes < 2) {
     throw invalid(file, 'it does not start like a safetensors file');
+  }
   const dataStart = 8 + Number(headerBytes);
   if (dataStart > file.size) throw truncated(file.name, dataStart, file.size);
+  // Random bytes may announce a header of any length: look before reading it.
+  if (prefix[8] !== openingBrace) throw invalid(file, 'its header is not a table of tensors');
 
   const header = parseHeader(file, await file.read(8, dataStart));
   const tensors = new Map<string, TensorEntry>();
@@ -58,7 +67,7 @@ export async function readSafetensorsHeader(file: WeightFile): Promise<Safetenso
     }
   }
   checkLayout(file, tensors, dataStart);
-  return { tensors, metadata };
+  return { tensors, metadata, headerBytes: dataStart };
 }
 
 function parseHeader(file: WeightFile, bytes: Uint8Array): object {
@@ -80,6 +89,9 @@ function checkEntry(
   value: unknown,
   dataStart: number,
 ): TensorEntry {
+  if (name.length > maxNameLength) {
+    throw invalid(file, `the name of a tensor has ${name.length} characters`);
+  }
   const parsed = entrySchema.safeParse(value);
   if (!parsed.success) throw invalid(file, `its entry for ${name} cannot be read`);
   const { dtype, shape } = parsed.data;

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { KinoraError } from '../../contract';
 import type { Backend } from '../../gpu';
-import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../../weights';
+import {
+  blobFile,
+  type Checkpoint,
+  type ModelFolder,
+  openCheckpoint,
+  openSafetensors,
+  type WeightFile,
+} from '../../weights';
 import { type ModelConfig, readModelConfig } from '../config';
 import type { LatentSize } from '../tokens';
 
@@ -24,6 +31,10 @@ export interface Golden {
   readonly config: ModelConfig;
   readonly settings: z.output<typeof goldenSchema>;
   readonly tensors: Checkpoint;
+  /** Opens the weights of a component, by diffusers' names. */
+  readonly components: Readonly<
+    Record<'transformer' | 'textEncoder' | 'vae', () => Promise<Checkpoint>>
+  >;
   /** Size of `final_latents` or of `dit_input`, whichever is there. */
   readonly size: LatentSize | null;
 }
@@ -39,6 +50,11 @@ export async function openGolden(folder: ModelFolder): Promise<Golden> {
     config: await readModelConfig(model),
     settings: await readSettings(folder),
     tensors,
+    components: {
+      transformer: () => openCheckpoint(model, 'transformer'),
+      textEncoder: () => openCheckpoint(model, 'text_encoder'),
+      vae: () => openCheckpoint(model, 'vae'),
+    },
     size: sized ? { frames, height, width } : null,
   };
 }
@@ -53,11 +69,16 @@ async function readSettings(folder: ModelFolder) {
   );
 }
 
-/** Opens a safetensors file of the folder, read whole: it is small and read many times. */
+/** Opens a safetensors file of the folder. */
 export async function openFile(folder: ModelFolder, path: string) {
+  return openSafetensors(await readFile(folder, path));
+}
+
+/** A file of the folder, read whole: it is small and read many times. */
+export async function readFile(folder: ModelFolder, path: string): Promise<WeightFile> {
   const file = await folder.open(path);
   const bytes = await file.read(0, file.size);
-  return openSafetensors(blobFile(path, new Blob([bytes as Uint8Array<ArrayBuffer>])));
+  return blobFile(path, new Blob([bytes as Uint8Array<ArrayBuffer>]));
 }
 
 /** A folder inside a folder. */
@@ -78,6 +99,8 @@ export interface ParityContext {
   readonly stageTolerance: number;
   /** For the whole loop and the video. */
   readonly loopTolerance: number;
+  /** For the video from the files in `formats/`. */
+  readonly formatsVideoTolerance: number;
   /** Names of the files in `loras/`. */
   readonly loraFiles: readonly string[];
 }

@@ -16,7 +16,8 @@ export interface ParityOptions {
 
 /**
  * Runs every stage for which a folder laid out like the goldens has a reference, and compares.
- * Tolerances: 1e-4 for a stage alone, 1e-3 for the loop and the video, 5e-2 with 8-bit weights.
+ * Tolerances: 1e-4 for a stage alone, 1e-3 for the loop and the video, 2e-3 for the
+ * video from public files, 5e-2 with weights that we quantise to 8 bits.
  *
  * @throws KinoraError when the folder has no goldens or no model that can be read
  */
@@ -31,6 +32,7 @@ export async function runParity(
     backend,
     stageTolerance: options.tolerance ?? 1e-4,
     loopTolerance: options.tolerance ?? 1e-3,
+    formatsVideoTolerance: options.tolerance ?? 2e-3,
     loraFiles: options.loraFiles ?? [],
   };
   const lines: ParityLine[] = [];

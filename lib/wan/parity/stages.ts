@@ -1,27 +1,26 @@
 import { KinoraError } from '../../contract';
 import { Scope } from '../../gpu';
-import { type Checkpoint, openCheckpoint } from '../../weights';
 import { transformerDim } from '../config';
-import { denoise } from '../denoise';
-import type { Precision } from '../layers';
-import { combineLoras, type LoraBranches, parseLora } from '../lora';
+import { combineLoras, parseLora } from '../lora';
 import { cleanPrompt } from '../prompt';
 import { createScheduler } from '../scheduler';
 import { Solver } from '../solver';
-import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
 import { loadTokenizer } from '../tokenizer';
-import {
-  type LatentSize,
-  latentFrame,
-  latentsToTokens,
-  tokensPerFrame,
-  tokensToLatents,
-} from '../tokens';
-import { createClipMemory, Transformer } from '../transformer';
-import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
+import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
+import { createClipMemory, type Transformer } from '../transformer';
 import { compare, failure, type ParityLine } from './compare';
+import { elementTypes, publicFormats } from './formats';
 import { openFile, type ParityContext } from './golden';
+import {
+  decodeFrames,
+  decodeVideo,
+  encodeGoldenImage,
+  encodeGoldenPrompts,
+  latentSize,
+  loop,
+  openTransformer,
+} from './pipeline';
 
 /** A part of the check: which goldens it needs, and the lines it gives. */
 export interface Stage {
@@ -44,6 +43,8 @@ export const stages: readonly Stage[] = [
   { name: 'video', checks: [/^video$/], run: video },
   { name: 'LoRA', checks: [/^/], run: lora },
   { name: 'tiny decoders', checks: [/^final_latents$/], run: tinyDecoders },
+  { name: 'element types', checks: [/^/], run: elementTypes },
+  { name: 'public formats', checks: [/^noise$/], run: publicFormats },
 ];
 
 async function* tokenizer({ golden }: ParityContext): AsyncGenerator<ParityLine> {
@@ -59,18 +60,6 @@ async function* tokenizer({ golden }: ParityContext): AsyncGenerator<ParityLine>
   }
 }
 
-async function encodeGoldenPrompts(context: ParityContext, precision: Precision) {
-  const { golden, backend } = context;
-  const { encodePrompt } = await loadTokenizer(golden.model);
-  const checkpoint = await openCheckpoint(golden.model, 'text_encoder');
-  const { prompt, negative_prompt: negative } = golden.settings;
-  const ids = [prompt, negative].map(encodePrompt);
-  const embeds = await encodePrompts(backend, checkpoint, golden.config.text_encoder, ids, {
-    precision,
-  });
-  return embeds as [Float32Array, Float32Array];
-}
-
 async function* text(context: ParityContext): AsyncGenerator<ParityLine> {
   const { tensors } = context.golden;
   const embeds = await encodeGoldenPrompts(context, 'f32');
@@ -81,26 +70,6 @@ async function* text(context: ParityContext): AsyncGenerator<ParityLine> {
     padded.set(embeds[i] as Float32Array);
     yield compare(name, padded, expected, context.stageTolerance);
   }
-}
-
-/** `image_rgb_u8` [H, W, 3] as planar [3, H, W] in −1…1. */
-async function goldenImage(tensors: Checkpoint) {
-  const [height = 0, width = 0] = tensors.shape('image_rgb_u8');
-  const bytes = await tensors.read('image_rgb_u8');
-  const data = new Float32Array(3 * height * width);
-  for (let i = 0; i < height * width; i++) {
-    for (let c = 0; c < 3; c++) {
-      data[c * height * width + i] = (bytes[i * 3 + c] as number) / 127.5 - 1;
-    }
-  }
-  return { data, height, width };
-}
-
-async function encodeGoldenImage({ golden, backend }: ParityContext): Promise<Float32Array> {
-  const checkpoint = await openCheckpoint(golden.model, 'vae');
-  const { data, height, width } = await goldenImage(golden.tensors);
-  const image = { data, width, height };
-  return encodeFirstFrame(backend, golden.config.vae, checkpoint, image);
 }
 
 async function* imageLatent(context: ParityContext): AsyncGenerator<ParityLine> {
@@ -135,21 +104,6 @@ async function goldenEmbeds(
     embeds.subarray(row * width, (row + 1) * width).every((value) => value === 0);
   while (length > 1 && empty(length - 1)) length -= 1;
   return embeds.slice(0, length * width);
-}
-
-async function openTransformer(
-  { golden, backend }: ParityContext,
-  precision: Precision,
-  branches?: LoraBranches,
-): Promise<Transformer> {
-  const checkpoint = await openCheckpoint(golden.model, 'transformer');
-  const options = branches ? { precision, lora: branches } : { precision };
-  return Transformer.load(backend, checkpoint, golden.config.transformer, options);
-}
-
-function latentSize({ golden }: ParityContext): LatentSize {
-  if (!golden.size) throw new KinoraError('MODEL_FILE_INVALID', 'The goldens have no latents.');
-  return golden.size;
 }
 
 /** One forward pass on `dit_input`; reads the blocks too where `onBlock` is given. */
@@ -259,37 +213,6 @@ async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
   }
 }
 
-interface LoopInputs {
-  readonly held: Float32Array;
-  readonly prompt: Float32Array;
-  readonly negativePrompt: Float32Array;
-}
-
-/** The whole denoising loop with the golden noise; `held` is the image latent [C, 1, h, w]. */
-async function loop(
-  context: ParityContext,
-  model: Transformer,
-  inputs: LoopInputs,
-  guidanceScale: number,
-): Promise<Float32Array> {
-  const { golden, backend } = context;
-  const { transformer: config } = golden.config;
-  const size = latentSize(context);
-  const { num_inference_steps: steps, flow_shift: flowShift } = golden.settings;
-  const channels = config.in_channels;
-  const tokens = await denoise(backend, model, {
-    size,
-    held: latentsToTokens(inputs.held, channels, { ...size, frames: 1 }, config),
-    noise: latentsToTokens(await golden.tensors.read('noise'), channels, size, config),
-    scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),
-    guidanceScale,
-    prompt: inputs.prompt,
-    negativePrompt: inputs.negativePrompt,
-    maxChunkTokens: 4096,
-  });
-  return tokensToLatents(tokens, channels, size, config);
-}
-
 /**
  * From prompt and image to latents and video, our own results all the way; only where the folder has
  * no image to start from, from its image latent.
@@ -340,45 +263,6 @@ async function quantisedLatents(context: ParityContext, held: Float32Array): Pro
   } finally {
     model.dispose();
   }
-}
-
-/** All frames of latents [C, F, h, w] as [3, T, H, W], the layout of the golden. */
-async function decodeVideo(context: ParityContext, values: Float32Array): Promise<Float32Array> {
-  const { golden, backend } = context;
-  const checkpoint = await openCheckpoint(golden.model, 'vae');
-  const size = latentSize(context);
-  const decoder = await createVaeDecoder(backend, golden.config.vae, checkpoint, {
-    latentHeight: size.height,
-    latentWidth: size.width,
-  });
-  const frames = await decodeFrames(decoder, values, size);
-  const plane = (frames[0]?.length ?? 0) / 3;
-  const video = new Float32Array(3 * frames.length * plane);
-  for (const [t, frame] of frames.entries()) {
-    for (let c = 0; c < 3; c++) {
-      const source = frame.subarray(c * plane, (c + 1) * plane);
-      video.set(source, (c * frames.length + t) * plane);
-    }
-  }
-  return video;
-}
-
-async function decodeFrames(
-  decoder: FrameDecoder,
-  values: Float32Array,
-  size: LatentSize,
-): Promise<Float32Array[]> {
-  const frames: Float32Array[] = [];
-  try {
-    for (let f = 0; f < size.frames; f++) {
-      for await (const frame of decoder.decode(latentFrame(values, size, f))) {
-        frames.push(frame.slice());
-      }
-    }
-  } finally {
-    decoder.dispose();
-  }
-  return frames;
 }
 
 async function* video(context: ParityContext): AsyncGenerator<ParityLine> {

@@ -1,8 +1,9 @@
 import { KinoraError } from '../../contract';
 import type { Bindings, DeviceTensor, Scope } from '../../gpu';
 import type { Checkpoint } from '../../weights';
-import { transposed, uploadPhases } from '../vae/weights';
+import { allPhases, transposed, uploadPhases } from '../vae/weights';
 import type { ConvolutionSpec, Variant } from './graphs';
+import { tinyDecoderKeys } from './keys';
 
 /** What a tiny decoder reads of its file. */
 export type TinyCheckpoint = Pick<Checkpoint, 'has' | 'shape' | 'read' | 'bytes'>;
@@ -37,28 +38,6 @@ export interface TinyNetwork {
   readonly last: Convolution;
 }
 
-/** Sequential indices of the original model: the key prefixes. */
-const keys = {
-  base: {
-    first: 1,
-    stages: [
-      { blocks: [3, 4, 5], grow: 7, convolution: 8, frames: 1 },
-      { blocks: [9, 10, 11], grow: 13, convolution: 14, frames: 2 },
-      { blocks: [15, 16, 17], grow: 19, convolution: 20, frames: 2 },
-    ],
-    last: 22,
-  },
-  super: {
-    first: 0,
-    stages: [
-      { blocks: [1, 2, 3], grow: 7, convolution: 4, frames: 1 },
-      { blocks: [8, 9, 10], grow: 14, convolution: 11, frames: 2 },
-      { blocks: [15, 16, 17], grow: 21, convolution: 18, frames: 2 },
-    ],
-    last: 22,
-  },
-} as const;
-
 export interface TinyLoadOptions {
   /** Called with the stored size of each tensor that was read. */
   readonly onBytes?: (bytes: number) => void;
@@ -85,7 +64,7 @@ export class TinyLoader {
 
   async network(): Promise<TinyNetwork> {
     const variant = variantOf(this.checkpoint);
-    const { first, stages, last } = keys[variant];
+    const { first, stages, last } = tinyDecoderKeys[variant];
     const base = variant === 'base';
     const loaded: Stage[] = [];
     const start = await this.#convolution(
@@ -125,7 +104,7 @@ export class TinyLoader {
 
   async #stage(
     variant: Variant,
-    indices: (typeof keys)[Variant]['stages'][number],
+    indices: (typeof tinyDecoderKeys)[Variant]['stages'][number],
   ): Promise<Stage> {
     const blocks: MemoryBlock[] = [];
     for (const index of indices.blocks) blocks.push(await this.#block(variant, index));
@@ -134,7 +113,12 @@ export class TinyLoader {
     const base = variant === 'base';
     const outputs = base ? filters : filters / 4;
     const weights = base
-      ? uploadPhases(this.scope, await this.#read(`${name}.weight`), filters, inputs)
+      ? uploadPhases(
+          this.scope,
+          allPhases(await this.#read(`${name}.weight`), filters * inputs),
+          filters,
+          inputs,
+        )
       : {
           weight: this.scope.float32(
             this.checkpoint.shape(`${name}.weight`),

@@ -1,0 +1,111 @@
+/**
+ * The names that public files use, from those of diffusers: the original ones of Wan, which GGUF files
+ * of the transformer and ComfyUI's files keep, and llama.cpp's for the text encoder.
+ */
+import type { VaeConfig } from '../config';
+
+type Renames = readonly (readonly [from: string | RegExp, to: string])[];
+
+const renamed = (name: string, renames: Renames) =>
+  renames.reduce((result, [from, to]) => result.replace(from, to), name);
+
+/** Reference: wan22-ti2v-5b.md §2.1. */
+const transformer: Renames = [
+  ['condition_embedder.time_embedder.linear_1', 'time_embedding.0'],
+  ['condition_embedder.time_embedder.linear_2', 'time_embedding.2'],
+  ['condition_embedder.time_proj', 'time_projection.1'],
+  ['condition_embedder.text_embedder.linear_1', 'text_embedding.0'],
+  ['condition_embedder.text_embedder.linear_2', 'text_embedding.2'],
+  ['proj_out', 'head.head'],
+  [/^scale_shift_table/, 'head.modulation'],
+  ['.scale_shift_table', '.modulation'],
+  ['.attn1.', '.self_attn.'],
+  ['.attn2.', '.cross_attn.'],
+  ['.to_out.0', '.o'],
+  ['.to_', '.'],
+  ['.ffn.net.0.proj', '.ffn.0'],
+  ['.ffn.net.2', '.ffn.2'],
+  // The original counts its norms otherwise: its norm3 is the affine one before cross-attention.
+  ['.norm2', '.norm3'],
+];
+
+/** The original name of a tensor or module of the transformer. */
+export function originalTransformerName(name: string): string {
+  return renamed(name, transformer);
+}
+
+/** Reference: wan22-ti2v-5b.md §2.3, the `.pth` column. */
+const textEncoder: Renames = [
+  ['shared', 'token_embedding'],
+  ['encoder.final_layer_norm', 'norm'],
+  ['encoder.block.', 'blocks.'],
+  ['.layer.0.SelfAttention.relative_attention_bias.weight', '.pos_embedding.embedding.weight'],
+  ['.layer.0.SelfAttention.', '.attn.'],
+  ['.layer.0.layer_norm', '.norm1'],
+  ['.layer.1.DenseReluDense.wi_0', '.ffn.gate.0'],
+  ['.layer.1.DenseReluDense.wi_1', '.ffn.fc1'],
+  ['.layer.1.DenseReluDense.wo', '.ffn.fc2'],
+  ['.layer.1.layer_norm', '.norm2'],
+];
+
+/** The name of a tensor of the text encoder in Wan's own file. */
+export function originalTextEncoderName(name: string): string {
+  return renamed(name, textEncoder);
+}
+
+/** Reference: wan22-ti2v-5b.md §2.3, the GGUF column. */
+const llamaCpp: Renames = [
+  ['shared', 'token_embd'],
+  ['encoder.final_layer_norm', 'enc.output_norm'],
+  ['encoder.block.', 'enc.blk.'],
+  ['.layer.0.SelfAttention.relative_attention_bias', '.attn_rel_b'],
+  ['.layer.0.SelfAttention.', '.attn_'],
+  ['.layer.0.layer_norm', '.attn_norm'],
+  ['.layer.1.DenseReluDense.wi_0', '.ffn_gate'],
+  ['.layer.1.DenseReluDense.wi_1', '.ffn_up'],
+  ['.layer.1.DenseReluDense.wo', '.ffn_down'],
+  ['.layer.1.layer_norm', '.ffn_norm'],
+];
+
+/** The name of a tensor of the text encoder in llama.cpp's t5encoder files. */
+export function llamaCppTextEncoderName(name: string): string {
+  return renamed(name, llamaCpp);
+}
+
+const vae: Renames = [
+  [/^quant_conv/, 'conv1'],
+  [/^post_quant_conv/, 'conv2'],
+  [/^(encoder|decoder)\.conv_in/, '$1.conv1'],
+  ['mid_block.resnets.0', 'middle.0'],
+  ['mid_block.attentions.0', 'middle.1'],
+  ['mid_block.resnets.1', 'middle.2'],
+  ['.norm_out.', '.head.0.'],
+  ['.conv_out.', '.head.2.'],
+  [/down_blocks\.(\d+)\.resnets/, 'downsamples.$1.downsamples'],
+  [/up_blocks\.(\d+)\.resnets/, 'upsamples.$1.upsamples'],
+];
+
+const residual: Renames = [
+  ['.norm1.', '.residual.0.'],
+  ['.conv1.', '.residual.2.'],
+  ['.norm2.', '.residual.3.'],
+  ['.conv2.', '.residual.6.'],
+  ['.conv_shortcut.', '.shortcut.'],
+];
+
+/**
+ * The original name of a tensor of the VAE. Reference: wan22-ti2v-5b.md §2.2, `convert_vae_22` read
+ * backwards.
+ *
+ * @param config says how many residual blocks come before a level's resampler, which the original
+ * counts as one more of them
+ */
+export function originalVaeName(name: string, config: Pick<VaeConfig, 'num_res_blocks'>): string {
+  const inner = /\.resnets\.\d+\./.test(name) ? renamed(name, residual) : name;
+  const { num_res_blocks: blocks } = config;
+  return renamed(inner, [
+    ...vae,
+    [/down_blocks\.(\d+)\.downsampler/, `downsamples.$1.downsamples.${blocks}`],
+    [/up_blocks\.(\d+)\.upsampler/, `upsamples.$1.upsamples.${blocks + 1}`],
+  ]);
+}
