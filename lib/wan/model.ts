@@ -1,20 +1,33 @@
-import { KinoraError, type ModelManifest, parseManifest } from '../contract';
+import { KinoraError, type ModelManifest, type Precision, parseManifest } from '../contract';
 import {
   type Checkpoint,
   checkTensors,
   httpFolder,
   type ModelFolder,
   openCheckpoint,
+  parseModelJson,
   withAliases,
 } from '../weights';
+import {
+  modelFolderOf,
+  openStoredComponent,
+  type StoredCheckpoint,
+  type StoreFolder,
+} from '../weights/store';
 import { type ModelConfig, readModelConfig } from './config';
+import { type ConvertedComponent, componentRecipe } from './recipes';
 import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
 
 /** A model that was opened and checked: every tensor is there in its shape, none is read yet. */
 export interface Model {
   readonly manifest: ModelManifest;
+  /** Configuration and tokenizer; a bundled model's weights too. */
   readonly folder: ModelFolder;
   readonly config: ModelConfig;
+  /** How the linear layers are to be held on the device. */
+  readonly precision: Precision;
+  /** Whether each layer is one contiguous read, already in its precision: then it can be streamed. */
+  readonly packed: boolean;
   readonly transformer: Checkpoint;
   readonly textEncoder: Checkpoint;
   readonly vae: Checkpoint;
@@ -39,7 +52,64 @@ export async function openModel(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(transformer, transformerTensors(config.transformer), 'transformer');
   checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
-  return { manifest, folder, config, transformer, textEncoder, vae };
+  const { precision } = manifest;
+  return { manifest, folder, config, precision, packed: false, transformer, textEncoder, vae };
+}
+
+/** What has to be in the store for a model to run. */
+const storedComponents = ['configuration', 'transformer', 'text_encoder', 'vae'] as const;
+
+/**
+ * Opens a model that was installed, and checks that it is what its configuration says.
+ *
+ * @param folder the model's folder in the store
+ * @throws KinoraError `MODEL_NOT_INSTALLED`, `MODEL_FILE_MISSING`, `MODEL_FILE_TRUNCATED`,
+ * `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID`, `TENSOR_MISSING`,
+ * `TENSOR_SHAPE`
+ */
+export async function openStoredModel(
+  manifest: ModelManifest,
+  folder: StoreFolder,
+): Promise<Model> {
+  for (const component of storedComponents) {
+    if (await folder.folder(component).open('manifest.json')) continue;
+    const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
+    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
+  }
+  const files = modelFolderOf(folder.folder('configuration'));
+  const config = await readModelConfig(files);
+  checkSizes(manifest, config);
+  const [transformer, textEncoder, vae] = await Promise.all([
+    openConverted(folder, 'transformer', config),
+    openConverted(folder, 'text_encoder', config),
+    openConverted(folder, 'vae', config),
+  ]);
+  const { precision } = transformer.stored;
+  return {
+    manifest,
+    folder: files,
+    config,
+    precision,
+    packed: true,
+    transformer,
+    textEncoder,
+    vae,
+  };
+}
+
+/** Opens a component of the store and checks it against what would be installed today. */
+async function openConverted(
+  folder: StoreFolder,
+  component: ConvertedComponent,
+  config: ModelConfig,
+): Promise<StoredCheckpoint> {
+  const checkpoint = await openStoredComponent(folder.folder(component));
+  const { tensors } = componentRecipe(component, config, checkpoint.stored.precision);
+  const shapes = tensors.map(
+    ({ name, shape, reorder }) => [name, reorder?.shape ?? shape] as const,
+  );
+  checkTensors(checkpoint, new Map(shapes), component.replace('_', ' '));
+  return checkpoint;
 }
 
 /** Refuses native sizes that are not whole tokens, and clips that are not whole latent frames. */
@@ -71,17 +141,30 @@ function invalidManifest(what: string): KinoraError {
 }
 
 /**
- * Opens a bundled model by the id of its manifest.
+ * Opens a model by its id: one that is bundled as files, or one that was installed. The manifest of an
+ * added model lies in the store, as `model.json`.
  *
- * @param base where `${id}.json` lies, with a trailing slash
- * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`, and as {@link openModel}
+ * @param base where `${id}.json` of the bundled and the listed models lies, with a trailing slash
+ * @param store the folder of all models; nothing is installed where it is absent
+ * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`, `MODEL_NOT_INSTALLED`, and as
+ * {@link openModel} and {@link openStoredModel}
  */
-export async function openBundledModel(id: string, base: URL): Promise<Model> {
+export async function openBundledModel(id: string, base: URL, store?: StoreFolder): Promise<Model> {
   const unknown = () => new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(id)) throw unknown();
+  const installed = store?.folder(id);
+  const added = await installed?.readText('model.json');
+  if (installed && added) {
+    return openStoredModel(parseManifest(parseModelJson('model.json', added)), installed);
+  }
   const url = new URL(`${id}.json`, base);
   const response = await fetch(url);
   if (!response.ok) throw unknown();
   const manifest = parseManifest(await response.json());
+  if (manifest.sources.length > 0 || manifest.base === undefined) {
+    if (installed) return openStoredModel(manifest, installed);
+    const sentence = `The model "${manifest.name}" is not in this browser yet.`;
+    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
+  }
   return openModel(manifest, httpFolder(new URL(manifest.base, url)));
 }

@@ -5,13 +5,26 @@ import { joinsTaps } from './graphs';
 type Tensors = Readonly<Record<string, DeviceTensor<'float32'>>>;
 
 /** What the VAE reads of a checkpoint. */
-export type VaeCheckpoint = Pick<Checkpoint, 'read' | 'shape' | 'bytes'>;
+export type VaeCheckpoint = Pick<Checkpoint, 'has' | 'read' | 'readRows' | 'shape' | 'bytes'>;
 
 export interface VaeLoadOptions {
   /** Called with the stored size of each tensor that was read. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+/**
+ * Names under which the store keeps kernels in the order in which they are wanted here, so that nothing
+ * is computed while loading. A checkpoint has either these or the kernels themselves.
+ */
+export const derived = {
+  /** {@link newestFirst}: [taps, Co, Ci, k, k]. */
+  taps: (convolution: string) => `${convolution}.weight#taps`,
+  /** {@link allPhases}: [4, Co, Ci, 2, 2]. */
+  phases: (convolution: string) => `${convolution}.weight#phases`,
+  /** {@link transposed}: [Ci, Co]. */
+  transposed: (convolution: string) => `${convolution}.weight#transposed`,
+} as const;
 
 /** Reads the VAE's tensors into device memory of a scope, in the form that the graphs want. */
 export class VaeLoader {
@@ -45,19 +58,16 @@ export class VaeLoader {
    * @param part filters `[part·count/of, (part+1)·count/of)` only
    */
   async convolution(name: string, taps: 1 | 3, part = 0, of = 1): Promise<Tensors> {
-    const [allFilters = 0, inputs = 0, depth = 1, ...kernel] = this.checkpoint.shape(
-      `${name}.weight`,
-    );
+    const { data, shape } = await this.#taps(name, taps);
+    const [allFilters = 0, inputs = 0, ...kernel] = shape;
     const filters = allFilters / of;
-    const data = await this.#read(`${name}.weight`);
-    const size = elementCount(kernel);
-    const count = filters * inputs;
-    const share = data.subarray(part * count * depth * size);
+    const share = filters * inputs * elementCount(kernel);
     const bias = (await this.#read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
-    const tap = (index: 0 | 1 | 2) => timeTap(share, count, depth, index, size);
+    const tap = (age: number) =>
+      data.subarray((age * of + part) * share, (age * of + part + 1) * share);
     if (taps === 3 && joinsTaps(filters)) {
-      const joined = new Float32Array(3 * count * size);
-      for (const index of [0, 1, 2] as const) joined.set(tap(index), (2 - index) * count * size);
+      const joined = new Float32Array(3 * share);
+      for (const age of [0, 1, 2]) joined.set(tap(age), age * share);
       const paddedBias = new Float32Array(3 * filters);
       paddedBias.set(bias);
       return {
@@ -68,16 +78,42 @@ export class VaeLoader {
     const tensors: Record<string, DeviceTensor<'float32'>> = {
       bias: this.#upload([filters], bias),
     };
-    for (const index of taps === 3 ? ([2, 1, 0] as const) : ([2] as const)) {
-      tensors[`tap${index}`] = this.#upload([filters, inputs, ...kernel], tap(index));
+    for (let age = 0; age < taps; age++) {
+      tensors[`tap${2 - age}`] = this.#upload([filters, inputs, ...kernel], tap(age));
     }
     return tensors;
   }
 
+  /** The newest time taps of a kernel, the newest first, and the shape of one of them. */
+  async #taps(
+    name: string,
+    taps: 1 | 3,
+  ): Promise<{ data: Float32Array; shape: readonly number[] }> {
+    const stored = derived.taps(name);
+    if (this.checkpoint.has(stored)) {
+      this.options.signal?.throwIfAborted();
+      const [kept = 1, ...shape] = this.checkpoint.shape(stored);
+      const rows = Array.from({ length: taps }, (_, age) => age);
+      const data = await this.checkpoint.readRows(stored, rows);
+      this.options.onBytes?.((this.checkpoint.bytes(stored) * taps) / kept);
+      return { data, shape };
+    }
+    const weight = `${name}.weight`;
+    const [filters = 0, inputs = 0, depth = 1, ...kernel] = this.checkpoint.shape(weight);
+    const size = elementCount(kernel);
+    const data = newestFirst(await this.#read(weight), filters * inputs, depth, size, taps);
+    return { data, shape: [filters, inputs, ...kernel] };
+  }
+
   /** The 3×3 convolution [C, C, 3, 3] behind a nearest ×2 as four 2×2 convolutions. */
   async phases(name: string): Promise<Tensors> {
-    const [filters = 0, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
-    const data = await this.#read(`${name}.weight`);
+    const stored = derived.phases(name);
+    const isStored = this.checkpoint.has(stored);
+    const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
+    const [filters = 0, inputs = 0] = isStored ? shape.slice(1) : shape;
+    const data = isStored
+      ? await this.#read(stored)
+      : allPhases(await this.#read(`${name}.weight`), filters * inputs);
     const bias = await this.#read(`${name}.bias`);
     return {
       ...uploadPhases(this.scope, data, filters, inputs),
@@ -98,8 +134,13 @@ export class VaeLoader {
 
   /** A 1×1 convolution [N, K, 1, …] as matrix [K, N] for a product from the left. */
   async shortcut(name: string): Promise<Tensors> {
-    const [filters = 0, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
-    const data = transposed(await this.#read(`${name}.weight`), filters, inputs);
+    const stored = derived.transposed(name);
+    const isStored = this.checkpoint.has(stored);
+    const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
+    const [filters = 0, inputs = 0] = isStored ? shape.toReversed() : shape;
+    const data = isStored
+      ? await this.#read(stored)
+      : transposed(await this.#read(`${name}.weight`), filters, inputs);
     return {
       residualWeight: this.#upload([inputs, filters], data),
       residualBias: this.#upload([filters], await this.#read(`${name}.bias`)),
@@ -141,18 +182,24 @@ export class VaeLoader {
   }
 }
 
-/** Tap `tap` of filters [count, depth, size] as [count, size]. */
-export function timeTap(
+/**
+ * Time taps of filters [count, depth, size] as [taps, count, size]: first the current frame's, which is
+ * the last one of the file, then those of the frames before it.
+ */
+export function newestFirst(
   data: Float32Array,
   count: number,
   depth: number,
-  tap: number,
   size: number,
+  taps: number,
 ): Float32Array {
-  const out = new Float32Array(count * size);
-  for (let i = 0; i < count; i++) {
-    const source = (i * depth + tap) * size;
-    for (let k = 0; k < size; k++) out[i * size + k] = data[source + k] ?? 0;
+  const out = new Float32Array(taps * count * size);
+  for (let age = 0; age < taps; age++) {
+    for (let i = 0; i < count; i++) {
+      const source = (i * depth + depth - 1 - age) * size;
+      const target = (age * count + i) * size;
+      for (let k = 0; k < size; k++) out[target + k] = data[source + k] ?? 0;
+    }
   }
   return out;
 }
@@ -168,21 +215,31 @@ export function transposed(data: Float32Array, rows: number, columns: number): F
   return out;
 }
 
-/** Uploads the four {@link phaseWeights} as `phase00` … `phase11`, [filters, inputs, 2, 2] each. */
+/** Uploads {@link allPhases} as `phase00` … `phase11`, [filters, inputs, 2, 2] each. */
 export function uploadPhases(
   scope: Scope,
-  data: Float32Array,
+  phases: Float32Array,
   filters: number,
   inputs: number,
 ): Tensors {
   const dims = [filters, inputs, 2, 2];
+  const size = elementCount(dims);
   return Object.fromEntries(
     [0, 1, 2, 3].map((phase) => {
-      const [row, column] = [phase >> 1, phase & 1] as [0 | 1, 0 | 1];
-      const weight = phaseWeights(data, filters * inputs, row, column);
-      return [`phase${row}${column}`, scope.float32(dims, 'weights', weight)];
+      const weight = phases.subarray(phase * size, (phase + 1) * size);
+      return [`phase${phase >> 1}${phase & 1}`, scope.float32(dims, 'weights', weight)];
     }),
   );
+}
+
+/** The four {@link phaseWeights} of a kernel [count, 3, 3], one after another: [4, count, 2, 2]. */
+export function allPhases(data: Float32Array, count: number): Float32Array {
+  const out = new Float32Array(4 * count * 4);
+  for (const phase of [0, 1, 2, 3]) {
+    const [row, column] = [phase >> 1, phase & 1] as [0 | 1, 0 | 1];
+    out.set(phaseWeights(data, count, row, column), phase * count * 4);
+  }
+  return out;
 }
 
 /**

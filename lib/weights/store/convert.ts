@@ -1,0 +1,84 @@
+import { KinoraError } from '../../contract';
+import { convertToBlocks, decodeElements } from '../elements';
+import { type Place, rowRanges, rowsOf } from './layout';
+import type { TensorRecipe } from './recipe';
+
+/** What a piece of a tensor became. */
+export interface Converted {
+  /** What is to be written where in the pack: elements, and scales where there are any. */
+  readonly regions: readonly { readonly at: number; readonly bytes: Uint8Array }[];
+  /** Σ (stored − source)² and Σ source²; both 0 where nothing was rounded. */
+  readonly squaredError: number;
+  readonly squaredNorm: number;
+}
+
+/** Some rows of a source tensor. */
+export interface SourceRows {
+  readonly bytes: Uint8Array;
+  readonly dtype: string;
+  readonly firstRow: number;
+  readonly rows: number;
+  /** Multiplies every element. */
+  readonly factor: number;
+}
+
+/**
+ * Converts rows of a tensor into the form in which the store keeps them.
+ *
+ * @throws KinoraError `TENSOR_DTYPE`; `MODEL_FILE_INVALID` for NaN, infinity or a broken block
+ */
+export function convertRows(place: Place, recipe: TensorRecipe, source: SourceRows): Converted {
+  const { encoding } = place;
+  const { bytes, dtype, firstRow, rows, factor } = source;
+  if (recipe.reorder) return exact(place.offset, reordered(place, recipe, source));
+  const { elements, scales } = rowRanges(place, firstRow, rows);
+  if (encoding === 'int8' || encoding === 'int4') {
+    const count = rows * rowsOf(place.shape).width;
+    const bits = encoding === 'int8' ? 8 : 4;
+    const values = new Uint8Array((count * bits) / 8);
+    const target = new Float32Array(count / 32);
+    const error = convertToBlocks(
+      bytes,
+      dtype,
+      bits,
+      { values, scales: target },
+      recipe.name,
+      factor,
+    );
+    const regions = [{ at: elements[0], bytes: values }];
+    if (scales) regions.push({ at: scales[0], bytes: new Uint8Array(target.buffer) });
+    return { regions, ...error };
+  }
+  if (encoding === dtype && factor === 1) return exact(elements[0], bytes);
+  return exact(elements[0], bytesOf(floats(recipe.name, source)));
+}
+
+/** All elements of a reordered tensor, in their new order. */
+function reordered(place: Place, recipe: TensorRecipe, source: SourceRows): Uint8Array {
+  const apply = recipe.reorder?.apply ?? ((data: Float32Array) => data);
+  if (place.encoding === 'F32') return bytesOf(apply(floats(recipe.name, source)));
+  // A new order of 16-bit elements is one of their bit patterns, which are exact as f32.
+  const { bytes } = source;
+  const words = new Uint16Array(bytes.slice().buffer);
+  return bytesOf(new Uint16Array(apply(new Float32Array(words))));
+}
+
+function floats(tensor: string, { bytes, dtype, factor }: SourceRows): Float32Array {
+  const data = decodeElements(bytes, dtype, tensor);
+  return factor === 1 ? data : data.map((value) => value * factor);
+}
+
+function exact(at: number, bytes: Uint8Array): Converted {
+  return { regions: [{ at, bytes }], squaredError: 0, squaredNorm: 0 };
+}
+
+function bytesOf(view: Float32Array | Uint16Array): Uint8Array {
+  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
+}
+
+/** The number that an fp8 tensor is to be multiplied by. @throws KinoraError `MODEL_FILE_INVALID` */
+export function scaleFactor(bytes: Uint8Array, dtype: string, tensor: string): number {
+  const [factor] = decodeElements(bytes, dtype, tensor);
+  if (factor !== undefined && Number.isFinite(factor)) return factor;
+  throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${tensor} is not a finite number.`);
+}

@@ -1,0 +1,58 @@
+import { createSHA256 } from 'hash-wasm';
+
+type Awaitable<T> = T | Promise<T>;
+
+/**
+ * A running SHA-256 whose state can be kept and taken up again. It may live in another thread: calls take
+ * effect in the order in which they are made, and `update` may return before it is done.
+ */
+export interface SourceHash {
+  /** Begins anew. */
+  start(): Awaitable<void>;
+  /** Goes on from a kept state; false when this is none. */
+  resume(state: string): Awaitable<boolean>;
+  update(bytes: Uint8Array): Awaitable<void>;
+  /** The state so far, base64. */
+  state(): Awaitable<string>;
+  /** In hex. Only `start` and `resume` may follow. */
+  digest(): Awaitable<string>;
+}
+
+/** Makes the hash; its code has to be compiled first. */
+export async function createSourceHash(): Promise<SourceHash> {
+  const hasher = await createSHA256();
+  return {
+    start: () => {
+      hasher.init();
+    },
+    resume(state) {
+      try {
+        hasher.init();
+        hasher.load(Uint8Array.from(atob(state), (char) => char.charCodeAt(0)));
+        return true;
+      } catch {
+        return false; // Of another version of the hasher, or no base64.
+      }
+    },
+    update: (bytes) => {
+      hasher.update(bytes);
+    },
+    state: () => btoa(String.fromCharCode(...hasher.save())),
+    digest: () => hasher.digest(),
+  };
+}
+
+/**
+ * The hash as a service for a worker of its own, where it does not hold the conversion up: SHA-256 takes
+ * about as long as converting and writing together. For Comlink's `expose`; it can be called at once.
+ */
+export function sourceHashService(): SourceHash {
+  const made = createSourceHash();
+  return {
+    start: async () => (await made).start(),
+    resume: async (state) => (await made).resume(state),
+    update: async (bytes) => (await made).update(bytes),
+    state: async () => (await made).state(),
+    digest: async () => (await made).digest(),
+  };
+}

@@ -1,0 +1,51 @@
+import type { TensorLocation } from '../located';
+import type { WeightFile } from '../source';
+import { scaleFactor } from './convert';
+import type { Conversion } from './units';
+
+/** Scales that lie this close to each other are read in one request. */
+const gapBytes = 64 * 1024;
+
+/**
+ * The number by which each tensor is multiplied, by index: 1 but for scaled fp8. They may lie anywhere in
+ * the files, so they are read beforehand.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID`
+ */
+export async function readFactors(conversions: readonly Conversion[]): Promise<readonly number[]> {
+  const factors = conversions.map(() => 1);
+  const scales = conversions.flatMap(({ located }, tensor) =>
+    located.scale ? [{ tensor, name: located.storedName, ...located.scale }] : [],
+  );
+  const files = new Set(scales.map(({ file }) => file));
+  for (const file of files) {
+    const own = scales
+      .filter((scale) => scale.file === file)
+      .sort((a, b) => a.entry.start - b.entry.start);
+    for (const group of neighbours(own)) {
+      const { bytes, start } = await readGroup(file, group);
+      for (const { tensor, name, entry } of group) {
+        const part = bytes.slice(entry.start - start, entry.end - start);
+        factors[tensor] = scaleFactor(part, entry.dtype, name);
+      }
+    }
+  }
+  return factors;
+}
+
+function neighbours<T extends TensorLocation>(sorted: readonly T[]): T[][] {
+  const groups: T[][] = [];
+  for (const item of sorted) {
+    const group = groups.at(-1);
+    const end = group?.at(-1)?.entry.end ?? Number.NEGATIVE_INFINITY;
+    if (group && item.entry.start - end <= gapBytes) group.push(item);
+    else groups.push([item]);
+  }
+  return groups;
+}
+
+async function readGroup(file: WeightFile, group: readonly TensorLocation[]) {
+  const start = group[0]?.entry.start ?? 0;
+  const bytes = await file.read(start, group.at(-1)?.entry.end ?? start);
+  return { bytes, start };
+}

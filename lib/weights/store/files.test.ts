@@ -1,0 +1,71 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { installFiles } from './files';
+import { modelFolderOf } from './folder';
+import { readStoredComponent } from './stored';
+import { diskStore } from './testing/disk';
+import { type TestSource, type TestSourceOptions, testSource } from './testing/source';
+import { deleteComponent, verifyComponent } from './verify';
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'kinora-files-'));
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+function file(name: string, text: string, options?: TestSourceOptions) {
+  return { path: name, source: testSource(name, new TextEncoder().encode(text), options) };
+}
+
+function install(files: readonly { path: string; source: TestSource }[]) {
+  const { signal } = new AbortController();
+  return installFiles({ folder: diskStore(root), files, signal });
+}
+
+test('files are kept under their paths and found again', async () => {
+  const files = [file('model_index.json', '{"a":1}'), file('vae/config.json', '{"b":2}')];
+  const stored = await install(files);
+  expect(stored).toMatchObject({ component: 'configuration', bytesStored: 14 });
+  const folder = modelFolderOf(diskStore(root));
+  expect(await folder.json('vae/config.json')).toEqual({ b: 2 });
+  expect(await folder.exists('vae/other.json')).toBe(false);
+  await expect(folder.text('vae/other.json')).rejects.toMatchObject({ code: 'MODEL_FILE_MISSING' });
+  await verifyComponent(diskStore(root));
+  await install(files); // Nothing is left to do.
+  expect(Math.max(...files.flatMap(({ source }) => [...source.reads]))).toBe(1);
+
+  await writeFile(path.join(root, 'vae/config.json'), '{"b":3}');
+  await expect(verifyComponent(diskStore(root))).rejects.toMatchObject({
+    code: 'MODEL_FILE_INVALID',
+  });
+  await deleteComponent(diskStore(root));
+  expect(await readStoredComponent(diskStore(root))).toBeNull();
+});
+
+test('a file that fails does not cost the ones before it', async () => {
+  const good = file('a.json', '[1]');
+  await expect(install([good, file('b.json', '[2]', { endsAt: 1 })])).rejects.toMatchObject({
+    code: 'DOWNLOAD_CORRUPT',
+  });
+  const wrong = file('b.json', '[2]', { sha256: '00'.repeat(32) });
+  await expect(install([good, wrong])).rejects.toMatchObject({ code: 'DOWNLOAD_CORRUPT' });
+  expect(await readStoredComponent(diskStore(root))).toBeNull();
+  await install([good, file('b.json', '[2]')]);
+  expect([...good.source.reads]).toEqual([1, 1, 1]);
+  expect(await readFile(path.join(root, 'b.json'), 'utf8')).toBe('[2]');
+});
+
+test('a changed file replaces the old one; the others stay', async () => {
+  const kept = file('a.json', '[1]');
+  await install([kept, file('b.json', '[2]')]);
+  await install([kept, file('b.json', '[33]', { identity: 'second' })]);
+  expect(await readFile(path.join(root, 'b.json'), 'utf8')).toBe('[33]');
+});
+
+test('a path never leads out of the folder', async () => {
+  await expect(install([file('../a.json', '[1]')])).rejects.toMatchObject({
+    code: 'MODEL_FILE_INVALID',
+  });
+});

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import { KinoraError, type StoredComponent } from '../../contract';
+import type { ByteSource } from '../byte-source';
+import { checkPath, parseModelJson } from '../source';
+import { createChecksum } from './checksum';
+import { createSourceHash, type SourceHash } from './digest';
+import type { StoreFolder } from './folder';
+import type { InstallProgress } from './install';
+import { deleteManifest, readManifest, writeManifest } from './manifest';
+
+export interface InstallFilesOptions {
+  /** The folder of the configuration in the store. */
+  readonly folder: StoreFolder;
+  /** What to keep under which path. */
+  readonly files: readonly {
+    readonly path: string;
+    readonly source: ByteSource;
+    /** What the manifest calls it: `owner/name/path@revision`; the source's name when absent. */
+    readonly name?: string;
+  }[];
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: InstallProgress) => void;
+}
+
+const doneSchema = z.object({
+  path: z.string(),
+  identity: z.string(),
+  bytes: z.int().min(0),
+  sha256: z.string(),
+  checksum: z.string(),
+});
+type Done = z.output<typeof doneSchema>;
+
+const progressFile = 'progress.json';
+
+/**
+ * Installs a component of plain files: those of the configuration. What is there already is not fetched
+ * again.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder; `DOWNLOAD_CORRUPT`;
+ * `STORAGE_FULL`
+ * @throws SourceChanged, the signal's reason, and what the sources throw; it can go on then
+ */
+export async function installFiles(options: InstallFilesOptions): Promise<StoredComponent> {
+  const { folder, files, signal, onProgress } = options;
+  const [checksum, hash] = [await createChecksum(), await createSourceHash()];
+  const identities = JSON.stringify(files.map(({ path, source }) => [path, source.identity]));
+  const plan = checksum([new TextEncoder().encode(identities)]);
+  const complete = await readManifest(folder);
+  if (complete?.plan === plan) return complete.stored;
+  if (complete) await deleteManifest(folder);
+
+  const before = await readDone(folder);
+  const done: Done[] = [];
+  const bytesTotal = files.reduce((sum, { source }) => sum + source.size, 0);
+  for (const { path, source } of files) {
+    signal.throwIfAborted();
+    const kept = before.find((file) => file.path === path && file.identity === source.identity);
+    if (kept && (await folder.open(checkPath(path)))?.size === kept.bytes) done.push(kept);
+    else {
+      const bytes = await fetchFile(source, hash, signal);
+      await writeFile(folder, checkPath(path), bytes.data);
+      const { identity, size } = source;
+      const sums = { sha256: bytes.sha256, checksum: checksum([bytes.data]) };
+      done.push({ path, identity, bytes: size, ...sums });
+      await folder.writeText(progressFile, JSON.stringify(done));
+    }
+    const bytesDone = done.reduce((sum, file) => sum + file.bytes, 0);
+    onProgress?.({ bytesDone, bytesTotal, bytesStored: bytesDone });
+  }
+  const now = new Date().toISOString();
+  const stored: StoredComponent = {
+    component: 'configuration',
+    sources: files.map(({ source, name }, i) => ({
+      name: name ?? source.name,
+      bytes: source.size,
+      sha256: done[i]?.sha256 ?? null,
+    })),
+    sourceType: 'files',
+    precision: 'f32',
+    worst: null,
+    bytesStored: bytesTotal,
+    completedAt: now,
+    verifiedAt: now,
+  };
+  await writeManifest(folder, {
+    version: 1,
+    stored,
+    plan,
+    files: Object.fromEntries(done.map(({ path, bytes }) => [path, bytes])),
+    tensors: [],
+    fileChecksums: Object.fromEntries(done.map(({ path, checksum: sum }) => [path, sum])),
+  });
+  await folder.remove(progressFile);
+  return stored;
+}
+
+/** A whole file, compared with what was announced. */
+async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSignal) {
+  const data = new Uint8Array(source.size);
+  let at = 0;
+  await hash.start();
+  for await (const piece of source.stream(0, source.size, signal)) {
+    await hash.update(piece);
+    data.set(piece, at);
+    at += piece.length;
+  }
+  const sha256 = await hash.digest();
+  const wrongHash = source.sha256 !== null && source.sha256 !== sha256;
+  if (at !== source.size || wrongHash) {
+    const found = at === source.size ? `the SHA-256 ${sha256}` : `${at} bytes`;
+    const announced = at === source.size ? source.sha256 : source.size;
+    throw new KinoraError(
+      'DOWNLOAD_CORRUPT',
+      `${source.name} has ${found}, but ${announced} was announced.`,
+    );
+  }
+  return { data, sha256 };
+}
+
+async function writeFile(folder: StoreFolder, path: string, bytes: Uint8Array): Promise<void> {
+  const writer = await folder.write(path);
+  try {
+    await writer.truncate(0);
+    await writer.write(0, bytes);
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+}
+
+async function readDone(folder: StoreFolder): Promise<readonly Done[]> {
+  const text = await folder.readText(progressFile);
+  if (text === null) return [];
+  try {
+    return z.array(doneSchema).parse(parseModelJson(progressFile, text));
+  } catch {
+    return []; // Then they are fetched again.
+  }
+}

@@ -1,0 +1,83 @@
+import { KinoraError, toKinoraError } from '../../contract';
+import { checkPath, type ModelFolder, parseModelJson, type WeightFile } from '../source';
+
+/**
+ * A folder of the store: in the browser's private file system, or on disk in tests. Paths may have `/`
+ * between their parts; folders come into being with the first file that is written into them.
+ */
+export interface StoreFolder {
+  /** For messages. */
+  readonly name: string;
+  folder(path: string): StoreFolder;
+  /** Names of the files directly in it; none when it does not exist. */
+  list(): Promise<string[]>;
+  /** Names of the folders directly in it. */
+  folders(): Promise<string[]>;
+  /** Opens a file for reading as it is now; null when there is none. */
+  open(path: string): Promise<WeightFile | null>;
+  /** A whole text file; null when there is none. */
+  readText(path: string): Promise<string | null>;
+  /** Replaces a text file, wholly or not at all. @throws KinoraError `STORAGE_FULL` */
+  writeText(path: string, text: string): Promise<void>;
+  /**
+   * Opens a file for writing and makes it if need be. In the browser only one may have it open, and
+   * only in a dedicated worker.
+   *
+   * @throws KinoraError `MODEL_BUSY` when another tab has it open
+   */
+  write(path: string): Promise<StoreWriter>;
+  /** Deletes a file; deleting nothing is fine. */
+  remove(path: string): Promise<void>;
+  /** Deletes the folder and everything in it; deleting nothing is fine. */
+  clear(): Promise<void>;
+}
+
+/** A file that is being written, at any place. */
+export interface StoreWriter {
+  /** Its size in bytes now. */
+  readonly size: number;
+  /** @throws KinoraError `STORAGE_FULL` */
+  write(at: number, bytes: Uint8Array): Promise<void>;
+  truncate(size: number): Promise<void>;
+  /** Returns when everything written so far would survive a crash. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Turns what a failed write threw into an error; a full disk is told as such. */
+export function writeError(thrown: unknown): KinoraError {
+  const error = toKinoraError(thrown);
+  const full =
+    error.code === 'STORAGE_FULL' ||
+    (thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOSPC');
+  return full ? storageFull(thrown) : error;
+}
+
+/** The error for a store that has no more room. */
+export function storageFull(cause?: unknown): KinoraError {
+  return new KinoraError('STORAGE_FULL', 'There is no more room in the storage for the model.', {
+    cause,
+    remedy: 'Free disk space or delete models, then resume: what is there is kept.',
+  });
+}
+
+/** A folder of the store in the role of a model folder: the configuration files. */
+export function modelFolderOf(folder: StoreFolder): ModelFolder {
+  const missing = (path: string) =>
+    new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${path} is missing.`);
+  async function text(path: string): Promise<string> {
+    const found = await folder.readText(checkPath(path));
+    if (found === null) throw missing(path);
+    return found;
+  }
+  return {
+    async open(path) {
+      const file = await folder.open(checkPath(path));
+      if (!file) throw missing(path);
+      return file;
+    },
+    text,
+    json: async (path) => parseModelJson(path, await text(path)),
+    exists: async (path) => (await folder.open(checkPath(path))) !== null,
+  };
+}

@@ -1,0 +1,366 @@
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { locateTensors } from '../located';
+import { dequantiseBlocks, quantiseInt8Blocks } from '../quantise';
+import { openTensorFile } from '../tensor-file';
+import { f32, safetensorsBytes, type TestTensor } from '../testing/files';
+import { type StoreFolder, storageFull } from './folder';
+import { installComponent, installProgress } from './install';
+import { keepStart } from './kept-start';
+import type { ComponentRecipe } from './recipe';
+import { openStoredComponent, readStoredComponent } from './stored';
+import { diskStore } from './testing/disk';
+import { failingFolder, type TestSource, testSource } from './testing/source';
+import { verifyComponent } from './verify';
+
+let root: string;
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'kinora-store-'));
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+/** Numbers without a pattern, the same each time. */
+function numbers(count: number, seed = 1): Float32Array<ArrayBuffer> {
+  const values = new Float32Array(count);
+  let state = seed;
+  for (let i = 0; i < count; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    values[i] = state / 2 ** 31 - 1;
+  }
+  return values;
+}
+
+/** Halves of any value but NaN and infinity. */
+function halves(shape: readonly number[], seed: number): TestTensor {
+  const count = shape.reduce((all, n) => all * n, 1);
+  const words = Uint16Array.from(numbers(count, seed), (x) => Math.abs(x) * 0x7bff);
+  return { dtype: 'F16', shape, data: new Uint8Array(words.buffer) };
+}
+
+const tensors = {
+  linear: { shape: [24, 64], data: numbers(24 * 64, 2) },
+  unneeded: { shape: [2000], data: numbers(2000, 3) },
+  kernel: halves([4, 3, 5], 4),
+  table: halves([37, 32], 5),
+  norm: f32([3], [1, -2, 3.5]),
+  scaled: {
+    dtype: 'F8_E4M3',
+    shape: [4, 32],
+    data: Uint8Array.from(numbers(128, 6), (x) => Math.abs(x) * 0x7e),
+  },
+  'x.weight': { dtype: 'F8_E4M3', shape: [2, 32], data: new Uint8Array(64).fill(0x38) },
+  'x.scale_weight': f32([1], [0.25]),
+} satisfies Record<string, TestTensor>;
+const bytes = safetensorsBytes(tensors);
+
+/** [4, 3, 5] → [3, 4, 5]. */
+function swapped(data: Float32Array): Float32Array {
+  const out = new Float32Array(60);
+  for (let i = 0; i < 60; i++) {
+    const [a, b, c] = [Math.floor(i / 15), Math.floor(i / 5) % 3, i % 5];
+    out[(b * 4 + a) * 5 + c] = data[i] ?? 0;
+  }
+  return out;
+}
+
+const recipe: ComponentRecipe = {
+  component: 'transformer',
+  tensors: [
+    { name: 'norm', source: 'norm', shape: [3], form: 'f32', pack: 'a.bin' },
+    { name: 'linear', source: 'linear', shape: [24, 64], form: 'int8', pack: 'a.bin' },
+    { name: 'scaled', source: 'scaled', shape: [4, 32], form: 'f32', pack: 'b.bin' },
+    { name: 'table', source: 'table', shape: [37, 32], form: 'compact', pack: 'b.bin' },
+    {
+      name: 'kernel#',
+      source: 'kernel',
+      shape: [4, 3, 5],
+      form: 'compact',
+      pack: 'b.bin',
+      reorder: { shape: [3, 4, 5], apply: swapped },
+    },
+    { name: 'x.weight', source: 'x.weight', shape: [2, 32], form: 'int4', pack: 'a.bin' },
+  ],
+};
+
+interface Attempt {
+  readonly folder?: StoreFolder;
+  readonly source?: TestSource;
+  readonly signal?: AbortSignal;
+  readonly onUnit?: (unit: number) => void;
+  readonly restarts?: string[];
+  readonly limit?: number;
+}
+
+async function install({ folder = diskStore(root), source, ...attempt }: Attempt = {}) {
+  const kept = await keepStart(folder, 0, source ?? testSource('model.safetensors', bytes));
+  let unit = 0;
+  return installComponent({
+    folder,
+    component: 'transformer',
+    precision: 'int8',
+    recipe,
+    sources: [kept],
+    tensors: locateTensors([await openTensorFile(kept)]),
+    signal: attempt.signal ?? new AbortController().signal,
+    onProgress: () => attempt.onUnit?.(unit++),
+    onRestart: (reason) => attempt.restarts?.push(reason),
+    limit: attempt.limit ?? 700,
+  });
+}
+
+/** Every file of the component but the manifest, which has dates in it. */
+async function contents(): Promise<Record<string, Buffer>> {
+  const names = (await readdir(root)).filter((name) => name !== 'manifest.json').sort();
+  const files = names.map(async (name) => [name, await readFile(path.join(root, name))] as const);
+  return Object.fromEntries(await Promise.all(files));
+}
+
+/** What an installation that nothing disturbs writes. */
+async function undisturbed(): Promise<Record<string, Buffer>> {
+  await install();
+  const result = await contents();
+  await diskStore(root).clear();
+  return result;
+}
+
+describe('an installation', () => {
+  test('keeps each tensor as its recipe says', async () => {
+    const stored = await install();
+    const checkpoint = await openStoredComponent(diskStore(root));
+    expect([...checkpoint.names()]).toEqual(recipe.tensors.map(({ name }) => name));
+    expect(await checkpoint.read('norm')).toEqual(Float32Array.of(1, -2, 3.5));
+
+    const blocks = quantiseInt8Blocks(tensors.linear.data, 24, 64);
+    const read = await checkpoint.readStored(['linear', 'norm']);
+    expect(read.get('linear')).toEqual(blocks);
+    expect(read.get('norm')).toEqual(Float32Array.of(1, -2, 3.5));
+    expect(await checkpoint.read('linear')).toEqual(dequantiseBlocks(blocks, 24, 64));
+    expect(await checkpoint.readRows('linear', [5, 4, 5])).toEqual(
+      Float32Array.from(
+        [5, 4, 5].flatMap((row) => [
+          ...dequantiseBlocks(blocks, 24, 64).subarray(row * 64, row * 64 + 64),
+        ]),
+      ),
+    );
+    expect(checkpoint.dtype('kernel#')).toBe('F16');
+    expect(checkpoint.dtype('table')).toBe('F16');
+    expect(await checkpoint.read('x.weight')).toEqual(new Float32Array(64).fill(0.25));
+    expect(stored).toMatchObject({ sourceType: 'F32', worst: { tensor: 'linear' } });
+    expect(stored.sources[0]).toMatchObject({ bytes: bytes.length });
+    expect(await verifyComponent(diskStore(root))).toMatchObject({ worst: stored.worst });
+    expect((await readdir(root)).sort()).toEqual(['a.bin', 'b.bin', 'manifest.json']);
+  });
+
+  test('moves the halves of a reordered kernel without changing a bit', async () => {
+    await install();
+    const kernel = new Uint16Array(tensors.kernel.data.slice().buffer);
+    const pack = await readFile(path.join(root, 'b.bin'));
+    const at = pack.length - 120;
+    const words = new Uint16Array(
+      pack.buffer.slice(pack.byteOffset + at, pack.byteOffset + at + 120),
+    );
+    expect([...words]).toEqual([...swapped(Float32Array.from(kernel))]);
+  });
+
+  test('gives the same bytes whatever the size of its units', async () => {
+    const expected = await undisturbed();
+    for (const limit of [100, 1500, 1e6]) {
+      await install({ limit });
+      expect(await contents()).toEqual(expected);
+      await diskStore(root).clear();
+    }
+  });
+
+  test('is not repeated when it is complete', async () => {
+    await install();
+    const source = testSource('model.safetensors', bytes);
+    await install({ source });
+    const { headerBytes } = await openTensorFile(testSource('', bytes));
+    expect(Math.max(...source.reads.subarray(headerBytes))).toBe(0);
+  });
+});
+
+describe('after an interruption', () => {
+  test('it goes on at the unit where it stopped, and reads no byte twice', async () => {
+    const expected = await undisturbed();
+    const source = testSource('model.safetensors', bytes, { chunk: 1 });
+    let stops = 0;
+    for (let done = false; !done; ) {
+      const controller = new AbortController();
+      const attempt = { source, signal: controller.signal };
+      const stopAfter = 1 + (stops % 4);
+      done = await install({
+        ...attempt,
+        onUnit: (unit) => unit === stopAfter && controller.abort(),
+      }).then(
+        () => true,
+        (error) => {
+          expect(error).toMatchObject({ name: 'AbortError' });
+          stops++;
+          return false;
+        },
+      );
+      if (!done) {
+        expect(await readStoredComponent(diskStore(root))).toBeNull();
+        expect(await installProgress(diskStore(root))).not.toBeNull();
+      }
+    }
+    expect(stops).toBeGreaterThan(4);
+    expect(await contents()).toEqual(expected);
+    // But for the scale, which has to be known before the tensor comes.
+    const scale = (await openTensorFile(testSource('', bytes))).tensors.get('x.scale_weight');
+    const once = [...source.reads].filter((_, i) => i < (scale?.start ?? 0));
+    expect(new Set(once)).toEqual(new Set([1]));
+  });
+
+  test('a crash in the midst of any write costs one unit at most', async () => {
+    const expected = await undisturbed();
+    const { headerBytes } = await openTensorFile(testSource('', bytes));
+    for (let step = 0; step < 24; step++) {
+      const failing = failingFolder(diskStore(root), 37 + step * 419, () => new Error('crash'));
+      const restarts: string[] = [];
+      const crashed = await install({ folder: failing }).then(
+        () => false,
+        (error) => {
+          expect(error.message).toBe('crash');
+          return true;
+        },
+      );
+      const before = (await installProgress(diskStore(root)))?.bytesDone ?? 0;
+      const source = testSource('model.safetensors', bytes, { chunk: 1 });
+      await install({ source, restarts });
+      // What the journal counts is not streamed again, and everything after it is.
+      if (crashed && before > 0) expect(source.reads.indexOf(1, headerBytes)).toBe(before);
+      expect(restarts.filter((reason) => !reason.includes('damaged'))).toEqual([]);
+      expect(await contents()).toEqual(expected);
+      await diskStore(root).clear();
+    }
+  });
+
+  test('a full storage leaves what is there, and it goes on once there is room', async () => {
+    const expected = await undisturbed();
+    const folder = failingFolder(diskStore(root), 9000, storageFull);
+    await expect(install({ folder })).rejects.toMatchObject({ code: 'STORAGE_FULL' });
+    const before = (await installProgress(diskStore(root)))?.bytesDone ?? 0;
+    expect(before).toBeGreaterThan(0);
+    const source = testSource('model.safetensors', bytes);
+    await install({ source });
+    expect(Math.max(...source.reads.subarray(0, before))).toBe(0);
+    expect(await contents()).toEqual(expected);
+  });
+
+  test('a body that ends too early is no end', async () => {
+    const expected = await undisturbed();
+    const source = testSource('model.safetensors', bytes, { endsAt: 6000 });
+    await expect(install({ source })).rejects.toMatchObject({ code: 'MODEL_FILE_TRUNCATED' });
+    expect(await readStoredComponent(diskStore(root))).toBeNull();
+    await install();
+    expect(await contents()).toEqual(expected);
+  });
+});
+
+describe('what does not fit', () => {
+  test('another file at the source: it starts over and says so', async () => {
+    await stopped();
+    const other = safetensorsBytes({ ...tensors, norm: f32([3], [9, 8, 7]) });
+    const restarts: string[] = [];
+    await install({
+      source: testSource('model.safetensors', other, { identity: 'second' }),
+      restarts,
+    });
+    expect(restarts).toEqual(['model.safetensors was changed at its source.']);
+    const checkpoint = await openStoredComponent(diskStore(root));
+    expect(await checkpoint.read('norm')).toEqual(Float32Array.of(9, 8, 7));
+  });
+
+  test('a file that changes in the middle leaves nothing', async () => {
+    const source = testSource('model.safetensors', bytes, { changesAt: 6000 });
+    await expect(install({ source })).rejects.toMatchObject({ name: 'SourceChanged' });
+    expect(await readdir(root).catch(() => [])).toEqual([]);
+  });
+
+  test('another SHA-256 than announced leaves nothing', async () => {
+    const source = testSource('model.safetensors', bytes, { sha256: 'ab'.repeat(32) });
+    await expect(install({ source })).rejects.toMatchObject({ code: 'DOWNLOAD_CORRUPT' });
+    expect(await readdir(root).catch(() => [])).toEqual([]);
+  });
+
+  test('a pack that lost its bytes', async () => {
+    await stopped();
+    await truncate(path.join(root, 'a.bin'), 10);
+    const restarts: string[] = [];
+    await install({ restarts });
+    expect(restarts).toEqual(['a.bin is not as it was written.']);
+    await verifyComponent(diskStore(root));
+  });
+
+  test('a tensor that is missing or has another shape', async () => {
+    const without = safetensorsBytes({ linear: tensors.linear });
+    const small = safetensorsBytes({ ...tensors, norm: f32([2]) });
+    const [first, second] = [testSource('m', without), testSource('m', small)];
+    await expect(install({ source: first })).rejects.toMatchObject({ code: 'TENSOR_MISSING' });
+    await expect(install({ source: second })).rejects.toMatchObject({ code: 'TENSOR_SHAPE' });
+  });
+
+  test('any garbage in place of the journal: it starts over', async () => {
+    const expected = await undisturbed();
+    await stopped();
+    const journal = await readFile(path.join(root, 'journal'));
+    const random = numbers(4000, 77);
+    for (let i = 0; i < 30; i++) {
+      const damaged = Buffer.from(
+        journal.subarray(0, Math.floor(Math.abs(random[i] ?? 0) * journal.length)),
+      );
+      for (let k = 0; k < i % 5 && damaged.length > 0; k++) {
+        const at = Math.floor(Math.abs(random[100 + i * 5 + k] ?? 0) * damaged.length);
+        damaged[at] = Math.floor(Math.abs(random[1000 + i * 5 + k] ?? 0) * 256);
+      }
+      await writeFile(path.join(root, 'journal'), damaged);
+      await install();
+      expect(await contents()).toEqual(expected);
+      await rm(path.join(root, 'manifest.json'));
+    }
+  });
+});
+
+describe('what was installed', () => {
+  test('is found damaged, byte by byte', async () => {
+    await install();
+    const file = path.join(root, 'b.bin');
+    const whole = await readFile(file);
+    for (const at of [0, 100, 600, whole.length - 1]) {
+      const damaged = Buffer.from(whole);
+      damaged[at] = (damaged[at] ?? 0) ^ 1;
+      await writeFile(file, damaged);
+      await expect(verifyComponent(diskStore(root))).rejects.toMatchObject({
+        code: 'MODEL_FILE_INVALID',
+      });
+    }
+    await truncate(file, whole.length - 1);
+    const folder = diskStore(root);
+    await expect(openStoredComponent(folder)).rejects.toMatchObject({
+      code: 'MODEL_FILE_TRUNCATED',
+    });
+    await rm(file);
+    await expect(openStoredComponent(folder)).rejects.toMatchObject({ code: 'MODEL_FILE_MISSING' });
+  });
+
+  test('is nothing while its manifest is cut', async () => {
+    await install();
+    const text = await readFile(path.join(root, 'manifest.json'), 'utf8');
+    await writeFile(path.join(root, 'manifest.json'), text.slice(0, -1));
+    const opening = openStoredComponent(diskStore(root));
+    await expect(opening).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
+    await install();
+    await verifyComponent(diskStore(root));
+  });
+});
+
+/** Leaves an installation behind that stopped half-way. */
+async function stopped(): Promise<void> {
+  const controller = new AbortController();
+  const onUnit = (unit: number) => unit === 9 && controller.abort();
+  await expect(install({ signal: controller.signal, onUnit })).rejects.toThrow();
+}

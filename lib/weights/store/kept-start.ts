@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import type { ByteSource } from '../byte-source';
+import { parseModelJson } from '../source';
+import type { StoreFolder } from './folder';
+
+/** More than any header has; what is read beyond it is not kept. */
+const mostBytes = 128 * 2 ** 20;
+
+const noteSchema = z.object({ identity: z.string(), size: z.int(), bytes: z.int().min(0) });
+
+/** Names of the files in which the start of source `index` is kept. */
+export function keptFiles(index: number): { note: string; bytes: string } {
+  return { note: `start-${index}.json`, bytes: `start-${index}.bin` };
+}
+
+/**
+ * A source of which everything that was read from its start on is kept in a folder. So the header, which
+ * has to be read before the installation begins, is fetched once, even if the page is closed between.
+ *
+ * @param folder the component's
+ * @param index which of the component's sources it is
+ */
+export async function keepStart(
+  folder: StoreFolder,
+  index: number,
+  source: ByteSource,
+): Promise<ByteSource> {
+  const files = keptFiles(index);
+  let kept = await keptBytes(folder, index, source);
+  let turn: Promise<unknown> = Promise.resolve();
+
+  async function read(start: number, end: number): Promise<Uint8Array> {
+    if (start > kept || end > mostBytes) return source.read(start, end);
+    if (end > kept) await keep(await source.read(kept, end));
+    return readKept(start, end);
+  }
+  async function keep(bytes: Uint8Array): Promise<void> {
+    const writer = await folder.write(files.bytes);
+    try {
+      await writer.write(kept, bytes);
+      await writer.flush();
+    } finally {
+      await writer.close();
+    }
+    kept += bytes.length;
+    const { identity, size } = source;
+    await folder.writeText(files.note, JSON.stringify({ identity, size, bytes: kept }));
+  }
+  async function readKept(start: number, end: number): Promise<Uint8Array> {
+    const file = await folder.open(files.bytes);
+    // Deleted meanwhile, by another tab perhaps: the source has it still.
+    return file && file.size >= end ? file.read(start, end) : source.read(start, end);
+  }
+  return {
+    name: source.name,
+    size: source.size,
+    identity: source.identity,
+    sha256: source.sha256,
+    read(start, end) {
+      const result = turn.then(() => read(start, end));
+      turn = result.catch(() => undefined);
+      return result;
+    },
+    async *stream(start, end, signal) {
+      const from = Math.min(end, Math.max(start, kept));
+      if (from > start) yield await readKept(start, from);
+      if (end > from) yield* source.stream(from, end, signal);
+    },
+  };
+}
+
+/** How many bytes of this very source are there. */
+async function keptBytes(
+  folder: StoreFolder,
+  index: number,
+  { identity, size }: ByteSource,
+): Promise<number> {
+  const files = keptFiles(index);
+  const text = await folder.readText(files.note);
+  const file = await folder.open(files.bytes);
+  if (text === null || !file) return 0;
+  try {
+    const note = noteSchema.parse(parseModelJson(files.note, text));
+    const same = note.identity === identity && note.size === size && file.size >= note.bytes;
+    return same ? note.bytes : 0;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,126 @@
+import { KinoraError } from '../../contract';
+import { blockSize } from '../blocks';
+import type { ComponentRecipe, TensorRecipe } from './recipe';
+
+/** How the elements of a tensor lie in its pack. */
+export const encodings = ['int8', 'int4', 'F32', 'F16', 'BF16'] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** A tensor's place in the store. */
+export interface Place {
+  readonly name: string;
+  readonly encoding: Encoding;
+  readonly shape: readonly number[];
+  readonly pack: string;
+  /** Byte range in the pack: elements, or the values of all blocks and after them their scales. */
+  readonly offset: number;
+  readonly bytes: number;
+}
+
+/** Where each tensor of a component goes. */
+export interface Layout {
+  /** In the recipe's order. */
+  readonly places: readonly (Place & { readonly recipe: TensorRecipe })[];
+  /** Pack → its size in bytes. */
+  readonly packs: ReadonlyMap<string, number>;
+}
+
+/** Tensors start at multiples of this, so that every view of a pack is aligned. */
+const alignment = 64;
+
+/**
+ * Lays a component out: every tensor after the one before it in its pack.
+ *
+ * @param typeOf element type of a source tensor
+ */
+export function layoutOf(recipe: ComponentRecipe, typeOf: (source: string) => string): Layout {
+  const packs = new Map<string, number>();
+  const places = recipe.tensors.map((tensor) => {
+    const { name, pack } = tensor;
+    const shape = tensor.reorder?.shape ?? tensor.shape;
+    const encoding = encodingOf(tensor, typeOf(tensor.source));
+    const offset = Math.ceil((packs.get(pack) ?? 0) / alignment) * alignment;
+    const bytes = encodedBytes(encoding, shape);
+    packs.set(pack, offset + bytes);
+    return { name, encoding, shape, pack, offset, bytes, recipe: tensor };
+  });
+  return { places, packs };
+}
+
+/**
+ * Bytes that a component takes in the store, for a download plan.
+ *
+ * @param typeOf element types where they are known already; `compact` tensors count as F16 else
+ */
+export function storedBytes(
+  recipe: ComponentRecipe,
+  typeOf: (source: string) => string | undefined = () => undefined,
+): number {
+  const { packs } = layoutOf(recipe, (source) => typeOf(source) ?? 'F16');
+  return [...packs.values()].reduce((sum, bytes) => sum + bytes, 0);
+}
+
+function encodingOf({ form, shape, reorder }: TensorRecipe, type: string): Encoding {
+  const fits = !reorder && rowsOf(shape).width % blockSize === 0 && shape.length > 1;
+  if (form === 'int8' || form === 'int4') return fits ? form : 'F32';
+  if (form === 'f32') return 'F32';
+  if (type === 'F32' || type === 'F16' || type === 'BF16') return type;
+  return fits ? 'int8' : 'F32';
+}
+
+/** A tensor as a matrix: slices along its first dimension. A scalar is one row. */
+export function rowsOf(shape: readonly number[]): { rows: number; width: number } {
+  const [rows = 1, ...rest] = shape;
+  return { rows, width: rest.reduce((product, n) => product * n, 1) };
+}
+
+/** Bytes of a whole tensor. */
+export function encodedBytes(encoding: Encoding, shape: readonly number[]): number {
+  const { rows, width } = rowsOf(shape);
+  const { element, scale } = rowBytes(encoding, width);
+  return rows * (element + scale);
+}
+
+/** Bytes of the elements of one row, and of its scales where it is in blocks. */
+export function rowBytes(encoding: Encoding, width: number): { element: number; scale: number } {
+  switch (encoding) {
+    case 'F32':
+      return { element: width * 4, scale: 0 };
+    case 'F16':
+    case 'BF16':
+      return { element: width * 2, scale: 0 };
+    case 'int8':
+      return { element: width, scale: (width / blockSize) * 4 };
+    case 'int4':
+      return { element: width / 2, scale: (width / blockSize) * 4 };
+  }
+}
+
+/** Byte ranges in the pack, `[start, end)`, of some neighbouring rows: elements, and scales if any. */
+export function rowRanges(
+  { encoding, shape, offset }: Place,
+  firstRow: number,
+  count: number,
+): { elements: readonly [number, number]; scales: readonly [number, number] | null } {
+  const { rows, width } = rowsOf(shape);
+  const { element, scale } = rowBytes(encoding, width);
+  const start = offset + firstRow * element;
+  const scaleStart = offset + rows * element + firstRow * scale;
+  return {
+    elements: [start, start + count * element],
+    scales: scale === 0 ? null : [scaleStart, scaleStart + count * scale],
+  };
+}
+
+/** Checks that a recipe names each tensor and each source once. @throws KinoraError `INTERNAL` */
+export function checkRecipe(recipe: ComponentRecipe): void {
+  for (const key of ['name', 'source'] as const) {
+    const seen = new Set<string>();
+    for (const tensor of recipe.tensors) {
+      if (seen.has(tensor[key])) {
+        throw new KinoraError('INTERNAL', `The recipe has the ${key} ${tensor[key]} twice.`);
+      }
+      seen.add(tensor[key]);
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import { KinoraError } from '../../contract';
+import { blobFile } from '../source';
+import { type StoreFolder, type StoreWriter, storageFull, writeError } from './folder';
+
+/** `move` is in every browser that has the file system, but not yet in the type library. */
+interface MovableFile extends FileSystemFileHandle {
+  move?(name: string): Promise<void>;
+}
+
+/** Ending of a text file that is still being written. */
+const partial = '.part';
+
+/** The folder of all models in the browser's private file system; a model is `.folder(id)`. */
+export async function openModelStore(): Promise<StoreFolder> {
+  return opfsFolder('models');
+}
+
+/**
+ * A folder of the origin private file system.
+ *
+ * @param path from its root, such as `models`
+ */
+export function opfsFolder(path: string): StoreFolder {
+  const parts = path.split('/');
+
+  /** The folder of a path below this one and the file's own name. */
+  async function locate(file: string, create: boolean) {
+    const below = file.split('/');
+    const name = below.pop() ?? '';
+    const folder = await directory([...parts, ...below], create);
+    return folder && { folder, name };
+  }
+  async function read(file: string): Promise<File | null> {
+    const place = await locate(file, false);
+    if (!place) return null;
+    return found(async () => (await place.folder.getFileHandle(place.name)).getFile());
+  }
+  async function remove(file: string): Promise<void> {
+    const place = await locate(file, false);
+    if (place) await found(() => place.folder.removeEntry(place.name));
+  }
+  async function names(kind: FileSystemHandleKind): Promise<string[]> {
+    const folder = await directory(parts, false);
+    const all: string[] = [];
+    if (!folder) return all;
+    for await (const entry of folder.values()) if (entry.kind === kind) all.push(entry.name);
+    return all.sort();
+  }
+
+  return {
+    name: path,
+    folder: (below) => opfsFolder(`${path}/${below}`),
+    list: () => names('file'),
+    folders: () => names('directory'),
+    async open(file) {
+      const blob = await read(file);
+      return blob && blobFile(`${path}/${file}`, blob);
+    },
+    readText: async (file) => (await read(file))?.text() ?? null,
+    async writeText(file, text) {
+      const bytes = new TextEncoder().encode(text);
+      const place = await locate(file, true);
+      if (!place) throw new TypeError(`${path}/${file} has no folder`);
+      const { folder, name } = place;
+      try {
+        const draft: MovableFile = await folder.getFileHandle(name + partial, { create: true });
+        await writeWhole(draft, bytes);
+        if (draft.move) {
+          await draft.move(name);
+          return;
+        }
+        // Without a move a crash can cut the text; no reader takes a half of JSON for the whole.
+        await writeWhole(await folder.getFileHandle(name, { create: true }), bytes);
+        await folder.removeEntry(draft.name);
+      } catch (thrown) {
+        throw writeError(thrown);
+      }
+    },
+    async write(file) {
+      const place = await locate(file, true);
+      if (!place) throw new TypeError(`${path}/${file} has no folder`);
+      return openWriter(await place.folder.getFileHandle(place.name, { create: true }));
+    },
+    remove,
+    async clear() {
+      const parent = await directory(parts.slice(0, -1), false);
+      const name = parts.at(-1) ?? '';
+      if (parent) await found(() => parent.removeEntry(name, { recursive: true }));
+    },
+  };
+}
+
+/** A folder by the names on its way; null when it is absent and not to be made. */
+async function directory(
+  names: readonly string[],
+  create: boolean,
+): Promise<FileSystemDirectoryHandle | null> {
+  let folder = await navigator.storage.getDirectory();
+  for (const name of names) {
+    const next = await found(() => folder.getDirectoryHandle(name, { create }));
+    if (!next) return null;
+    folder = next;
+  }
+  return folder;
+}
+
+/** What the action gives; null when the file or folder is not there. */
+async function found<T>(action: () => Promise<T>): Promise<T | null> {
+  try {
+    return await action();
+  } catch (thrown) {
+    if (thrown instanceof DOMException && thrown.name === 'NotFoundError') return null;
+    if (thrown instanceof DOMException && thrown.name === 'NoModificationAllowedError') {
+      throw busy(thrown);
+    }
+    throw thrown;
+  }
+}
+
+function busy(cause: unknown): KinoraError {
+  return new KinoraError('MODEL_BUSY', undefined, { cause });
+}
+
+async function writeWhole(
+  handle: FileSystemFileHandle,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  if ('createWritable' in handle) {
+    const stream = await handle.createWritable();
+    await stream.write(bytes);
+    await stream.close();
+    return;
+  }
+  // Safari before 26 writes in workers only, and only like this.
+  const writer = await openWriter(handle);
+  try {
+    await writer.truncate(0);
+    await writer.write(0, bytes);
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+}
+
+async function openWriter(file: FileSystemFileHandle): Promise<StoreWriter> {
+  const access = await file.createSyncAccessHandle().catch((thrown: unknown) => {
+    if (thrown instanceof DOMException && thrown.name === 'NoModificationAllowedError') {
+      throw busy(thrown);
+    }
+    throw thrown;
+  });
+  /** Runs one step; what fails is told as an error of the store. */
+  async function guarded(step: () => void): Promise<void> {
+    try {
+      step();
+    } catch (thrown) {
+      throw writeError(thrown);
+    }
+  }
+  return {
+    get size() {
+      return access.getSize();
+    },
+    write: (at, bytes) =>
+      guarded(() => {
+        // The handle takes views of plain buffers only; what comes here never is shared.
+        const written = access.write(bytes as Uint8Array<ArrayBuffer>, { at });
+        if (written < bytes.length) throw storageFull();
+      }),
+    truncate: (size) => guarded(() => access.truncate(size)),
+    flush: () => guarded(() => access.flush()),
+    close: async () => access.close(),
+  };
+}

@@ -1,0 +1,177 @@
+import { KinoraError, type StoredComponent } from '../../contract';
+import type { TensorData } from '../blocks';
+import type { Checkpoint } from '../checkpoint';
+import { decodeElements } from '../elements';
+import { dequantiseBlocks } from '../quantise';
+import { truncated, type WeightFile } from '../source';
+import type { StoreFolder } from './folder';
+import { rowBytes, rowRanges, rowsOf } from './layout';
+import { readManifest, type StoredTensor } from './manifest';
+
+/** A component of the store. The names come in the order of the packs. */
+export interface StoredCheckpoint extends Checkpoint {
+  readonly stored: StoredComponent;
+}
+
+/** Tensors whose bytes are this close in a pack are read in one go. */
+const gapBytes = 64 * 1024;
+
+/** What is known of a component; null when it is not complete. */
+export async function readStoredComponent(folder: StoreFolder): Promise<StoredComponent | null> {
+  return (await readManifest(folder))?.stored ?? null;
+}
+
+/**
+ * Opens a component that was installed. No weight is read.
+ *
+ * @throws KinoraError `MODEL_NOT_INSTALLED` when it is not complete; `MODEL_FILE_MISSING`,
+ * `MODEL_FILE_TRUNCATED` when a pack is not as long as it was written
+ */
+export async function openStoredComponent(folder: StoreFolder): Promise<StoredCheckpoint> {
+  const manifest = await readManifest(folder);
+  if (!manifest) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${folder.name} is not in this browser yet.`);
+  }
+  const packs = new Map<string, WeightFile>();
+  for (const [name, bytes] of Object.entries(manifest.files)) {
+    packs.set(name, await openPack(folder, name, bytes));
+  }
+  const tensors = new Map(manifest.tensors.map((tensor) => [tensor.name, tensor]));
+
+  function find(name: string): StoredTensor {
+    const tensor = tensors.get(name);
+    if (tensor) return tensor;
+    throw new KinoraError('TENSOR_MISSING', `${folder.name} lacks the tensor ${name}.`);
+  }
+  function packOf({ pack }: StoredTensor): WeightFile {
+    const file = packs.get(pack);
+    if (file) return file;
+    throw new KinoraError('MODEL_FILE_INVALID', `${folder.name} has no pack ${pack}.`);
+  }
+  async function readStored(names: readonly string[]) {
+    const data = new Map<string, TensorData>();
+    for (const run of neighbours(names.map(find))) {
+      const [first] = run;
+      if (!first) continue;
+      const end = Math.max(...run.map(({ offset, bytes }) => offset + bytes));
+      const bytes = await packOf(first).read(first.offset, end);
+      for (const tensor of run) {
+        const start = tensor.offset - first.offset;
+        data.set(tensor.name, decode(tensor, bytes.subarray(start, start + tensor.bytes)));
+      }
+    }
+    return data;
+  }
+  return {
+    stored: manifest.stored,
+    names: () => tensors.keys(),
+    has: (name) => tensors.has(name),
+    shape: (name) => find(name).shape,
+    bytes: (name) => find(name).bytes,
+    dtype: (name) => find(name).encoding,
+    readStored,
+    async read(name) {
+      const data = (await readStored([name])).get(name);
+      return floatsOf(find(name), data ?? new Float32Array());
+    },
+    readRows: (name, rows) => readRows(find(name), packOf(find(name)), rows),
+  };
+}
+
+/** Opens a file of a component and checks its size. */
+export async function openPack(
+  folder: StoreFolder,
+  name: string,
+  bytes: number,
+): Promise<WeightFile> {
+  const file = await folder.open(name);
+  if (!file) {
+    throw new KinoraError('MODEL_FILE_MISSING', `${folder.name}/${name} is missing.`);
+  }
+  if (file.size !== bytes) throw truncated(`${folder.name}/${name}`, bytes, file.size);
+  return file;
+}
+
+/** Tensors grouped into stretches that are one read each. */
+function neighbours(tensors: readonly StoredTensor[]): StoredTensor[][] {
+  const sorted = [...tensors].sort((a, b) =>
+    a.pack === b.pack ? a.offset - b.offset : a.pack < b.pack ? -1 : 1,
+  );
+  const runs: StoredTensor[][] = [];
+  for (const tensor of sorted) {
+    const run = runs.at(-1);
+    const last = run?.at(-1);
+    const near = last?.pack === tensor.pack && tensor.offset - last.offset - last.bytes <= gapBytes;
+    if (run && near) run.push(tensor);
+    else runs.push([tensor]);
+  }
+  return runs;
+}
+
+/** A tensor's bytes as what they stand for; views, where that is possible. */
+function decode({ name, encoding, shape }: StoredTensor, bytes: Uint8Array): TensorData {
+  if (encoding !== 'int8' && encoding !== 'int4') return decodeElements(bytes, encoding, name);
+  const { rows, width } = rowsOf(shape);
+  return blocksOf(encoding, bytes, rows * rowBytes(encoding, width).element);
+}
+
+function blocksOf(encoding: 'int8' | 'int4', bytes: Uint8Array, valueBytes: number): TensorData {
+  const scales = bytes.subarray(valueBytes);
+  const own = scales.byteOffset % 4 === 0 ? scales : scales.slice();
+  return {
+    bits: encoding === 'int8' ? 8 : 4,
+    values: bytes.subarray(0, valueBytes) as Uint8Array<ArrayBuffer>,
+    scales: new Float32Array(own.buffer as ArrayBuffer, own.byteOffset, own.byteLength / 4),
+  };
+}
+
+function floatsOf({ shape }: Pick<StoredTensor, 'shape'>, data: TensorData): Float32Array {
+  if (data instanceof Float32Array) return data;
+  const { rows, width } = rowsOf(shape);
+  return dequantiseBlocks(data, rows, width);
+}
+
+async function readRows(
+  tensor: StoredTensor,
+  pack: WeightFile,
+  rows: readonly number[],
+): Promise<Float32Array> {
+  const { name, encoding, shape } = tensor;
+  const { rows: count, width } = rowsOf(shape);
+  const wrong = rows.find((row) => !Number.isInteger(row) || row < 0 || row >= count);
+  if (wrong !== undefined) throw new RangeError(`${name} [${shape}] has no row ${wrong}.`);
+
+  const out = new Float32Array(rows.length * width); // [rows, width]
+  const places = new Map<number, number[]>(); // row → where it is wanted
+  for (const [i, row] of rows.entries()) places.set(row, [...(places.get(row) ?? []), i]);
+  for (const run of runsOf([...places.keys()])) {
+    const floats = await readRun(run.first, run.count);
+    for (let i = 0; i < run.count; i++) {
+      const values = floats.subarray(i * width, (i + 1) * width);
+      for (const place of places.get(run.first + i) ?? []) out.set(values, place * width);
+    }
+  }
+  return out;
+
+  async function readRun(first: number, length: number): Promise<Float32Array> {
+    const { elements, scales } = rowRanges(tensor, first, length);
+    const bytes = await pack.read(...elements);
+    if (encoding !== 'int8' && encoding !== 'int4') return decodeElements(bytes, encoding, name);
+    const scaleBytes = scales ? await pack.read(...scales) : new Uint8Array();
+    const joined = new Uint8Array(bytes.length + scaleBytes.length);
+    joined.set(bytes);
+    joined.set(scaleBytes, bytes.length);
+    return floatsOf({ shape: [length, width] }, blocksOf(encoding, joined, bytes.length));
+  }
+}
+
+/** Distinct rows as runs of neighbours. */
+function runsOf(rows: readonly number[]): { first: number; count: number }[] {
+  const runs: { first: number; count: number }[] = [];
+  for (const row of [...rows].sort((a, b) => a - b)) {
+    const last = runs.at(-1);
+    if (last && last.first + last.count === row) last.count++;
+    else runs.push({ first: row, count: 1 });
+  }
+  return runs;
+}

@@ -1,0 +1,108 @@
+import type { StoredComponent } from '../../contract';
+import type { ByteSource } from '../byte-source';
+import type { Checksum } from './checksum';
+import type { InstallOptions } from './install';
+import type { JournalState } from './journal';
+import type { Layout } from './layout';
+import type { ComponentManifest } from './manifest';
+import type { Plan } from './units';
+
+/** Identifies what a plan makes of these very sources: equal when every byte of the result is. */
+export function fingerprint(
+  { conversions, units }: Plan,
+  sources: readonly ByteSource[],
+  checksum: Checksum,
+): string {
+  const text = JSON.stringify([
+    sources.map(({ identity, size }) => [identity, size]),
+    conversions.map(({ place, located, rowsPerPiece, recipe }) => [
+      place,
+      recipe.source,
+      located.entry,
+      located.scale?.entry,
+      rowsPerPiece,
+    ]),
+    units.length,
+  ]);
+  return checksum([new TextEncoder().encode(text)]);
+}
+
+/** The manifest of a component of which every unit is done. */
+export function describe(
+  options: InstallOptions,
+  { conversions, units }: Plan,
+  layout: Layout,
+  plan: string,
+  journal: JournalState,
+): ComponentManifest {
+  if (journal.state !== 'underway') throw new TypeError('nothing was installed');
+  const sums = conversions.map(() => ({ squaredError: 0, squaredNorm: 0 }));
+  const checksums = conversions.map(() => new Map<number, string>()); // first row → checksum
+  for (const [u, unit] of units.entries()) {
+    for (const [p, piece] of unit.pieces.entries()) {
+      const record = journal.units[u]?.[p];
+      const sum = sums[piece.tensor];
+      if (!record || !sum) throw new TypeError(`unit ${u} is not done`);
+      sum.squaredError += record.squaredError;
+      sum.squaredNorm += record.squaredNorm;
+      checksums[piece.tensor]?.set(piece.firstRow, record.checksum);
+    }
+  }
+  const tensors = conversions.map(({ place, located, rowsPerPiece, recipe }, i) => ({
+    ...place,
+    shape: [...place.shape],
+    sourceType: located.entry.dtype,
+    relativeError: relativeError(sums[i]),
+    // Reordered tensors have one checksum, whatever their first dimension is now.
+    rowsPerChecksum: recipe.reorder ? Math.max(1, place.shape[0] ?? 1) : rowsPerPiece,
+    checksums: [...(checksums[i] ?? [])].sort(([a], [b]) => a - b).map(([, sum]) => sum),
+  }));
+  const stored = componentOf(options, conversions, tensors, layout, journal.digests);
+  return {
+    version: 1,
+    stored,
+    plan,
+    files: Object.fromEntries(layout.packs),
+    tensors,
+    fileChecksums: {},
+  };
+}
+
+function relativeError(sum: { squaredError: number; squaredNorm: number } | undefined): number {
+  return sum && sum.squaredNorm > 0 ? Math.sqrt(sum.squaredError / sum.squaredNorm) : 0;
+}
+
+function componentOf(
+  { component, precision, sources, sourceNames }: InstallOptions,
+  conversions: Plan['conversions'],
+  tensors: readonly { readonly name: string; readonly relativeError: number }[],
+  layout: Layout,
+  digests: readonly string[],
+): StoredComponent {
+  const bytesOf = new Map<string, number>(); // element type → bytes of source
+  for (const { located } of conversions) {
+    const { dtype, start, end } = located.entry;
+    bytesOf.set(dtype, (bytesOf.get(dtype) ?? 0) + end - start);
+  }
+  const [sourceType = ''] = [...bytesOf].sort(([, a], [, b]) => b - a)[0] ?? [];
+  const worst = tensors.reduce<StoredComponent['worst']>(
+    (most, { name, relativeError: error }) =>
+      error > (most?.relativeError ?? 0) ? { tensor: name, relativeError: error } : most,
+    null,
+  );
+  const now = new Date().toISOString();
+  return {
+    component,
+    sources: sources.map(({ name, size }, i) => ({
+      name: sourceNames?.[i] ?? name,
+      bytes: size,
+      sha256: digests[i] ?? null,
+    })),
+    sourceType,
+    precision,
+    worst,
+    bytesStored: [...layout.packs.values()].reduce((sum, bytes) => sum + bytes, 0),
+    completedAt: now,
+    verifiedAt: now,
+  };
+}

@@ -1,0 +1,89 @@
+import { KinoraError, type StoredComponent } from '../../contract';
+import type { WeightFile } from '../source';
+import { type Checksum, createChecksum } from './checksum';
+import type { StoreFolder } from './folder';
+import { rowRanges, rowsOf } from './layout';
+import { type ComponentManifest, readManifest, type StoredTensor, writeManifest } from './manifest';
+import { openPack } from './stored';
+
+export interface VerifyOptions {
+  /** Called with the bytes that were compared so far and those of the component. */
+  readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Compares every byte of a component with its checksum, and notes when.
+ *
+ * @throws KinoraError `MODEL_NOT_INSTALLED`; `MODEL_FILE_MISSING`, `MODEL_FILE_TRUNCATED`,
+ * `MODEL_FILE_INVALID` naming what is damaged
+ * @throws the signal's reason
+ */
+export async function verifyComponent(
+  folder: StoreFolder,
+  options: VerifyOptions = {},
+): Promise<StoredComponent> {
+  const manifest = await readManifest(folder);
+  if (!manifest) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${folder.name} is not in this browser yet.`);
+  }
+  const checksum = await createChecksum();
+  const total = manifest.stored.bytesStored;
+  let done = 0;
+  for await (const bytes of compared(folder, manifest, checksum)) {
+    options.signal?.throwIfAborted();
+    done += bytes;
+    options.onProgress?.(done, total);
+  }
+  const stored = { ...manifest.stored, verifiedAt: new Date().toISOString() };
+  await writeManifest(folder, { ...manifest, stored });
+  return stored;
+}
+
+/** Deletes a component, complete or not. */
+export async function deleteComponent(folder: StoreFolder): Promise<void> {
+  await folder.remove('manifest.json'); // First, so that half of a component never counts.
+  await folder.clear();
+}
+
+/** Gives the bytes of each part once they are found to be right. */
+async function* compared(
+  folder: StoreFolder,
+  { files, tensors, fileChecksums }: ComponentManifest,
+  checksum: Checksum,
+): AsyncGenerator<number> {
+  const packs = new Map<string, WeightFile>();
+  for (const [name, bytes] of Object.entries(files)) {
+    packs.set(name, await openPack(folder, name, bytes));
+  }
+  for (const [name, expected] of Object.entries(fileChecksums)) {
+    const file = packs.get(name);
+    if (!file) throw damaged(folder, name);
+    if (checksum([await file.read(0, file.size)]) !== expected) throw damaged(folder, name);
+    yield file.size;
+  }
+  for (const tensor of tensors) {
+    const pack = packs.get(tensor.pack);
+    if (!pack) throw damaged(folder, tensor.pack);
+    for (const [i, expected] of tensor.checksums.entries()) {
+      const parts = await readPart(tensor, pack, i);
+      if (checksum(parts) !== expected) throw damaged(folder, `${tensor.pack} (${tensor.name})`);
+      yield parts.reduce((sum, part) => sum + part.length, 0);
+    }
+  }
+}
+
+/** What the checksum of this index is of. */
+async function readPart(tensor: StoredTensor, pack: WeightFile, index: number) {
+  const { rows } = rowsOf(tensor.shape);
+  const first = index * tensor.rowsPerChecksum;
+  const count = Math.min(tensor.rowsPerChecksum, rows - first);
+  const { elements, scales } = rowRanges(tensor, first, count);
+  const parts = [await pack.read(...elements)];
+  if (scales) parts.push(await pack.read(...scales));
+  return parts;
+}
+
+function damaged(folder: StoreFolder, what: string): KinoraError {
+  return new KinoraError('MODEL_FILE_INVALID', `${what} of ${folder.name} is damaged.`);
+}
