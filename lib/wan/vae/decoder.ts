@@ -1,9 +1,9 @@
 import { type Backend, type DeviceTensor, Scope } from '../../gpu';
-import { decoderBlocks, type VaeBlock, type VaeConfig } from '../config';
-import type { Image } from './bands';
-import { type FrameConvolution, type ResidualBlock, Upsample, Workspace } from './layers';
+import { decoderBlocks, type VaeConfig } from '../config';
+import { type FrameConvolution, Workspace } from './layers';
 import { NetworkLoader } from './network';
 import { channelsLast, unfoldPixels } from './pixels';
+import { loadUpBlocks, type UpBlocks } from './up-blocks';
 import { type VaeCheckpoint, VaeLoader, type VaeLoadOptions } from './weights';
 
 /** Size of the latents that a decoder takes. */
@@ -12,13 +12,33 @@ export interface LatentFrameSize {
   readonly latentWidth: number;
 }
 
-/** Turns latent frames into pixel frames, one after another. */
-export interface FrameDecoder {
+/** What decoders have in common. */
+interface Decoder {
   /** Size of the pixel frames. */
   readonly height: number;
   readonly width: number;
   /** The values that stand for black and white; every value lies between them. */
   readonly range: readonly [black: number, white: number];
+  /** Frees everything; also while a frame is half decoded. */
+  dispose(): void;
+}
+
+/** Turns the latents of a whole clip into its frames, be it in tiles or not. */
+export interface ClipDecoder extends Decoder {
+  /**
+   * Decodes a clip from its start.
+   *
+   * @param latentFrames the clip's latents in order, [z, h, w] each, in model space
+   * @returns its frames in order, planar RGB [3, height, width]
+   * @throws the signal's reason soon after it aborts
+   */
+  decodeClip(
+    latentFrames: readonly Float32Array[],
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
+}
+
+/** Turns latent frames into pixel frames, one after another. */
+export interface FrameDecoder extends Decoder {
   /**
    * Decodes the next latent frame of the clip. The first gives one pixel frame, each later one four
    * (in general the VAE's temporal factor). The frames come one by one, so that no more than one is
@@ -30,8 +50,6 @@ export interface FrameDecoder {
   decode(latentFrame: Float32Array): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
   /** Starts a new clip: forgets all frames so far. */
   reset(): void;
-  /** Frees everything; also while a frame is half decoded. */
-  dispose(): void;
 }
 
 export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
@@ -39,20 +57,11 @@ export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
   readonly bandBytes?: number;
 }
 
-/** A level of the decoder with its weights. */
-interface UpBlock {
-  readonly resnets: readonly ResidualBlock[];
-  readonly upsample: Upsample | null;
-  /** The time convolution's halves, for the earlier and the later of two frames. */
-  readonly time: readonly [FrameConvolution, FrameConvolution] | null;
-}
-
 interface Network {
   readonly postQuant: FrameConvolution;
   readonly convIn: FrameConvolution;
   readonly middle: Awaited<ReturnType<NetworkLoader['middle']>>;
-  readonly blocks: readonly UpBlock[];
-  readonly convOut: FrameConvolution;
+  readonly upBlocks: UpBlocks;
 }
 
 /**
@@ -60,12 +69,10 @@ interface Network {
  * out one by one, exactly as if the whole clip were decoded at once. Frames pass alone through every
  * level; what a convolution must know of the past are its partial sums.
  */
-export class VaeDecoder implements FrameDecoder {
+export class VaeDecoder implements FrameDecoder, ClipDecoder {
   readonly height: number;
   readonly width: number;
   readonly range = [-1, 1] as const;
-  /** Whether the next latent frame is the first of its clip. */
-  #first = true;
   /** A frame is half decoded. */
   #open = false;
   readonly #latent: DeviceTensor<'float32'>;
@@ -92,15 +99,7 @@ export class VaeDecoder implements FrameDecoder {
     const { config, network, workspace } = this;
     const { scratch, backend } = workspace;
     if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
-    // VAE space: z·std + mean.
-    const { latents_mean: mean, latents_std: std, z_dim: z } = config;
-    const latent = channelsLast(
-      latentFrame,
-      (c) => std[c] ?? 1,
-      (c) => mean[c] ?? 0,
-      z,
-    );
-    backend.write(this.#latent, latent);
+    backend.write(this.#latent, denormalised(latentFrame, config));
     this.#open = true;
 
     const quantised = await network.postQuant.step(this.#latent);
@@ -108,56 +107,24 @@ export class VaeDecoder implements FrameDecoder {
     scratch.give(quantised);
     for (const layer of network.middle) x = await layer.step(x, false);
     const order = 'column-row';
-    for await (const folded of this.#level(0, x)) {
+    for await (const folded of network.upBlocks.frames(x)) {
       const data = await backend.read(folded);
       scratch.give(folded);
       yield unfoldPixels(data, this.height, this.width, config.patch_size, order, this.range);
     }
-    this.#first = false;
     this.#open = false;
   }
 
-  /** Levels `index` and up for one frame, which it gives back to the pool. Depth first. */
-  async *#level(index: number, input: Image): AsyncGenerator<Image, void, undefined> {
-    const { scratch } = this.workspace;
-    const block = this.network.blocks[index];
-    if (!block) {
-      const output = await this.network.convOut.step(input);
-      scratch.give(input);
-      yield output;
-      return;
-    }
-    let x = input;
-    for (const resnet of block.resnets) {
-      // The block's input is needed again for its shortcut.
-      x = await resnet.step(x, x === input && block.upsample !== null);
-    }
-    if (!block.upsample) {
-      yield* this.#level(index + 1, x);
-      return;
-    }
-    // The first latent frame becomes one frame: it skips the time convolution, whose history then
-    // starts empty with the second one, and has the later half of the shortcut.
-    const { time, upsample } = block;
-    if (!time || this.#first) {
-      const y = await upsample.step(x, input, time ? 1 : 0);
-      scratch.give(x, input);
-      yield* this.#level(index + 1, y);
-      return;
-    }
-    for (const part of [0, 1] as const) {
-      const frame = await time[part].step(x);
-      if (part === 1) scratch.give(x);
-      const y = await upsample.step(frame, input, part);
-      scratch.give(frame);
-      if (part === 1) scratch.give(input);
-      yield* this.#level(index + 1, y);
-    }
+  async *decodeClip(
+    latentFrames: readonly Float32Array[],
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    this.reset();
+    for (const latentFrame of latentFrames) yield* this.decode(latentFrame);
   }
 
   reset(): void {
-    this.#first = true;
     this.#open = false;
+    this.network.upBlocks.reset();
     for (const convolution of this.convolutions) convolution.reset();
     // New partial sums are made, and therefore zero, with the next clip's first frame.
     this.workspace.caches.dispose();
@@ -187,22 +154,13 @@ export async function createVaeDecoder(
     const workspace = new Workspace(backend, options.bandBytes);
     const loader = new VaeLoader(scope, checkpoint, options);
     const parts = new NetworkLoader(workspace, loader, 3);
-    const blocks = decoderBlocks(config);
-    const top = blocks[0]?.in_dim ?? 0;
-    const bottom = blocks.at(-1)?.out_dim ?? 0;
+    const top = decoderBlocks(config)[0]?.in_dim ?? 0;
     const network = {
       postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),
       convIn: await parts.convolution('decoder.conv_in', config.z_dim, top),
       middle: await parts.middle('decoder.mid_block', top),
-      blocks: [] as UpBlock[],
-      convOut: await parts.convolution(
-        'decoder.conv_out',
-        bottom,
-        config.out_channels,
-        'decoder.norm_out',
-      ),
+      upBlocks: await loadUpBlocks(parts, config, { ...options, firstResnets: true }),
     };
-    for (const block of blocks) network.blocks.push(await loadBlock(parts, block));
     return new VaeDecoder(config, options, workspace, network, parts.convolutions, scope);
   } catch (error) {
     scope.dispose();
@@ -210,23 +168,13 @@ export async function createVaeDecoder(
   }
 }
 
-async function loadBlock(parts: NetworkLoader, block: VaeBlock): Promise<UpBlock> {
-  const { name, in_dim, out_dim } = block;
-  const resnets: ResidualBlock[] = [];
-  for (let i = 0; i < block.resnets; i++) {
-    const inputs = i === 0 ? in_dim : out_dim;
-    resnets.push(await parts.residualBlock(`${name}.resnets.${i}`, inputs, out_dim));
-  }
-  if (!block.space) return { resnets, upsample: null, time: null };
-  const shortcut = { inputs: in_dim, factorTime: block.time ? 2 : 1 } as const;
-  const weights = await parts.loader.phases(`${name}.upsampler.resample.1`);
-  const upsample = new Upsample(parts.workspace, out_dim, shortcut, weights);
-  const timeName = `${name}.upsampler.time_conv`;
-  const time = block.time
-    ? ([
-        await parts.timeConvolution(timeName, out_dim, 0),
-        await parts.timeConvolution(timeName, out_dim, 1),
-      ] as const)
-    : null;
-  return { resnets, upsample, time };
+/** A latent frame [z, h, w] of the model's space as [h·w, z] in the VAE's: z·std + mean. */
+export function denormalised(latentFrame: Float32Array, config: VaeConfig): Float32Array {
+  const { latents_mean: mean, latents_std: std, z_dim: z } = config;
+  return channelsLast(
+    latentFrame,
+    (c) => std[c] ?? 1,
+    (c) => mean[c] ?? 0,
+    z,
+  );
 }

@@ -32,7 +32,7 @@ type Float = Value<'float32'>;
 const epsilon = 1e-24;
 
 /** Below this many channels the norm is written out, where a GPU runs it. */
-const fewChannels = 64;
+export const fewChannels = 64;
 
 /** Widest matrix that ONNX Runtime multiplies without tiles. */
 const untiled = 7;

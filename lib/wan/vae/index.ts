@@ -1,4 +1,5 @@
 export {
+  type ClipDecoder,
   createVaeDecoder,
   type FrameDecoder,
   type LatentFrameSize,
@@ -6,4 +7,12 @@ export {
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
-export { type VaeMemory, vaeDecoderMemory, vaeEncoderMemory } from './memory';
+export { tiledDecoderMemory, type VaeMemory, vaeDecoderMemory, vaeEncoderMemory } from './memory';
+export { planTiles } from './plan-tiles';
+export {
+  createTiledVaeDecoder,
+  TiledVaeDecoder,
+  type TiledVaeDecoderOptions,
+  tiledClipBytes,
+} from './tiled-decoder';
+export { exactOverlap, type Tiling, tileSize } from './tiles';

@@ -1,15 +1,17 @@
 import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
-import { type Runtime, WasmBackend } from '../../gpu';
+import { CountingBackend, type Runtime, WasmBackend } from '../../gpu';
 import { diskFolder, goldens as root } from '../../weights/testing/files';
 import {
+  createTiledVaeDecoder,
   createVaeDecoder,
   encodeFirstFrame,
+  tiledDecoderMemory,
   type VaeMemory,
   vaeDecoderMemory,
   vaeEncoderMemory,
 } from '.';
-import { decodeAll, openGoldens } from './testing';
+import { collect, decodeAll, openGoldens } from './testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const { config, checkpoint, size, image } = goldens;
@@ -64,4 +66,28 @@ test.each(bandSizes)('the plan is what the encoder takes, bands of %s bytes', as
     images: categories.activations?.peak,
   }).toEqual({ weights: plan.weights, images: plan.images });
   await backend.dispose();
+});
+
+test.each([
+  { height: 4, width: 6, bandBytes: 2 ** 24 },
+  { height: 16, width: 12, bandBytes: 2 ** 24 },
+  { height: 16, width: 12, bandBytes: 2 ** 17 },
+])('the runtime takes no more than planned at $height×$width', async (shape) => {
+  const { height, width, bandBytes } = shape;
+  const options = { latentHeight: height, latentWidth: width, bandBytes };
+  const latents = [0, 1].map(() => new Float32Array(config.z_dim * height * width));
+  const whole = new CountingBackend();
+  await collect((await createVaeDecoder(whole, config, checkpoint, options)).decodeClip(latents));
+  const tiles = { rows: 1, columns: 2, overlap: 4 };
+  const tiled = new CountingBackend();
+  const decoder = await createTiledVaeDecoder(tiled, config, checkpoint, { ...options, tiles });
+  await collect(decoder.decodeClip(latents));
+  const planned = [
+    vaeDecoderMemory(config, height, width, bandBytes).total,
+    tiledDecoderMemory(config, height, width, tiles, bandBytes).total,
+  ] as const;
+  console.log(whole.peakBytes, planned[0], tiled.peakBytes, planned[1]);
+  expect(whole.peakBytes).toBeLessThanOrEqual(planned[0]);
+  expect(tiled.peakBytes).toBeLessThanOrEqual(planned[1]);
+  expect(whole.peakBytes / planned[0]).toBeGreaterThan(0.6);
 });

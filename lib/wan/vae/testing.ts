@@ -50,6 +50,11 @@ export async function collect<T>(values: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
+/** All golden latents, frame by frame. */
+export function latentsOf(goldens: Goldens): Float32Array[] {
+  return Array.from({ length: goldens.frames }, (_, f) => goldens.latentFrame(f));
+}
+
 /** All pixel frames of the golden latents. */
 export async function decodeAll(decoder: FrameDecoder, goldens: Goldens): Promise<Float32Array[]> {
   const frames: Float32Array[] = [];

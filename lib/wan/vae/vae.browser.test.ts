@@ -84,9 +84,12 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     const plan = vaeDecoderMemory(config, size.latentHeight, size.latentWidth);
     const { categories } = backend.counters();
     const [runtime, sum] = [categories.runtime?.peak ?? 0, backend.peakBytes];
-    console.log(`${kind}: ${sum} of ${plan.total} bytes, runtime ${runtime} of ${plan.runtime}`);
-    expect(sum / plan.total).toBeLessThan(1.25);
-    expect(sum / plan.total).toBeGreaterThan(0.75);
+    // The runtime's memory for the CPU is not counted.
+    const planned = kind === 'webgpu' ? plan.total : plan.total - plan.runtime;
+    console.log(`${kind}: ${sum} of ${planned} bytes, runtime ${runtime} of ${plan.runtime}`);
+    expect(sum).toBeLessThanOrEqual(planned);
+    // At this size most is what the runtime takes, of which the plan is an upper bound.
+    expect(sum / planned).toBeGreaterThan(0.6);
     decoder.dispose();
   });
 });

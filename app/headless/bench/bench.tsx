@@ -1,0 +1,61 @@
+'use client';
+
+import { proxy, type Remote, wrap } from 'comlink';
+import { useEffect, useState } from 'react';
+import { installErrorTransfer } from '../../../lib/contract/error-transfer';
+import { toKinoraError } from '../../../lib/contract/errors';
+import type { Backend } from '../../../lib/contract/prediction';
+import type { StageOptions, StageResult } from '../../../lib/wan/benchmark';
+import type { ModelConfig } from '../../../lib/wan/config';
+import type { StreamResult } from '../../../lib/wan/stream-benchmark';
+import type { BenchApi } from '../../../workers/bench';
+
+declare global {
+  interface Window {
+    /** Runs the benchmark; its results, or the sentence that says why there are none. */
+    kinoraBench?: (config: ModelConfig, options: StageOptions) => Promise<StageResult[] | string>;
+    /** Runs the benchmark of streamed blocks. */
+    kinoraStream?: (config: ModelConfig, kind: Backend) => Promise<StreamResult | string>;
+    /** Where the driver takes each result as it is known. */
+    kinoraBenchResult?: (result: StageResult) => unknown;
+  }
+}
+
+/** The bare page that `npm run bench -- model --backend webgpu` drives. */
+export function BenchPage() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    window.kinoraBench = runBench;
+    window.kinoraStream = (config, kind) => inWorker((bench) => bench.stream(config, kind));
+    setReady(true);
+  }, []);
+  return (
+    <main data-ready={ready}>
+      <h1>Kinora, benchmark</h1>
+    </main>
+  );
+}
+
+function runBench(config: ModelConfig, options: StageOptions): Promise<StageResult[] | string> {
+  const onResult = proxy((result: StageResult) => void window.kinoraBenchResult?.(result));
+  return inWorker((bench) => bench.run(config, options, onResult));
+}
+
+/** Runs one call in a worker of its own; what fails comes as its sentence. */
+async function inWorker<T>(call: (bench: Remote<BenchApi>) => Promise<T>): Promise<T | string> {
+  installErrorTransfer();
+  const worker = new Worker(new URL('../../../workers/bench.ts', import.meta.url), {
+    type: 'module',
+  });
+  try {
+    const died = new Promise<never>((_, reject) => {
+      worker.addEventListener('error', ({ message }) => reject(new Error(message)));
+    });
+    return await Promise.race([call(wrap<BenchApi>(worker)), died]);
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    return `${error.code}: ${error.message} ${error.remedy}`;
+  } finally {
+    worker.terminate();
+  }
+}

@@ -1,0 +1,63 @@
+import { parseArgs } from 'node:util';
+import { KinoraError } from '../../../lib/contract';
+import { readModelConfig } from '../../../lib/wan/config';
+import { launchBrowser } from '../../browser/launch';
+import { ensureBuild, startServer } from '../../browser/server';
+import { root } from '../../browser/stamp';
+import { diskFolder } from '../disk-folder';
+
+const backends = ['wasm', 'webgpu'] as const;
+const help = `npm run bench -- stream [--backend ${backends.join('|')}]
+
+Runs the denoising loop in Chromium with all blocks on the device, and with all of them streamed from
+OPFS, where one block's compute outlasts its read.
+`;
+
+/** What streaming costs; the target is less than 15 %. */
+export async function benchStream(args: readonly string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      backend: { type: 'string', default: 'wasm' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(help);
+    return;
+  }
+  const backend = backends.find((name) => name === values.backend);
+  if (!backend) {
+    throw new KinoraError('PARAMETER_INVALID', `--backend must be ${backends.join(' or ')}.`);
+  }
+  const config = await readModelConfig(diskFolder(`${root}/e2e/goldens/tiny-wan/model`));
+  await ensureBuild((text) => process.stderr.write(`${text}\n`));
+  const app = await startServer();
+  try {
+    const { browser } = await launchBrowser(app.origin);
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${app.origin}/headless/bench`);
+      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
+      const outcome = await page.evaluate(
+        ([model, kind]) => window.kinoraStream?.(model, kind) ?? 'The page is not ready.',
+        [config, backend] as const,
+      );
+      if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
+      const milliseconds = (seconds: number) => `${(seconds * 1000).toFixed(1)} ms`;
+      const rows = [
+        ['one block computes', milliseconds(outcome.blockSeconds)],
+        ['one block is read', milliseconds(outcome.readSeconds)],
+        ['loop, all resident', milliseconds(outcome.resident)],
+        ['loop, all streamed', milliseconds(outcome.streamed)],
+        ['streamed / resident', outcome.ratio.toFixed(3)],
+      ];
+      const lines = rows.map(([name = '', value = '']) => name.padEnd(24) + value.padStart(12));
+      process.stdout.write(`${lines.join('\n')}\n`);
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    await app.stop();
+  }
+}

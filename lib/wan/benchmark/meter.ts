@@ -1,0 +1,61 @@
+import { type Backend, type Bindings, type DeviceTensor, elementBytes } from '../../gpu';
+import type { Graph } from '../../onnx';
+
+/** One run of a graph, or one copy between tensors. */
+export interface RunRecord {
+  /** `copy` for a copy. */
+  readonly graph: string;
+  /** From an idle device to an idle device; 0 for a copy. */
+  readonly seconds: number;
+  /** The weights that were bound. */
+  readonly weights: readonly DeviceTensor[];
+  /** Bytes of everything else that was bound, read or written. */
+  readonly activationBytes: number;
+}
+
+/** A backend that tells what was run on it. Work is no longer queued: each run is waited for. */
+export interface Meter {
+  readonly backend: Backend;
+  /** The runs since the last call. */
+  take(): RunRecord[];
+}
+
+/** Puts a meter around a backend. */
+export function metered(backend: Backend): Meter {
+  let records: RunRecord[] = [];
+  const own: Partial<Backend> = {
+    copy(source, sourceOffset, target, targetOffset, count) {
+      const activationBytes = 2 * count * elementBytes[source.dtype];
+      records.push({ graph: 'copy', seconds: 0, weights: [], activationBytes });
+      backend.copy(source, sourceOffset, target, targetOffset, count);
+    },
+    async run(graph: Graph, inputs: Bindings, outputs: Bindings) {
+      await backend.settle();
+      const start = performance.now();
+      await backend.run(graph, inputs, outputs);
+      await backend.settle();
+      const seconds = (performance.now() - start) / 1000;
+      const bound = [...Object.values(inputs), ...Object.values(outputs)];
+      const weights = bound.filter(({ category }) => category === 'weights');
+      const activationBytes = bound
+        .filter(({ category }) => category !== 'weights')
+        .reduce((sum, { bytes }) => sum + bytes, 0);
+      records.push({ graph: graph.name, seconds, weights, activationBytes });
+    },
+  };
+  return {
+    // Everything else is the backend's, which must be called as itself.
+    backend: new Proxy(backend, {
+      get(target, key) {
+        const value = Reflect.get(own, key) ?? Reflect.get(target, key, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+      set: (target, key, value) => Reflect.set(target, key, value, target),
+    }),
+    take() {
+      const taken = records;
+      records = [];
+      return taken;
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import type { Tile } from './tiles';
+
+/**
+ * What white is stored as. Up to four tiles share a pixel and each part is rounded, so the sum may
+ * come out two steps too high.
+ */
+const white = 2 ** 16 - 1 - 2;
+
+/** CPU bytes that a clip's frames take until all their tiles are there. */
+export function canvasBytes(height: number, width: number, frames: number): number {
+  return frames * 3 * height * width * Uint16Array.BYTES_PER_ELEMENT;
+}
+
+/**
+ * Collects the frames of a clip tile by tile, in 16-bit fixed point over the decoder's range: half
+ * of what floats take, and 256 times finer than a video's own 8 bits.
+ */
+export class ClipCanvas {
+  readonly #frames = new Map<number, Uint16Array>();
+
+  /**
+   * @param scale pixels per latent position
+   * @param range what black and white are as floats
+   */
+  constructor(
+    readonly height: number,
+    readonly width: number,
+    readonly scale: number,
+    readonly range: readonly [black: number, white: number],
+  ) {}
+
+  /**
+   * Adds a tile's share to frame `index`.
+   *
+   * @param pixels planar RGB of the tile, within the range
+   */
+  add(index: number, tile: Tile, pixels: Float32Array): void {
+    const { height, width, scale, range } = this;
+    const frame = this.#frames.get(index) ?? new Uint16Array(3 * height * width);
+    this.#frames.set(index, frame);
+    const { rowShares, columnShares } = tile;
+    const [rows, columns] = [rowShares.length, columnShares.length];
+    const [top, left] = [tile.top * scale, tile.left * scale];
+    const [black, top1] = range;
+    const toFixed = white / (top1 - black);
+    for (let c = 0; c < 3; c++) {
+      for (let y = 0; y < rows; y++) {
+        const weight = (rowShares[y] ?? 0) * toFixed;
+        if (weight === 0) continue;
+        const source = (c * rows + y) * columns;
+        const target = (c * height + top + y) * width + left;
+        for (let x = 0; x < columns; x++) {
+          const part = ((pixels[source + x] ?? 0) - black) * weight * (columnShares[x] ?? 0);
+          frame[target + x] = (frame[target + x] ?? 0) + Math.round(part);
+        }
+      }
+    }
+  }
+
+  /** Frame `index` as floats; its memory is given up. */
+  take(index: number): Float32Array<ArrayBuffer> {
+    const frame = this.#frames.get(index);
+    if (!frame) throw new TypeError(`frame ${index} has no tile`);
+    this.#frames.delete(index);
+    const [black, top] = this.range;
+    const out = new Float32Array(frame.length);
+    for (let i = 0; i < out.length; i++) {
+      out[i] = Math.min(top, black + ((frame[i] ?? 0) / white) * (top - black));
+    }
+    return out;
+  }
+}
