@@ -110,7 +110,9 @@ describe('a video', () => {
       backend: 'wasm',
       encoder: 'webcodecs',
       finishedEarly: false,
+      memory: { blocks: 2, residentBlocks: 2, decodeTiles: 1, replans: 0 },
     });
+    expect(events.filter((event) => event.type === 'plan')).toHaveLength(1);
     expect(await listVideos()).toEqual([result.videoFile]);
     const file = await readVideo(result.videoFile);
     expect(file.size).toBe(result.videoBytes);
@@ -187,7 +189,7 @@ describe('bad input ends with its code and leaves nothing', () => {
 
   test('a model whose weights are not there', async () => {
     const error = await refused(request({}, { model: 'wan2.2-ti2v-5b' }));
-    expect(error.code).toBe('MODEL_FILE_MISSING');
+    expect(error.code).toBe('MODEL_NOT_INSTALLED');
     expect(error.remedy).not.toBe('');
   });
 

@@ -37,6 +37,7 @@ import {
   RunControl,
 } from '../lib/wan';
 import { blobFile, openSafetensors } from '../lib/weights';
+import { openModelStore } from '../lib/weights/store';
 
 /** Failures after which the device cannot be trusted: a fresh one is taken next time. */
 const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
@@ -164,6 +165,7 @@ class Engine implements EngineApi {
           flowShift: parameters.flow_shift,
           seed: parameters.seed,
           ...(lora ? { lora } : {}),
+          ...(await this.#budgetOf(request)),
         },
         {
           control,
@@ -188,11 +190,19 @@ class Engine implements EngineApi {
         backend: request.backend,
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
+        memory: result.memory,
         timings: clock.stop(),
       };
     } finally {
       await writer?.cancel();
     }
+  }
+
+  /** A real GPU is asked how much it gives; the CPU, and a GPU that it emulates, has no limit of its own. */
+  async #budgetOf({ memoryBudget, backend }: EngineRequest) {
+    if (memoryBudget !== undefined) return { memoryBudget };
+    if (backend === 'wasm' || (await probeDevice()).software) return {};
+    return { memoryBudget: 'probe' as const };
   }
 
   #requireIdle(): void {
@@ -215,8 +225,11 @@ class Engine implements EngineApi {
   }
 
   async #openModel(id: string): Promise<Model> {
-    if (this.#model?.manifest.id !== id) {
-      this.#model = await openBundledModel(id, new URL('/models/', self.location.origin));
+    // What is in the store may have been deleted or replaced since the last run.
+    if (!this.#model || this.#model.manifest.id !== id || this.#model.packed) {
+      this.#model = undefined;
+      const manifests = new URL('/models/', self.location.origin);
+      this.#model = await openBundledModel(id, manifests, await openModelStore());
     }
     return this.#model;
   }

@@ -1,15 +1,24 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { KinoraError, parseManifest, type Size, sizes, toKinoraError } from '../../lib/contract';
+import {
+  KinoraError,
+  parseManifest,
+  precisions,
+  type Size,
+  sizes,
+  toKinoraError,
+} from '../../lib/contract';
 import { readModelConfig } from '../../lib/wan/config';
-import { type MemoryPlan, planMemory } from '../../lib/wan/plan';
+import { longestClip, type MemoryPlan, MemoryPlanner, memoryReport } from '../../lib/wan/plan';
 import { root } from '../browser/stamp';
 import { diskFolder } from './disk-folder';
 
-const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] [--precision f32|int8] [--frames N]
+const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
+           [--precision ${precisions.join('|')}] [--frames N] [--budget GiB]
 
-Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it.
+Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
+all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
 MODEL is an id of public/models, such as wan2.2-ti2v-5b.
 `;
 
@@ -27,8 +36,10 @@ async function main(): Promise<number> {
     if (!size) {
       throw new KinoraError('PARAMETER_INVALID', `--size must be one of ${sizes.join(', ')}.`);
     }
-    const plan = await planOf(id, size, values.precision, values.frames);
-    process.stdout.write(format(id, plan));
+    const planner = await plannerOf(id, size, values.precision, values.frames);
+    const budget = budgetOf(values.budget);
+    process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
+    process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
     return 0;
   } catch (thrown) {
     const error = toKinoraError(thrown);
@@ -46,6 +57,7 @@ function parse(args: readonly string[]) {
         size: { type: 'string', default: sizes[0] },
         precision: { type: 'string' },
         frames: { type: 'string' },
+        budget: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     });
@@ -54,14 +66,24 @@ function parse(args: readonly string[]) {
   }
 }
 
-async function planOf(
+function budgetOf(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const gibibytes = Number(text);
+  if (!(gibibytes > 0)) {
+    throw new KinoraError('PARAMETER_INVALID', '--budget must be a number of GiB, such as 8.');
+  }
+  return gibibytes * 2 ** 30;
+}
+
+async function plannerOf(
   id: string,
   size: Size,
   precision: string | undefined,
   frames: string | undefined,
-): Promise<MemoryPlan> {
-  if (precision !== undefined && precision !== 'f32' && precision !== 'int8') {
-    throw new KinoraError('PARAMETER_INVALID', '--precision must be f32 or int8.');
+): Promise<MemoryPlanner> {
+  const wanted = precisions.find((name) => name === precision);
+  if (precision !== undefined && !wanted) {
+    throw new KinoraError('PARAMETER_INVALID', `--precision must be ${precisions.join(' or ')}.`);
   }
   const count = frames === undefined ? undefined : Number(frames);
   if (count !== undefined && !(Number.isInteger(count) && count > 0 && count % 4 === 1)) {
@@ -73,27 +95,42 @@ async function planOf(
     throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
   });
   const manifest = parseManifest(JSON.parse(text));
-  const config = await readModelConfig(diskFolder(path.join(models, manifest.base)));
-  return planMemory(config, manifest, {
-    size,
-    ...(precision ? { precision } : {}),
-    ...(count ? { frames: count } : {}),
+  const config = await readModelConfig(diskFolder(path.join(models, manifest.base ?? manifest.id)));
+  return MemoryPlanner.create(config, wanted ?? manifest.precision, {
+    native: longestClip(manifest, size, count),
   });
 }
 
 function format(id: string, plan: MemoryPlan): string {
   const columns = ['weights', 'activations', 'caches', 'runtime', 'peak'] as const;
-  const [unit, bytesPerUnit] =
-    plan.peak < 2 ** 30 ? (['MiB', 2 ** 20] as const) : (['GiB', 2 ** 30] as const);
-  const cell = (bytes: number) => (bytes / bytesPerUnit).toFixed(2).padStart(12);
+  const { name, bytes } = unitFor(plan.peak);
+  const cell = (value: number) => (value / bytes).toFixed(2).padStart(12);
   const { width, height, frames } = plan.native;
+  const tokens = `${plan.tokens} tokens in chunks of ${plan.chunkTokens}`;
   const lines = [
-    `${id} at ${width}×${height}×${frames}: ${plan.tokens} tokens in chunks of ${plan.chunkTokens}`,
-    `${unit.padEnd(10)}${columns.map((name) => name.padStart(12)).join('')}`,
+    `${id} at ${width}×${height}×${frames} in ${plan.precision}: ${tokens}`,
+    `${name.padEnd(10)}${columns.map((column) => column.padStart(12)).join('')}`,
     ...plan.stages.map(
-      (stage) => stage.stage.padEnd(10) + columns.map((name) => cell(stage[name])).join(''),
+      (stage) => stage.stage.padEnd(10) + columns.map((column) => cell(stage[column])).join(''),
     ),
-    `Peak: ${cell(plan.peak).trim()} ${unit}. Each stage frees its memory before the next one.`,
+    `${line('Peak', plan)}Each stage frees its memory before the next one.`,
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** One line on what a plan takes and how it fits. */
+function line(title: string, plan: MemoryPlan): string {
+  const { name, bytes } = unitFor(plan.peak);
+  const { residentBlocks, blocks, decodeTiles } = memoryReport(plan, plan.peak, 0);
+  const { bufferSets } = plan.residency;
+  const streamed = residentBlocks < blocks ? `, the others in ${bufferSets} sets of buffers` : '';
+  const tiles = decodeTiles > 1 ? `in ${decodeTiles} tiles` : 'whole frames';
+  return (
+    `${`${title}:`.padEnd(7)}${(plan.peak / bytes).toFixed(2)} ${name} (${plan.peak} bytes), ` +
+    `${residentBlocks} of ${blocks} blocks resident${streamed}, decode ${tiles}\n`
+  );
+}
+
+function unitFor(bytes: number) {
+  return bytes < 2 ** 30 ? { name: 'MiB', bytes: 2 ** 20 } : { name: 'GiB', bytes: 2 ** 30 };
 }

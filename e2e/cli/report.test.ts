@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { fullMemory } from '../../lib/contract/testing/memory';
 import { ProgressReport, summary } from './report';
 
 /** Runs events through a report and returns all that it wrote. */
@@ -85,6 +86,7 @@ it('ends with path, seed and the time of every stage', () => {
     backend: 'wasm',
     encoder: 'webcodecs',
     finishedEarly: false,
+    memory: fullMemory,
     timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
   }).split('\n');
   expect(lines[0]).toBe('file     out/a.mp4');

@@ -29,6 +29,8 @@ export interface PartState {
   readonly pausedBy?: PauseReason;
   /** What the user should know: a file that changed on the hub and starts over, a retry in n seconds. */
   readonly notice?: string;
+  /** Why it had to start over; its notice again once nothing newer is to be said. */
+  readonly restartNotice?: string;
   readonly error?: ErrorRecord;
 }
 

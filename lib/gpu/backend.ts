@@ -35,7 +35,15 @@ export interface Backend {
   /** Whether the device is gone for good: every further call would reject. */
   readonly lost: boolean;
 
-  /** Takes memory. The content is zero unless `data` is given. */
+  /** Most bytes that may be live when a tensor is made; infinite unless someone sets it. */
+  ceiling: number;
+
+  /**
+   * Takes memory. The content is zero unless `data` is given.
+   *
+   * @throws KinoraError `OUT_OF_MEMORY` beyond the {@link ceiling} or the device's largest buffer. A
+   * device that has no memory left may say so later, by any of the calls that wait for it.
+   */
   tensor<T extends ElementType>(
     dtype: T,
     dims: readonly number[],
@@ -69,6 +77,13 @@ export interface Backend {
    * worth it: compiled pipelines go with the sessions and cost seconds on slow devices.
    */
   trim(): Promise<void>;
+  /**
+   * Makes the backend usable again after an `OUT_OF_MEMORY`: releases all sessions and forgets the
+   * fault. Tensors stay; what was computed since the fault is not to be trusted.
+   */
+  recover(): Promise<void>;
+  /** Whether the device gives so many bytes on top of what is live. They are given back at once. */
+  canHold(bytes: number): Promise<boolean>;
   counters(): EngineCounters;
   resetPeaks(): void;
   /** Highest live bytes since the last {@link resetPeaks}. */

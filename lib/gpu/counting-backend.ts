@@ -12,13 +12,23 @@ import { type Category, Counted } from './ledger';
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
 
+/** Graphs of nothing but these are planned well by the runtime: their buffers serve again at once. */
+const elementWise = new Set(['Add', 'Sub', 'Mul', 'Div']);
+
+/**
+ * What the runtime takes for the small constants of its kernels. Measured for the denoising loop: 52
+ * buffers of 6 kB together, whatever the size of the model.
+ */
+const uniformBytes = 2 ** 16;
+
 /**
  * A backend that computes nothing and takes no memory: it only counts what the others would take. The
  * memory plan runs the engine's own code on it, so plan and engine cannot drift apart.
  *
- * The runtime's part is simulated from the graphs: each intermediate takes a buffer of exactly its
- * size, which returns to a pool after its last use and never goes back to the device (ONNX Runtime's
- * `simple` cache mode, reference `onnxruntime-web.md` §4).
+ * The runtime's part is simulated from the graphs. Each intermediate takes a buffer of exactly its
+ * size, which goes to a pool and never back to the device (ONNX Runtime's `simple` cache mode,
+ * reference `onnxruntime-web.md` §4). Buffers return to the pool when the run is over, those of the
+ * last operators only with the run after it: measured, and never fewer than a real run takes.
  */
 export class CountingBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
@@ -26,13 +36,19 @@ export class CountingBackend extends Counted implements Backend {
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
   #releases: (() => void)[] = [];
+  /** What the last run gives back with the next one. */
+  #pending: number[] = [];
+  /** Bytes of the one buffer for readbacks. */
+  #staging = 0;
+  #releaseStaging: () => void = () => undefined;
 
   tensor<T extends ElementType>(
     dtype: T,
     dims: readonly number[],
     category: Category,
   ): DeviceTensor<T> {
-    const bytes = elementCount(dims) * elementBytes[dtype];
+    const bytes = align(elementCount(dims) * elementBytes[dtype]);
+    this.requireRoom(bytes);
     const release = this.ledger.take(category, bytes);
     let disposed = false;
     return {
@@ -56,11 +72,19 @@ export class CountingBackend extends Counted implements Backend {
 
   async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
+    if (tensor.bytes > this.#staging) {
+      this.#releaseStaging();
+      this.#staging = tensor.bytes;
+      this.#releaseStaging = this.ledger.take('runtime', tensor.bytes);
+    }
     return new Float32Array(elementCount(tensor.dims));
   }
 
   async run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
+    if (this.#releases.length === 0) {
+      this.#releases.push(this.ledger.take('runtime', uniformBytes));
+    }
     this.#simulate(graph, symbolsOf(graph, { ...inputs, ...outputs }));
   }
 
@@ -69,7 +93,18 @@ export class CountingBackend extends Counted implements Backend {
   async releaseSessions(): Promise<void> {
     for (const release of this.#releases) release();
     this.#releases = [];
+    this.#pending = [];
     this.#pool.clear();
+    this.#releaseStaging();
+    this.#staging = 0;
+  }
+
+  recover(): Promise<void> {
+    return this.releaseSessions();
+  }
+
+  async canHold(bytes: number): Promise<boolean> {
+    return this.ledger.liveBytes + bytes <= this.ceiling;
   }
 
   trim(): Promise<void> {
@@ -94,7 +129,9 @@ export class CountingBackend extends Counted implements Backend {
         roots.set(result.name, rootOf(source));
       }
     }
+    const reused = graph.nodes.every(({ op }) => elementWise.has(op));
     const held = new Map<string, number>();
+    const late = graph.nodes.length - 2;
     for (const [index, { op, inputs, outputs }] of graph.nodes.entries()) {
       for (const { name, dims, dtype } of outputs) {
         if (own.has(name) || roots.has(name)) continue;
@@ -105,13 +142,19 @@ export class CountingBackend extends Counted implements Backend {
         if (!lastUse.has(name)) lastUse.set(name, index);
       }
       if (op === 'MultiHeadAttention') this.#scratch(graph, inputs, symbols);
-      for (const [name, bytes] of held) {
+      for (const [name, bytes] of reused ? held : []) {
         if ((lastUse.get(name) ?? index) > index) continue;
         this.#give(bytes);
         held.delete(name);
       }
     }
-    for (const bytes of held.values()) this.#give(bytes);
+    const pending = this.#pending;
+    this.#pending = [];
+    for (const [name, bytes] of held) {
+      if (!reused && (lastUse.get(name) ?? 0) >= late) this.#pending.push(bytes);
+      else this.#give(bytes);
+    }
+    for (const bytes of pending) this.#give(bytes);
   }
 
   /** Attention copies keys and values into a layout of its own (reference §3.2). */
@@ -140,6 +183,11 @@ export class CountingBackend extends Counted implements Backend {
     const entry = this.#pool.get(bytes);
     if (entry) entry.free += 1;
   }
+}
+
+/** Buffers of the device are multiples of 16 bytes. */
+function align(bytes: number): number {
+  return Math.max(16, Math.ceil(bytes / 16) * 16);
 }
 
 /** What each name of a symbolic dimension stands for in this run. */

@@ -1,4 +1,4 @@
-import type { EngineCounters, MemoryCount } from '../contract';
+import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
 
 /** What device memory is held for. `runtime` is what ONNX Runtime takes for itself. */
 export const categories = [
@@ -75,9 +75,21 @@ export class Ledger {
   }
 }
 
-/** What every backend has in common: a ledger that can be asked. */
+/** What every backend has in common: a ledger that can be asked, and a bound that it keeps to. */
 export abstract class Counted {
   protected readonly ledger = new Ledger();
+  /** Most bytes that may be live when one of our own tensors is made. */
+  ceiling = Number.POSITIVE_INFINITY;
+
+  /** @throws KinoraError `OUT_OF_MEMORY` where so many more bytes would go beyond the ceiling */
+  protected requireRoom(bytes: number): void {
+    const needed = this.ledger.liveBytes + bytes;
+    if (needed <= this.ceiling) return;
+    throw new KinoraError(
+      'OUT_OF_MEMORY',
+      `${needed} bytes of GPU memory are needed at once; ${this.ceiling} may be used.`,
+    );
+  }
 
   counters(): EngineCounters {
     return this.ledger.counters();

@@ -41,9 +41,14 @@ export function attention(
   return out;
 }
 
-/** Weights of 8-bit blocks of 32, zero point 128. */
-export function dequantise(values: Uint8Array, scales: Numbers): Float64Array {
-  return Float64Array.from(values, (value, i) => (value - 128) * at(scales, Math.floor(i / 32)));
+/** Weights of blocks of 32: bytes around 128, or nibbles around 8 with the even element below. */
+export function dequantise(values: Uint8Array, scales: Numbers, bits: 8 | 4): Float64Array {
+  const perByte = 8 / bits;
+  return Float64Array.from({ length: values.length * perByte }, (_, i) => {
+    const byte = at(values, Math.floor(i / perByte));
+    const level = bits === 8 ? byte - 128 : ((byte >> (4 * (i % 2))) & 15) - 8;
+    return level * at(scales, Math.floor(i / 32));
+  });
 }
 
 /** x·Wᵀ + b. */

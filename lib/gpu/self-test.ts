@@ -4,7 +4,7 @@ import {
   GraphBuilder,
   gemm,
   layerNormalization,
-  matMulInt8Blocks,
+  matMulBlocks,
   multiHeadAttention,
   rmsNormalization,
   rotaryEmbedding,
@@ -82,25 +82,27 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
         size,
       }),
   });
+  const quantised = (bits: 8 | 4): Case => ({
+    kernel: `quantised linear, ${bits} bits`,
+    inputs: { x: [37, 96], w: [50, 3, 4 * bits], scales: [50, 3], b: [50] },
+    bytes: ['w'],
+    output: [37, 50],
+    build: (of) =>
+      matMulBlocks(of.float('x'), of.bytes('w'), of.float('scales'), of.float('b'), bits),
+    expected: (t) =>
+      reference.linear(
+        f(t, 'x'),
+        reference.dequantise(t.w as Uint8Array, f(t, 'scales'), bits),
+        f(t, 'b'),
+        { rows: 37, inner: 96, columns: 50 },
+      ),
+  });
   return [
     attention(67, 131, 3, 32),
     attention(33, 517, 2, 128),
     attention(5, 23, 2, 64),
-    {
-      kernel: 'quantised linear',
-      inputs: { x: [37, 96], w: [50, 3, 32], scales: [50, 3], b: [50] },
-      bytes: ['w'],
-      output: [37, 50],
-      build: (of) =>
-        matMulInt8Blocks(of.float('x'), of.bytes('w'), of.float('scales'), of.float('b')),
-      expected: (t) =>
-        reference.linear(
-          f(t, 'x'),
-          reference.dequantise(t.w as Uint8Array, f(t, 'scales')),
-          f(t, 'b'),
-          { rows: 37, inner: 96, columns: 50 },
-        ),
-    },
+    quantised(8),
+    quantised(4),
     {
       kernel: 'linear',
       inputs: { x: [37, 75], w: [50, 75], b: [50] },

@@ -75,6 +75,7 @@ export class WasmBackend extends Counted implements Backend {
     category: Category,
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
+    this.requireRoom(elementCount(dims) * elementBytes[dtype]);
     const content = emptyArray(dtype, elementCount(dims)) as ElementArrays[T];
     const tensor = new CpuTensor(dtype, dims, category, content, this.ledger);
     if (data) this.write(tensor, data);
@@ -138,6 +139,14 @@ export class WasmBackend extends Counted implements Backend {
 
   releaseSessions(): Promise<void> {
     return this.#queue.run(() => this.#sessions.release());
+  }
+
+  recover(): Promise<void> {
+    return this.releaseSessions();
+  }
+
+  async canHold(bytes: number): Promise<boolean> {
+    return this.ledger.liveBytes + bytes <= this.ceiling;
   }
 
   async trim(): Promise<void> {

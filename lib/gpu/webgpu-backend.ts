@@ -38,6 +38,9 @@ class GpuTensor<T extends ElementType> implements DeviceTensor<T> {
   }
 }
 
+/** A device is probed in pieces of this size: about its largest tensors in the real model. */
+const probePiece = 2 ** 29;
+
 /** The GPU: ONNX Runtime's WebGPU provider on a device of our own. */
 export class WebGpuBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
@@ -90,7 +93,8 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   get lost(): boolean {
-    return this.#disposed || this.#fault !== undefined;
+    const fault = this.#fault?.code;
+    return this.#disposed || (fault !== undefined && fault !== 'OUT_OF_MEMORY');
   }
 
   tensor<T extends ElementType>(
@@ -107,6 +111,7 @@ export class WebGpuBackend extends Counted implements Backend {
         `The GPU takes at most ${this.device.limits.maxBufferSize} bytes in one buffer; ${size} are needed.`,
       );
     }
+    this.requireRoom(size);
     this.#making = category;
     const buffer = this.device.createBuffer({
       size,
@@ -158,15 +163,20 @@ export class WebGpuBackend extends Counted implements Backend {
     return this.#queue.run(async () => {
       this.#check();
       this.ledger.countReadback();
-      const staging = this.#stagingOf(buffer.size);
-      const encoder = this.device.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
-      this.device.queue.submit([encoder.finish()]);
-      await Promise.race([staging.mapAsync(GPUMapMode.READ, 0, buffer.size), this.#lost]);
-      const data = new Float32Array(staging.getMappedRange(0, buffer.size).slice(0, bytes));
-      staging.unmap();
-      this.#check();
-      return data;
+      try {
+        const staging = this.#stagingOf(buffer.size);
+        const encoder = this.device.createCommandEncoder();
+        encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
+        this.device.queue.submit([encoder.finish()]);
+        await Promise.race([staging.mapAsync(GPUMapMode.READ, 0, buffer.size), this.#lost]);
+        const data = new Float32Array(staging.getMappedRange(0, buffer.size).slice(0, bytes));
+        staging.unmap();
+        this.#check();
+        return data;
+      } catch (error) {
+        // A staging buffer that was not given cannot be mapped; the fault is the reason.
+        throw this.#fault ?? error;
+      }
     });
   }
 
@@ -174,7 +184,12 @@ export class WebGpuBackend extends Counted implements Backend {
     checkBindings(graph, inputs, outputs);
     return this.#queue.run(async () => {
       this.#check();
-      await Promise.race([this.#submit(graph, inputs, outputs), this.#lost]);
+      try {
+        await Promise.race([this.#submit(graph, inputs, outputs), this.#lost]);
+      } catch (error) {
+        // A device without memory makes the runtime fail in many ways; the fault is the reason.
+        throw this.#fault ?? error;
+      }
     });
   }
 
@@ -193,6 +208,34 @@ export class WebGpuBackend extends Counted implements Backend {
       await Promise.race([this.#sessions.release(), this.#lost]);
       this.#staging?.destroy();
       this.#staging = undefined;
+    });
+  }
+
+  async recover(): Promise<void> {
+    if (this.#fault && this.#fault.code !== 'OUT_OF_MEMORY') throw this.#fault;
+    await this.releaseSessions();
+    // What the fault made invalid is reported by now; none of it is news.
+    await Promise.race([this.device.queue.onSubmittedWorkDone(), this.#lost]);
+    if (this.#fault?.code === 'OUT_OF_MEMORY') this.#fault = undefined;
+  }
+
+  canHold(bytes: number): Promise<boolean> {
+    if (this.ledger.liveBytes + bytes > this.ceiling) return Promise.resolve(false);
+    return this.#queue.run(async () => {
+      this.#check();
+      const made: GPUBuffer[] = [];
+      try {
+        const largest = Math.min(probePiece, this.device.limits.maxBufferSize);
+        for (let left = bytes; left > 0; left -= largest) {
+          const size = Math.ceil(Math.min(left, largest) / alignment) * alignment;
+          this.device.pushErrorScope('out-of-memory');
+          made.push(this.device.createBuffer({ size, usage: GPUBufferUsage.STORAGE }));
+          if (await Promise.race([this.device.popErrorScope(), this.#lost])) return false;
+        }
+        return true;
+      } finally {
+        for (const buffer of made) buffer.destroy();
+      }
     });
   }
 

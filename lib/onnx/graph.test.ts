@@ -12,7 +12,7 @@ import {
   gemm,
   layerNormalization,
   matMul,
-  matMulInt8Blocks,
+  matMulBlocks,
   mul,
   multiHeadAttention,
   relu,
@@ -128,7 +128,7 @@ describe('bytes that onnxruntime accepts', () => {
     expect(out.gathered?.data).toEqual([3, 4, 5, 0, 1, 2, 3, 4, 5]);
   });
 
-  test('matrix products: plain, transposed with bias, and in 8-bit blocks', async () => {
+  test('matrix products: plain, transposed with bias, and in blocks of 8 and 4 bits', async () => {
     const g = new GraphBuilder('products');
     const x = g.input('x', 'float32', ['L', 32]);
     const w = g.input('w', 'float32', [2, 32]);
@@ -137,13 +137,23 @@ describe('bytes that onnxruntime accepts', () => {
     const scales = g.input('scales', 'float32', [2, 1]);
     g.output('gemm', gemm(x, w, b));
     g.output('matmul', matMul(x, transpose(w, [1, 0])));
-    g.output('blocks', matMulInt8Blocks(x, values, scales, b));
+    const nibbles = g.input('nibbles', 'uint8', [2, 1, 16]);
+    g.output('blocks', matMulBlocks(x, values, scales, b, 8));
+    g.output('halves', matMulBlocks(x, nibbles, scales, b, 4));
     const weight = Float32Array.from({ length: 64 }, (_, i) => (i % 7) - 3);
     const out = await run(g.build(), {
       x: ['float32', ramp(32, 1), [1, 32]],
       w: ['float32', weight, [2, 32]],
       b: ['float32', Float32Array.of(100, 200), [2]],
       values: ['uint8', Uint8Array.from(weight, (v) => v * 2 + 128), [2, 1, 32]],
+      nibbles: [
+        'uint8',
+        Uint8Array.from(
+          { length: 32 },
+          (_, i) => (weight[2 * i] ?? 0) + 8 + 16 * ((weight[2 * i + 1] ?? 0) + 8),
+        ),
+        [2, 1, 16],
+      ],
       scales: ['float32', Float32Array.of(0.5, 0.5), [2, 1]],
     });
     const expected = [0, 1].map((n) =>
@@ -153,6 +163,9 @@ describe('bytes that onnxruntime accepts', () => {
     expect(out.gemm?.data).toEqual(expected.map((v, n) => v + 100 * (n + 1)));
     out.blocks?.data.forEach((v, n) => {
       expect(v).toBeCloseTo((expected[n] as number) + 100 * (n + 1), 3);
+    });
+    out.halves?.data.forEach((v, n) => {
+      expect(v).toBeCloseTo((expected[n] as number) / 2 + 100 * (n + 1), 3);
     });
   });
 
@@ -232,7 +245,7 @@ describe('a wrong graph is a TypeError while it is built', () => {
     ['another graph', () => add(x, other), 'belongs to another graph'],
     ['inner dimensions', () => gemm(x, g.input('w1', 'float32', [2, 4]), null), 'inner dimensions'],
     ['a rank', () => gemm(x3, g.input('w2', 'float32', [2, 8]), null), 'must have rank 2'],
-    ['a block size', () => matMulInt8Blocks(x, bytes, scales, null), 'must be [N, K/32, 32]'],
+    ['a block size', () => matMulBlocks(x, bytes, scales, null, 8), 'must be [N, K/32, 32]'],
     [
       'attention without batch',
       () => multiHeadAttention(x, x, x, { heads: 2, scale: 1 }),

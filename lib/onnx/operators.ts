@@ -95,15 +95,17 @@ export function gemm<T extends FloatType>(
 }
 
 /**
- * `x·Wᵀ + b` with W as 8-bit blocks of 32 along K (com.microsoft MatMulNBits, zero point 128).
+ * `x·Wᵀ + b` with W in blocks of 32 along K (com.microsoft MatMulNBits): 8 bits with zero point 128,
+ * or 4 bits with zero point 8 and the even element in the low nibble.
  *
- * x [M, K] float32 · values [N, K/32, 32] uint8 · scales [N, K/32] float32 · bias [N] float32
+ * x [M, K] float32 · values [N, K/32, 32·bits/8] uint8 · scales [N, K/32] float32 · bias [N] float32
  */
-export function matMulInt8Blocks(
+export function matMulBlocks(
   x: Value<'float32'>,
   values: Value<'uint8'>,
   scales: Value<'float32'>,
   bias: Value<'float32'> | null,
+  bits: 8 | 4,
 ): Value<'float32'> {
   const op = 'MatMulNBits';
   requireDtype(op, x, 'float32');
@@ -113,8 +115,9 @@ export function matMulInt8Blocks(
   requireRank(op, values, 3);
   requireRank(op, scales, 2);
   const [n, blocks, size] = values.dims;
-  if (typeof n !== 'number' || typeof blocks !== 'number' || size !== 32) {
-    reject(op, `${values} must be [N, K/32, 32] with known sizes`);
+  const bytes = 4 * bits;
+  if (typeof n !== 'number' || typeof blocks !== 'number' || size !== bytes) {
+    reject(op, `${values} must be [N, K/32, ${bytes}] with known sizes`);
   }
   requireSameDim(op, 'K', dim(op, x, 1), blocks * 32);
   requireSameDim(op, 'rows of the scales', dim(op, scales, 0), n);
@@ -124,7 +127,7 @@ export function matMulInt8Blocks(
     requireDtype(op, bias, 'float32');
     requireSameDim(op, 'bias and rows', dim(op, bias, 0), n);
   }
-  const attributes = { K: blocks * 32, N: n, bits: 8, block_size: 32, accuracy_level: 1 };
+  const attributes = { K: blocks * 32, N: n, bits, block_size: 32, accuracy_level: 1 };
   const inputs = bias ? [x, values, scales, null, null, bias] : [x, values, scales];
   return one(op, 'com.microsoft', inputs, attributes, 'float32', [dim(op, x, 0), n]);
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 import { parseParameters } from '../contract/request';
+import { fullMemory } from '../contract/testing/memory';
 import { advance, isTerminal, type PredictionEvent } from './machine';
 
 const created: Prediction = {
@@ -24,6 +25,7 @@ const result: GenerationResult = {
   backend: 'wasm',
   encoder: 'webcodecs',
   finishedEarly: false,
+  memory: fullMemory,
   timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
 };
 const started: PredictionEvent = { type: 'started', at: '2025-01-01T00:00:01.000Z' };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Prediction } from '../contract/prediction';
 import { parseParameters } from '../contract/request';
+import { fullMemory } from '../contract/testing/memory';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 
 const prediction: Prediction = {
@@ -93,4 +94,15 @@ test('a cancel wins over finishing early, and nothing happens to an idle run', (
     expect(advanceRun(idle, event)).toBe(idle);
   }
   expect(play(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
+});
+
+test('the plan of the memory is kept, and a smaller one replaces it', () => {
+  const plan = (replans: number): RunEvent => ({
+    type: 'progress',
+    event: { type: 'plan', memory: { ...fullMemory, replans } },
+  });
+  expect(play(...running)).toMatchObject({ progress: { memory: null } });
+  expect(play(...running, plan(0), plan(1))).toMatchObject({
+    progress: { memory: { replans: 1 } },
+  });
 });

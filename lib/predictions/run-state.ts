@@ -1,5 +1,5 @@
 import type { Prediction } from '../contract/prediction';
-import type { Phase, ProgressEvent } from '../contract/progress';
+import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 
 /** The moving strip of the latent, as the engine sends it. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
@@ -21,6 +21,8 @@ export interface RunProgress {
   readonly frame: number;
   readonly frames: number;
   readonly preview: Preview | null;
+  /** How the run fits the device, by its latest plan. */
+  readonly memory: MemoryReport | null;
   readonly paused: boolean;
   /** A pause was asked for and begins after the current step. */
   readonly pausing: boolean;
@@ -104,6 +106,7 @@ function initialProgress(prediction: Prediction): RunProgress {
     frame: 0,
     frames: 0,
     preview: null,
+    memory: null,
     paused: false,
     pausing: false,
   };
@@ -128,6 +131,8 @@ function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgre
       return { ...progress, preview: event };
     case 'paused':
       return { ...progress, paused: event.paused, pausing: false };
+    case 'plan':
+      return { ...progress, memory: event.memory };
     case 'memory':
       return progress;
   }

@@ -4,6 +4,7 @@ import type { EngineApi, EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { parseParameters, sizeInPixels } from '../contract/request';
+import { fullMemory } from '../contract/testing/memory';
 import { readImageFile } from '../video/image';
 import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
@@ -87,6 +88,7 @@ class SmallEngine implements EngineHost {
       backend: request.backend,
       encoder: 'webcodecs',
       finishedEarly: this.#early,
+      memory: fullMemory,
       timings: { load: 0, text: 0, image: 0, denoise: 1, decode: 0, finish: 0, total: 1 },
     };
   }

@@ -36,6 +36,8 @@ export interface RunInput {
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
+  /** Most device bytes to use; absent means what a probe of the device finds. */
+  readonly memoryBudget?: number;
 }
 
 /** A prediction that exists and is being worked on. */
@@ -104,14 +106,15 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same image, adapters, parameters and seed.
    *
+   * @param options what belongs to the device of this day and not to the prediction
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` when its image was not kept
    */
-  async runAgain(id: string): Promise<StartedRun> {
+  async runAgain(id: string, options: Pick<RunInput, 'memoryBudget'> = {}): Promise<StartedRun> {
     const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
     if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
     const { parameters, model, backend } = prediction;
     const { image, imageName, loras } = source;
-    return this.start({ image, imageName, loras, parameters, model, backend });
+    return this.start({ image, imageName, loras, parameters, model, backend, ...options });
   }
 
   /** Ends the run with `CANCELLED`, be it waiting or running. */
@@ -196,7 +199,7 @@ export class Runner {
     const loras = input.loras.map(({ name, file }, index) => {
       return { name, file, scale: parameters.loras[index]?.scale ?? 1 };
     });
-    const { image, encoder = 'auto' } = input;
+    const { image, encoder = 'auto', memoryBudget } = input;
     signal.throwIfAborted();
     const { api, crashed } = this.engine.open();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -213,7 +216,8 @@ export class Runner {
       signal.addEventListener('abort', onAbort);
     });
     try {
-      const request = { id, image, parameters, model, backend, loras, encoder };
+      const budget = memoryBudget === undefined ? {} : { memoryBudget };
+      const request = { id, image, parameters, model, backend, loras, encoder, ...budget };
       return await Promise.race([api.generate(request, onProgress), crashed, stuck]);
     } finally {
       clearTimeout(timer);

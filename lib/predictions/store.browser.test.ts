@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 import { parseParameters } from '../contract/request';
+import { fullMemory } from '../contract/testing/memory';
 import { KinoraDatabase } from './database';
 import { loadDraft, saveDraft } from './drafts';
 import { predictionLock } from './locks';
@@ -51,6 +52,7 @@ function resultOf(id: string): GenerationResult {
     backend: 'wasm',
     encoder: 'webcodecs',
     finishedEarly: false,
+    memory: fullMemory,
     timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
   };
 }

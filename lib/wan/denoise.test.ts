@@ -48,7 +48,7 @@ test('wherever the memory ends, what was taken for the clip is given back', asyn
   expect(live()).toBe(weights);
   for (let left = 0; left < 40; left++) {
     backend.left = left;
-    await expect(run()).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+    await expect(run()).rejects.toMatchObject({ state: null, cause: { code: 'OUT_OF_MEMORY' } });
     expect(live()).toBe(weights);
   }
 });

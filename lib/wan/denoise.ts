@@ -1,6 +1,7 @@
+import { KinoraError } from '../contract';
 import { type Backend, Scope } from '../gpu';
 import type { Scheduler } from './scheduler';
-import { Solver } from './solver';
+import { Solver, type SolverState } from './solver';
 import type { LatentSize } from './tokens';
 import { createClipMemory, type TextContext, type Transformer } from './transformer';
 
@@ -19,6 +20,8 @@ export interface DenoiseRequest {
   readonly negativePrompt: Float32Array;
   /** Upper bound of the tokens that go through a block together. */
   readonly maxChunkTokens: number;
+  /** Where an interrupted run goes on; from the first step when absent. */
+  readonly resume?: SolverState | null;
   readonly signal?: AbortSignal;
   /**
    * Called after each step (from 0) with the predicted clean tokens, held ones included.
@@ -28,6 +31,22 @@ export interface DenoiseRequest {
   readonly afterStep?: (step: number, prediction: Float32Array) => Promise<boolean> | boolean;
 }
 
+/** The device had too little memory in the middle of the loop. Everything of it is freed. */
+export class DenoiseInterrupted extends Error {
+  override readonly name = 'DenoiseInterrupted';
+
+  constructor(
+    /** `OUT_OF_MEMORY` */
+    override readonly cause: KinoraError,
+    /** Where to go on; null where no step was finished. */
+    readonly state: SolverState | null,
+    /** What was live when it happened. */
+    readonly heldBytes: number,
+  ) {
+    super(cause.message);
+  }
+}
+
 /**
  * The denoising loop of image-to-video (reference `wan22-ti2v-5b.md` §4.4): at every call the held
  * frames are clean and have timestep 0, all others have timestep t.
@@ -35,6 +54,7 @@ export interface DenoiseRequest {
  * After the first step nothing is allocated on the device, and per step only the latents come back.
  *
  * @returns clean tokens [S, C·ph·pw], the held ones as they were given
+ * @throws DenoiseInterrupted where the device's memory does not suffice; a new call goes on
  */
 export async function denoise(
   backend: Backend,
@@ -52,6 +72,8 @@ export async function denoise(
   const texts: TextContext[] = [];
   // Whatever of this was made is freed at the end, also where the device has no memory for the rest.
   const made: { dispose(): void }[] = [scope];
+  const resume = request.resume ?? null;
+  let solver: Solver | undefined;
   try {
     const clip = createClipMemory(backend, config, size, {
       heldFrames: held.length / width / perFrame,
@@ -59,10 +81,11 @@ export async function denoise(
       guided,
     });
     made.push(clip);
-    const solver = new Solver(backend, scheduler, guidanceScale, free, width);
+    solver = new Solver(backend, scheduler, guidanceScale, resume ?? free, width);
     made.push(solver);
-    texts.push(await transformer.prepareText(request.prompt, clip));
-    if (guided) texts.push(await transformer.prepareText(request.negativePrompt, clip));
+    if (resume) solver.commit(resume.step);
+    const prompts = guided ? [request.prompt, request.negativePrompt] : [request.prompt];
+    texts.push(...(await transformer.prepareTexts(prompts, clip)));
     const times = {
       held: transformer.createTimeEmbedding(scope),
       free: transformer.createTimeEmbedding(scope),
@@ -76,8 +99,10 @@ export async function denoise(
     const targets = [solver.conditional, solver.unconditional];
     const result = new Float32Array(noise.length);
     result.set(held);
+    if (resume) result.set(resume.previous, held.length);
 
     for (const [step, timestep] of scheduler.timesteps.entries()) {
+      if (resume && step < resume.step) continue;
       signal?.throwIfAborted();
       await transformer.embedTime(timestep, times.free);
       backend.copy(solver.sample, 0, input, held.length, free.length);
@@ -92,9 +117,15 @@ export async function denoise(
       }
       await solver.step(step);
       result.set(await backend.read(solver.prediction), held.length);
+      solver.commit(step + 1);
       if (await request.afterStep?.(step, result)) break;
     }
     return result;
+  } catch (error) {
+    if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
+    const { liveBytes } = backend.counters();
+    await backend.recover();
+    throw new DenoiseInterrupted(error, (await solver?.save()) ?? resume, liveBytes);
   } finally {
     for (const each of [...texts, ...made]) each.dispose();
   }

@@ -1,15 +1,18 @@
-import { KinoraError, type Phase, type ProgressEvent } from '../contract';
+import { KinoraError, type MemoryReport, type Phase, type ProgressEvent } from '../contract';
 import type { Backend } from '../gpu';
 import { measureChunkTokens } from './chunk-size';
 import { latentFrames, planClips } from './clips';
 import type { RunControl } from './control';
-import { denoise } from './denoise';
+import { DenoiseInterrupted, denoise } from './denoise';
 import type { LoraBranches } from './lora';
+import { MemoryFit } from './memory-fit';
 import type { Model } from './model';
 import { gaussianNoise } from './noise';
 import { Pace } from './pace';
+import { MemoryPlanner } from './plan';
 import { previewStrip } from './preview';
 import { createScheduler } from './scheduler';
+import type { SolverState } from './solver';
 import { encodePrompts } from './text-encoder';
 import { loadTokenizer } from './tokenizer';
 import {
@@ -20,7 +23,7 @@ import {
   tokensToLatents,
 } from './tokens';
 import { Transformer } from './transformer';
-import { createVaeDecoder, encodeFirstFrame } from './vae';
+import { createTiledVaeDecoder, createVaeDecoder, encodeFirstFrame, type Tiling } from './vae';
 
 /** An image or a frame: planar RGB [3, height, width] in −1…1. */
 export interface Frame {
@@ -41,6 +44,11 @@ export interface ImageToVideoRequest {
   readonly flowShift: number;
   readonly seed: number;
   readonly lora?: LoraBranches;
+  /**
+   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
+   * needs when absent.
+   */
+  readonly memoryBudget?: number | 'probe';
 }
 
 export interface ImageToVideoHooks {
@@ -55,6 +63,8 @@ export interface ImageToVideoResult {
   /** Frames that were handed out; fewer than asked for when the run was finished early. */
   readonly frames: number;
   readonly finishedEarly: boolean;
+  /** How it fitted the device in the end. */
+  readonly memory: MemoryReport;
 }
 
 /** Frames of the preview strip, at most. */
@@ -68,11 +78,29 @@ const previewsPerClip = 10;
  * `wan22-ti2v-5b.md` §4).
  *
  * Each stage frees its weights before the next one loads: the peak is the largest stage, not the sum.
+ * A plan makes the stages fit the device's memory; if an allocation fails all the same, the run goes on
+ * from its current step by a smaller one.
  *
- * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, and what the files and the
- * device throw; then nothing stays on the device
+ * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
+ * smallest plan does not fit, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
+  backend: Backend,
+  model: Model,
+  request: ImageToVideoRequest,
+  hooks: ImageToVideoHooks,
+): Promise<ImageToVideoResult> {
+  // What the user allows is kept to, also where a plan should be wrong.
+  const { ceiling } = backend;
+  if (typeof request.memoryBudget === 'number') backend.ceiling = request.memoryBudget;
+  try {
+    return await makeVideo(backend, model, request, hooks);
+  } finally {
+    backend.ceiling = ceiling;
+  }
+}
+
+async function makeVideo(
   backend: Backend,
   model: Model,
   request: ImageToVideoRequest,
@@ -87,9 +115,11 @@ export async function imageToVideo(
     Math.min(request.frames, manifest.maxClipFrames),
     request.guidanceScale > 1 ? 2 : 1,
   );
-  const run = new Stages(backend, model, request, hooks, pace, clips.length);
+  const prompts = await tokenise(model, request);
+  const memory = await fitMemory(backend, model, request, hooks, prompts);
+  const run = new Stages(backend, model, request, hooks, pace, clips.length, memory);
 
-  const texts = await run.encodeText();
+  const texts = await run.encodeText(prompts);
   let start = request.image;
   let framesDone = 0;
   for (const [clip, { frames, dropFirst }] of clips.entries()) {
@@ -116,7 +146,44 @@ export async function imageToVideo(
   }
   // Who asks when the last step is done gets the whole video all the same.
   const finishedEarly = run.cutShort || framesDone < request.frames;
-  return { frames: framesDone, finishedEarly };
+  return { frames: framesDone, finishedEarly, memory: memory.report };
+}
+
+/** Token ids of the prompt, and with guidance of the negative one. */
+async function tokenise(model: Model, request: ImageToVideoRequest): Promise<number[][]> {
+  const { encodePrompt } = await loadTokenizer(model.folder);
+  const guided = request.guidanceScale > 1;
+  return (guided ? [request.prompt, request.negativePrompt] : [request.prompt]).map(encodePrompt);
+}
+
+/** Plans the memory for the longest clip. */
+async function fitMemory(
+  backend: Backend,
+  model: Model,
+  request: ImageToVideoRequest,
+  hooks: ImageToVideoHooks,
+  prompts: readonly (readonly number[])[],
+): Promise<MemoryFit> {
+  const { config, manifest } = model;
+  const { width, height } = request.image;
+  const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
+  const frames = Math.min(request.frames, manifest.maxClipFrames);
+  const size = {
+    frames: latentFrames(frames, stride),
+    height: height / scale,
+    width: width / scale,
+  };
+  const tokens = size.frames * tokensPerFrame(config.transformer, size);
+  const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
+  await backend.trim();
+  const planner = await MemoryPlanner.create(config, model.precision, {
+    native: { width, height, frames },
+    chunkTokens,
+    promptTokens: prompts.map(({ length }) => length),
+    ...(request.lora ? { lora: request.lora } : {}),
+  });
+  const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
+  return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
 }
 
 interface Texts {
@@ -129,7 +196,6 @@ class Stages {
   /** Whether a clip was ended before its last step. */
   cutShort = false;
   #bytesDone = 0;
-  #chunkTokens: number | null = null;
 
   constructor(
     readonly backend: Backend,
@@ -138,19 +204,18 @@ class Stages {
     readonly hooks: ImageToVideoHooks,
     readonly pace: Pace,
     readonly clips: number,
+    readonly memory: MemoryFit,
   ) {}
 
-  async encodeText(): Promise<Texts> {
-    const { model, request, backend } = this;
+  async encodeText(prompts: readonly (readonly number[])[]): Promise<Texts> {
+    const { model, backend } = this;
     this.#phase('text', 0);
-    const { encodePrompt } = await loadTokenizer(model.folder);
-    const guided = request.guidanceScale > 1;
-    const texts = guided ? [request.prompt, request.negativePrompt] : [request.prompt];
+    await this.memory.makeRoom('text');
     const [prompt, negativePrompt] = await encodePrompts(
       backend,
       model.textEncoder,
       model.config.text_encoder,
-      texts.map(encodePrompt),
+      prompts,
       this.#loading(this.#bytesOf('textEncoder')),
     );
     await this.#endStage();
@@ -160,6 +225,7 @@ class Stages {
 
   async encodeImage(clip: number, image: Frame): Promise<Float32Array> {
     this.#phase('image', clip);
+    await this.memory.makeRoom('image');
     const { config, vae } = this.model;
     const { signal } = this.hooks.control;
     const latent = await encodeFirstFrame(this.backend, config.vae, vae, image, { signal });
@@ -170,24 +236,49 @@ class Stages {
     return latent;
   }
 
+  /** Denoises a clip; where memory runs out, by a smaller plan from the step that was reached. */
   async denoise(
     clip: number,
     size: LatentSize,
     imageLatent: Float32Array,
     texts: Texts,
   ): Promise<Float32Array> {
-    const { backend, model, request, hooks, pace } = this;
+    for (let resume: SolverState | null = null; ; ) {
+      try {
+        return await this.#denoise(clip, size, imageLatent, texts, resume);
+      } catch (error) {
+        if (error instanceof DenoiseInterrupted) resume = error.state;
+        await this.memory.shrink(error);
+      }
+    }
+  }
+
+  async #denoise(
+    clip: number,
+    size: LatentSize,
+    imageLatent: Float32Array,
+    texts: Texts,
+    resume: SolverState | null,
+  ): Promise<Float32Array> {
+    const { backend, model, request, hooks, pace, memory } = this;
     const { transformer: config } = model.config;
     const channels = config.in_channels;
     this.#phase('load', clip, 'transformer');
-    const transformer = await Transformer.load(backend, model.transformer, config, {
+    await memory.makeRoom('denoise');
+    const { residency, chunkTokens } = memory.plan;
+    const reading = {
       ...this.#loading(this.#bytesOf('transformer')),
       ...(request.lora ? { lora: request.lora } : {}),
-    });
+    };
+    const transformer = await Transformer.load(
+      backend,
+      model.transformer,
+      config,
+      reading,
+      residency,
+    );
     try {
       this.#phase('denoise', clip);
-      const tokens = size.frames * tokensPerFrame(config, size);
-      this.#chunkTokens ??= await measureChunkTokens(backend, config, tokens);
       const count = channels * size.frames * size.height * size.width;
       const noise = gaussianNoise({ seed: request.seed, stream: clip, count });
       pace.start();
@@ -202,7 +293,8 @@ class Stages {
         }),
         guidanceScale: request.guidanceScale,
         ...texts,
-        maxChunkTokens: this.#chunkTokens,
+        maxChunkTokens: chunkTokens,
+        resume,
         signal: hooks.control.signal,
         afterStep: (step, prediction) => this.#afterStep(clip, step, prediction, size),
       });
@@ -213,31 +305,62 @@ class Stages {
     }
   }
 
+  /**
+   * Decodes a clip. Where memory runs out it starts again in tiles, behind the frames that are there.
+   */
   async *decode(clip: number, size: LatentSize, latents: Float32Array): AsyncGenerator<Frame> {
-    const { backend, model, hooks, pace } = this;
+    const { model, pace, memory } = this;
     this.#phase('decode', clip);
     const begin = performance.now();
-    const decoder = await createVaeDecoder(backend, model.config.vae, model.vae, {
-      latentHeight: size.height,
-      latentWidth: size.width,
-      signal: hooks.control.signal,
-    });
     const scale = model.config.vae.scale_factor_spatial;
     const [width, height] = [size.width * scale, size.height * scale];
     let frames = 0;
-    try {
-      for (let f = 0; f < size.frames; f++) {
-        for await (const data of decoder.decode(latentFrame(latents, size, f))) {
-          hooks.control.signal.throwIfAborted();
-          frames += 1;
+    for (let done = false; !done; ) {
+      await memory.makeRoom('decode');
+      try {
+        let index = 0;
+        for await (const data of this.#decode(size, latents, memory.plan.tiles)) {
+          this.hooks.control.signal.throwIfAborted();
+          index += 1;
+          if (index <= frames) continue;
+          frames = index;
           yield { data, width, height };
         }
+        done = true;
+      } catch (error) {
+        await memory.shrinkDecode(error);
+      } finally {
+        await this.#endStage();
       }
-    } finally {
-      decoder.dispose();
-      await this.#endStage();
     }
     pace.decoded(frames, (performance.now() - begin) / 1000);
+  }
+
+  async *#decode(
+    size: LatentSize,
+    latents: Float32Array,
+    tiles: Tiling | 'full',
+  ): AsyncGenerator<Float32Array> {
+    const { backend, model } = this;
+    const { signal } = this.hooks.control;
+    const options = { latentHeight: size.height, latentWidth: size.width, signal };
+    const frames = Array.from({ length: size.frames }, (_, f) => latentFrame(latents, size, f));
+    if (tiles !== 'full') {
+      const all = { ...options, tiles };
+      const decoder = await createTiledVaeDecoder(backend, model.config.vae, model.vae, all);
+      try {
+        yield* decoder.decodeClip(frames);
+      } finally {
+        decoder.dispose();
+      }
+      return;
+    }
+    const decoder = await createVaeDecoder(backend, model.config.vae, model.vae, options);
+    try {
+      for (const frame of frames) yield* decoder.decode(frame);
+    } finally {
+      decoder.dispose();
+    }
   }
 
   async #afterStep(
@@ -303,7 +426,7 @@ class Stages {
   #loading(bytesTotal: number) {
     this.#bytesDone = 0;
     return {
-      precision: this.model.manifest.precision,
+      precision: this.model.precision,
       signal: this.hooks.control.signal,
       onBytes: (bytes: number) => {
         this.#bytesDone += bytes;

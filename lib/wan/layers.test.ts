@@ -2,7 +2,8 @@ import { afterAll, expect, test } from 'vitest';
 import { Scope } from '../gpu';
 import { GraphBuilder } from '../onnx';
 import { checkpointFrom, f32, relativeRms } from '../weights/testing/files';
-import { bindLinear, LayerLoader, type LoaderOptions, linear, precisionFor } from './layers';
+import { precisionFor, type ReadOptions } from './layer-data';
+import { bindLinear, freshMemory, LayerLoader, linear } from './layers';
 import { nodeBackend } from './testing/model';
 
 const backend = nodeBackend();
@@ -35,12 +36,15 @@ function expected(w: ArrayLike<number>, b: ArrayLike<number> | null): Float64Arr
 
 async function apply(
   name: string,
-  options: LoaderOptions,
+  options: ReadOptions,
   layerOptions: Parameters<LayerLoader['linear']>[1] = {},
 ) {
   const scope = new Scope(backend);
   try {
-    const layer = await new LayerLoader(scope, checkpoint, options).linear(name, layerOptions);
+    const layer = await new LayerLoader(freshMemory(scope), checkpoint, options).linear(
+      name,
+      layerOptions,
+    );
     const weightBytes = backend.counters().categories.weights?.live ?? 0;
     const g = new GraphBuilder('layer');
     g.output('y', linear(g, 'it', layer.spec, g.input('x', 'float32', ['L', inner])));
@@ -95,7 +99,9 @@ test('a layer can be kept plain, and a narrow one is', async () => {
   const { spec } = await apply('layer', { precision: 'int8' }, { precision: 'f32' });
   expect(spec.precision).toBe('f32');
   const scope = new Scope(backend);
-  const narrow = await new LayerLoader(scope, checkpoint, { precision: 'int8' }).linear('narrow');
+  const narrow = await new LayerLoader(freshMemory(scope), checkpoint, {
+    precision: 'int8',
+  }).linear('narrow');
   expect(narrow.spec.precision).toBe('f32');
   scope.dispose();
 });
@@ -104,7 +110,9 @@ test.each([Number.NaN, Number.POSITIVE_INFINITY])('a weight that is %s is named'
   const numbers = weight.with(70, value);
   const broken = await checkpointFrom({ 'blocks.0.q.weight': f32([out, inner], numbers) });
   const scope = new Scope(backend);
-  const loading = new LayerLoader(scope, broken, { precision: 'int8' }).linear('blocks.0.q');
+  const loading = new LayerLoader(freshMemory(scope), broken, { precision: 'int8' }).linear(
+    'blocks.0.q',
+  );
   await expect(loading).rejects.toMatchObject({
     code: 'MODEL_FILE_INVALID',
     message: 'The tensor blocks.0.q.weight holds a number that is NaN or infinite.',
@@ -163,10 +171,12 @@ test('bytes are reported as they are read, and an abort stops reading', async ()
   const onBytes = (more: number) => {
     bytes += more;
   };
-  await new LayerLoader(scope, checkpoint, { precision: 'int8', onBytes }).linear('layer');
+  await new LayerLoader(freshMemory(scope), checkpoint, { precision: 'int8', onBytes }).linear(
+    'layer',
+  );
   expect(bytes).toBe((out * inner + out) * 4);
   const signal = AbortSignal.abort(new Error('enough'));
-  const stopped = new LayerLoader(scope, checkpoint, { precision: 'f32', signal });
+  const stopped = new LayerLoader(freshMemory(scope), checkpoint, { precision: 'f32', signal });
   await expect(stopped.linear('layer')).rejects.toThrow('enough');
   scope.dispose();
   expect(backend.counters().liveBytes).toBe(0);

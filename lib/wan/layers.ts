@@ -1,12 +1,18 @@
-import { KinoraError } from '../contract';
+import type { Precision } from '../contract';
 import { type Bindings, type Category, type DeviceTensor, elementCount, type Scope } from '../gpu';
-import { add, type GraphBuilder, gemm, matMulInt8Blocks, type Value } from '../onnx';
-import type { Checkpoint } from '../weights/checkpoint';
-import { quantiseInt8Blocks } from '../weights/quantise';
-import type { LoraBranches } from './lora';
+import {
+  add,
+  type ElementArrays,
+  type GraphBuilder,
+  gemm,
+  matMulBlocks,
+  type Value,
+} from '../onnx';
+import type { Checkpoint } from '../weights';
+import { bitsOf, floatsOf } from './blocks';
+import { type LayerData, precisionFor, type ReadOptions, readLayer } from './layer-data';
 
-/** How the weight of a linear layer is held on the device. */
-export type Precision = 'f32' | 'int8';
+export type { Precision };
 
 /** What a graph must know of a linear layer. Layers of equal spec share compiled graphs. */
 export interface LinearSpec {
@@ -40,15 +46,17 @@ export function linear(
 ): Value<'float32'> {
   const { inFeatures: k, outFeatures: n } = spec;
   const bias = spec.bias ? g.input(`${name}.bias`, 'float32', [n]) : null;
+  const bits = bitsOf(spec.precision);
   const y =
-    spec.precision === 'int8'
-      ? matMulInt8Blocks(
+    bits === null
+      ? gemm(x, g.input(`${name}.weight`, 'float32', [n, k]), bias)
+      : matMulBlocks(
           x,
-          g.input(`${name}.values`, 'uint8', [n, k / 32, 32]),
+          g.input(`${name}.values`, 'uint8', [n, k / 32, 4 * bits]),
           g.input(`${name}.scales`, 'float32', [n, k / 32]),
           bias,
-        )
-      : gemm(x, g.input(`${name}.weight`, 'float32', [n, k]), bias);
+          bits,
+        );
   if (!spec.lora) return y;
   const rank = `${name}.rank`;
   const down = g.input(`${name}.down`, 'float32', [rank, k]);
@@ -63,92 +71,99 @@ export function bindLinear(name: string, layer: Linear): Bindings {
   );
 }
 
-/** The precision a layer can have: blocks of 32 must fill the rows. */
-export function precisionFor(wanted: Precision, inFeatures: number): Precision {
-  return inFeatures % 32 === 0 ? wanted : 'f32';
+/** Where tensors go: fresh memory, or memory that another layer's had before. */
+export interface Placement {
+  /** @param name the tensor's name in the checkpoint, with its role for parts of a weight */
+  place<T extends 'float32' | 'uint8'>(
+    name: string,
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+    data: ElementArrays[T],
+  ): DeviceTensor<T>;
 }
 
-export interface LoaderOptions {
-  readonly precision: Precision;
-  /** Adapters to put beside the layers. */
-  readonly lora?: LoraBranches;
-  /** Called with the stored size of each tensor that was read. */
-  readonly onBytes?: (bytes: number) => void;
-  readonly signal?: AbortSignal;
+/** Every tensor gets memory of its own, which belongs to a scope. */
+export function freshMemory(scope: Scope): Placement {
+  return {
+    place: (_, dtype, dims, category, data) => scope.tensor(dtype, dims, category, data),
+  };
 }
 
-/** Reads tensors of a checkpoint into device memory that belongs to a scope. */
+/** Puts tensors of a checkpoint on the device. */
 export class LayerLoader {
+  /**
+   * @param data what was read beforehand, in one go; what is not in it is read when it is asked for
+   */
   constructor(
-    readonly scope: Scope,
+    readonly placement: Placement,
     readonly checkpoint: Checkpoint,
-    readonly options: LoaderOptions,
+    readonly options: ReadOptions,
+    readonly data: LayerData = new Map(),
   ) {}
 
-  /** A tensor as f32 with the LoRA's delta, if any, added. */
-  async read(name: string): Promise<Float32Array> {
-    this.options.signal?.throwIfAborted();
-    const data = await this.checkpoint.read(name);
-    this.options.onBytes?.(this.checkpoint.bytes(name));
-    const delta = this.options.lora?.deltas.get(name);
-    return delta ? data.map((value, i) => value + (delta[i] ?? 0)) : data;
-  }
-
-  /** A tensor as it is, in a shape of the caller's choice. */
-  async tensor(name: string, dims: readonly number[], category: Category = 'weights') {
-    return this.scope.float32(dims, category, await this.read(name));
+  /** A tensor as f32, in a shape of the caller's choice. */
+  async tensor(
+    name: string,
+    dims: readonly number[],
+    category: Category = 'weights',
+  ): Promise<DeviceTensor<'float32'>> {
+    const data = floatsOf(await this.#take(name, 'f32'));
+    return this.placement.place(name, 'float32', dims, category, data);
   }
 
   /**
    * The linear layer `name.weight` with `name.bias` where there is one.
    *
-   * @param options `f32` keeps it plain; `rows` reorders the outputs (row i of the layer is row
+   * @param options `f32` keeps it plain; `rows` reorders the outputs of a plain layer (row i is row
    * `rows[i]` of the file)
-   * @throws KinoraError `MODEL_FILE_INVALID` where the weight is to be int8 and is not finite; and as
-   * the checkpoint's reads do
+   * @throws as {@link readLayer} does
    */
   async linear(
     name: string,
     options: { precision?: Precision; rows?: readonly number[] } = {},
   ): Promise<Linear> {
+    const { placement } = this;
     const [outFeatures = 0, ...inner] = this.checkpoint.shape(`${name}.weight`);
     const inFeatures = elementCount(inner);
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
-    const weight = reorder(await this.read(`${name}.weight`), inFeatures);
-    const precision = precisionFor(options.precision ?? this.options.precision, inFeatures);
+    const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
+    const precision = precisionFor(wanted, inFeatures);
+    const weight = await this.#take(`${name}.weight`, precision);
     const tensors: Record<string, DeviceTensor> = {};
-    if (precision === 'int8') {
-      const { values, scales } = quantise(`${name}.weight`, weight, outFeatures, inFeatures);
-      const blocks = inFeatures / 32;
-      tensors.values = this.scope.tensor('uint8', [outFeatures, blocks, 32], 'weights', values);
-      tensors.scales = this.scope.float32([outFeatures, blocks], 'weights', scales);
+    const place = (role: string, dims: readonly number[], data: Float32Array) => {
+      const category = role === 'down' || role === 'up' ? 'lora' : 'weights';
+      tensors[role] = placement.place(`${name}.${role}`, 'float32', dims, category, data);
+    };
+    if (weight instanceof Float32Array) {
+      place('weight', [outFeatures, inFeatures], reorder(weight, inFeatures));
     } else {
-      tensors.weight = this.scope.float32([outFeatures, inFeatures], 'weights', weight);
+      const { bits, values, scales } = weight;
+      const dims = [outFeatures, inFeatures / 32, 4 * bits];
+      tensors.values = placement.place(`${name}.values`, 'uint8', dims, 'weights', values);
+      place('scales', dims.slice(0, 2), scales);
     }
     const bias = this.checkpoint.has(`${name}.bias`);
     if (bias) {
-      const data = reorder(await this.read(`${name}.bias`), 1);
-      tensors.bias = this.scope.float32([outFeatures], 'weights', data);
+      const data = floatsOf(await this.#take(`${name}.bias`, 'f32'));
+      place('bias', [outFeatures], reorder(data, 1));
     }
     const branch = this.options.lora?.branches.get(name);
     if (branch) {
-      const { rank, down, up } = branch;
-      tensors.down = this.scope.float32([rank, inFeatures], 'lora', down);
-      tensors.up = this.scope.float32([outFeatures, rank], 'lora', reorder(up, rank));
+      place('down', [branch.rank, inFeatures], branch.down);
+      place('up', [outFeatures, branch.rank], reorder(branch.up, branch.rank));
     }
     const spec = { inFeatures, outFeatures, precision, bias, lora: branch !== undefined };
     return { spec, tensors };
   }
-}
 
-function quantise(name: string, weight: Float32Array, rows: number, columns: number) {
-  try {
-    return quantiseInt8Blocks(weight, rows, columns);
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    const sentence = `The tensor ${name} holds a number that is NaN or infinite.`;
-    throw new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
+  async #take(name: string, precision: Precision) {
+    const known = this.data.get(name);
+    if (known) return known;
+    const options = { ...this.options, precision };
+    const data = await readLayer(this.checkpoint, [name], new Set([name]), options);
+    return data.get(name) ?? new Float32Array(0);
   }
 }
 

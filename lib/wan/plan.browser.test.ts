@@ -4,7 +4,7 @@ import { createBackend } from '../gpu';
 import { httpFolder, openCheckpoint } from '../weights';
 import { readModelConfig } from './config';
 import { denoise } from './denoise';
-import { planMemory } from './plan';
+import { longestClip, MemoryPlanner } from './plan';
 import { createScheduler } from './scheduler';
 import { Transformer } from './transformer';
 
@@ -13,7 +13,10 @@ test('the plan of the denoising stage is what the counters of a real run show', 
   const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
   const config = await readModelConfig(folder);
   const { width, height } = manifest.nativeSizes['1280*720'];
-  const plan = await planMemory(config, manifest, { size: '1280*720', frames: 9 });
+  const planner = await MemoryPlanner.create(config, manifest.precision, {
+    native: longestClip(manifest, '1280*720', 9),
+  });
+  const plan = planner.full;
   const planned = plan.stages.find(({ stage }) => stage === 'denoise');
 
   const backend = await createBackend('webgpu');
@@ -45,10 +48,11 @@ test('the plan of the denoising stage is what the counters of a real run show', 
   // Buffers are rounded up to 16 bytes; the scalars of the solver show it at this size.
   expect(Math.abs((planned?.weights ?? 0) / peak('weights') - 1)).toBeLessThan(0.01);
   expect(Math.abs((planned?.activations ?? 0) / ours - 1)).toBeLessThan(0.01);
-  // The runtime's part is simulated: its uniforms and staging are not in it.
+  // The runtime's part is simulated, and never too small. It reuses more than the simulation lets it.
   const ratio = (planned?.runtime ?? 0) / peak('runtime');
-  expect(ratio).toBeGreaterThan(0.4);
-  expect(ratio).toBeLessThan(1.6);
+  expect(ratio).toBeGreaterThanOrEqual(1);
+  expect(ratio).toBeLessThan(3);
+  expect(backend.peakBytes).toBeLessThanOrEqual(planned?.peak ?? 0);
   model.dispose();
   await backend.dispose();
 });

@@ -1,43 +1,97 @@
 import { readFile } from 'node:fs/promises';
-import { describe, expect, test } from 'vitest';
-import { parseManifest } from '../contract';
-import { diskFolder } from '../weights/testing/files';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Precision, parseManifest } from '../contract';
 import { readModelConfig } from './config';
-import { planMemory } from './plan';
+import { longestClip, type MemoryPlan, MemoryPlanner, memoryReport } from './plan';
+import { realFolder } from './testing/model';
 
 const models = new URL('../../public/models/', import.meta.url).pathname;
 const gibibyte = 2 ** 30;
 
-async function plan(precision?: 'f32' | 'int8') {
+async function plannerOf(precision: Precision, promptTokens?: readonly number[]) {
   const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
-  const manifest = parseManifest(JSON.parse(text));
-  const config = await readModelConfig(diskFolder(models + manifest.base));
-  return planMemory(config, manifest, {
-    size: '1280*720',
-    ...(precision ? { precision } : {}),
-  });
+  const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
+  const config = await readModelConfig(realFolder);
+  const prompts = promptTokens ? { promptTokens } : {};
+  return MemoryPlanner.create(config, precision, { native, ...prompts });
 }
 
+const stageOf = (plan: MemoryPlan, name: string) =>
+  plan.stages.find(({ stage }) => stage === name) as MemoryPlan['stages'][number];
+
 describe('the memory plan of the real 5B at 1280×704×121', () => {
-  test('stays within 12 GiB with 8-bit weights resident', async () => {
-    const { peak, stages, tokens, native } = await plan();
+  let planner: MemoryPlanner;
+  beforeAll(async () => {
+    planner = await plannerOf('int8');
+  });
+
+  test('stays within 12 GiB with 8-bit weights resident', () => {
+    const { peak, stages, tokens, native } = planner.full;
     expect(native).toEqual({ width: 1280, height: 704, frames: 121 });
     expect(tokens).toBe(27_280);
     expect(peak / gibibyte).toBeLessThan(12);
-    const denoise = stages.find(({ stage }) => stage === 'denoise');
+    const denoise = stageOf(planner.full, 'denoise');
     // 4,907,335,680 block weights at 9 bits; the rest, and all biases and norms, in f32.
     const around = 4_999_787_712 - 4_907_335_680;
-    expect(denoise?.weights).toBe(4_907_335_680 * 1.125 + around * 4);
-    // Hidden state twice (shared and working), keys and values: 4 tensors of 27,280 × 3,072.
-    expect(denoise?.activations).toBeGreaterThan(4 * 27_280 * 3072 * 4);
+    expect(denoise.weights).toBe(4_907_335_680 * 1.125 + around * 4);
+    // Hidden state of both branches, keys and values: 4 tensors of 27,280 × 3,072.
+    expect(denoise.activations).toBeGreaterThan(4 * 27_280 * 3072 * 4);
     for (const { peak: sum, weights, activations, caches } of stages) {
       expect(sum).toBeGreaterThanOrEqual(Math.max(weights, activations, caches));
       expect(sum).toBeGreaterThan(0);
     }
   });
 
-  test('f32 weights do not fit, and the plan says so', async () => {
-    const { peak } = await plan('f32');
-    expect(peak / gibibyte).toBeGreaterThan(20);
+  test('4-bit weights take five ninths of what 8-bit ones do, f32 ones do not fit at all', async () => {
+    const { blockBytes } = planner.denoise;
+    const half = await plannerOf('int4');
+    const plain = await plannerOf('f32');
+    // Norms, biases and tables are f32 in both.
+    expect(half.denoise.blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
+    expect(plain.full.peak / gibibyte).toBeGreaterThan(20);
+  });
+
+  test('every budget from the least one up has a plan within it, and more of it keeps more', () => {
+    const { least, full } = planner;
+    const resident: number[] = [];
+    for (let budget = least.peak; budget <= full.peak + gibibyte; budget += gibibyte / 4) {
+      const plan = planner.fit(budget);
+      expect(plan.peak).toBeLessThanOrEqual(budget);
+      expect(plan.chunkTokens).toBe(full.chunkTokens);
+      const report = memoryReport(plan, budget, 0);
+      resident.push(report.residentBlocks);
+      if (report.residentBlocks < 30) expect([2, 3]).toContain(plan.residency.bufferSets);
+    }
+    expect(resident).toEqual([...resident].sort((a, b) => a - b));
+    expect(resident[0]).toBe(0);
+    expect(resident.at(-1)).toBe(30);
+    expect(planner.fit(full.peak)).toEqual(full);
+  });
+
+  test('the least budget is well below the full one, and less is refused with both numbers', () => {
+    const { least, full } = planner;
+    expect(least.peak).toBeLessThan(full.peak / 2);
+    expect(least.residency).toEqual({ residentBlocks: 0, bufferSets: 2 });
+    expect(least.tiles).not.toBe('full');
+    expect(() => planner.fit(least.peak - 1)).toThrow(
+      expect.objectContaining({
+        code: 'OUT_OF_MEMORY',
+        message: expect.stringMatching(
+          /needs [\d,]+ MiB of GPU memory at least; [\d,]+ MiB may be/,
+        ),
+      }),
+    );
+  });
+
+  test('short prompts, and none against guidance, take less', async () => {
+    const short = await plannerOf('int8', [60, 120]);
+    const alone = await plannerOf('int8', [60]);
+    expect(stageOf(short.full, 'denoise').peak).toBeLessThan(
+      stageOf(planner.full, 'denoise').peak - 0.5 * gibibyte,
+    );
+    // Without guidance there is no second residual stream.
+    expect(
+      stageOf(short.full, 'denoise').peak - stageOf(alone.full, 'denoise').peak,
+    ).toBeGreaterThan(27_280 * 3072 * 4);
   });
 });

@@ -1,39 +1,37 @@
-import type { ModelManifest, Size } from '../contract';
-import { CountingBackend } from '../gpu';
-import { type Checkpoint, withAliases } from '../weights';
+import { KinoraError, type MemoryReport, type ModelManifest, type Size } from '../contract';
 import { queryChunkTokens } from './chunk-size';
 import { latentFrames } from './clips';
 import { type ModelConfig, maxPromptTokens } from './config';
-import { denoise } from './denoise';
 import type { Precision } from './layers';
-import { createScheduler } from './scheduler';
-import { textEncoderAliases, textEncoderTensors, transformerTensors } from './tensors';
-import { encodePrompts } from './text-encoder';
+import type { LoraBranches } from './lora';
+import { type DenoisePlanner, planDenoise, planText, type StageBytes } from './plan-stages';
 import { tokensPerFrame } from './tokens';
-import { Transformer } from './transformer';
-import { vaeDecoderMemory, vaeEncoderMemory } from './vae';
+import { allResident, type Residency } from './transformer';
+import {
+  planTiles,
+  type Tiling,
+  tiledDecoderMemory,
+  vaeDecoderMemory,
+  vaeEncoderMemory,
+} from './vae';
+
+export type StageName = 'text' | 'image' | 'denoise' | 'decode';
 
 /** Device bytes of one stage. */
-export interface StagePlan {
-  readonly stage: 'text' | 'image' | 'denoise' | 'decode';
-  readonly weights: number;
-  /** Tensors of ours between runs, the latents among them. */
-  readonly activations: number;
-  /** The decoder's memory of past frames. */
-  readonly caches: number;
-  /** Intermediates inside the runtime's runs. */
-  readonly runtime: number;
-  /** Highest sum at any moment of the stage. */
-  readonly peak: number;
+export interface StagePlan extends StageBytes {
+  readonly stage: StageName;
 }
 
 export interface PlanRequest {
-  readonly size: Size;
-  /** Frames of a clip, 4n+1; the model's longest when absent. */
-  readonly frames?: number;
-  readonly precision?: Precision;
+  /** The size at which the model runs, and frames of a clip, 4n+1. */
+  readonly native: { readonly width: number; readonly height: number; readonly frames: number };
   /** What the device's attention kernel sustains; decides the chunk size. */
   readonly flopsPerSecond?: number;
+  /** Tokens that go through a block together, where that was measured. */
+  readonly chunkTokens?: number;
+  /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
+  readonly promptTokens?: readonly number[];
+  readonly lora?: LoraBranches;
 }
 
 export interface MemoryPlan {
@@ -43,123 +41,173 @@ export interface MemoryPlan {
   readonly tokens: number;
   readonly chunkTokens: number;
   readonly native: { readonly width: number; readonly height: number; readonly frames: number };
+  readonly precision: Precision;
+  readonly blocks: number;
+  readonly residency: Residency;
+  /** How the VAE decodes. */
+  readonly tiles: Tiling | 'full';
 }
 
 /**
- * The memory that a clip of a model will take on the device, computed and not run: text encoder and
- * denoising by the engine's own code on a backend that only counts, the VAE by the sizes of its layers.
- * The longest prompt (512 tokens) and guidance are assumed.
+ * Plans the memory that a clip of a model takes on the device. Nothing is run: text encoder and
+ * denoising are counted by the engine's own code on a backend that only counts, the VAE by the sizes
+ * of its layers.
+ *
+ * What a plan may choose changes no result: how many blocks stay, and in how many sets of buffers the
+ * others take turns. Only tiles of the decode do, slightly, and they are the last resort. The size of
+ * a chunk of tokens is no choice: another one rounds otherwise.
  */
-export async function planMemory(
-  config: ModelConfig,
-  manifest: ModelManifest,
-  request: PlanRequest,
-): Promise<MemoryPlan> {
-  const precision = request.precision ?? manifest.precision;
-  const { width, height } = manifest.nativeSizes[request.size];
-  const frames = request.frames ?? manifest.maxClipFrames;
-  const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
-  const size = {
-    frames: latentFrames(frames, stride),
-    height: height / scale,
-    width: width / scale,
-  };
-  const tokens = size.frames * tokensPerFrame(config.transformer, size);
-  const flops = request.flopsPerSecond ?? 3e12;
-  const chunkTokens = queryChunkTokens(config.transformer, tokens, flops);
+export class MemoryPlanner {
+  private constructor(
+    readonly config: ModelConfig,
+    readonly shape: Pick<MemoryPlan, 'tokens' | 'chunkTokens' | 'native' | 'precision'>,
+    readonly latent: { readonly height: number; readonly width: number },
+    readonly text: StagePlan,
+    readonly image: StagePlan,
+    readonly denoise: DenoisePlanner,
+  ) {}
 
-  const encoder = vaeEncoderMemory(config.vae, size.height, size.width);
-  const decoder = vaeDecoderMemory(config.vae, size.height, size.width);
-  const stages: StagePlan[] = [
-    await planText(config, precision),
-    { stage: 'image', ...encoder, peak: encoder.total },
-    await planDenoise(config, precision, size, chunkTokens),
-    { stage: 'decode', ...decoder, peak: decoder.total },
-  ];
-  return {
-    stages,
-    peak: Math.max(...stages.map((stage) => stage.peak)),
-    tokens,
-    chunkTokens,
-    native: { width, height, frames },
-  };
-}
-
-/** Layers come and go one by one, so one of them tells the peak. */
-async function planText(config: ModelConfig, precision: Precision): Promise<StagePlan> {
-  const one = { ...config.text_encoder, num_layers: 1 };
-  const checkpoint = withAliases(zeros(textEncoderTensors(one)), textEncoderAliases);
-  const backend = new CountingBackend();
-  const prompt = new Array<number>(maxPromptTokens).fill(0);
-  await encodePrompts(backend, checkpoint, one, [prompt, prompt], { precision });
-  return { stage: 'text', ...peaksOf(backend) };
-}
-
-/**
- * One step with one block and with two: whatever depends on the blocks grows by the same for each, so
- * the rest follows. Nothing lives for a single block only, so the peaks of the parts add up alike.
- */
-async function planDenoise(
-  config: ModelConfig,
-  precision: Precision,
-  size: { frames: number; height: number; width: number },
-  maxChunkTokens: number,
-): Promise<StagePlan> {
-  const measure = async (layers: number) => {
-    const transformer = { ...config.transformer, num_layers: layers };
-    const backend = new CountingBackend();
-    const checkpoint = zeros(transformerTensors(transformer));
-    const model = await Transformer.load(backend, checkpoint, transformer, { precision });
-    const values = transformer.in_channels * size.height * size.width;
-    const embeds = new Float32Array(maxPromptTokens * transformer.text_dim);
-    await denoise(backend, model, {
+  static async create(
+    config: ModelConfig,
+    precision: Precision,
+    request: PlanRequest,
+  ): Promise<MemoryPlanner> {
+    const { width, height, frames } = request.native;
+    const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
+    const size = {
+      frames: latentFrames(frames, stride),
+      height: height / scale,
+      width: width / scale,
+    };
+    const tokens = size.frames * tokensPerFrame(config.transformer, size);
+    const flops = request.flopsPerSecond ?? 3e12;
+    const chunkTokens = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
+    const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
+    const options = { precision, promptTokens, lora: request.lora };
+    const encoder = vaeEncoderMemory(config.vae, size.height, size.width);
+    return new MemoryPlanner(
+      config,
+      { tokens, chunkTokens, precision, native: request.native },
       size,
-      held: new Float32Array(values),
-      noise: new Float32Array(values * size.frames),
-      scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
-      guidanceScale: 5,
-      prompt: embeds,
-      negativePrompt: embeds,
-      maxChunkTokens,
-    });
-    return peaksOf(backend);
-  };
-  const one = await measure(1);
-  const two = await measure(2);
-  const grow = (part: keyof typeof one) =>
-    one[part] + (config.transformer.num_layers - 1) * (two[part] - one[part]);
+      { stage: 'text', ...(await planText(config, options)) },
+      { stage: 'image', ...encoder, peak: encoder.total },
+      await planDenoise(config, size, chunkTokens, options),
+    );
+  }
+
+  /** Everything resident, whole frames decoded. */
+  get full(): MemoryPlan {
+    return this.#plan(allResident, 'full');
+  }
+
+  /** All blocks streamed, and the VAE decoded in tiles where it would need more than the rest. */
+  get least(): MemoryPlan {
+    // Two sets of buffers hold as much as two blocks.
+    const streams = this.config.transformer.num_layers > 2;
+    const residency = streams ? { residentBlocks: 0, bufferSets: 2 } : allResident;
+    const others = Math.max(this.text.peak, this.image.peak, this.denoise.peak(residency));
+    return this.#plan(residency, this.tilesWithin(others) ?? this.#smallestTiles());
+  }
+
+  /**
+   * The best plan within a budget: as many blocks resident as fit, whole frames decoded where they fit.
+   *
+   * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits
+   */
+  fit(budget: number): MemoryPlan {
+    const tiles = this.tilesWithin(budget);
+    const residency = this.#residencyWithin(budget);
+    const plan = tiles && residency ? this.#plan(residency, tiles) : null;
+    if (plan && plan.peak <= budget) return plan;
+    throw new KinoraError(
+      'OUT_OF_MEMORY',
+      `This video needs ${mebibytes(this.least.peak)} of GPU memory at least; ${mebibytes(budget)} may be used.`,
+      {
+        remedy: 'Close other programs that use the GPU, allow more memory, or use a smaller model.',
+      },
+    );
+  }
+
+  /** How to decode within a budget; null where nothing fits. */
+  tilesWithin(budget: number): Tiling | 'full' | null {
+    return planTiles(this.config.vae, this.latent.height, this.latent.width, budget);
+  }
+
+  /** A plan with another decode. */
+  withTiles(plan: MemoryPlan, tiles: Tiling | 'full'): MemoryPlan {
+    return this.#plan(plan.residency, tiles);
+  }
+
+  #residencyWithin(budget: number): Residency | null {
+    const { denoise } = this;
+    const blocks = this.config.transformer.num_layers;
+    if (denoise.peak(allResident) <= budget) return allResident;
+    const most = (bufferSets: number) => {
+      const without = denoise.peak({ residentBlocks: 0, bufferSets });
+      return Math.min(blocks - 1, Math.floor((budget - without) / denoise.blockBytes));
+    };
+    const [two, three] = [most(2), most(3)];
+    if (two < 0 || blocks <= 2) return null;
+    // Where most blocks are streamed, a third set evens out reads that take longer than others.
+    return three >= 0 && three < blocks / 2 && blocks - three > 3
+      ? { residentBlocks: three, bufferSets: 3 }
+      : { residentBlocks: two, bufferSets: 2 };
+  }
+
+  #smallestTiles(): Tiling | 'full' {
+    const { height, width } = this.latent;
+    let fits = vaeDecoderMemory(this.config.vae, height, width).total;
+    let smallest = this.tilesWithin(fits) ?? 'full';
+    for (let low = 0; fits - low > 2 ** 16; ) {
+      const middle = Math.floor((low + fits) / 2);
+      const tiles = this.tilesWithin(middle);
+      if (tiles) [smallest, fits] = [tiles, middle];
+      else low = middle;
+    }
+    return smallest;
+  }
+
+  #plan(residency: Residency, tiles: Tiling | 'full'): MemoryPlan {
+    const { height, width } = this.latent;
+    const decoder =
+      tiles === 'full'
+        ? vaeDecoderMemory(this.config.vae, height, width)
+        : tiledDecoderMemory(this.config.vae, height, width, tiles);
+    const stages: StagePlan[] = [
+      this.text,
+      this.image,
+      { stage: 'denoise', ...this.denoise.bytes(residency) },
+      { stage: 'decode', ...decoder, peak: decoder.total },
+    ];
+    const peak = Math.max(...stages.map((stage) => stage.peak));
+    const blocks = this.config.transformer.num_layers;
+    return { ...this.shape, stages, peak, blocks, residency, tiles };
+  }
+}
+
+/** The native size and the longest clip of a model, for {@link PlanRequest}. */
+export function longestClip(
+  manifest: ModelManifest,
+  size: Size,
+  frames: number = manifest.maxClipFrames,
+): PlanRequest['native'] {
+  return { ...manifest.nativeSizes[size], frames };
+}
+
+/** A plan as it is told to the user. */
+export function memoryReport(plan: MemoryPlan, budget: number, replans: number): MemoryReport {
+  const { peak, blocks, residency, chunkTokens, tiles } = plan;
   return {
-    stage: 'denoise',
-    weights: grow('weights'),
-    activations: grow('activations'),
-    caches: grow('caches'),
-    runtime: grow('runtime'),
-    peak: grow('peak'),
+    budget,
+    peak,
+    blocks,
+    residentBlocks: Math.min(blocks, residency.residentBlocks),
+    chunkTokens,
+    decodeTiles: tiles === 'full' ? 1 : tiles.rows * tiles.columns,
+    replans,
   };
 }
 
-function peaksOf(backend: CountingBackend) {
-  const { categories } = backend.counters();
-  const peak = (name: string) => categories[name]?.peak ?? 0;
-  return {
-    weights: peak('weights'),
-    activations: peak('activations') + peak('latents'),
-    caches: peak('caches'),
-    runtime: peak('runtime'),
-    peak: backend.peakBytes,
-  };
-}
-
-/** A checkpoint of the right names and shapes that holds nothing but zeros. */
-function zeros(shapes: ReadonlyMap<string, readonly number[]>): Checkpoint {
-  const shape = (name: string) => shapes.get(name) ?? [];
-  const count = (name: string) => shape(name).reduce((product, size) => product * size, 1);
-  return {
-    names: () => shapes.keys(),
-    has: (name) => shapes.has(name),
-    shape,
-    bytes: (name) => 4 * count(name),
-    read: async (name) => new Float32Array(count(name)),
-    readRows: async (name, rows) => new Float32Array(rows.length * (shape(name)[1] ?? 1)),
-  };
+function mebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 2 ** 20).toLocaleString('en')} MiB`;
 }

@@ -66,6 +66,25 @@ function stepGraph(guided: boolean, width: number): Graph {
   return g.build();
 }
 
+/** Where a sampling stands, on the CPU: enough to go on with, bit for bit. */
+export interface SolverState {
+  /** The next step. */
+  readonly step: number;
+  /** x_i */
+  readonly sample: Float32Array;
+  /** x_last */
+  readonly last: Float32Array;
+  /** m_{i−1} */
+  readonly previous: Float32Array;
+  /** m_{i−2} */
+  readonly before: Float32Array;
+}
+
+interface Trusted {
+  readonly step: number;
+  readonly tensors: Readonly<Record<'sample' | 'last' | 'previous' | 'before', Tensor>>;
+}
+
 /** The sampler's state on the device: latents, their history and the velocities of a step. */
 export class Solver {
   readonly #scope: Scope;
@@ -77,9 +96,11 @@ export class Solver {
   #predictions: readonly [Tensor, Tensor, Tensor];
   readonly conditional: Tensor;
   readonly unconditional: Tensor | null;
+  /** The latest state of which it is sure that the device had memory for it. */
+  #trusted: Trusted | null = null;
 
   /**
-   * @param noise x_0, [rows, width]
+   * @param start x_0, [rows, width], or where an earlier sampling was left
    * @param guidanceScale 1 means one branch only
    * @throws KinoraError `OUT_OF_MEMORY`; then it holds none
    */
@@ -87,18 +108,20 @@ export class Solver {
     readonly backend: Backend,
     readonly scheduler: Scheduler,
     readonly guidanceScale: number,
-    noise: Float32Array,
+    start: Float32Array | SolverState,
     readonly width: number,
   ) {
     const scope = new Scope(backend);
     this.#scope = scope;
+    const state = start instanceof Float32Array ? null : start;
+    const noise = start instanceof Float32Array ? start : start.sample;
     const dims = [noise.length / width, width];
     const latents = (data?: Float32Array) => scope.float32(dims, 'latents', data);
     const guided = guidanceScale > 1;
     this.#graph = stepGraph(guided, width);
     try {
-      this.#samples = [latents(noise), latents(), latents(), latents()];
-      this.#predictions = [latents(), latents(), latents()];
+      this.#samples = [latents(noise), latents(state?.last), latents(), latents()];
+      this.#predictions = [latents(state?.previous), latents(state?.before), latents()];
       this.conditional = latents();
       this.unconditional = guided ? latents() : null;
       const used = coefficientNames.filter((name) => guided || name !== 'guidance');
@@ -150,6 +173,29 @@ export class Solver {
     );
     this.#samples = [next, corrected, last, sample];
     this.#predictions = [prediction, previous, before];
+  }
+
+  /**
+   * Says that all steps before `step` are done indeed: their result came back to the CPU. One further
+   * step leaves the tensors of this state as they are.
+   */
+  commit(step: number): void {
+    const [sample, last] = this.#samples;
+    const [previous, before] = this.#predictions;
+    this.#trusted = { step, tensors: { sample, last, previous, before } };
+  }
+
+  /** Brings the state of the last {@link commit} to the CPU; null before the first. */
+  async save(): Promise<SolverState | null> {
+    if (!this.#trusted) return null;
+    const { step, tensors } = this.#trusted;
+    return {
+      step,
+      sample: await this.backend.read(tensors.sample),
+      last: await this.backend.read(tensors.last),
+      previous: await this.backend.read(tensors.previous),
+      before: await this.backend.read(tensors.before),
+    };
   }
 
   dispose(): void {

@@ -15,14 +15,16 @@ import {
 } from '../onnx';
 import type { Checkpoint } from '../weights';
 import type { TextEncoderConfig } from './config';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from './layer-data';
 import {
   bindLinear,
+  freshMemory,
   LayerLoader,
   type Linear,
   type LinearSpec,
-  type LoaderOptions,
   linear,
 } from './layers';
+import { textEncoderTensors } from './tensors';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -111,7 +113,8 @@ export function relativeBuckets(config: TextEncoderConfig, length: number): Int3
  * Encodes prompts, each at its own length: padding would be masked anyway (§7).
  *
  * The embedding rows are gathered on the CPU: the table is too large for one GPU buffer and a prompt
- * needs few of its rows. Layers are loaded one by one, run for all prompts and freed.
+ * needs few of its rows. Layers are loaded one by one, run for all prompts and freed; the next one is
+ * read while one computes.
  *
  * @param prompts token ids of each prompt, 1 to 512 of them
  * @returns embeddings of each prompt, [L, d_model]
@@ -123,7 +126,7 @@ export async function encodePrompts(
   checkpoint: Checkpoint,
   config: TextEncoderConfig,
   prompts: readonly (readonly number[])[],
-  options: LoaderOptions,
+  options: ReadOptions,
 ): Promise<Float32Array[]> {
   const { d_model: d } = config;
   const scope = new Scope(backend);
@@ -144,8 +147,14 @@ export async function encodePrompts(
         ),
       });
     }
-    for (let index = 0; index < config.num_layers; index++) {
-      const layer = await loadLayer(backend, checkpoint, config, index, options);
+    const read = (index: number) => readEncoderLayer(checkpoint, config, index, options);
+    let next = config.num_layers > 0 ? read(0) : null;
+    for (let index = 0; next; index++) {
+      const data = await next;
+      next = index + 1 < config.num_layers ? read(index + 1) : null;
+      // A failure shows when the layer is waited for, not as one that nobody looks at.
+      next?.catch(() => undefined);
+      const layer = await placeLayer(backend, checkpoint, config, index, options, data);
       try {
         for (const state of states) {
           const { hidden, spare, buckets } = state;
@@ -158,7 +167,7 @@ export async function encodePrompts(
         layer.scope.dispose();
       }
     }
-    const loader = new LayerLoader(scope, checkpoint, options);
+    const loader = new LayerLoader(freshMemory(scope), checkpoint, options);
     const norm = await loader.tensor('encoder.final_layer_norm.weight', [d]);
     const graph = finalNormGraph(config);
     const embeddings: Float32Array[] = [];
@@ -182,16 +191,30 @@ function checkIds(ids: readonly number[], vocabulary: number): void {
   );
 }
 
-async function loadLayer(
+/** Reads a layer in one go, in the form in which the device takes it. */
+function readEncoderLayer(
+  checkpoint: Checkpoint,
+  config: TextEncoderConfig,
+  index: number,
+  options: ReadOptions,
+): Promise<LayerData> {
+  const prefix = `encoder.block.${index}.`;
+  const names = namesUnder(checkpoint, textEncoderTensors(config), prefix);
+  const weights = new Set(Object.values(layerLinears).map((path) => `${prefix}${path}.weight`));
+  return readLayer(checkpoint, names, weights, options);
+}
+
+async function placeLayer(
   backend: Backend,
   checkpoint: Checkpoint,
   config: TextEncoderConfig,
   index: number,
-  options: LoaderOptions,
+  options: ReadOptions,
+  data: LayerData,
 ) {
   const scope = new Scope(backend);
   try {
-    const loader = new LayerLoader(scope, checkpoint, options);
+    const loader = new LayerLoader(freshMemory(scope), checkpoint, options, data);
     const name = `encoder.block.${index}`;
     const { d_model: d, num_heads: heads, relative_attention_num_buckets: buckets } = config;
     const linears: Partial<Record<LayerLinear, Linear>> = {};

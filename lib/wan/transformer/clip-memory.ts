@@ -10,20 +10,27 @@ export interface ClipChunk extends Chunk {
   readonly sin: Tensor;
 }
 
+/** A spare tensor for each chunk size. */
+export type Spares = Map<number, Tensor>;
+
 /**
  * One tensor per chunk, and a spare for each chunk size: an operator cannot write into its own input,
- * so a chunk's next state goes into the spare and the old one becomes the spare.
+ * so a chunk's next state goes into the spare and the old one becomes the spare. Several of these can
+ * share their spares.
  */
 export class ChunkedTensor {
   readonly #tensors: Tensor[];
-  readonly #spares = new Map<number, Tensor>();
 
-  constructor(scope: Scope, chunks: readonly Chunk[], width: number, withSpares: boolean) {
+  constructor(
+    scope: Scope,
+    chunks: readonly Chunk[],
+    width: number,
+    readonly spares: Spares,
+  ) {
     const make = (count: number) => scope.float32([count, width], 'activations');
     this.#tensors = chunks.map(({ count }) => make(count));
-    if (!withSpares) return;
     for (const { count } of chunks) {
-      if (!this.#spares.has(count)) this.#spares.set(count, make(count));
+      if (!spares.has(count)) spares.set(count, make(count));
     }
   }
 
@@ -38,11 +45,11 @@ export class ChunkedTensor {
   async advance(index: number, write: (from: Tensor, to: Tensor) => Promise<void>): Promise<void> {
     const from = this.get(index);
     const count = from.dims[0] ?? 0;
-    const to = this.#spares.get(count);
+    const to = this.spares.get(count);
     if (!to) throw new RangeError(`there is no spare for ${count} tokens`);
     await write(from, to);
     this.#tensors[index] = to;
-    this.#spares.set(count, from);
+    this.spares.set(count, from);
   }
 
   copyTo(backend: Backend, other: ChunkedTensor): void {
@@ -60,9 +67,10 @@ export interface ClipMemory {
   readonly chunks: readonly ClipChunk[];
   /** Tokens of the held frames. */
   readonly heldTokens: number;
+  /** The residual stream, of the first branch where there are two. */
   readonly hidden: ChunkedTensor; // [L, D] each
-  /** Residual stream after block 0's self-attention, shared by both guidance branches. */
-  readonly shared: ChunkedTensor | null;
+  /** The residual stream of the second guidance branch. */
+  readonly second: ChunkedTensor | null; // [L, D] each
   readonly keys: Tensor; // [1, S, D]
   readonly values: Tensor; // [1, S, D]
   /** Where a chunk of L tokens leaves its keys and values, [1, L, D], on their way into the clip's. */
@@ -131,6 +139,7 @@ function takeClipMemory(
       },
     ]),
   );
+  const spares: Spares = new Map();
   const piece = (count: number) => {
     const found = pieces.get(count);
     if (!found) throw new RangeError(`there is no chunk of ${count} tokens`);
@@ -141,8 +150,8 @@ function takeClipMemory(
     tokens,
     chunks: plain.map((chunk) => ({ ...chunk, cos: table(cos, chunk), sin: table(sin, chunk) })),
     heldTokens: perFrame * options.heldFrames,
-    hidden: new ChunkedTensor(scope, plain, d, true),
-    shared: options.guided ? new ChunkedTensor(scope, plain, d, false) : null,
+    hidden: new ChunkedTensor(scope, plain, d, spares),
+    second: options.guided ? new ChunkedTensor(scope, plain, d, spares) : null,
     keys: scope.float32([1, tokens, d], 'activations'),
     values: scope.float32([1, tokens, d], 'activations'),
     pieces: piece,

@@ -1,10 +1,12 @@
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../../gpu';
-import type { Checkpoint } from '../../weights/checkpoint';
+import type { Checkpoint } from '../../weights';
 import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
-import { bindLinear, type LoaderOptions } from '../layers';
-import type { ClipChunk, ClipMemory } from './clip-memory';
+import type { ReadOptions } from '../layer-data';
+import { bindLinear } from '../layers';
+import { allResident, BlockStore, type Residency } from './blocks';
+import type { ChunkedTensor, ClipChunk, ClipMemory } from './clip-memory';
 import * as graphs from './graphs';
-import { type BlockWeights, loadTransformerWeights, type TransformerWeights } from './weights';
+import { type BlockWeights, loadAround, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -36,24 +38,28 @@ export class Transformer {
     readonly backend: Backend,
     readonly config: TransformerConfig,
     readonly weights: TransformerWeights,
+    readonly blocks: BlockStore,
     readonly scope: Scope,
   ) {}
 
   /**
-   * Uploads the weights. On failure nothing stays on the device.
+   * Uploads the weights that stay. On failure nothing stays on the device.
    *
+   * @param residency which blocks those are; all of them when absent
    * @throws KinoraError as the checkpoint's reads do
    */
   static async load(
     backend: Backend,
     checkpoint: Checkpoint,
     config: TransformerConfig,
-    options: LoaderOptions,
+    options: ReadOptions,
+    residency: Residency = allResident,
   ): Promise<Transformer> {
     const scope = new Scope(backend);
     try {
-      const weights = await loadTransformerWeights(scope, checkpoint, config, options);
-      return new Transformer(backend, config, weights, scope);
+      const weights = await loadAround(scope, checkpoint, config, options);
+      const blocks = await BlockStore.load(scope, checkpoint, config, options, residency);
+      return new Transformer(backend, config, weights, blocks, scope);
     } catch (error) {
       scope.dispose();
       throw error;
@@ -61,6 +67,7 @@ export class Transformer {
   }
 
   dispose(): void {
+    this.blocks.stop();
     this.scope.dispose();
   }
 
@@ -97,76 +104,90 @@ export class Transformer {
     );
   }
 
+  /** {@link prepareTexts} for a single prompt. */
+  async prepareText(embeds: Float32Array, clip: ClipMemory): Promise<TextContext> {
+    const [text] = await this.prepareTexts([embeds], clip);
+    if (!text) throw new TypeError('there is no text');
+    return text;
+  }
+
   /**
-   * Computes the keys and values of a prompt for all blocks, once.
+   * Computes the keys and values of prompts for all blocks, once.
    *
    * The reference pads the embeddings to 512 zero rows that are *not* masked. Those rows are all
    * alike, so one of them, counted 512−L times through its logit, gives the same result (§3.4).
    *
-   * @param embeds text embeddings [L, textDim], L ≤ 512
-   * @param clips the context is for chunks of these clips
+   * @param prompts text embeddings [L, textDim] each, L ≤ 512
+   * @param clip the context is for chunks of this clip
    */
-  async prepareText(embeds: Float32Array, clip: ClipMemory): Promise<TextContext> {
+  async prepareTexts(prompts: readonly Float32Array[], clip: ClipMemory): Promise<TextContext[]> {
     const { config, backend } = this;
     const d = transformerDim(config);
-    const length = embeds.length / config.text_dim;
-    const empty = maxPromptTokens - length;
-    const rows = empty > 0 ? length + 1 : length; // T
-    const scope = new Scope(backend);
+    const scopes: Scope[] = [];
     const temporary = new Scope(backend);
     try {
-      const padded = new Float32Array(rows * config.text_dim);
-      padded.set(embeds);
-      const context = temporary.float32([rows, d], 'activations');
-      const { textLinear1, textLinear2 } = this.weights;
-      await backend.run(
-        graphs.textEmbeddingGraph({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
-        {
-          embeds: temporary.float32([rows, config.text_dim], 'activations', padded),
-          ...bindLinear('linear_1', textLinear1),
-          ...bindLinear('linear_2', textLinear2),
-        },
-        { context },
-      );
-      const blocks = [];
-      for (const block of this.weights.blocks) {
-        const keys = scope.float32([1, rows, d], 'activations');
-        const values = scope.float32([1, rows, d], 'activations');
-        await backend.run(
-          graphs.textKeysValuesGraph(config, block.specs),
-          {
+      const texts = [];
+      for (const embeds of prompts) {
+        const scope = new Scope(backend);
+        scopes.push(scope);
+        const empty = maxPromptTokens - embeds.length / config.text_dim;
+        const rows = embeds.length / config.text_dim + (empty > 0 ? 1 : 0); // T
+        const context = await this.#embedText(temporary, embeds, rows);
+        texts.push({ scope, empty, rows, context, blocks: [] as TextContext['blocks'][number][] });
+      }
+      for (let index = 0; index < this.blocks.count; index++) {
+        const block = await this.blocks.get(index);
+        const graph = graphs.textKeysValuesGraph(config, block.specs);
+        for (const { scope, rows, context, blocks } of texts) {
+          const keys = scope.float32([1, rows, d], 'activations');
+          const values = scope.float32([1, rows, d], 'activations');
+          const inputs = {
             context,
             norm_k: block.attn2.normK,
             ...bindLinear('to_k', block.linears['attn2.to_k']),
             ...bindLinear('to_v', block.linears['attn2.to_v']),
-          },
-          { keys, values },
-        );
-        blocks.push({ keys, values });
-      }
-      const biases = new Map<number, Tensor>();
-      for (const { count } of clip.chunks) {
-        if (biases.has(count)) continue;
-        const bias = new Float32Array(count * rows);
-        if (empty > 0) {
-          for (let i = rows - 1; i < bias.length; i += rows) bias[i] = Math.log(empty);
+          };
+          await backend.run(graph, inputs, { keys, values });
+          blocks.push({ keys, values });
         }
-        biases.set(count, scope.float32([1, 1, count, rows], 'activations', bias));
       }
-      return { blocks, biases, dispose: () => scope.dispose() };
+      return texts.map(({ scope, empty, rows, blocks }) => ({
+        blocks,
+        biases: emptyRowBiases(scope, clip, rows, empty),
+        dispose: () => scope.dispose(),
+      }));
     } catch (error) {
-      scope.dispose();
+      for (const scope of scopes) scope.dispose();
       throw error;
     } finally {
       temporary.dispose();
     }
   }
 
+  async #embedText(scope: Scope, embeds: Float32Array, rows: number): Promise<Tensor> {
+    const { config, backend } = this;
+    const { textLinear1, textLinear2 } = this.weights;
+    const padded = new Float32Array(rows * config.text_dim);
+    padded.set(embeds);
+    const context = scope.float32([rows, transformerDim(config)], 'activations');
+    await backend.run(
+      graphs.textEmbeddingGraph({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
+      {
+        embeds: scope.float32([rows, config.text_dim], 'activations', padded),
+        ...bindLinear('linear_1', textLinear1),
+        ...bindLinear('linear_2', textLinear2),
+      },
+      { context },
+    );
+    return context;
+  }
+
   /**
    * The flow velocity of a clip under one or two prompts.
    *
    * Everything up to block 0's cross-attention does not depend on the text and is computed once for
-   * both branches (reference §4.7).
+   * both branches (reference §4.7). Both then go through a block one after the other, so that a
+   * streamed block is read once.
    *
    * @param tokens latents [S, C·ph·pw]; the held tokens carry the clean frame
    * @param times the embeddings of timestep 0 (held tokens) and t (the others)
@@ -180,25 +201,30 @@ export class Transformer {
     options: VelocityOptions = {},
   ): Promise<void> {
     const timeOf = (chunk: ClipChunk) => (chunk.held ? times.held : times.free);
-    const first = this.weights.blocks[0];
-    if (!first) throw new TypeError('the transformer has no block');
-    if (branches.length > 1 && !clip.shared) {
-      throw new TypeError('the clip was not made for guidance');
-    }
+    const streams = [clip.hidden, clip.second].slice(0, branches.length);
+    const runs = branches.map(({ text, velocity }, branch) => {
+      const hidden = streams[branch];
+      if (!hidden) throw new TypeError('the clip was not made for guidance');
+      return { branch, text, velocity, hidden };
+    });
     await this.#embed(clip, tokens);
-    await this.#selfAttention(clip, first, timeOf);
-    if (clip.shared) clip.hidden.copyTo(this.backend, clip.shared);
-    for (const [branchIndex, { text, velocity }] of branches.entries()) {
-      if (branchIndex > 0) clip.shared?.copyTo(this.backend, clip.hidden);
-      for (const [index, block] of this.weights.blocks.entries()) {
-        if (index > 0) await this.#selfAttention(clip, block, timeOf);
-        await this.#crossFeedForward(clip, block, index, timeOf, text);
+    for (let index = 0; index < this.blocks.count; index++) {
+      const block = await this.blocks.get(index);
+      if (index === 0) {
+        await this.#selfAttention(clip, clip.hidden, block, timeOf);
+        if (runs.length > 1 && clip.second) clip.hidden.copyTo(this.backend, clip.second);
+      }
+      for (const { branch, text, hidden } of runs) {
+        if (index > 0) await this.#selfAttention(clip, hidden, block, timeOf);
+        await this.#crossFeedForward(clip, hidden, block, index, timeOf, text);
         // A bounded queue: cancelling works within a block, and no driver sees a minute of work.
         await this.backend.settle();
         options.signal?.throwIfAborted();
-        if (branchIndex === 0) await options.afterBlock?.(index);
+        if (branch === 0) await options.afterBlock?.(index);
       }
-      await this.#head(clip, timeOf, velocity, options.includeHeld ?? false);
+    }
+    for (const { hidden, velocity } of runs) {
+      await this.#head(clip, hidden, timeOf, velocity, options.includeHeld ?? false);
     }
   }
 
@@ -216,6 +242,7 @@ export class Transformer {
 
   async #selfAttention(
     clip: ClipMemory,
+    stream: ChunkedTensor,
     block: BlockWeights,
     timeOf: (chunk: ClipChunk) => TimeEmbedding,
   ): Promise<void> {
@@ -234,7 +261,7 @@ export class Transformer {
         keysValues,
         {
           ...common(chunk),
-          hidden: clip.hidden.get(index),
+          hidden: stream.get(index),
           norm_k: block.attn1.normK,
           ...bindLinear('to_k', block.linears['attn1.to_k']),
           ...bindLinear('to_v', block.linears['attn1.to_v']),
@@ -246,7 +273,7 @@ export class Transformer {
     }
     const attention = graphs.selfAttentionGraph(config, block.specs);
     for (const [index, chunk] of clip.chunks.entries()) {
-      await clip.hidden.advance(index, (hidden, result) =>
+      await stream.advance(index, (hidden, result) =>
         backend.run(
           attention,
           {
@@ -266,6 +293,7 @@ export class Transformer {
 
   async #crossFeedForward(
     clip: ClipMemory,
+    stream: ChunkedTensor,
     block: BlockWeights,
     blockIndex: number,
     timeOf: (chunk: ClipChunk) => TimeEmbedding,
@@ -276,7 +304,7 @@ export class Transformer {
     for (const [index, chunk] of clip.chunks.entries()) {
       const bias = text.biases.get(chunk.count);
       if (!context || !bias) throw new TypeError('the text was prepared for another clip');
-      await clip.hidden.advance(index, (hidden, result) =>
+      await stream.advance(index, (hidden, result) =>
         this.backend.run(
           graph,
           {
@@ -302,6 +330,7 @@ export class Transformer {
 
   async #head(
     clip: ClipMemory,
+    stream: ChunkedTensor,
     timeOf: (chunk: ClipChunk) => TimeEmbedding,
     velocity: Tensor,
     includeHeld: boolean,
@@ -313,7 +342,7 @@ export class Transformer {
       if (chunk.held && !includeHeld) continue;
       const piece = clip.tokenPiece(chunk.count);
       const inputs = {
-        hidden: clip.hidden.get(index),
+        hidden: stream.get(index),
         temb: timeOf(chunk).temb,
         scale_shift_table: scaleShiftTable,
         ...bindLinear('proj_out', projOut),
@@ -322,6 +351,25 @@ export class Transformer {
       this.backend.copy(piece, 0, velocity, chunk.start * width, chunk.count * width);
     }
   }
+}
+
+/** By chunk size L: 0 but for the last key, which stands for `empty` rows at once, [1, 1, L, T]. */
+function emptyRowBiases(
+  scope: Scope,
+  clip: ClipMemory,
+  rows: number,
+  empty: number,
+): Map<number, Tensor> {
+  const biases = new Map<number, Tensor>();
+  for (const { count } of clip.chunks) {
+    if (biases.has(count)) continue;
+    const bias = new Float32Array(count * rows);
+    if (empty > 0) {
+      for (let i = rows - 1; i < bias.length; i += rows) bias[i] = Math.log(empty);
+    }
+    biases.set(count, scope.float32([1, 1, count, rows], 'activations', bias));
+  }
+  return biases;
 }
 
 /**

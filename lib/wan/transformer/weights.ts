@@ -1,7 +1,9 @@
 import type { DeviceTensor, Scope } from '../../gpu';
-import type { Checkpoint } from '../../weights/checkpoint';
+import type { Checkpoint } from '../../weights';
 import { type TransformerConfig, transformerDim } from '../config';
-import { LayerLoader, type Linear, type LoaderOptions } from '../layers';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layer-data';
+import { freshMemory, LayerLoader, type Linear, type Placement } from '../layers';
+import { transformerTensors } from '../tensors';
 import { headRows } from '../tokens';
 import { type BlockLinear, type BlockSpecs, blockLinears } from './graphs';
 
@@ -17,7 +19,7 @@ export interface BlockWeights {
   readonly norm2: { readonly weight: Tensor; readonly bias: Tensor };
 }
 
-/** All of the transformer's tensors on the device. */
+/** The transformer's tensors around its blocks. They stay on the device. */
 export interface TransformerWeights {
   readonly patchEmbedding: Linear;
   readonly timeLinear1: Linear;
@@ -25,48 +27,65 @@ export interface TransformerWeights {
   readonly timeProjection: Linear;
   readonly textLinear1: Linear;
   readonly textLinear2: Linear;
-  readonly blocks: readonly BlockWeights[];
   readonly scaleShiftTable: Tensor; // [2, D]
   readonly projOut: Linear;
 }
 
 /**
- * Uploads the transformer into `scope`. The linears of the blocks (98 % of the weights) take the
- * wanted precision; everything around them stays f32.
+ * Uploads what is around the blocks: 2 % of the weights, always in f32.
  *
  * @throws KinoraError as the checkpoint's reads do
  */
-export async function loadTransformerWeights(
+export async function loadAround(
   scope: Scope,
   checkpoint: Checkpoint,
   config: TransformerConfig,
-  options: LoaderOptions,
+  options: ReadOptions,
 ): Promise<TransformerWeights> {
-  const loader = new LayerLoader(scope, checkpoint, options);
-  const plain = { precision: 'f32' } as const;
+  const plain = { ...options, precision: 'f32' } as const;
+  const expected = transformerTensors(config);
+  const names = [...checkpoint.names()].filter(
+    (name) => !name.startsWith('blocks.') && expected.has(name),
+  );
+  const data = await readLayer(checkpoint, names, new Set(), plain);
+  const loader = new LayerLoader(freshMemory(scope), checkpoint, plain, data);
   const embedder = 'condition_embedder';
-  const around = {
-    patchEmbedding: await loader.linear('patch_embedding', plain),
-    timeLinear1: await loader.linear(`${embedder}.time_embedder.linear_1`, plain),
-    timeLinear2: await loader.linear(`${embedder}.time_embedder.linear_2`, plain),
-    timeProjection: await loader.linear(`${embedder}.time_proj`, plain),
-    textLinear1: await loader.linear(`${embedder}.text_embedder.linear_1`, plain),
-    textLinear2: await loader.linear(`${embedder}.text_embedder.linear_2`, plain),
+  return {
+    patchEmbedding: await loader.linear('patch_embedding'),
+    timeLinear1: await loader.linear(`${embedder}.time_embedder.linear_1`),
+    timeLinear2: await loader.linear(`${embedder}.time_embedder.linear_2`),
+    timeProjection: await loader.linear(`${embedder}.time_proj`),
+    textLinear1: await loader.linear(`${embedder}.text_embedder.linear_1`),
+    textLinear2: await loader.linear(`${embedder}.text_embedder.linear_2`),
     scaleShiftTable: await loader.tensor('scale_shift_table', [2, transformerDim(config)]),
-    projOut: await loader.linear('proj_out', { ...plain, rows: headRows(config) }),
+    projOut: await loader.linear('proj_out', { rows: headRows(config) }),
   };
-  const blocks: BlockWeights[] = [];
-  for (let index = 0; index < config.num_layers; index++) {
-    blocks.push(await loadBlock(loader, config, `blocks.${index}`));
-  }
-  return { ...around, blocks };
 }
 
-async function loadBlock(
-  loader: LayerLoader,
+/** Reads a block in one go, in the form in which the device takes it. */
+export function readBlock(
+  checkpoint: Checkpoint,
   config: TransformerConfig,
-  name: string,
+  index: number,
+  options: ReadOptions,
+): Promise<LayerData> {
+  const prefix = `blocks.${index}.`;
+  const names = namesUnder(checkpoint, transformerTensors(config), prefix);
+  const weights = new Set(blockLinears.map((role) => `${prefix}${role}.weight`));
+  return readLayer(checkpoint, names, weights, options);
+}
+
+/** Puts a block that was read on the device. */
+export async function placeBlock(
+  placement: Placement,
+  checkpoint: Checkpoint,
+  config: TransformerConfig,
+  index: number,
+  options: ReadOptions,
+  data: LayerData,
 ): Promise<BlockWeights> {
+  const loader = new LayerLoader(placement, checkpoint, options, data);
+  const name = `blocks.${index}`;
   const d = transformerDim(config);
   const linears: Partial<Record<BlockLinear, Linear>> = {};
   for (const role of blockLinears) linears[role] = await loader.linear(`${name}.${role}`);
