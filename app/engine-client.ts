@@ -1,8 +1,8 @@
 import { proxy, type Remote, wrap } from 'comlink';
 import type { EngineApi } from '../lib/contract/engine';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { KinoraError } from '../lib/contract/errors';
 import type { EngineHost, EngineSession } from '../lib/predictions/runner';
+import { crashOf } from './worker-crash';
 
 /** The engine worker of this page: started on first use, started afresh after it was closed. */
 export function createEngineHost(): EngineHost {
@@ -22,16 +22,7 @@ export function createEngineHost(): EngineHost {
 function start(): { worker: Worker; session: EngineSession } {
   installErrorTransfer();
   const worker = new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' });
-  const crashed = new Promise<never>((_, reject) => {
-    worker.addEventListener('error', ({ message }) => {
-      const detail = message ? `: ${message}` : '';
-      reject(new KinoraError('INTERNAL', `The engine stopped unexpectedly${detail}.`));
-    });
-    worker.addEventListener('messageerror', () => {
-      reject(new KinoraError('INTERNAL', 'A message of the engine could not be read.'));
-    });
-  });
-  crashed.catch(() => {}); // it may die while nobody waits for it
+  const crashed = crashOf(worker, 'engine');
   return { worker, session: { api: overComlink(wrap<EngineApi>(worker)), crashed } };
 }
 

@@ -50,6 +50,33 @@ test('axe finds nothing with everything unfolded and every field wrong', async (
   await expectAccessible(page);
 });
 
+test('axe finds nothing on the models page, unfolded and with an error', async ({
+  models,
+  page,
+}) => {
+  for (const summary of await page.locator('summary').all()) await summary.click();
+  await models.address.fill('not an address at all');
+  await models.lookUp.click();
+  await expect(models.problem('ADDRESS_INVALID')).toBeVisible();
+  await expectAccessible(page);
+});
+
+test('the models page works with the keyboard alone', async ({ models, page }) => {
+  const reached: string[] = [];
+  for (let presses = 0; presses < 40; presses += 1) {
+    await page.keyboard.press('Tab');
+    const focused = page.locator(':focus');
+    if ((await focused.count()) === 0) break;
+    await expect(focused).toHaveAccessibleName(/\S/);
+    await expect(focused).toBeInViewport();
+    reached.push(await focused.ariaSnapshot());
+  }
+  for (const name of ['Studio', 'Download', 'Choose a folder', 'Look it up', 'Hub address']) {
+    expect(reached.join('\n')).toContain(name);
+  }
+  await expect(models.dialog).toHaveCount(0);
+});
+
 test('everything can be done with the keyboard alone', async ({ studio, page }) => {
   /** Presses Tab until the field has the focus; everything on the way must have a name. */
   const tabTo = async (name: RegExp) => {

@@ -1,48 +1,23 @@
-import type { ModelManifest } from '../../lib/contract/manifest';
 import { type Backend, backends } from '../../lib/contract/prediction';
+import { describedBy, FieldNotes } from './field';
 import type { FormValues } from './form-state';
-import { Problem } from './problem';
-import type { ModelList } from './use-models';
+import { budgetRange } from './validation';
 
 const backendNames: Readonly<Record<Backend, string>> = {
   webgpu: 'WebGPU',
   wasm: 'CPU',
 };
 
-/** Which model, and where it runs. */
+/** Where the model runs, and how much memory it may take there. */
 export function AdvancedFields(props: {
-  list: ModelList;
-  model: ModelManifest | undefined;
   backend: Backend;
+  memoryBudget: string;
+  budgetError: string | undefined;
   onChange: (values: Partial<FormValues>) => void;
 }) {
-  const { list, model, backend, onChange } = props;
+  const { backend, memoryBudget, budgetError, onChange } = props;
   return (
     <>
-      <div className="field">
-        <label htmlFor="model">Model</label>
-        <select
-          id="model"
-          value={model?.id ?? ''}
-          disabled={list.status !== 'ready'}
-          aria-describedby="model-hint"
-          onChange={(event) => onChange({ model: event.target.value })}
-        >
-          {list.status === 'ready' ? (
-            list.models.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))
-          ) : (
-            <option value="">{list.status === 'loading' ? 'Loading …' : 'None'}</option>
-          )}
-        </select>
-        <p className="field-hint" id="model-hint">
-          {model && `Licence: ${model.licence.name}.`}
-        </p>
-        {list.status === 'failed' && <Problem error={list.error} />}
-      </div>
       <fieldset className="field">
         <legend>Backend</legend>
         <div className="choices">
@@ -61,6 +36,30 @@ export function AdvancedFields(props: {
         </div>
         <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
       </fieldset>
+      <div className="field">
+        <div className="field-head">
+          <label htmlFor="memoryBudget">GPU memory</label>
+          <span className="number">
+            <input
+              id="memoryBudget"
+              type="number"
+              inputMode="decimal"
+              {...budgetRange}
+              step="any"
+              placeholder="auto"
+              value={memoryBudget}
+              {...describedBy('memoryBudget', budgetError, true)}
+              onChange={(event) => onChange({ memoryBudget: event.target.value })}
+            />
+            <span className="unit">GiB</span>
+          </span>
+        </div>
+        <FieldNotes
+          id="memoryBudget"
+          error={budgetError}
+          hint="The most to use. Empty: measured before each video. With less, parts of the model are read from disk in every step; the video stays the same."
+        />
+      </div>
     </>
   );
 }

@@ -1,27 +1,10 @@
-import { useEffect, useRef, useState } from 'react';
 import type { RunState } from '../../lib/predictions/run-state';
 import { formatSeconds } from './format';
+import { LiveText } from './live-text';
 
-/** Shortest time between two announcements within one phase, in milliseconds. */
-const quietMs = 15_000;
-
-/** Tells a screen reader how far it is: each new phase, and within one every now and then. */
+/** Tells a screen reader how far the run is. */
 export function Announcer({ run }: { run: RunState }) {
-  const [text, setText] = useState('');
-  const last = useRef({ phase: '', at: 0 });
-  const phase = phaseOf(run);
-  const message = messageOf(run);
-  useEffect(() => {
-    const now = Date.now();
-    if (phase === last.current.phase && now - last.current.at < quietMs) return;
-    last.current = { phase, at: now };
-    setText(message);
-  }, [phase, message]);
-  return (
-    <p className="visually-hidden" aria-live="polite">
-      {text}
-    </p>
-  );
+  return <LiveText topic={phaseOf(run)} text={messageOf(run)} />;
 }
 
 function phaseOf(run: RunState): string {

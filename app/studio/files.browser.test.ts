@@ -75,7 +75,7 @@ test('a video of Kinora restores the form, and names the LoRAs it cannot bring',
       model: 'tiny',
       backend: 'wasm',
     },
-    missing: ['style.safetensors'],
+    loras: [{ path: 'style.safetensors', scale: 0.5 }],
   });
   await expect(readSettings(new Blob(['no video']))).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',

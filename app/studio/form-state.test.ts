@@ -6,6 +6,7 @@ import {
   emptyForm,
   type FormState,
   fromParameters,
+  toBudgetBytes,
   toParameters,
 } from './form-state';
 import { findErrors, shownErrors } from './validation';
@@ -94,4 +95,16 @@ describe('errors', () => {
       prompt: 'The prompt is empty. Describe what should happen in the video.',
     });
   });
+});
+
+test('a memory budget is in GiB, empty for automatic, and checked', () => {
+  expect([toBudgetBytes(' '), toBudgetBytes('0.5'), toBudgetBytes('8')]).toEqual([
+    undefined,
+    2 ** 29,
+    2 ** 33,
+  ]);
+  expect(findErrors(filled({ memoryBudget: '8' }))).toEqual({});
+  for (const memoryBudget of ['0', '-1', '4096', 'much']) {
+    expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.25 to 1024 GiB/);
+  }
 });

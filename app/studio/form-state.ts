@@ -17,6 +17,8 @@ export interface FormValues extends Record<NumberName, string> {
   /** Empty until the list of models is there. */
   readonly model: string;
   readonly backend: Backend;
+  /** Most GPU memory to use, in GiB; empty means what a probe finds. */
+  readonly memoryBudget: string;
 }
 
 export interface ChosenImage {
@@ -28,7 +30,8 @@ export interface ChosenLora {
   /** Stays the same while others come and go. */
   readonly key: string;
   readonly name: string;
-  readonly file: Blob;
+  /** Null for one of the library: it is opened by its name when it is used. */
+  readonly file: Blob | null;
   readonly scale: string;
 }
 
@@ -68,6 +71,7 @@ export const emptyForm: FormState = {
     seed: String(parameterRanges.seed.default),
     model: '',
     backend: 'webgpu',
+    memoryBudget: '',
   },
   files: { image: null, loras: [] },
   checked: false,
@@ -136,6 +140,12 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),
   };
+}
+
+/** The bytes of a memory budget; undefined where the field is empty, NaN where it is no number. */
+export function toBudgetBytes(memoryBudget: string): number | undefined {
+  const gibibytes = toNumber(memoryBudget);
+  return memoryBudget.trim() === '' ? undefined : Math.round(gibibytes * 2 ** 30);
 }
 
 /** `Number`, but nothing typed is not zero. */

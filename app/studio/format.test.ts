@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatBytes, formatSeconds, formatSize } from './format';
+import { formatBytes, formatMemory, formatPercent, formatSeconds, formatSize } from './format';
 
 test('seconds', () => {
   expect([0.4, 59.4, 59.6, 185, 3599.6].map((value) => formatSeconds(value))).toEqual([
@@ -25,4 +25,20 @@ test('bytes and sizes', () => {
     '3.2 GB',
   ]);
   expect(formatSize('1280*720')).toBe('1280×720');
+});
+
+test('memory and percent', () => {
+  expect([3 * 2 ** 20, 2 ** 29, 7.44 * 2 ** 30, 120 * 2 ** 30].map(formatMemory)).toEqual([
+    '3 MiB',
+    '0.5 GiB',
+    '7.4 GiB',
+    '120 GiB',
+  ]);
+  expect([0, 0.417, 0.9999, 1, 1.5].map(formatPercent)).toEqual([
+    '0 %',
+    '41 %',
+    '99 %',
+    '100 %',
+    '100 %',
+  ]);
 });

@@ -20,6 +20,18 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
+/** `7.4 GiB`, binary units as memory is sold and as GPU tools show it. */
+export function formatMemory(bytes: number): string {
+  const gibibytes = bytes / 2 ** 30;
+  if (gibibytes >= 0.0995) return `${gibibytes.toFixed(gibibytes >= 99.5 ? 0 : 1)} GiB`;
+  return `${Math.max(1, Math.round(bytes / 2 ** 20))} MiB`;
+}
+
+/** `41 %`, whole and rounded down: nothing is at 100 before it is done. */
+export function formatPercent(fraction: number): string {
+  return `${Math.floor(100 * Math.min(1, Math.max(0, fraction)))} %`;
+}
+
 /** `1280*720` as people write it. */
 export function formatSize(size: string): string {
   return size.replace('*', '×');

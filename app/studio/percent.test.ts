@@ -15,6 +15,7 @@ const start: RunProgress = {
   frame: 0,
   frames: 0,
   preview: null,
+  memory: null,
   paused: false,
   pausing: false,
 };

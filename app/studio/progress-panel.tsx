@@ -6,6 +6,7 @@ import { getRunner } from '../runner';
 import { Announcer } from './announcer';
 import { formatBytes, formatSeconds } from './format';
 import { LatentPreview } from './latent-preview';
+import { planSentence } from './memory-plan';
 import { phaseFraction } from './percent';
 import { useNow } from './use-now';
 
@@ -78,7 +79,7 @@ function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
 }
 
 function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
-  const { phase, clip, clips, secondsPerStep, secondsRemaining, preview } = progress;
+  const { phase, clip, clips, secondsPerStep, secondsRemaining, preview, memory } = progress;
   const elapsedSeconds = (useNow() - startedAt) / 1000;
   const fraction = phaseFraction(progress);
   const reached = phase === null ? -1 : phases.indexOf(phase);
@@ -104,6 +105,7 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
         {measureOf(progress)}
         {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
       </p>
+      {memory && <p className="field-hint">{planSentence(memory)}</p>}
       <dl className="facts">
         <div>
           <dt>Elapsed</dt>

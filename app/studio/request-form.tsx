@@ -5,6 +5,7 @@ import { describedBy, FieldNotes } from './field';
 import type { FormAction, FormState, FormValues } from './form-state';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
+import { ModelField } from './model-field';
 import { NumberField } from './number-field';
 import { Problem } from './problem';
 import { SeedField } from './seed-field';
@@ -64,6 +65,7 @@ export function RequestForm(props: {
         />
         <FieldNotes id="prompt" error={errors.prompt} />
       </div>
+      <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
       <SizeField value={values.size} onChange={(size) => set({ size })} />
       <div className="field-pair">
         <NumberField
@@ -111,15 +113,28 @@ export function RequestForm(props: {
         <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
         <LoraField
           loras={files.loras}
+          library={models.status === 'ready' ? models.loras : []}
           errors={errors}
           onFiles={props.onFiles}
           onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
           onRemove={(key) => change({ type: 'loraRemoved', key })}
+          onPick={(name) => {
+            const lora = { key: crypto.randomUUID(), name, file: null, scale: '1' };
+            change({ type: 'loraAdded', lora });
+          }}
+          onWord={(word) =>
+            set({ prompt: [values.prompt.trim(), word].filter(Boolean).join(', ') })
+          }
         />
       </details>
       <details className="more">
         <summary>Advanced</summary>
-        <AdvancedFields list={models} model={model} backend={values.backend} onChange={set} />
+        <AdvancedFields
+          backend={values.backend}
+          memoryBudget={values.memoryBudget}
+          budgetError={errors.memoryBudget}
+          onChange={set}
+        />
       </details>
       {startError && (
         <div role="alert">
@@ -129,11 +144,6 @@ export function RequestForm(props: {
       <button type="submit" className="primary" disabled={!ready || busy}>
         {busy ? 'Generating …' : 'Generate'}
       </button>
-      {model && (
-        <p className="field-hint">
-          <strong>{model.name}.</strong> {model.description}
-        </p>
-      )}
     </form>
   );
 }

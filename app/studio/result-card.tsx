@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'react';
 import type { Prediction } from '../../lib/contract/prediction';
 import { downloadFile } from './download';
 import { formatBytes, formatSeconds, formatSize } from './format';
+import { memoryFact } from './memory-plan';
 import { Problem } from './problem';
 import { SeedButton } from './seed-button';
 import { useObjectUrl } from './use-object-url';
@@ -77,7 +78,14 @@ export function ResultCard(props: {
           value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}
         />
         <Fact name="Model" value={`${result.model} on ${devices[result.backend]}`} />
+        <Fact name="Memory" value={memoryFact(result.memory)} />
       </dl>
+      {result.memory.decodeTiles > 1 && (
+        <p className="field-hint">
+          The frames were decoded in tiles to fit the GPU, so they may differ slightly from a full
+          decode.
+        </p>
+      )}
       <div className="actions">
         <button
           type="button"

@@ -5,10 +5,10 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/predictions/sample';
 import { getRunner } from '../runner';
+import { SiteHeader } from '../site-header';
 import { GpuBadge } from './gpu-badge';
 import { GpuNotice } from './gpu-notice';
 import { History } from './history';
-import { Mark } from './icons';
 import { readImage } from './read-image';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
@@ -51,6 +51,13 @@ export function Studio() {
       .recover()
       .catch(() => {});
   }, []);
+  useEffect(() => {
+    // The models page sends here with a model; the draft must be in place, or it would undo that.
+    const model = new URLSearchParams(window.location.search).get('model');
+    if (!ready || model === null) return;
+    change({ type: 'changed', values: { model } });
+    window.history.replaceState(null, '', window.location.pathname);
+  }, [ready, change]);
   useTitle(run);
   useWakeLock(busy);
   useLeaveWarning(busy);
@@ -75,10 +82,7 @@ export function Studio() {
   const { backend } = form.values;
   return (
     <>
-      <header className="top">
-        <h1>
-          <Mark /> Kinora
-        </h1>
+      <SiteHeader here="/">
         <GpuBadge gpu={gpu} backend={backend} />
         <button
           type="button"
@@ -89,8 +93,9 @@ export function Studio() {
         >
           ?
         </button>
-      </header>
+      </SiteHeader>
       <main className="studio">
+        <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
           {...{ formRef, form, change, models, startError, busy, ready }}
           notice={intake.notice}

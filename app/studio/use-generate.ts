@@ -1,8 +1,16 @@
 import { type Dispatch, type RefObject, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { SourceLora } from '../../lib/predictions/database';
 import type { StartedRun } from '../../lib/predictions/runner';
+import { openLora } from '../../lib/weights/library';
 import { getRunner } from '../runner';
-import { type FormAction, type FormState, toParameters } from './form-state';
+import {
+  type ChosenLora,
+  type FormAction,
+  type FormState,
+  toBudgetBytes,
+  toParameters,
+} from './form-state';
 import { loadModels, pickModel } from './use-models';
 import { findErrors } from './validation';
 
@@ -40,6 +48,9 @@ export function useGenerate(options: {
     }
   }
 
+  const memoryBudget = toBudgetBytes(form.values.memoryBudget);
+  const memory = memoryBudget === undefined ? {} : { memoryBudget };
+
   async function generate(): Promise<void> {
     const { image, loras } = form.files;
     if (!image || Object.keys(findErrors(form)).length > 0) {
@@ -51,18 +62,28 @@ export function useGenerate(options: {
     await start(async () => {
       const model = pickModel(await loadModels(), form.values.model);
       if (!model) throw new KinoraError('MODEL_UNKNOWN');
+      const { id, name } = model.manifest;
+      if (!model.ready) {
+        throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
+      }
       return getRunner().start({
         image: image.file,
         imageName: image.name,
         parameters: toParameters(form),
-        model: model.id,
+        model: id,
         backend: form.values.backend,
-        loras: loras.map(({ name, file }) => ({ name, file })),
+        loras: await Promise.all(loras.map(openChosen)),
+        ...memory,
       });
     });
   }
 
-  return { generate, runAgain: (id) => start(() => getRunner().runAgain(id)), startError };
+  return { generate, runAgain: (id) => start(() => getRunner().runAgain(id, memory)), startError };
+}
+
+/** The file of a chosen adapter: its own, or the library's of this name. */
+async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
+  return { name, file: file ?? (await openLora(name)) };
 }
 
 function revealFirstError(form: HTMLFormElement | null): void {

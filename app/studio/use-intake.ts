@@ -1,6 +1,8 @@
 import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { FormAction, FormState } from './form-state';
+import type { Parameters } from '../../lib/contract/request';
+import { getLibrary } from '../library';
+import type { ChosenLora, FormAction, FormState } from './form-state';
 import { maxLoras } from './form-state';
 import { readImage } from './read-image';
 import { readSettings } from './read-settings';
@@ -57,8 +59,13 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
   }
 
   async function takeSettings(file: File): Promise<void> {
-    const { values, missing } = await readSettings(file);
+    const { values, loras } = await readSettings(file);
     change({ type: 'changed', values });
+    const library = getLibrary().getSnapshot();
+    const kept = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
+    const found = loras.filter(({ path }) => kept.includes(path));
+    const missing = loras.filter(({ path }) => !kept.includes(path)).map(({ path }) => path);
+    if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
     const more = missing.length > 0 ? ` Add these LoRAs again: ${missing.join(', ')}.` : '';
     setNotice({ kind: 'info', text: `Settings restored from ${file.name}.${more}` });
   }
@@ -97,6 +104,10 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
 
   const fail = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
   return { take, fail, notice, dragging };
+}
+
+function fromLibrary({ path, scale }: Parameters['loras'][number]): ChosenLora {
+  return { key: crypto.randomUUID(), name: path, file: null, scale: String(scale) };
 }
 
 function isLora(file: File): boolean {

@@ -1,64 +1,49 @@
-import { useEffect, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { type ModelManifest, parseManifest } from '../../lib/contract/manifest';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
+import { getLibrary, useLibrary } from '../library';
 
 export type ModelList =
   | { readonly status: 'loading' }
-  | { readonly status: 'ready'; readonly models: readonly ModelManifest[] }
+  | {
+      readonly status: 'ready';
+      readonly models: readonly ModelEntry[];
+      readonly loras: readonly LoraEntry[];
+    }
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
-/** The models that this server offers, for the picker. */
+/** The models that this browser can run or fetch, ready ones first, and its LoRAs. */
 export function useModels(): ModelList {
-  const [list, setList] = useState<ModelList>({ status: 'loading' });
-  useEffect(() => {
-    let current = true;
-    loadModels().then(
-      (models) => current && setList({ status: 'ready', models }),
-      (thrown: unknown) =>
-        current && setList({ status: 'failed', error: toKinoraError(thrown).toRecord() }),
-    );
-    return () => {
-      current = false;
-    };
-  }, []);
-  return list;
+  const library = useLibrary();
+  if (library.status !== 'ready') return library;
+  const { models, loras } = library.snapshot;
+  return { status: 'ready', models: readyFirst(models), loras };
 }
 
-let loading: Promise<readonly ModelManifest[]> | null = null;
-
 /**
- * Reads `models/index.json` and a manifest per id; once per page, unless it failed.
+ * The models as they are at this moment.
  *
- * @throws KinoraError `MODEL_FILE_MISSING` or `MODEL_MANIFEST_INVALID`
+ * @throws KinoraError what the library rejects with
  */
-export function loadModels(): Promise<readonly ModelManifest[]> {
-  loading ??= fetchModels().catch((thrown: unknown) => {
-    loading = null;
-    throw thrown;
-  });
-  return loading;
+export async function loadModels(): Promise<readonly ModelEntry[]> {
+  return readyFirst((await getLibrary().call((api) => api.snapshot())).models);
 }
 
 /**
- * The chosen model, or the first one where nothing was chosen yet.
+ * The chosen model, ready or not; where nothing was chosen yet, a ready one, and rather one that
+ * came from the hub than a bundled sample.
  *
  * A choice that is not on the list is no choice: it may come from another server's video.
  */
-export function pickModel(models: readonly ModelManifest[], id: string): ModelManifest | undefined {
-  return models.find((model) => model.id === id) ?? models[0];
-}
-
-async function fetchModels(): Promise<readonly ModelManifest[]> {
-  const entries = (await fetchJson('/models/index.json')) as readonly { id: string }[];
-  return Promise.all(
-    entries.map(async ({ id }) => parseManifest(await fetchJson(`/models/${id}.json`))),
+export function pickModel(models: readonly ModelEntry[], id: string): ModelEntry | undefined {
+  const ready = models.filter((model) => model.ready);
+  return (
+    models.find(({ manifest }) => manifest.id === id) ??
+    ready.find(({ origin }) => origin !== 'bundled') ??
+    ready[0] ??
+    models[0]
   );
 }
 
-async function fetchJson(path: string): Promise<unknown> {
-  const response = await fetch(path);
-  if (!response.ok) {
-    throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing (HTTP ${response.status}).`);
-  }
-  return response.json();
+function readyFirst(models: readonly ModelEntry[]): ModelEntry[] {
+  return [...models].sort((a, b) => Number(b.ready) - Number(a.ready));
 }

@@ -1,6 +1,6 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
-import { type FormState, type NumberName, toNumber } from './form-state';
+import { type FormState, type NumberName, toBudgetBytes, toNumber } from './form-state';
 
 /** What each number is called on the page. */
 export const labels: Readonly<Record<NumberName, string>> = {
@@ -13,7 +13,10 @@ export const labels: Readonly<Record<NumberName, string>> = {
 
 export const numberNames = Object.keys(parameterRanges) as NumberName[];
 
-/** What is wrong, by field: `image`, `prompt`, a {@link NumberName}, or a LoRA's key. */
+/** Least and most of a memory budget, in GiB. */
+export const budgetRange = { min: 0.25, max: 1024 } as const;
+
+/** What is wrong, by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, a LoRA's key. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
 /**
@@ -35,6 +38,11 @@ export function findErrors(state: FormState): FieldErrors {
   for (const { key, name, scale } of state.files.loras) {
     const wrong = sentence({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
     if (wrong) errors[key] = wrong.replace('loras.0.scale', 'Scale');
+  }
+  const budget = toBudgetBytes(state.values.memoryBudget);
+  const { min, max } = budgetRange;
+  if (budget !== undefined && !(budget >= min * 2 ** 30 && budget <= max * 2 ** 30)) {
+    errors.memoryBudget = `GPU memory must be a number from ${min} to ${max} GiB, or empty.`;
   }
   return errors;
 }

@@ -1,26 +1,44 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Page } from 'playwright';
 import { test as base, expect } from 'playwright/test';
 import { root } from '../browser/stamp';
+import { ModelsPage } from './models';
 import { StudioPage } from './studio';
 
 interface Fixtures {
   /** The studio, opened. The test fails when its page writes anything to the console. */
   readonly studio: StudioPage;
+  /** The models page, opened, and as silent. */
+  readonly models: ModelsPage;
 }
 
-/** Playwright's `test` with the studio at hand. */
+/** Lets the test fail when the page writes anything to the console while it is used. */
+async function inSilence(page: Page, use: () => Promise<void>): Promise<void> {
+  const said: string[] = [];
+  page.on('console', (message) => {
+    said.push(`${message.type()}: ${message.text()} (${message.location().url})`);
+  });
+  page.on('pageerror', (error) => said.push(`uncaught: ${error.stack ?? error.message}`));
+  await use();
+  expect(said, 'the console stays silent').toEqual([]);
+}
+
+/** Playwright's `test` with the pages at hand. */
 export const test = base.extend<Fixtures>({
   studio: async ({ page }, use) => {
-    const said: string[] = [];
-    page.on('console', (message) => {
-      said.push(`${message.type()}: ${message.text()} (${message.location().url})`);
-    });
-    page.on('pageerror', (error) => said.push(`uncaught: ${error.stack ?? error.message}`));
     const studio = new StudioPage(page);
-    await studio.open();
-    await use(studio);
-    expect(said, 'the console stays silent').toEqual([]);
+    await inSilence(page, async () => {
+      await studio.open();
+      await use(studio);
+    });
+  },
+  models: async ({ page }, use) => {
+    const models = new ModelsPage(page);
+    await inSilence(page, async () => {
+      await models.open();
+      await use(models);
+    });
   },
 });
 
@@ -33,6 +51,9 @@ const goldens = path.join(root, 'e2e', 'goldens', 'tiny-wan');
 
 /** A small real picture. */
 export const picturePath = path.join(goldens, 'image.png');
+
+/** The golden model as a diffusers folder. */
+export const modelFolder = path.join(goldens, 'model');
 
 /** Path of one of the adapters that come with the goldens. */
 export function loraPath(name: string): string {

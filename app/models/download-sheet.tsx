@@ -1,0 +1,95 @@
+import type { ModelEntry } from '../../lib/contract/library';
+import type { Precision } from '../../lib/contract/manifest';
+import { Problem } from '../studio/problem';
+import { Modal } from './modal';
+import type { Sheet } from './page-state';
+import { PlanTable } from './plan-table';
+import { PrecisionChoices } from './precision-choices';
+import type { GpuMemory } from './use-gpu-memory';
+
+/** What a download is and takes, before a byte of it is fetched. */
+export function DownloadSheet(props: {
+  sheet: Sheet;
+  entry: ModelEntry;
+  hub: string;
+  gpu: GpuMemory;
+  onMeasure: (wanted: number) => void;
+  onPrecision: (precision: Precision) => void;
+  onDownload: (precision: Precision) => void;
+  onClose: () => void;
+}) {
+  const { sheet, entry, hub, gpu, onPrecision, onDownload, onClose } = props;
+  const { manifest } = entry;
+  const { plan, precision } = sheet;
+  const known = plan.status === 'known' ? plan.plan : null;
+  return (
+    <Modal titleId="sheet-title" className="sheet" onClose={onClose}>
+      <h2 id="sheet-title" tabIndex={-1}>
+        Download {manifest.name}
+      </h2>
+      <p className="dialog-text">{manifest.description}</p>
+      <p className="field-hint">
+        Licence: <Licence {...manifest.licence} />. From {hostOf(hub)}:{' '}
+        {repositoriesOf(entry).join(', ')}.
+      </p>
+      {manifest.choices.length > 0 && (
+        <PrecisionChoices
+          choices={manifest.choices}
+          chosen={precision}
+          gpu={gpu}
+          onChoose={onPrecision}
+          onMeasure={props.onMeasure}
+        />
+      )}
+      <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
+        {plan.status === 'asking' && (
+          <>
+            <p className="field-hint">Asking for the size of every part …</p>
+            <progress aria-label="Asking for sizes" />
+          </>
+        )}
+        {plan.status === 'failed' && (
+          <Problem error={plan.error}>
+            <button type="button" onClick={() => onPrecision(precision)}>
+              Try again
+            </button>
+          </Problem>
+        )}
+        {known && <PlanTable plan={known} />}
+      </div>
+      <div className="actions">
+        <button
+          type="button"
+          className="primary"
+          disabled={!known || known.left < 0}
+          onClick={() => onDownload(precision)}
+        >
+          Download
+        </button>
+        <button type="button" onClick={onClose}>
+          Not now
+        </button>
+      </div>
+    </Modal>
+  );
+}
+
+/** The licence with its text, where there is an address of it. */
+export function Licence({ name, url }: { name: string; url?: string | undefined }) {
+  if (!url) return <>{name}</>;
+  return (
+    <a href={url} target="_blank" rel="noreferrer">
+      {name}
+    </a>
+  );
+}
+
+function hostOf(hub: string): string {
+  return URL.canParse(hub) ? new URL(hub).host : hub;
+}
+
+/** The repositories of a model, each once. */
+export function repositoriesOf({ manifest }: ModelEntry): string[] {
+  const files = manifest.sources.flatMap((source) => source.files);
+  return [...new Set(files.map(({ repository }) => repository))];
+}

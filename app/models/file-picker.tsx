@@ -1,0 +1,82 @@
+import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
+import { toKinoraError } from '../../lib/contract/errors';
+import type { LocalFile } from '../../lib/contract/library';
+import { readDropped, readPicked } from './local-files';
+
+/** Takes files from this computer: a folder, single files, or whatever is dropped here. */
+export function FilePicker(props: {
+  /** What is wanted, for screen readers: "of the model". */
+  what: string;
+  accept: string;
+  folders?: boolean;
+  multiple?: boolean;
+  disabled?: boolean;
+  children: ReactNode;
+  onFiles: (files: LocalFile[]) => void;
+}) {
+  const { what, accept, folders = false, multiple = false, disabled, children, onFiles } = props;
+  const [over, setOver] = useState(false);
+  const [problem, setProblem] = useState('');
+  const folder = useRef<HTMLInputElement>(null);
+  const files = useRef<HTMLInputElement>(null);
+  const choose = (event: ChangeEvent<HTMLInputElement>) => {
+    const picked = readPicked(event.target.files ?? []);
+    event.target.value = ''; // the same files may be chosen again
+    if (picked.length > 0) onFiles(picked);
+  };
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(false);
+    setProblem('');
+    if (disabled) return;
+    readDropped(event.dataTransfer).then(onFiles, (thrown: unknown) =>
+      setProblem(toKinoraError(thrown).message),
+    );
+  };
+  return (
+    <section
+      className="drop-zone"
+      aria-label={`Files ${what}`}
+      data-over={over}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(!disabled);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={drop}
+    >
+      <p className="field-hint">{children}</p>
+      <div className="actions">
+        {folders && (
+          <button type="button" disabled={disabled} onClick={() => folder.current?.click()}>
+            Choose a folder
+          </button>
+        )}
+        <button type="button" disabled={disabled} onClick={() => files.current?.click()}>
+          {multiple ? 'Choose files' : 'Choose a file'}
+        </button>
+      </div>
+      {problem && <p className="field-error">{problem}</p>}
+      {folders && (
+        <input
+          ref={folder}
+          className="visually-hidden"
+          type="file"
+          {...{ webkitdirectory: '' }}
+          aria-label={`Folder ${what}`}
+          tabIndex={-1}
+          onChange={choose}
+        />
+      )}
+      <input
+        ref={files}
+        className="visually-hidden"
+        type="file"
+        {...{ multiple, accept }}
+        aria-label={`Single files ${what}`}
+        tabIndex={-1}
+        onChange={choose}
+      />
+    </section>
+  );
+}

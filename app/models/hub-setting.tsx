@@ -1,0 +1,48 @@
+import { type FormEvent, useState } from 'react';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import { describedBy, FieldNotes } from '../studio/field';
+import { Outcome } from './outcome';
+
+/** Where model files come from: the hub itself, or a mirror of it. */
+export function HubSetting(props: {
+  hub: string;
+  doing: string | undefined;
+  done: string | undefined;
+  problem: ErrorRecord | undefined;
+  onSave: (base: string) => void;
+}) {
+  const { hub, problem } = props;
+  const [typed, setTyped] = useState<string | null>(null);
+  const save = (event: FormEvent) => {
+    event.preventDefault();
+    props.onSave((typed ?? hub).trim());
+    setTyped(null);
+  };
+  return (
+    <details className="panel more">
+      <summary>Hub address</summary>
+      <form className="field" onSubmit={save}>
+        <label htmlFor="hub">Base address of the hub</label>
+        <div className="row">
+          <input
+            id="hub"
+            type="url"
+            required
+            spellCheck={false}
+            value={typed ?? hub}
+            {...describedBy('hub', undefined, true)}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+          <button type="submit" disabled={props.doing !== undefined}>
+            Save
+          </button>
+        </div>
+        <FieldNotes
+          id="hub"
+          hint="Files are fetched from here. A mirror must answer as huggingface.co does."
+        />
+      </form>
+      <Outcome doing={props.doing} done={props.done} problem={problem} />
+    </details>
+  );
+}

@@ -1,0 +1,27 @@
+import type { ModelEntry } from '../../lib/contract/library';
+import { formatPercent } from '../studio/format';
+import { viewModel } from './model-view';
+
+/** After a reload or a crash: what was under way, and one button to go on. */
+export function InterruptedBanner(props: {
+  models: readonly ModelEntry[];
+  onResume: (entry: ModelEntry) => void;
+}) {
+  const interrupted = props.models.filter(
+    (entry) => !entry.elsewhere && viewModel(entry).pausedBy === 'interrupted',
+  );
+  return interrupted.map((entry) => {
+    const { fraction } = viewModel(entry);
+    const at = fraction === null ? '' : ` at ${formatPercent(fraction)}`;
+    return (
+      <aside key={entry.manifest.id} className="banner" aria-label="Interrupted download">
+        <p>
+          The download of <strong>{entry.manifest.name}</strong> was interrupted{at}.
+        </p>
+        <button type="button" className="primary" onClick={() => props.onResume(entry)}>
+          Resume
+        </button>
+      </aside>
+    );
+  });
+}

@@ -1,0 +1,88 @@
+import type { Dispatch } from 'react';
+import type { LibrarySnapshot, ModelEntry } from '../../lib/contract/library';
+import { LiveText } from '../studio/live-text';
+import { AddModel } from './add-model';
+import { DownloadSheet } from './download-sheet';
+import { HubSetting } from './hub-setting';
+import { InterruptedBanner } from './interrupted-banner';
+import { LoraLibrary } from './lora-library';
+import { ModelCard } from './model-card';
+import { announce } from './model-view';
+import { type PageAction, type PageState, subjects } from './page-state';
+import { RemovalDialog } from './removal-dialog';
+import { StorageBar } from './storage-bar';
+import { useGpuMemory } from './use-gpu-memory';
+import type { LibraryActions } from './use-library-actions';
+
+/** What a newcomer looks for comes first: the real models, then what was added, then the samples. */
+const order: readonly ModelEntry['origin'][] = ['listed', 'added', 'bundled'];
+
+/** The models page once the library is there. */
+export function LibraryView(props: {
+  library: LibrarySnapshot;
+  page: PageState;
+  change: Dispatch<PageAction>;
+  actions: LibraryActions;
+}) {
+  const { library, page, change, actions } = props;
+  const { sheet, removal } = page;
+  const { gpu, measure } = useGpuMemory();
+  const models = [...library.models].sort(
+    (a, b) => order.indexOf(a.origin) - order.indexOf(b.origin),
+  );
+  const offered = models.find(({ manifest }) => manifest.id === sheet?.model);
+  const about = (subject: string) => ({
+    doing: page.doing[subject],
+    done: page.done[subject],
+    problem: page.problems[subject],
+  });
+  return (
+    <>
+      <InterruptedBanner models={models} onResume={actions.resume} />
+      <div className="models-columns">
+        <div className="models-main">
+          {models.map((entry) => (
+            <ModelCard
+              key={entry.manifest.id}
+              {...{ entry, actions }}
+              {...about(entry.manifest.id)}
+            />
+          ))}
+          <LoraLibrary {...{ library, actions }} {...about(subjects.addLora)} />
+        </div>
+        <div className="models-side">
+          <StorageBar storage={library.storage} onPersist={actions.persist} />
+          <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
+          <HubSetting hub={library.hub} {...about(subjects.hub)} onSave={actions.setHub} />
+        </div>
+      </div>
+      {sheet && offered && (
+        <DownloadSheet
+          {...{ sheet, gpu }}
+          onMeasure={measure}
+          entry={offered}
+          hub={library.hub}
+          onPrecision={(precision) => actions.openSheet(offered, precision)}
+          onDownload={(precision) => {
+            actions.download(sheet.model, precision);
+            // The button that opened the sheet goes away; its model stays.
+            requestAnimationFrame(() => document.getElementById(`${sheet.model}-title`)?.focus());
+          }}
+          onClose={() => change({ type: 'sheetClosed' })}
+        />
+      )}
+      {removal && (
+        <RemovalDialog
+          {...{ removal, library }}
+          onConfirm={actions.remove}
+          onClose={() => change({ type: 'removalAnswered' })}
+        />
+      )}
+      {models
+        .filter(({ origin }) => origin !== 'bundled')
+        .map((entry) => (
+          <LiveText key={entry.manifest.id} {...announce(entry)} />
+        ))}
+    </>
+  );
+}

@@ -1,0 +1,54 @@
+import { useId, useState } from 'react';
+import type { LocalFile, ModelEntry } from '../../lib/contract/library';
+import type { Precision } from '../../lib/contract/manifest';
+import { FilePicker } from './file-picker';
+
+/** For those who have the files already: they serve instead of the hub. */
+export function LocalFiles(props: {
+  entry: ModelEntry;
+  disabled: boolean;
+  onFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
+}) {
+  const { entry, disabled, onFiles } = props;
+  const { manifest } = entry;
+  const [chosen, setChosen] = useState<Precision | null>(null);
+  const precision = chosen ?? entry.precision ?? manifest.precision;
+  const id = useId();
+  return (
+    <details className="more">
+      <summary>Use local files instead</summary>
+      {manifest.choices.length > 1 && (
+        <div className="field">
+          <label htmlFor={id}>Keep it as</label>
+          <select
+            id={id}
+            value={precision}
+            onChange={(event) =>
+              setChosen(
+                manifest.choices.find((choice) => choice.precision === event.target.value)
+                  ?.precision ?? null,
+              )
+            }
+          >
+            {manifest.choices.map((choice) => (
+              <option key={choice.precision} value={choice.precision}>
+                {choice.name}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+      <FilePicker
+        what={`of ${manifest.name}`}
+        accept=".gguf,.safetensors,.json"
+        folders
+        multiple
+        disabled={disabled}
+        onFiles={(files) => onFiles(entry, precision, files)}
+      >
+        Drop a folder, or GGUF and safetensors files. Each is recognised by what is inside, checked
+        and converted; the files themselves stay as they are.
+      </FilePicker>
+    </details>
+  );
+}

@@ -1,0 +1,87 @@
+import { type FormEvent, useState } from 'react';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import type { LibrarySnapshot } from '../../lib/contract/library';
+import { FilePicker } from './file-picker';
+import { LoraCard } from './lora-card';
+import { amountOf, fractionOf } from './model-view';
+import { Outcome } from './outcome';
+import type { LibraryActions } from './use-library-actions';
+
+/** The adapters that are kept in this browser, and the ways to add one. */
+export function LoraLibrary(props: {
+  library: LibrarySnapshot;
+  doing: string | undefined;
+  done: string | undefined;
+  problem: ErrorRecord | undefined;
+  actions: LibraryActions;
+}) {
+  const { library, doing, done, problem, actions } = props;
+  const { loras, loraDownloads } = library;
+  const [address, setAddress] = useState('');
+  const add = (event: FormEvent) => {
+    event.preventDefault();
+    actions.addLora({ address: address.trim() });
+  };
+  return (
+    <section className="panel loras-panel" id="loras" aria-labelledby="loras-title">
+      <h2 id="loras-title">LoRA library</h2>
+      <p className="field-hint">
+        Small adapters that give a model a style or a motion. What is added here can be picked in
+        the studio, and its name works as a path in requests.
+      </p>
+      {loras.length > 0 && (
+        <ul className="lora-list">
+          {loras.map((lora) => (
+            <LoraCard
+              key={lora.name}
+              lora={lora}
+              onDelete={() => actions.askRemoval({ kind: 'lora', id: lora.name })}
+            />
+          ))}
+        </ul>
+      )}
+      {loraDownloads.map(({ name, bytesDone, bytesTotal }) => {
+        const fraction = fractionOf(bytesDone, bytesTotal);
+        return (
+          <div key={name} className="total">
+            <progress aria-label={name} {...(fraction !== null && { value: fraction, max: 1 })} />
+            <p className="measure">
+              {name} · {amountOf(bytesDone, bytesTotal)}
+            </p>
+          </div>
+        );
+      })}
+      <form className="field" onSubmit={add}>
+        <label htmlFor="lora-address">Address on the hub, or a link</label>
+        <div className="row">
+          <input
+            id="lora-address"
+            type="text"
+            inputMode="url"
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            placeholder="owner/name or https://…"
+            required
+            value={address}
+            onChange={(event) => setAddress(event.target.value)}
+          />
+          <button type="submit" disabled={doing !== undefined}>
+            Add
+          </button>
+        </div>
+      </form>
+      <FilePicker
+        what="of the LoRA"
+        accept=".safetensors"
+        disabled={doing !== undefined}
+        onFiles={(files) => {
+          for (const { file } of files) actions.addLora({ file });
+        }}
+      >
+        Or from this computer: drop a .safetensors file here.
+      </FilePicker>
+      <Outcome {...{ doing, done, problem }} />
+    </section>
+  );
+}

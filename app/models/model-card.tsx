@@ -1,0 +1,110 @@
+import type { ErrorRecord } from '../../lib/contract/errors';
+import type { ModelEntry } from '../../lib/contract/library';
+import { formatPercent } from '../studio/format';
+import { LocalFiles } from './local-files-section';
+import { ModelControls } from './model-controls';
+import { ModelFacts } from './model-facts';
+import { type ModelView, measureOf, viewModel } from './model-view';
+import { Outcome } from './outcome';
+import { PartRow } from './part-row';
+import type { LibraryActions } from './use-library-actions';
+import { pauseSentences } from './wording';
+
+/** One model: what it is, what of it is here, what is going on, and what can be done. */
+export function ModelCard(props: {
+  entry: ModelEntry;
+  doing: string | undefined;
+  done: string | undefined;
+  problem: ErrorRecord | undefined;
+  actions: LibraryActions;
+}) {
+  const { entry, doing, done, problem, actions } = props;
+  const { manifest, parts, stored, elsewhere, origin } = entry;
+  const view = viewModel(entry);
+  const { status, pausedBy } = view;
+  const active = status === 'downloading' || status === 'verifying';
+  const shown = active || status === 'paused' || status === 'failed';
+  // What a part says already is not said twice.
+  const general = parts.some(({ error }) => error?.message === problem?.message)
+    ? undefined
+    : problem;
+  const partRows = parts.map((part) => (
+    <PartRow
+      key={part.component}
+      part={part}
+      stored={stored.find(({ component }) => component === part.component)}
+      steerable={shown && status !== 'verifying'}
+      onPause={() => actions.pause(manifest.id, part.component)}
+      onResume={() => actions.resume(entry, part.component)}
+      onCancel={() => actions.cancel(manifest.id, part.component)}
+    />
+  ));
+  return (
+    <section className="panel model" id={manifest.id} aria-labelledby={`${manifest.id}-title`}>
+      <div className="model-head">
+        <h2 id={`${manifest.id}-title`} tabIndex={-1}>
+          {manifest.name}
+        </h2>
+        <p className="chip" data-status={status}>
+          {chipOf(view)}
+        </p>
+      </div>
+      <p className="model-text">{manifest.description}</p>
+      <ModelFacts entry={entry} view={view} />
+      {elsewhere && (
+        <p className="info">
+          Another tab of this browser is at work on this model. What it does is shown here, and can
+          be paused or cancelled from here.
+        </p>
+      )}
+      {pausedBy && <p className="info">{pauseSentences[pausedBy]}</p>}
+      {shown && status !== 'verifying' && (
+        <div className="total">
+          <progress
+            aria-label={`${manifest.name}, all parts`}
+            {...(view.fraction !== null && { value: view.fraction, max: 1 })}
+            {...(view.fraction === null && !active && { value: 0, max: 1 })}
+          />
+          <p className="measure">{measureOf(view, entry.bytesPerSecond)}</p>
+        </div>
+      )}
+      {shown && <ul className="parts">{partRows}</ul>}
+      <Outcome doing={doing || undefined} done={done} problem={general} />
+      <ModelControls
+        entry={entry}
+        view={view}
+        busy={doing !== undefined && !active}
+        {...{ actions }}
+      />
+      {!shown && parts.length > 0 && (
+        <details className="more" open={parts.some(({ error }) => error) || undefined}>
+          <summary>{stored.length > 0 ? 'Parts and their sources' : 'Parts'}</summary>
+          <ul className="parts">{partRows}</ul>
+        </details>
+      )}
+      {origin !== 'bundled' && !elsewhere && !active && status !== 'ready' && (
+        <LocalFiles entry={entry} onFiles={actions.importFiles} disabled={Boolean(doing)} />
+      )}
+    </section>
+  );
+}
+
+function chipOf({ status, fraction, pausedBy }: ModelView): string {
+  const percent = fraction === null ? '' : ` ${formatPercent(fraction)}`;
+  switch (status) {
+    case 'ready':
+      return 'Ready';
+    case 'absent':
+      return 'Not downloaded';
+    case 'partial':
+      return 'Not complete';
+    case 'downloading':
+      return `Downloading${percent}`;
+    case 'verifying':
+      return 'Checking';
+    case 'paused':
+      return `${pausedBy === 'interrupted' ? 'Interrupted' : 'Paused'}${percent && ` at${percent}`}`;
+    case 'failed':
+      return `Stopped${percent && ` at${percent}`}`;
+  }
+}

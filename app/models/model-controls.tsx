@@ -1,0 +1,97 @@
+import Link from 'next/link';
+import type { ModelEntry } from '../../lib/contract/library';
+import { formatBytes } from '../studio/format';
+import type { ModelView } from './model-view';
+import { precisionName } from './model-view';
+import type { LibraryActions } from './use-library-actions';
+
+/** The buttons of a model: what its status allows. */
+export function ModelControls(props: {
+  entry: ModelEntry;
+  view: ModelView;
+  busy: boolean;
+  actions: LibraryActions;
+}) {
+  const { entry, view, busy, actions } = props;
+  const { manifest, origin, elsewhere, precision, stored } = entry;
+  const { id } = manifest;
+  const { status, bytesStored } = view;
+  const active = status === 'downloading';
+  const held = status === 'paused' || status === 'failed';
+  const idle = !elsewhere && !active && !held && status !== 'verifying';
+  const fetchable = manifest.sources.length > 0;
+  const incomplete = entry.parts.some((part) => part.status === 'absent');
+  const others = manifest.choices.filter((choice) => choice.precision !== precision);
+  return (
+    <div className="actions">
+      {status === 'ready' && (
+        <Link className="button" prefetch={false} href={`/?model=${encodeURIComponent(id)}`}>
+          Make a video
+        </Link>
+      )}
+      {idle && incomplete && fetchable && (
+        <button
+          type="button"
+          className={status === 'ready' ? undefined : 'primary'}
+          disabled={busy}
+          onClick={() => actions.openSheet(entry)}
+        >
+          {status === 'absent' ? 'Download' : 'Download the rest'}
+        </button>
+      )}
+      {active && (
+        <button type="button" onClick={() => actions.pause(id)}>
+          Pause
+        </button>
+      )}
+      {held && fetchable && (
+        <button type="button" className="primary" onClick={() => actions.resume(entry)}>
+          {status === 'failed' ? 'Try again' : 'Resume'}
+        </button>
+      )}
+      {(active || held) && (
+        <button type="button" onClick={() => actions.askRemoval({ kind: 'download', id })}>
+          Cancel
+        </button>
+      )}
+      {status === 'ready' &&
+        idle &&
+        fetchable &&
+        others.map((choice) => (
+          <button
+            key={choice.precision}
+            type="button"
+            disabled={busy}
+            onClick={() => actions.openSheet(entry, choice.precision)}
+          >
+            Get it in {precisionName(manifest, choice.precision)}
+          </button>
+        ))}
+      {stored.length > 0 && idle && (
+        <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
+          Check every byte
+        </button>
+      )}
+      {origin !== 'bundled' && idle && bytesStored > 0 && (
+        <button
+          type="button"
+          className="danger"
+          disabled={busy}
+          onClick={() => actions.askRemoval({ kind: 'files', id })}
+        >
+          Delete {formatBytes(bytesStored)}
+        </button>
+      )}
+      {origin === 'added' && idle && (
+        <button
+          type="button"
+          className="danger"
+          disabled={busy}
+          onClick={() => actions.askRemoval({ kind: 'model', id })}
+        >
+          Remove from the list
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,63 @@
+import type { ReactNode } from 'react';
+import type { ModelEntry } from '../../lib/contract/library';
+import { formatBytes } from '../studio/format';
+import { Licence } from './download-sheet';
+import { type ModelView, precisionName } from './model-view';
+import { formatRelativeError } from './wording';
+
+const origins = {
+  bundled: 'Comes with Kinora',
+  listed: 'From the hub',
+  added: 'Added by you',
+} as const;
+
+/** What is known of a model, in short. */
+export function ModelFacts({ entry, view }: { entry: ModelEntry; view: ModelView }) {
+  const { manifest, origin, precision, stored } = entry;
+  const { bytesStored, verifiedAt, worst } = view;
+  const types = [
+    ...new Set(
+      stored
+        .filter(({ component }) => component !== 'configuration')
+        .map(({ sourceType }) => sourceType),
+    ),
+  ];
+  return (
+    <dl className="facts">
+      <Fact name="Licence">
+        <Licence {...manifest.licence} />
+      </Fact>
+      <Fact name="Origin">{origins[origin]}</Fact>
+      {precision && <Fact name="Precision">{precisionName(manifest, precision)}</Fact>}
+      {types.length > 0 && <Fact name="Made from">{types.join(', ')}</Fact>}
+      {bytesStored > 0 && <Fact name="In this browser">{formatBytes(bytesStored)}</Fact>}
+      {stored.length > 0 && (
+        <Fact name="Largest error">
+          {worst ? (
+            <span title={worst.tensor}>{formatRelativeError(worst.relativeError)}</span>
+          ) : (
+            'None, exact'
+          )}
+        </Fact>
+      )}
+      {verifiedAt && (
+        <Fact name="Verified">
+          <span className="tick">✓</span> <time dateTime={verifiedAt}>{formatDay(verifiedAt)}</time>
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function formatDay(iso: string): string {
+  return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}

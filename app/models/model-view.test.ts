@@ -1,0 +1,130 @@
+import { describe, expect, test } from 'vitest';
+import type { PartState, PauseReason } from '../../lib/contract/library';
+import { announce, measureOf, precisionName, viewModel } from './model-view';
+import { entry, part, storedPart } from './testing';
+import { fitSentence, formatRelativeError } from './wording';
+
+function statusOf(statuses: readonly PartState['status'][], ready = false) {
+  const parts = statuses.map((status) => part('transformer', { status }));
+  return viewModel(entry({ parts, ready })).status;
+}
+
+describe('the status of a model', () => {
+  test('is what is going on, else what is wrong, else what is there', () => {
+    expect(statusOf(['absent', 'absent'])).toBe('absent');
+    expect(statusOf(['complete', 'absent'])).toBe('partial');
+    expect(statusOf(['complete', 'complete'], true)).toBe('ready');
+    expect(statusOf(['complete', 'waiting'])).toBe('downloading');
+    expect(statusOf(['failed', 'downloading', 'paused'])).toBe('downloading');
+    expect(statusOf(['verifying', 'complete'])).toBe('verifying');
+    expect(statusOf(['verifying', 'downloading'])).toBe('downloading');
+    expect(statusOf(['failed', 'paused'])).toBe('failed');
+    expect(statusOf(['paused', 'complete'])).toBe('paused');
+  });
+
+  test('parts that wait for one without a connection stand still with it', () => {
+    const parts = [
+      part('transformer', { status: 'paused', pausedBy: 'network' }),
+      part('vae', { status: 'waiting' }),
+    ];
+    expect(viewModel(entry({ parts }))).toMatchObject({ status: 'paused', pausedBy: 'network' });
+  });
+
+  test('a bundled model has no parts and is ready', () => {
+    expect(statusOf([], true)).toBe('ready');
+  });
+
+  test('a part that is not needed may be absent', () => {
+    expect(statusOf(['complete', 'absent'], true)).toBe('ready');
+  });
+
+  test('of several reasons to pause, the one that asks most of the person counts', () => {
+    const reason = (...by: PauseReason[]) =>
+      viewModel(entry({ parts: by.map((pausedBy) => part('vae', { status: 'paused', pausedBy })) }))
+        .pausedBy;
+    expect(reason('user', 'storage', 'network')).toBe('storage');
+    expect(reason('user', 'interrupted')).toBe('interrupted');
+    expect(reason('user', 'network')).toBe('network');
+    expect(viewModel(entry()).pausedBy).toBeNull();
+  });
+});
+
+describe('progress', () => {
+  const running = entry({
+    bytesPerSecond: 50e6,
+    parts: [
+      part('transformer', { status: 'downloading', bytesDone: 1e9, bytesTotal: 5e9 }),
+      part('vae', { status: 'waiting', bytesTotal: 1e9 }),
+    ],
+  });
+
+  test('adds up the parts', () => {
+    const view = viewModel(running);
+    expect(view).toMatchObject({ bytesDone: 1e9, bytesTotal: 6e9, secondsRemaining: 100 });
+    expect(view.fraction).toBeCloseTo(1 / 6);
+    expect(measureOf(view, 50e6)).toBe('1.0 GB of 6.0 GB · 50.0 MB/s · about 1 min 40 s left');
+  });
+
+  test('tells no percent and no time before every size is known', () => {
+    const parts = [...running.parts, part('text_encoder', { bytesTotal: null })];
+    const view = viewModel({ ...running, parts });
+    expect(view).toMatchObject({ bytesTotal: null, fraction: null, secondsRemaining: null });
+    expect(measureOf(view, 50e6)).toBe('1.0 GB · 50.0 MB/s');
+  });
+
+  test('no rate, no remaining time', () => {
+    const view = viewModel({ ...running, bytesPerSecond: 0 });
+    expect(measureOf(view, 0)).toBe('1.0 GB of 6.0 GB');
+  });
+
+  test('what is read out changes its topic with the status only', () => {
+    const first = announce(running);
+    expect(first.text).toBe('Wan: downloading, 16 %.');
+    const parts = running.parts.map((one) => ({ ...one, bytesDone: one.bytesDone + 1e6 }));
+    expect(announce({ ...running, parts }).topic).toBe(first.topic);
+    const unknown = [part('vae', { status: 'downloading', bytesTotal: null })];
+    expect(announce(entry({ parts: unknown })).text).toBe('Wan: downloading.');
+  });
+});
+
+describe('what is stored', () => {
+  test('the worst tensor and the oldest check', () => {
+    const view = viewModel(
+      entry({
+        stored: [
+          storedPart({ worst: { tensor: 'a', relativeError: 0.001 } }),
+          storedPart({ verifiedAt: '2025-06-01T00:00:00.000Z' }),
+          storedPart({ worst: { tensor: 'b', relativeError: 0.002 } }),
+        ],
+      }),
+    );
+    expect(view.worst).toEqual({ tensor: 'b', relativeError: 0.002 });
+    expect(view.verifiedAt).toBe('2025-06-01T00:00:00.000Z');
+    expect(view.bytesStored).toBe(2700);
+    expect(viewModel(entry({ stored: [storedPart()] })).worst).toBeNull();
+  });
+
+  test('errors and precisions in words', () => {
+    expect([0.0024, 0.5, 2e-7].map(formatRelativeError)).toEqual(['0.24 %', '50.00 %', '2.0e-5 %']);
+    const { manifest } = entry();
+    expect(precisionName(manifest, 'int8')).toBe('Eight');
+    expect(precisionName(manifest, 'int4')).toBe('4-bit');
+  });
+});
+
+test('a precision fits, fits with blocks read from disk, or does not', () => {
+  const GiB = 2 ** 30;
+  const choice = {
+    precision: 'int8',
+    name: '8-bit',
+    description: '',
+    memory: { full: 8 * GiB, least: 4 * GiB },
+  } as const;
+  const needs = '8.0 GiB of GPU memory at full speed, 4.0 GiB at least';
+  expect(fitSentence(choice, null)).toBe(`Needs ${needs}.`);
+  expect(fitSentence(choice, 8 * GiB)).toBe('Fits your GPU at full speed: needs 8.0 GiB.');
+  expect(fitSentence(choice, 5 * GiB)).toMatch(/^Fits your GPU, which gives 5\.0 GiB, with parts/);
+  expect(fitSentence(choice, 3 * GiB)).toBe(
+    `Too large for your GPU, which gives 3.0 GiB. Needs ${needs}.`,
+  );
+});

@@ -1,0 +1,135 @@
+import type {
+  ModelEntry,
+  PartState,
+  PauseReason,
+  StoredComponent,
+} from '../../lib/contract/library';
+import type { ModelManifest, Precision } from '../../lib/contract/manifest';
+import { formatBytes, formatPercent, formatSeconds } from '../studio/format';
+import { precisionNames } from './wording';
+
+/** Where a model stands as a whole. */
+export type ModelStatus =
+  | 'ready'
+  | 'absent'
+  | 'partial'
+  | 'downloading'
+  | 'verifying'
+  | 'paused'
+  | 'failed';
+
+/** A model as the page shows it, derived from its entry and nothing else. */
+export interface ModelView {
+  readonly status: ModelStatus;
+  /** Why it is paused; null otherwise. */
+  readonly pausedBy: PauseReason | null;
+  readonly bytesDone: number;
+  /** Null until the size of every part is known. */
+  readonly bytesTotal: number | null;
+  /** From 0 to 1; null where it cannot be told. */
+  readonly fraction: number | null;
+  /** Null while nothing runs or its speed is not known. */
+  readonly secondsRemaining: number | null;
+  readonly bytesStored: number;
+  /** When the part that was checked longest ago was checked; null where nothing is stored. */
+  readonly verifiedAt: string | null;
+  /** The largest error of any stored tensor; null where everything is exact or nothing is there. */
+  readonly worst: StoredComponent['worst'];
+}
+
+/** The reason that asks most of the person comes first. */
+const reasons: readonly PauseReason[] = ['storage', 'network', 'interrupted', 'user'];
+
+/** Sums up the parts of a model. */
+export function viewModel(entry: ModelEntry): ModelView {
+  const { parts, stored, bytesPerSecond } = entry;
+  const status = statusOf(entry);
+  const bytesDone = sum(parts.map((part) => part.bytesDone));
+  const sizes = parts.map((part) => part.bytesTotal);
+  const bytesTotal = sizes.some((size) => size === null)
+    ? null
+    : sum(sizes.map((size) => size ?? 0));
+  const left = bytesTotal === null ? null : Math.max(0, bytesTotal - bytesDone);
+  const moving = status === 'downloading' && bytesPerSecond > 0;
+  return {
+    status,
+    pausedBy: status === 'paused' ? pauseReason(parts) : null,
+    bytesDone,
+    bytesTotal,
+    fraction: fractionOf(bytesDone, bytesTotal),
+    secondsRemaining: moving && left !== null ? left / bytesPerSecond : null,
+    bytesStored: Math.max(
+      sum(parts.map((part) => part.bytesStored)),
+      sum(stored.map((part) => part.bytesStored)),
+    ),
+    verifiedAt: stored.map((part) => part.verifiedAt).sort()[0] ?? null,
+    worst: stored
+      .map((part) => part.worst)
+      .reduce((a, b) => ((b?.relativeError ?? 0) > (a?.relativeError ?? 0) ? b : a), null),
+  };
+}
+
+function statusOf({ parts, ready }: ModelEntry): ModelStatus {
+  const has = (status: PartState['status']) => parts.some((part) => part.status === status);
+  if (has('downloading')) return 'downloading';
+  if (has('verifying')) return 'verifying';
+  // Parts wait for one that waits for the network: as a whole it stands still.
+  if (parts.some((part) => part.pausedBy === 'network')) return 'paused';
+  if (has('waiting')) return 'downloading';
+  if (has('failed')) return 'failed';
+  if (has('paused')) return 'paused';
+  if (ready) return 'ready';
+  return has('complete') ? 'partial' : 'absent';
+}
+
+function pauseReason(parts: readonly PartState[]): PauseReason {
+  const found = parts.filter((part) => part.status === 'paused').map((part) => part.pausedBy);
+  return reasons.find((reason) => found.includes(reason)) ?? 'user';
+}
+
+/** How far `done` of `total` is, from 0 to 1; null where the total is not known. */
+export function fractionOf(done: number, total: number | null): number | null {
+  if (total === null || total <= 0) return null;
+  return Math.min(1, done / total);
+}
+
+/** `1.2 GB of 5.4 GB · 24 MB/s · about 3 min 05 s left`, as much of it as is known. */
+export function measureOf(view: ModelView, bytesPerSecond: number): string {
+  const { bytesDone, bytesTotal, secondsRemaining, status } = view;
+  const amount = amountOf(bytesDone, bytesTotal);
+  if (status !== 'downloading' || bytesPerSecond <= 0) return amount;
+  const rest = secondsRemaining === null ? '' : ` · about ${formatSeconds(secondsRemaining)} left`;
+  return `${amount} · ${formatBytes(bytesPerSecond)}/s${rest}`;
+}
+
+/** `1.2 GB of 5.4 GB`. */
+export function amountOf(done: number, total: number | null): string {
+  return total === null ? formatBytes(done) : `${formatBytes(done)} of ${formatBytes(total)}`;
+}
+
+/** The sentence that a screen reader hears when something changed. */
+export function announce(entry: ModelEntry): { topic: string; text: string } {
+  const { name, id } = entry.manifest;
+  const { status, fraction } = viewModel(entry);
+  const percent = fraction === null ? '' : ` ${formatPercent(fraction)}`;
+  const words: Readonly<Record<ModelStatus, string>> = {
+    ready: 'ready',
+    absent: 'not downloaded',
+    partial: 'not complete',
+    downloading: `downloading,${percent}`,
+    verifying: 'checking',
+    paused: `paused at${percent}`,
+    failed: 'stopped with an error',
+  };
+  return { topic: `${id} ${status}`, text: `${name}: ${words[status].replace(/(,| at)$/, '')}.` };
+}
+
+/** `8-bit`, as the manifest names it. */
+export function precisionName(manifest: ModelManifest, precision: Precision): string {
+  const choice = manifest.choices.find((one) => one.precision === precision);
+  return choice?.name ?? precisionNames[precision];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

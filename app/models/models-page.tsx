@@ -1,0 +1,53 @@
+'use client';
+
+import { useEffect, useReducer } from 'react';
+import { getLibrary, useLibrary } from '../library';
+import { SiteHeader } from '../site-header';
+import { Problem } from '../studio/problem';
+import { useLeaveWarning } from '../studio/use-page-effects';
+import { useRun } from '../studio/use-run';
+import { LibraryView } from './library-view';
+import { changePage, initialPage } from './page-state';
+import { useLibraryActions } from './use-library-actions';
+
+/** What is in this browser, and how to get more: models, LoRAs, storage. */
+export function ModelsPage() {
+  const library = useLibrary();
+  const [page, change] = useReducer(changePage, initialPage);
+  const actions = useLibraryActions(change);
+  // A download survives being closed; a video in the making does not.
+  useLeaveWarning(useRun().status !== 'idle');
+  useDropGuard();
+  return (
+    <>
+      <SiteHeader here="/models" />
+      <main className="models">
+        <h1>Models</h1>
+        {library.status === 'loading' && <progress aria-label="Opening the library" />}
+        {library.status === 'failed' && (
+          <Problem error={library.error}>
+            <button type="button" onClick={() => getLibrary().restart()}>
+              Try again
+            </button>
+          </Problem>
+        )}
+        {library.status === 'ready' && (
+          <LibraryView library={library.snapshot} {...{ page, change, actions }} />
+        )}
+      </main>
+    </>
+  );
+}
+
+/** A file dropped beside its place must not replace the page. */
+function useDropGuard(): void {
+  useEffect(() => {
+    const keep = (event: DragEvent) => event.preventDefault();
+    window.addEventListener('dragover', keep);
+    window.addEventListener('drop', keep);
+    return () => {
+      window.removeEventListener('dragover', keep);
+      window.removeEventListener('drop', keep);
+    };
+  }, []);
+}

@@ -1,0 +1,18 @@
+import type { ErrorRecord } from '../../lib/contract/errors';
+import { Problem } from '../studio/problem';
+
+/** What came of the last thing that was done: at work, done, or what is wrong. */
+export function Outcome(props: {
+  doing: string | undefined;
+  done: string | undefined;
+  problem: ErrorRecord | undefined;
+}) {
+  const { doing, done, problem } = props;
+  return (
+    <div role="status" className="notice">
+      {doing && <p className="field-hint">{doing}</p>}
+      {!doing && done && <p className="info">{done}</p>}
+      {!doing && problem && <Problem error={problem} />}
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+import type { ErrorRecord } from '../../lib/contract/errors';
+import type { DownloadPlan } from '../../lib/contract/library';
+import type { Precision } from '../../lib/contract/manifest';
+
+/** What a download would take, as far as it is known. */
+export type PlanState =
+  | { readonly status: 'asking' }
+  | { readonly status: 'known'; readonly plan: DownloadPlan }
+  | { readonly status: 'failed'; readonly error: ErrorRecord };
+
+/** The open sheet: a model, the precision to fetch it in, and what that takes. */
+export interface Sheet {
+  readonly model: string;
+  readonly precision: Precision;
+  readonly plan: PlanState;
+}
+
+/** What a person is asked before it is gone. */
+export interface Removal {
+  readonly kind: 'files' | 'download' | 'model' | 'lora';
+  /** Id of the model, or name of the LoRA. */
+  readonly id: string;
+}
+
+/**
+ * What the page itself knows: everything else is in the library's snapshot. A subject is a model's
+ * id or one of {@link subjects}.
+ */
+export interface PageState {
+  readonly sheet: Sheet | null;
+  readonly removal: Removal | null;
+  /** What is being done, by subject: `Looking at the files …`. */
+  readonly doing: Readonly<Record<string, string>>;
+  readonly problems: Readonly<Record<string, ErrorRecord>>;
+  /** What has just been done, by subject. */
+  readonly done: Readonly<Record<string, string>>;
+}
+
+/** Subjects that are no model. No id of a model begins with a colon. */
+export const subjects = { addModel: ':add-model', addLora: ':add-lora', hub: ':hub' } as const;
+
+export type PageAction =
+  | { readonly type: 'sheetOpened'; readonly model: string; readonly precision: Precision }
+  | { readonly type: 'planned'; readonly sheet: Sheet; readonly plan: PlanState }
+  | { readonly type: 'sheetClosed' }
+  | { readonly type: 'removalAsked'; readonly removal: Removal }
+  | { readonly type: 'removalAnswered' }
+  | { readonly type: 'begun'; readonly subject: string; readonly what: string }
+  | { readonly type: 'ended'; readonly subject: string; readonly said?: string }
+  | { readonly type: 'failed'; readonly subject: string; readonly error: ErrorRecord };
+
+export const initialPage: PageState = {
+  sheet: null,
+  removal: null,
+  doing: {},
+  problems: {},
+  done: {},
+};
+
+/** The page as one pure reducer. */
+export function changePage(state: PageState, action: PageAction): PageState {
+  switch (action.type) {
+    case 'sheetOpened': {
+      const { model, precision } = action;
+      return { ...state, sheet: { model, precision, plan: { status: 'asking' } } };
+    }
+    case 'planned': {
+      const { sheet } = state;
+      // The answer to a question that is no longer asked.
+      if (sheet?.model !== action.sheet.model || sheet.precision !== action.sheet.precision) {
+        return state;
+      }
+      return { ...state, sheet: { ...sheet, plan: action.plan } };
+    }
+    case 'sheetClosed':
+      return { ...state, sheet: null };
+    case 'removalAsked':
+      return { ...state, removal: action.removal };
+    case 'removalAnswered':
+      return { ...state, removal: null };
+    case 'begun': {
+      const { subject, what } = action;
+      return { ...cleared(state, subject), doing: { ...state.doing, [subject]: what } };
+    }
+    case 'ended': {
+      const { subject, said } = action;
+      const next = cleared(state, subject);
+      return said === undefined ? next : { ...next, done: { ...next.done, [subject]: said } };
+    }
+    case 'failed': {
+      const next = cleared(state, action.subject);
+      return { ...next, problems: { ...next.problems, [action.subject]: action.error } };
+    }
+  }
+}
+
+function cleared(state: PageState, subject: string): PageState {
+  const without = <T>(record: Readonly<Record<string, T>>): Record<string, T> => {
+    const { [subject]: _, ...rest } = record;
+    return rest;
+  };
+  return {
+    ...state,
+    doing: without(state.doing),
+    problems: without(state.problems),
+    done: without(state.done),
+  };
+}

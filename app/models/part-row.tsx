@@ -1,0 +1,102 @@
+import type { PartState, StoredComponent } from '../../lib/contract/library';
+import type { ComponentId } from '../../lib/contract/manifest';
+import { formatBytes, formatPercent } from '../studio/format';
+import { Problem } from '../studio/problem';
+import { amountOf, fractionOf } from './model-view';
+import { formatRelativeError, parts as names, precisionNames } from './wording';
+
+/** One part of a model: how far it is, what it is made of, and its controls. */
+export function PartRow(props: {
+  part: PartState;
+  stored: StoredComponent | undefined;
+  /** Whether this tab may steer it: another one may be at it, or nothing is under way at all. */
+  steerable: boolean;
+  onPause: () => void;
+  onResume: () => void;
+  onCancel: () => void;
+}) {
+  const { part, stored, steerable } = props;
+  const { component, status, bytesDone, bytesTotal, notice, error } = part;
+  const { name, purpose } = names[component];
+  const fraction = fractionOf(bytesDone, bytesTotal);
+  const moving = status === 'downloading' || status === 'verifying';
+  const active = moving || status === 'waiting';
+  const held = status === 'paused' || status === 'failed';
+  return (
+    <li className="part" data-status={status}>
+      <div className="part-head">
+        <span className="part-name">{name}</span>
+        <span className="part-state">{stateOf(part)}</span>
+      </div>
+      <div className="part-foot">
+        <p className="field-hint">{stored ? madeOf(stored) : purpose}</p>
+        {steerable && (active || held) && (
+          <div className="actions small">
+            {active && status !== 'verifying' && (
+              <button type="button" aria-label={`Pause ${name}`} onClick={props.onPause}>
+                Pause
+              </button>
+            )}
+            {held && (
+              <button type="button" aria-label={`Resume ${name}`} onClick={props.onResume}>
+                {status === 'failed' ? 'Try again' : 'Resume'}
+              </button>
+            )}
+            <button type="button" aria-label={`Cancel ${name}`} onClick={props.onCancel}>
+              Cancel
+            </button>
+          </div>
+        )}
+      </div>
+      {(active || held) && (
+        <progress
+          aria-label={name}
+          // Without a size there is nothing to measure; only what moves is shown moving.
+          {...(fraction !== null
+            ? { value: fraction, max: 1 }
+            : moving
+              ? {}
+              : { value: 0, max: 1 })}
+        />
+      )}
+      {notice && <p className="notice-line">{notice}</p>}
+      {error && <Problem error={error} />}
+    </li>
+  );
+}
+
+function stateOf(part: PartState): string {
+  const { status, bytesDone, bytesTotal, bytesStored } = part;
+  const fraction = fractionOf(bytesDone, bytesTotal);
+  const percent = fraction === null ? '' : ` · ${formatPercent(fraction)}`;
+  switch (status) {
+    case 'absent':
+      return bytesTotal === null ? 'Not here' : formatBytes(bytesTotal);
+    case 'waiting':
+      return 'Waits for its turn';
+    case 'downloading':
+      return `${amountOf(bytesDone, bytesTotal)}${percent}`;
+    case 'paused':
+      return `Paused${percent}`;
+    case 'verifying':
+      return 'Checking …';
+    case 'complete':
+      return `✓ ${formatBytes(bytesStored)}`;
+    case 'failed':
+      return `Stopped${percent}`;
+  }
+}
+
+/** The parts whose linear layers are kept in the precision that was chosen. */
+const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
+
+/** `From Q8_0, kept as 8-bit, largest error 0.24 %`. */
+function madeOf({ sourceType, precision, worst, component }: StoredComponent): string {
+  if (component === 'configuration') return names[component].purpose;
+  const kept = quantised.includes(component) ? `, kept as ${precisionNames[precision]}` : '';
+  const error =
+    worst && worst.relativeError > 0
+      ? `largest error ${formatRelativeError(worst.relativeError)}`
+      : 'exact';
+  return `From ${sourceType}${kept}, ${error}`;
+}

@@ -1,0 +1,55 @@
+import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import { Problem } from '../studio/problem';
+import type { GpuMemory } from './use-gpu-memory';
+import { fitSentence } from './wording';
+
+/** Which precision to fetch, with the GPU memory that each needs. */
+export function PrecisionChoices(props: {
+  choices: readonly PrecisionChoice[];
+  chosen: Precision;
+  gpu: GpuMemory;
+  onChoose: (precision: Precision) => void;
+  /** Asks the GPU whether it gives so many bytes, or how many. */
+  onMeasure: (wanted: number) => void;
+}) {
+  const { choices, chosen, gpu, onChoose } = props;
+  const given = gpu.status === 'measured' ? gpu.bytes : null;
+  const wanted = Math.max(...choices.map(({ memory }) => memory.full));
+  return (
+    <fieldset className="field">
+      <legend>Precision</legend>
+      <div className="choices stacked">
+        {choices.map((choice) => (
+          <label key={choice.precision} className="choice">
+            <input
+              type="radio"
+              name="precision"
+              value={choice.precision}
+              checked={choice.precision === chosen}
+              onChange={() => onChoose(choice.precision)}
+            />
+            <span>
+              {choice.name}
+              <small>
+                {choice.description} {fitSentence(choice, given)}
+              </small>
+            </span>
+          </label>
+        ))}
+      </div>
+      {gpu.status !== 'measured' && (
+        <p className="measure-gpu">
+          <button
+            type="button"
+            className="inline"
+            disabled={gpu.status === 'measuring'}
+            onClick={() => props.onMeasure(wanted)}
+          >
+            {gpu.status === 'measuring' ? 'Asking the GPU for memory …' : 'Check what fits my GPU'}
+          </button>
+        </p>
+      )}
+      {gpu.status === 'failed' && <Problem error={gpu.error} />}
+    </fieldset>
+  );
+}

@@ -1,0 +1,32 @@
+import type { StorageReport } from '../../lib/contract/library';
+import { formatBytes } from '../studio/format';
+
+/** How full the browser's storage is, and whether the browser promised to keep it. */
+export function StorageBar(props: { storage: StorageReport; onPersist: () => void }) {
+  const { usage, quota, persistent } = props.storage;
+  return (
+    <section className="panel storage" aria-labelledby="storage-title">
+      <h2 id="storage-title">Storage</h2>
+      <progress
+        aria-label="Storage in use"
+        value={quota > 0 ? Math.min(1, usage / quota) : 0}
+        max={1}
+      />
+      <p className="measure">
+        {formatBytes(usage)} in use, {formatBytes(Math.max(0, quota - usage))} free
+      </p>
+      <p className="field-hint">
+        {persistent
+          ? 'Persistent: the browser deletes nothing by itself.'
+          : 'Not persistent: when the disk gets full, the browser may delete models and videos.'}
+      </p>
+      {!persistent && (
+        <div className="actions">
+          <button type="button" onClick={props.onPersist}>
+            Ask the browser to keep it
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}

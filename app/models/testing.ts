@@ -1,0 +1,55 @@
+import type { ModelEntry, PartState, StoredComponent } from '../../lib/contract/library';
+import type { ComponentId } from '../../lib/contract/manifest';
+import { parseManifest } from '../../lib/contract/manifest';
+
+/** A part of a model for tests of what is derived from it. */
+export function part(component: ComponentId, changes: Partial<PartState> = {}): PartState {
+  return {
+    component,
+    status: 'absent',
+    bytesDone: 0,
+    bytesTotal: 1000,
+    bytesStored: 0,
+    ...changes,
+  };
+}
+
+export function storedPart(changes: Partial<StoredComponent> = {}): StoredComponent {
+  return {
+    component: 'transformer',
+    sources: [{ name: 'a/b/c.gguf@main', bytes: 1000, sha256: null }],
+    sourceType: 'Q8_0',
+    precision: 'int8',
+    worst: null,
+    bytesStored: 900,
+    completedAt: '2026-01-02T00:00:00.000Z',
+    verifiedAt: '2026-01-02T00:00:00.000Z',
+    ...changes,
+  };
+}
+
+export function entry(changes: Partial<ModelEntry> = {}): ModelEntry {
+  return {
+    manifest: parseManifest({
+      id: 'wan',
+      name: 'Wan',
+      description: 'A model.',
+      licence: { name: 'Apache-2.0' },
+      nativeSizes: {
+        '1280*720': { width: 64, height: 32 },
+        '720*1280': { width: 32, height: 64 },
+      },
+      maxClipFrames: 121,
+      precision: 'int8',
+      choices: [{ precision: 'int8', name: 'Eight', memory: { full: 8e9, least: 4e9 } }],
+    }),
+    origin: 'listed',
+    ready: false,
+    precision: null,
+    parts: [part('transformer'), part('vae')],
+    stored: [],
+    elsewhere: false,
+    bytesPerSecond: 0,
+    ...changes,
+  };
+}

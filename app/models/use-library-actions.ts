@@ -1,0 +1,172 @@
+import { type Dispatch, useMemo } from 'react';
+import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { LibraryApi, LocalFile, ModelEntry } from '../../lib/contract/library';
+import type { ComponentId, Precision } from '../../lib/contract/manifest';
+import { getLibrary } from '../library';
+import { type PageAction, type Removal, subjects } from './page-state';
+
+/** Everything that can be done on the models page. */
+export interface LibraryActions {
+  openSheet: (entry: ModelEntry, precision?: Precision) => void;
+  download: (id: string, precision: Precision) => void;
+  importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
+  pause: (id: string, component?: ComponentId) => void;
+  resume: (entry: ModelEntry, component?: ComponentId) => void;
+  cancel: (id: string, component?: ComponentId) => void;
+  verify: (id: string) => void;
+  askRemoval: (removal: Removal) => void;
+  remove: (removal: Removal) => void;
+  addModel: (source: { address: string } | { files: readonly LocalFile[] }) => void;
+  addLora: (source: { address: string } | { file: File }) => void;
+  setHub: (base: string) => void;
+  /** Asks the browser to keep what is stored. To be called in a click handler. */
+  persist: () => void;
+}
+
+/** Turns clicks into calls of the library, and what comes of them into the page's state. */
+export function useLibraryActions(change: Dispatch<PageAction>): LibraryActions {
+  return useMemo(() => createActions(change), [change]);
+}
+
+function createActions(change: Dispatch<PageAction>): LibraryActions {
+  /** Runs one call; `said` tells what came of it. */
+  function run<T>(
+    subject: string,
+    what: string,
+    work: (api: LibraryApi) => Promise<T>,
+    said?: (value: T) => string | undefined,
+  ): Promise<T | undefined> {
+    change({ type: 'begun', subject, what });
+    return getLibrary()
+      .call(work)
+      .then(
+        (value) => {
+          const sentence = said?.(value);
+          change({ type: 'ended', subject, ...(sentence && { said: sentence }) });
+          return value;
+        },
+        (thrown: unknown) => {
+          change({ type: 'failed', subject, error: toKinoraError(thrown).toRecord() });
+          return undefined;
+        },
+      );
+  }
+
+  const openSheet: LibraryActions['openSheet'] = ({ manifest, precision }, chosen) => {
+    const wanted = chosen ?? precision ?? manifest.precision;
+    change({ type: 'sheetOpened', model: manifest.id, precision: wanted });
+    const sheet = { model: manifest.id, precision: wanted, plan: { status: 'asking' } } as const;
+    getLibrary()
+      .call((api) => api.planDownload(manifest.id, wanted))
+      .then(
+        (plan) => change({ type: 'planned', sheet, plan: { status: 'known', plan } }),
+        (thrown: unknown) => {
+          const error = toKinoraError(thrown).toRecord();
+          change({ type: 'planned', sheet, plan: { status: 'failed', error } });
+        },
+      );
+  };
+
+  const fetchModel = (id: string, precision: Precision) =>
+    run(id, '', (api) => api.download(id, precision));
+
+  const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
+    run(id, 'Reading the files …', async (api) => {
+      if (files.length === 0) throw new KinoraError('FILE_UNREADABLE', 'There were no files.');
+      await api.importFiles(id, precision, files);
+    });
+
+  async function addModel(source: Parameters<LibraryActions['addModel']>[0]): Promise<void> {
+    const entry = await run(
+      subjects.addModel,
+      'files' in source ? 'Looking at the files …' : 'Asking the hub …',
+      (api) => api.addModel(source),
+      ({ manifest }) => `Added: ${manifest.name}.`,
+    );
+    if (!entry) return;
+    const { manifest } = entry;
+    if ('files' in source) await takeFiles(manifest.id, manifest.precision, source.files);
+    else openSheet(entry);
+  }
+
+  return {
+    openSheet,
+    download: (id, precision) => {
+      keepStorage();
+      change({ type: 'sheetClosed' });
+      void fetchModel(id, precision);
+    },
+    importFiles: ({ manifest: { id } }, precision, files) => {
+      keepStorage();
+      change({ type: 'sheetClosed' });
+      void takeFiles(id, precision, files);
+    },
+    pause: (id, component) => void run(id, '', (api) => api.pause(id, component)),
+    resume: (entry, component) => {
+      keepStorage();
+      const { id } = entry.manifest;
+      void run(id, '', (api) => (component ? api.resume(id, component) : resumeAll(api, entry)));
+    },
+    cancel: (id, component) => void run(id, '', (api) => api.cancel(id, component)),
+    verify: (id) =>
+      void run(
+        id,
+        'Comparing every byte with its checksum …',
+        (api) => api.verify(id),
+        () => 'Every byte was compared with its checksum.',
+      ),
+    askRemoval: (removal) => change({ type: 'removalAsked', removal }),
+    remove: ({ kind, id }) => {
+      change({ type: 'removalAnswered' });
+      const subject = kind === 'lora' ? subjects.addLora : id;
+      void run(subject, 'Deleting …', (api) => {
+        if (kind === 'lora') return api.deleteLora(id);
+        if (kind === 'download') return api.cancel(id);
+        return kind === 'model' ? api.forgetModel(id) : api.deleteModel(id);
+      });
+    },
+    addModel: (source) => {
+      if ('files' in source) keepStorage();
+      void addModel(source);
+    },
+    addLora: (source) => {
+      keepStorage();
+      void run(
+        subjects.addLora,
+        'Reading the LoRA …',
+        (api) => api.addLora(source),
+        ({ name }) => `Added: ${name}.`,
+      );
+    },
+    setHub: (base) =>
+      void run(
+        subjects.hub,
+        'Saving …',
+        (api) => api.setHub(base),
+        () => 'Saved.',
+      ),
+    persist: keepStorage,
+  };
+}
+
+/** Goes on with everything: with parts, too, that had not begun when the page was closed. */
+async function resumeAll(api: LibraryApi, entry: ModelEntry): Promise<void> {
+  const { manifest, precision, elsewhere } = entry;
+  if (elsewhere) return api.resume(manifest.id);
+  try {
+    await api.download(manifest.id, precision ?? manifest.precision);
+  } catch (thrown) {
+    // It is still at work, waiting for the network or about to pause: that one goes on.
+    if (toKinoraError(thrown).code !== 'MODEL_BUSY') throw thrown;
+    await api.resume(manifest.id);
+  }
+}
+
+/** First of all, while the click still counts as one: browsers ask or decide by it. */
+function keepStorage(): void {
+  navigator.storage
+    .persist()
+    .then(() => getLibrary().refresh())
+    // Without the promise everything works; the page shows that it was not given.
+    .catch(() => {});
+}

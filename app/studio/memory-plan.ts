@@ -1,0 +1,28 @@
+import type { MemoryReport } from '../../lib/contract/progress';
+import { formatMemory } from './format';
+
+/** How a run fits the GPU, in one or two sentences. */
+export function planSentence(memory: MemoryReport): string {
+  const { blocks, residentBlocks, decodeTiles, replans, peak, budget } = memory;
+  const sentences = [
+    residentBlocks >= blocks
+      ? `All ${blocks} blocks stay on the GPU (${formatMemory(peak)} of ${formatMemory(budget)}).`
+      : `${residentBlocks === 0 ? 'None' : residentBlocks} of ${blocks} blocks ${residentBlocks === 1 ? 'stays' : 'stay'} on the GPU; the others are read from disk in every step.`,
+  ];
+  if (decodeTiles > 1) sentences.push(`The frames will be decoded in ${decodeTiles} tiles.`);
+  if (replans > 0) {
+    const times = replans === 1 ? 'once' : `${replans} times`;
+    sentences.push(`Memory ran out ${times}: it was planned smaller and went on.`);
+  }
+  return sentences.join(' ');
+}
+
+/** What a result says about its memory: the figure, and what may show in the picture. */
+export function memoryFact({ peak, decodeTiles, blocks, residentBlocks }: MemoryReport): string {
+  const streamed =
+    residentBlocks < blocks
+      ? `, ${blocks - residentBlocks} of ${blocks} blocks read from disk`
+      : '';
+  const tiled = decodeTiles > 1 ? `, decoded in ${decodeTiles} tiles` : '';
+  return `${formatMemory(peak)}${streamed}${tiled}`;
+}

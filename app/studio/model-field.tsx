@@ -1,0 +1,72 @@
+import Link from 'next/link';
+import type { ModelEntry } from '../../lib/contract/library';
+import { Problem } from './problem';
+import type { ModelList } from './use-models';
+
+/** Which model makes the video, and the way to one that is not here yet. */
+export function ModelField(props: {
+  list: ModelList;
+  model: ModelEntry | undefined;
+  onChange: (id: string) => void;
+}) {
+  const { list, model, onChange } = props;
+  const models = list.status === 'ready' ? list.models : [];
+  const ready = models.filter((entry) => entry.ready);
+  const absent = models.filter((entry) => !entry.ready);
+  return (
+    <div className="field">
+      <label htmlFor="model">Model</label>
+      <select
+        id="model"
+        value={model?.manifest.id ?? ''}
+        disabled={list.status !== 'ready'}
+        aria-describedby="model-hint"
+        onChange={(event) => onChange(event.target.value)}
+      >
+        {list.status !== 'ready' && (
+          <option value="">{list.status === 'loading' ? 'Loading …' : 'None'}</option>
+        )}
+        <Options models={ready} />
+        {absent.length > 0 && (
+          <optgroup label="Not in this browser yet">
+            <Options models={absent} />
+          </optgroup>
+        )}
+      </select>
+      <p className="field-hint" id="model-hint">
+        {model?.manifest.description}
+      </p>
+      {model && <ModelCall model={model} models={models} />}
+      {list.status === 'failed' && <Problem error={list.error} />}
+    </div>
+  );
+}
+
+function Options({ models }: { models: readonly ModelEntry[] }) {
+  return models.map(({ manifest }) => (
+    <option key={manifest.id} value={manifest.id}>
+      {manifest.name}
+    </option>
+  ));
+}
+
+/** Says where to get the chosen model, or a real one where only a sample is at hand. */
+function ModelCall({ model, models }: { model: ModelEntry; models: readonly ModelEntry[] }) {
+  const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
+  const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
+  const target = model.ready ? offered : model;
+  if (!target || (model.ready && hasReal)) return null;
+  const { id, name } = target.manifest;
+  return (
+    <p className="info call">
+      <span>
+        {model.ready
+          ? 'This model only shows that everything works.'
+          : `${name} is not in this browser yet.`}
+      </span>
+      <Link href={`/models#${id}`} prefetch={false}>
+        {model.ready ? `Get ${name}` : 'Get it on the Models page'}
+      </Link>
+    </p>
+  );
+}

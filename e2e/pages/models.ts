@@ -1,0 +1,61 @@
+import type { Locator, Page } from 'playwright';
+import { expect } from 'playwright/test';
+
+/** The models page at `/models`, by what a person sees and hears of it. */
+export class ModelsPage {
+  readonly storage: Locator;
+  readonly loras: Locator;
+  readonly address: Locator;
+  readonly lookUp: Locator;
+  readonly addModel: Locator;
+  /** A model that the person added. */
+  readonly added: Locator;
+  /** The sheet before a download, or the question before something is deleted. */
+  readonly dialog: Locator;
+
+  constructor(readonly page: Page) {
+    this.storage = page.getByRole('region', { name: 'Storage' });
+    this.loras = page.getByRole('region', { name: 'LoRA library' });
+    this.addModel = page.getByRole('region', { name: 'Add a model' });
+    this.address = this.addModel.getByLabel('Address on the hub');
+    this.lookUp = this.addModel.getByRole('button', { name: 'Look it up' });
+    this.added = page.getByRole('region').filter({ hasText: 'Added by you' });
+    this.dialog = page.getByRole('dialog');
+  }
+
+  /** Opens the page and waits until the library is there. */
+  async open(): Promise<void> {
+    await this.page.goto('/models');
+    await expect(this.storage).toBeVisible();
+  }
+
+  /** One model by its name. */
+  model(name: string): Locator {
+    return this.page.getByRole('region', { name, exact: true });
+  }
+
+  /** Adds a model from a folder of this machine. */
+  async addFolder(folder: string): Promise<void> {
+    await this.addModel.getByLabel('Folder of the model').setInputFiles(folder);
+  }
+
+  /** Adds a LoRA from a file of this machine. */
+  async addLora(file: string): Promise<void> {
+    await this.loras.getByLabel('Single files of the LoRA').setInputFiles(file);
+  }
+
+  /** One LoRA of the library by its name. */
+  lora(name: string): Locator {
+    return this.loras.getByRole('listitem').filter({ hasText: name });
+  }
+
+  /** The sentence and remedy of a failure that the page shows. */
+  problem(code: string): Locator {
+    return this.page.locator(`[data-code="${code}"]`);
+  }
+
+  /** Waits until a model says this of itself. */
+  async waitForStatus(model: Locator, status: string | RegExp): Promise<void> {
+    await expect(model.locator('.chip')).toHaveText(status, { timeout: 60_000 });
+  }
+}
