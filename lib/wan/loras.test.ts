@@ -1,0 +1,139 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { goldenBytes } from '../../e2e/hub/golden-model';
+import { type LocalHub, startHub } from '../../e2e/hub/server';
+import { HubClient } from '../weights/hub';
+import { fetchLora, type LoraSource, openLoraHeader } from '../weights/library/lora-download';
+import { listLoras, removeLora } from '../weights/library/loras';
+import { diskStore } from '../weights/store/testing/disk';
+import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
+import { wanArchitecture } from './install';
+import { triggerWords } from './lora-metadata';
+
+const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.meta.url));
+const models = [
+  { name: 'Wan2.2 TI2V 5B', configuration: diskFolder(real) },
+  { name: 'Tiny', configuration: diskFolder(`${goldens}model`) },
+];
+const repository = 'kinora/lora';
+let hub: LocalHub;
+let root: string;
+
+beforeAll(async () => {
+  hub = await startHub();
+});
+afterAll(() => hub.close());
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'kinora-lora-'));
+});
+afterEach(async () => {
+  hub.heal();
+  hub.forget();
+  await rm(root, { recursive: true, force: true });
+});
+
+function add(source: LoraSource, attempts = 4) {
+  const policy = { firstDelayMs: 1, longestDelayMs: 2, stallMs: 300, attempts };
+  return fetchLora(source, {
+    folder: diskStore(root),
+    client: new HubClient(hub.url, { policy }),
+    signal: new AbortController().signal,
+    inspect: async (bytes, name) =>
+      wanArchitecture.inspectLora(await openLoraHeader(bytes, name), name, models),
+    onProgress: () => undefined,
+  });
+}
+
+test('a LoRA of a repository with one file is kept with what its header tells', async () => {
+  const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
+  hub.repositories.put(repository, 'dir/a style.safetensors', bytes);
+  hub.repositories.put(repository, 'README.md', 'text');
+  const entry = await add({ address: repository });
+  expect(entry).toMatchObject({
+    name: 'a style.safetensors',
+    bytes: bytes.length,
+    source: `${repository}/dir/a style.safetensors`,
+    base: 'Tiny',
+    rank: 4,
+  });
+  expect(await listLoras(diskStore(root))).toEqual([entry]);
+  expect((await diskStore(root).open(entry.name))?.size).toBe(bytes.length);
+  hub.forget();
+  expect(await add({ address: repository })).toEqual(entry);
+  expect(hub.served('a style.safetensors').bytes).toBeLessThan(bytes.length);
+
+  await removeLora(diskStore(root), entry.name);
+  expect(await diskStore(root).list()).toEqual([]);
+});
+
+test('a link and a local file serve as well; the same name gets a number', async () => {
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  hub.repositories.put(repository, 'x.safetensors', bytes);
+  const byLink = await add({ address: `${hub.url}/${repository}/resolve/main/x.safetensors` });
+  const byFile = await add({ file: new File([bytes], 'x.safetensors') });
+  expect([byLink.name, byFile.name]).toEqual(['x.safetensors', 'x 2.safetensors']);
+  expect(byFile.sha256).toBe(byLink.sha256);
+});
+
+test('what breaks off is not there, and goes on at its byte', async () => {
+  const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
+  const address = `${repository}/cut.safetensors`;
+  hub.repositories.put(repository, 'cut.safetensors', bytes);
+  const cut = { kind: 'cut', afterBytes: 20_000 } as const;
+  // The header is read in two requests before the content.
+  hub.fail({ fault: cut, path: 'cut.safetensors', host: 'storage', skip: 2 });
+  hub.fail({
+    fault: { kind: 'reset' },
+    path: 'cut.safetensors',
+    host: 'storage',
+    skip: 2,
+    times: 100,
+  });
+  await expect(add({ address }, 2)).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
+  expect(await listLoras(diskStore(root))).toEqual([]);
+  hub.heal();
+  hub.forget();
+  await add({ address });
+  const content = hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
+  expect(content?.bytesSent).toBe(bytes.length - 20_000);
+  const file = await diskStore(root).open('cut.safetensors');
+  expect(Buffer.compare((await file?.read(0, bytes.length)) ?? new Uint8Array(), bytes)).toBe(0);
+});
+
+test('one for another base is refused by name, after its header', async () => {
+  const bytes = await goldenBytes('loras/wrong_base_14b.safetensors');
+  hub.repositories.put(repository, '14b.safetensors', bytes);
+  await expect(add({ address: `${repository}/14b.safetensors` })).rejects.toMatchObject({
+    code: 'LORA_WRONG_BASE',
+    message: expect.stringContaining('14B'),
+  });
+  expect(hub.served('14b.safetensors').bytes).toBeLessThan(bytes.length / 2);
+});
+
+test.each([
+  ['text', new TextEncoder().encode('not weights at all')],
+  ['empty', new Uint8Array()],
+  ['a model', safetensorsBytes({ 'layers.0.weight': f32([2, 2]) })],
+])('%s is no LoRA', async (name, bytes) => {
+  await expect(
+    add({ file: new File([new Uint8Array(bytes)], `${name}.safetensors`) }),
+  ).rejects.toMatchObject({ code: 'LORA_INVALID' });
+  expect(await diskStore(root).list()).toEqual([]);
+});
+
+test('trigger words come from what the maker wrote, else from the common tags', () => {
+  const words = (metadata: Record<string, string>) =>
+    triggerWords(new Map(Object.entries(metadata)));
+  expect(words({ 'modelspec.trigger_phrase': 'ohwx, in ohwx style' })).toEqual([
+    'ohwx',
+    'in ohwx style',
+  ]);
+  expect(words({ trigger_words: '["a b", "c"]' })).toEqual(['a b', 'c']);
+  const tags = { '10_dir': { ohwx: 20, tree: 3 }, '5_more': { ohwx: 7, sky: 9 } };
+  expect(words({ ss_tag_frequency: JSON.stringify(tags) })).toEqual(['ohwx']);
+  expect(words({ ss_tag_frequency: 'broken' })).toEqual([]);
+  expect(words({})).toEqual([]);
+});

@@ -1,0 +1,107 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type LocalHub, startHub } from '../../../e2e/hub/server';
+import { HubClient } from './client';
+import { hubByteSource } from './source';
+
+let hub: LocalHub;
+const repository = 'owner/model';
+
+beforeAll(async () => {
+  hub = await startHub();
+  hub.repositories.put(repository, 'config.json', '{"a":1}');
+  hub.repositories.put(repository, 'deep/er/weights a+b.gguf', new Uint8Array(10_000).fill(3));
+});
+afterAll(() => hub.close());
+afterEach(() => {
+  hub.heal();
+  hub.forget();
+});
+
+function client(attempts = 3) {
+  return new HubClient(hub.url, { policy: { attempts, firstDelayMs: 1, longestDelayMs: 2 } });
+}
+
+test('a repository is listed at its commit, with the hash of every file', async () => {
+  const listing = await client().list(repository, 'main');
+  expect(listing.commit).toBe(hub.repositories.commit(repository));
+  expect(listing.files.get('config.json')).toMatchObject({
+    bytes: 7,
+    sha256: null,
+    identity: expect.stringMatching(/^[0-9a-f]{40}$/),
+  });
+  const large = listing.files.get('deep/er/weights a+b.gguf');
+  expect(large).toMatchObject({ bytes: 10_000, sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(large?.identity).toBe(large?.sha256);
+});
+
+test('it is asked once, and again after a failure', async () => {
+  const one = client(1);
+  hub.fail({
+    fault: { kind: 'status', status: 503 },
+    path: `/tree/${hub.repositories.commit(repository)}`,
+  });
+  await expect(one.list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_BUSY' });
+  await Promise.all([one.list(repository, 'main'), one.list(repository, 'main')]);
+  const trees = hub.requests.filter(({ path }) => path.includes('/tree/'));
+  expect(trees).toHaveLength(2);
+});
+
+test('a list is tried again where the connection fails', async () => {
+  hub.fail({ fault: { kind: 'reset' }, times: 2 });
+  await expect(client().list(repository, 'main')).resolves.toBeDefined();
+});
+
+test('what is not there is named', async () => {
+  await expect(client().list('owner/nothing', 'main')).rejects.toMatchObject({
+    code: 'HUB_NOT_FOUND',
+    message: expect.stringContaining('owner/nothing'),
+  });
+  await expect(
+    client().file({ repository, path: 'no.gguf', revision: 'main' }),
+  ).rejects.toMatchObject({
+    code: 'HUB_NOT_FOUND',
+    message: expect.stringContaining('no.gguf'),
+  });
+});
+
+test('a repository that does not exist is 401 with a reason on the real hub', async () => {
+  const headers = { 'X-Error-Code': 'RepoNotFound' };
+  hub.fail({ fault: { kind: 'status', status: 401, headers } });
+  await expect(client().list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_NOT_FOUND' });
+  hub.fail({ fault: { kind: 'status', status: 401 } });
+  await expect(client().list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_DENIED' });
+});
+
+test('a path is fetched whatever characters it has, small files from the hub itself', async () => {
+  const one = client();
+  const large = { repository, path: 'deep/er/weights a+b.gguf', revision: 'main' };
+  const bytes = await hubByteSource(one, await one.file(large)).read(0, 10_000);
+  expect(bytes.every((value) => value === 3)).toBe(true);
+  const small = { repository, path: 'config.json', revision: 'main' };
+  const text = await hubByteSource(one, await one.file(small)).read(0, 7);
+  expect(new TextDecoder().decode(text)).toBe('{"a":1}');
+  expect(hub.requests.at(-1)).toMatchObject({ host: 'hub', status: 206 });
+});
+
+test('a link to a file elsewhere tells its size, and a web page is none', async () => {
+  const one = client();
+  const url = one.fileUrl(repository, 'main', 'deep/er/weights a+b.gguf');
+  const file = await one.link(url);
+  expect(file).toMatchObject({ size: 10_000, sha256: null });
+  expect(await hubByteSource(one, file).read(9_990, 10_000)).toHaveLength(10);
+  const page = new HubClient(hub.url, {
+    fetch: async () => new Response('<html>', { headers: { 'Content-Type': 'text/html' } }),
+  });
+  await expect(page.link('https://example.org/x')).rejects.toMatchObject({
+    code: 'HUB_ANSWER_INVALID',
+  });
+});
+
+test('an answer that is not the API is refused', async () => {
+  for (const body of ['<html>', '{"sha":1}', '[1]', '']) {
+    const odd = new HubClient(hub.url, { fetch: async () => new Response(body) });
+    await expect(odd.list(repository, 'main')).rejects.toMatchObject({
+      code: 'HUB_ANSWER_INVALID',
+    });
+  }
+});

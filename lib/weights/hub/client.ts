@@ -1,0 +1,272 @@
+import { listFiles, modelInfo } from '@huggingface/hub';
+import { z } from 'zod';
+import { KinoraError, type SourceFile } from '../../contract';
+import { SourceChanged } from '../byte-source';
+import { bodyLength, contentRange, plainEtag, request } from './answers';
+import {
+  type Clock,
+  Patience,
+  type RetryPolicy,
+  standardPolicy,
+  systemClock,
+  Transient,
+} from './retry';
+
+/** Base address of the public hub. */
+export const publicHub = 'https://huggingface.co';
+
+const bytes = z.int().min(0);
+const entrySchema = z.object({
+  type: z.string(),
+  path: z.string(),
+  size: bytes,
+  oid: z.string().optional(),
+  lfs: z.object({ oid: z.string(), size: bytes }).optional(),
+});
+
+/** A file of a repository as the hub lists it. */
+export interface ListedFile {
+  readonly path: string;
+  readonly bytes: number;
+  /** Hash of its content: SHA-256 for large files, git's SHA-1 for small ones. */
+  readonly identity: string;
+  /** Null for small files: the hub keeps them in git and does not know it. */
+  readonly sha256: string | null;
+}
+
+/** A repository at one commit. */
+export interface Listing {
+  readonly repository: string;
+  /** Null where the hub does not tell; then the revision that was asked for is fetched. */
+  readonly commit: string | null;
+  readonly files: ReadonlyMap<string, ListedFile>;
+}
+
+/** A file that can be fetched, and what it is known to be. */
+export interface RemoteFile {
+  /** `owner/name/path@commit`, or the link. */
+  readonly name: string;
+  readonly size: number;
+  readonly identity: string;
+  readonly sha256: string | null;
+  /** Where it is now. */
+  url(): string;
+  /**
+   * Asks anew what the file is, and where.
+   *
+   * @throws SourceChanged when it is another file by now
+   */
+  confirm(signal: AbortSignal): Promise<void>;
+}
+
+/** Options of {@link HubClient}; all for tests, except `onWait`. */
+export interface HubOptions {
+  readonly fetch?: typeof fetch;
+  readonly clock?: Clock;
+  readonly policy?: Partial<RetryPolicy>;
+  /** Called before each wait for another attempt. */
+  readonly onWait?: (sentence: string, waitMs: number) => void;
+}
+
+/**
+ * One hub: the public one, a mirror, or a server on this machine.
+ *
+ * Sizes and hashes come from the tree API. The headers of the redirect to the storage
+ * (`x-linked-size`, `x-linked-etag`) have the same, but no page ever sees the headers of a redirect.
+ */
+export class HubClient {
+  readonly fetch: typeof fetch;
+  readonly clock: Clock;
+  readonly policy: RetryPolicy;
+  readonly onWait: HubOptions['onWait'];
+  readonly #listings = new Map<string, Promise<Listing>>();
+
+  /** @param base address without a slash at its end, as `parseHub` gives it */
+  constructor(
+    readonly base: string,
+    options: HubOptions = {},
+  ) {
+    this.fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    this.clock = options.clock ?? systemClock;
+    this.policy = { ...standardPolicy, ...options.policy };
+    this.onWait = options.onWait;
+  }
+
+  /**
+   * All files of a repository, at the commit that the revision means now. Asked for once.
+   *
+   * @throws KinoraError `HUB_NOT_FOUND`, `HUB_DENIED`, `HUB_BUSY`, `HUB_UNREACHABLE`,
+   * `HUB_ANSWER_INVALID`
+   */
+  list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
+    const key = `${repository}@${revision}`;
+    const known = this.#listings.get(key);
+    if (known !== undefined) return known;
+    const listing = this.#list(repository, revision, signal).catch((thrown: unknown) => {
+      // The library trips over answers that it does not expect.
+      if (thrown instanceof KinoraError || signal?.aborted) throw thrown;
+      const sentence = `The hub's list of the files of ${repository} cannot be read.`;
+      throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause: thrown });
+    });
+    this.#listings.set(key, listing);
+    listing.catch(() => this.#listings.delete(key));
+    return listing;
+  }
+
+  /**
+   * A file of a repository.
+   *
+   * @throws KinoraError as {@link list}
+   */
+  async file(source: SourceFile, signal?: AbortSignal): Promise<RemoteFile> {
+    let current = await this.#find(source, signal);
+    const { identity, sha256, bytes } = current.file;
+    return {
+      name: `${source.repository}/${source.path}@${current.revision}`,
+      size: bytes,
+      identity,
+      sha256,
+      url: () => this.fileUrl(source.repository, current.revision, source.path),
+      confirm: async (abort) => {
+        this.#listings.delete(`${source.repository}@${source.revision}`);
+        current = await this.#find(source, abort);
+        const { file } = current;
+        if (file.identity !== identity || file.bytes !== bytes) {
+          throw new SourceChanged(`${source.repository}/${source.path}`);
+        }
+      },
+    };
+  }
+
+  /**
+   * A file of any web server that tells its size.
+   *
+   * @throws KinoraError as {@link list}
+   */
+  async link(url: string, signal?: AbortSignal): Promise<RemoteFile> {
+    const { size, identity } = await this.#ask(url, signal);
+    return {
+      name: url,
+      size,
+      identity,
+      sha256: null,
+      url: () => url,
+      confirm: async (abort) => {
+        const now = await this.#ask(url, abort);
+        if (now.size !== size || now.identity !== identity) throw new SourceChanged(url);
+      },
+    };
+  }
+
+  /** Address of a file of a repository. */
+  fileUrl(repository: string, revision: string, path: string): string {
+    const inside = path.split('/').map(encodeURIComponent).join('/');
+    return `${this.base}/${repository}/resolve/${encodeURIComponent(revision)}/${inside}`;
+  }
+
+  patience(subject: string): Patience {
+    return new Patience(this.clock, this.policy, subject, this.onWait);
+  }
+
+  async #find(source: SourceFile, signal?: AbortSignal) {
+    const { repository, path, revision } = source;
+    const listing = await this.list(repository, revision, signal);
+    const file = listing.files.get(path);
+    if (!file) {
+      throw new KinoraError('HUB_NOT_FOUND', `${repository} has no file ${path} (${revision}).`);
+    }
+    return { file, revision: listing.commit ?? revision };
+  }
+
+  async #list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
+    const common = { hubUrl: this.base, fetch: this.#api(repository, signal) };
+    const pinned = /^[0-9a-f]{40}$/.test(revision);
+    const commit = pinned ? revision : await this.#commit(repository, revision, common);
+    const files = new Map<string, ListedFile>();
+    const options = { ...common, repo: repository, revision: commit ?? revision, recursive: true };
+    for await (const item of listFiles(options)) {
+      const { type, path, size, oid, lfs } = entrySchema.parse(item);
+      if (type !== 'file') continue;
+      const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
+      const identity = sha256 ?? oid ?? `${size}`;
+      files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256 });
+    }
+    return { repository, commit, files };
+  }
+
+  async #commit(
+    repository: string,
+    revision: string,
+    common: { hubUrl: string; fetch: typeof fetch },
+  ): Promise<string | null> {
+    const info = await modelInfo({
+      ...common,
+      name: repository,
+      revision,
+      additionalFields: ['sha'],
+    });
+    return /^[0-9a-f]{40}$/.test(info.sha) ? info.sha : null;
+  }
+
+  /** The library's fetch: it is handed good answers only, tried until one comes. */
+  #api(repository: string, signal?: AbortSignal): typeof fetch {
+    const subject = `repository ${repository}`;
+    return async (input, init) => {
+      const patience = this.patience(subject);
+      const url = input instanceof Request ? input.url : input;
+      for (;;) {
+        try {
+          const options = signal ? { ...init, signal } : { ...init };
+          const response = await request(this.fetch, this.clock, subject, url, options);
+          return await readable(response, subject);
+        } catch (failure) {
+          await patience.wait(failure, signal);
+        }
+      }
+    };
+  }
+
+  async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {
+    const patience = this.patience(url);
+    for (;;) {
+      try {
+        const init: RequestInit = { headers: { Range: 'bytes=0-0' } };
+        if (signal) init.signal = signal;
+        const response = await request(this.fetch, this.clock, url, url, init);
+        await response.body?.cancel().catch(() => undefined);
+        return { ...describe(response, url) };
+      } catch (failure) {
+        await patience.wait(failure, signal);
+      }
+    }
+  }
+}
+
+/** An answer of the API whose body is there and is JSON. */
+async function readable(response: Response, subject: string): Promise<Response> {
+  const text = await response.text().catch((cause: unknown) => {
+    throw new Transient('HUB_UNREACHABLE', 'the connection was cut', null, { cause });
+  });
+  try {
+    JSON.parse(text);
+  } catch (cause) {
+    const sentence = `${subject}: the answer of the hub is not JSON.`;
+    throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause });
+  }
+  const { status, headers } = response;
+  return new Response(text, { status, headers });
+}
+
+function describe(response: Response, url: string): { size: number; identity: string } {
+  const { headers } = response;
+  if (headers.get('content-type')?.startsWith('text/html')) {
+    throw new KinoraError('HUB_ANSWER_INVALID', `${url} is a web page, not a file.`);
+  }
+  const size =
+    response.status === 206 ? (contentRange(headers)?.size ?? null) : bodyLength(headers);
+  if (size === null || response.status === 416) {
+    throw new KinoraError('HUB_ANSWER_INVALID', `${url} does not tell how large it is.`);
+  }
+  const etag = plainEtag(headers.get('etag')) ?? headers.get('last-modified') ?? '';
+  return { size, identity: `${etag}:${size}` };
+}

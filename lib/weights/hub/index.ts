@@ -1,0 +1,5 @@
+export * from './address';
+export * from './client';
+export * from './local';
+export { type Clock, type RetryPolicy, standardPolicy, systemClock } from './retry';
+export * from './source';

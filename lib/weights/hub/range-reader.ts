@@ -1,0 +1,246 @@
+import { KinoraError } from '../../contract';
+import { SourceChanged } from '../byte-source';
+import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
+import type { HubClient, RemoteFile } from './client';
+import { type Patience, Transient } from './retry';
+
+/** How often a whole answer to a range is taken for an accident. */
+const wholeAnswersRefused = 2;
+
+/**
+ * One range of a file, fetched in the background until its last byte is there: what is cut goes on at
+ * its byte. Iterating hands on what has come, once, in order.
+ */
+export class RangeReader {
+  /** Exclusive. Grows to the end of the stream when the server sends the file whole. */
+  end: number;
+  /** Whether it is the next to be handed on: only then it may take the place of all that follow. */
+  leading = false;
+  #position: number;
+  #wholeAnswers = 0;
+  readonly #patience: Patience;
+  readonly #queue: Uint8Array[] = [];
+  #queued = 0;
+  #failure: { readonly reason: unknown } | undefined;
+  #done = false;
+  /** Called at the next change of the queue. */
+  #waiting: (() => void)[] = [];
+
+  /**
+   * @param etags those that the file is known to go by, shared by its readers
+   * @param streamEnd where the stream ends that this range is part of
+   * @param mostQueued bytes that may wait to be handed on
+   */
+  constructor(
+    readonly client: HubClient,
+    readonly file: RemoteFile,
+    readonly etags: Set<string>,
+    start: number,
+    end: number,
+    readonly streamEnd: number,
+    readonly mostQueued: number,
+  ) {
+    this.#position = start;
+    this.end = end;
+    this.#patience = client.patience(file.name);
+  }
+
+  /** Begins to fetch; failures surface where it is iterated. */
+  start(signal: AbortSignal): void {
+    this.#run(signal)
+      .catch((reason: unknown) => {
+        this.#failure = { reason };
+      })
+      .finally(() => {
+        this.#done = true;
+        this.#notify();
+      });
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      const bytes = this.#queue.shift();
+      if (bytes) {
+        this.#queued -= bytes.length;
+        this.#notify();
+        yield bytes;
+      } else if (this.#failure) {
+        throw this.#failure.reason;
+      } else if (this.#done) {
+        return;
+      } else {
+        await this.#change();
+      }
+    }
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (this.#position < this.end) {
+      const before = this.#position;
+      try {
+        await this.#attempt(signal);
+        if (this.#position < this.end) {
+          throw new Transient('HUB_UNREACHABLE', 'the connection ended too early');
+        }
+      } catch (failure) {
+        if (this.#position > before) this.#patience.reset();
+        await this.#patience.wait(await this.#explain(failure, signal), signal);
+      }
+    }
+  }
+
+  /** One request, read as far as it goes. */
+  async #attempt(signal: AbortSignal): Promise<void> {
+    const { client, file } = this;
+    const stalled = new AbortController();
+    const stall = new Transient('HUB_UNREACHABLE', 'nothing came any more');
+    const either = AbortSignal.any([signal, stalled.signal]);
+    let timer = setTimeout(() => stalled.abort(stall), client.policy.stallMs);
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => stalled.abort(stall), client.policy.stallMs);
+    };
+    try {
+      const headers = { Range: `bytes=${this.#position}-${this.end - 1}` };
+      const init = { headers, signal: either };
+      const response = await request(client.fetch, client.clock, file.name, file.url(), init);
+      alive();
+      let skip: number;
+      try {
+        skip = this.#check(response);
+      } catch (reason) {
+        await response.body?.cancel().catch(() => undefined);
+        throw reason;
+      }
+      await this.#readBody(response, skip, either, alive, () => clearTimeout(timer));
+    } catch (failure) {
+      signal.throwIfAborted();
+      throw stalled.signal.aborted ? stall : failure;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** What an answer is; gives the bytes of its body that are not wanted. */
+  #check(response: Response): number {
+    const { size } = this.file;
+    const { headers, status } = response;
+    if (status === 416) {
+      if ((sizeOfRefusedRange(headers) ?? size) !== size) throw this.#doubt('another size');
+      throw new Transient('HUB_ANSWER_INVALID', 'the server says that the file has no such part');
+    }
+    const range = status === 206 ? contentRange(headers) : null;
+    const found = status === 206 ? range?.size : bodyLength(headers);
+    if (found !== undefined && found !== null && found !== size) throw this.#doubt('another size');
+    const etag = plainEtag(headers.get('etag'));
+    if (etag !== null) {
+      if (this.etags.size > 0 && !this.etags.has(etag)) throw this.#doubt('another etag', etag);
+      this.etags.add(etag);
+    }
+    if (status === 206) {
+      // Where the header is hidden from the page, the length has to be the one that was asked for.
+      const wanted = this.end - this.#position;
+      const right = range
+        ? range.start === this.#position
+        : (bodyLength(headers) ?? wanted) === wanted;
+      if (right) return 0;
+      throw new Transient('HUB_ANSWER_INVALID', 'the server sent another part of the file');
+    }
+    this.#wholeAnswers++;
+    const accident = this.#position > 0 && this.#wholeAnswers <= wholeAnswersRefused;
+    if (accident || !this.leading) {
+      throw new Transient('HUB_ANSWER_INVALID', 'the server sent the whole file instead of a part');
+    }
+    // A server without ranges: what is there already is read over, and everything comes in one go.
+    this.end = this.streamEnd;
+    return this.#position;
+  }
+
+  async #readBody(
+    response: Response,
+    skip: number,
+    signal: AbortSignal,
+    alive: () => void,
+    rest: () => void,
+  ): Promise<void> {
+    const reader = response.body?.getReader();
+    if (!reader) throw new Transient('HUB_ANSWER_INVALID', 'the answer has no body');
+    let unwanted = skip;
+    try {
+      while (this.#position < this.end) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        alive();
+        const passed = Math.min(unwanted, value.length);
+        unwanted -= passed;
+        this.#take(value.subarray(passed));
+        while (this.#queued > this.mostQueued && !signal.aborted) {
+          rest();
+          await Promise.race([this.#change(), aborted(signal)]);
+          alive();
+        }
+      }
+    } catch (cause) {
+      throw new Transient('HUB_UNREACHABLE', 'the connection was cut', null, { cause });
+    } finally {
+      reader.cancel().catch(() => undefined);
+    }
+  }
+
+  #take(bytes: Uint8Array): void {
+    const wanted = bytes.subarray(0, this.end - this.#position);
+    if (wanted.length === 0) return;
+    this.#position += wanted.length;
+    this.#queue.push(wanted);
+    this.#queued += wanted.length;
+    this.#notify();
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #notify(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  #doubt(what: string, etag?: string): Doubt {
+    return new Doubt(`the server announces ${what}`, etag);
+  }
+
+  /** Asks the hub whether the file is still the same, where an answer makes one doubt it. */
+  async #explain(failure: unknown, signal: AbortSignal): Promise<unknown> {
+    const gone = failure instanceof KinoraError && failure.code === 'HUB_NOT_FOUND';
+    if (!(failure instanceof Doubt || gone)) return failure;
+    const before = this.file.url();
+    try {
+      await this.file.confirm(signal);
+    } catch (reason) {
+      return reason instanceof SourceChanged ? reason : failure;
+    }
+    if (failure instanceof Doubt) {
+      // The hub says that it is the same content: another of its storages has another etag for it.
+      if (failure.etag !== undefined) this.etags.add(failure.etag);
+      return failure;
+    }
+    const moved = this.file.url() !== before;
+    return moved ? new Transient('HUB_NOT_FOUND', 'the file was moved') : failure;
+  }
+}
+
+/** An answer that looks like one of another file. */
+class Doubt extends Transient {
+  constructor(
+    sentence: string,
+    readonly etag: string | undefined,
+  ) {
+    super('HUB_ANSWER_INVALID', sentence);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,131 @@
+import { type ErrorCode, KinoraError } from '../../contract';
+
+/** Time and chance, so that tests need not wait. */
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** @throws the signal's reason when it is aborted meanwhile */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Uniform in [0, 1). */
+  random(): number;
+}
+
+/** How long a request is tried. */
+export interface RetryPolicy {
+  /** Before the second attempt; doubles with each further one. */
+  readonly firstDelayMs: number;
+  readonly longestDelayMs: number;
+  /** Attempts in a row that brought nothing. */
+  readonly attempts: number;
+  /** An answer that brings no byte for this long counts as lost. */
+  readonly stallMs: number;
+  /** A server that asks to wait longer than this is not waited for. */
+  readonly longestWaitMs: number;
+}
+
+/** About a minute and a half of attempts; a connection that is away for longer pauses the download. */
+export const standardPolicy: RetryPolicy = {
+  firstDelayMs: 500,
+  longestDelayMs: 30_000,
+  attempts: 8,
+  stallMs: 30_000,
+  longestWaitMs: 300_000,
+};
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  random: () => Math.random(),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const ended = () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', ended);
+        resolve();
+      }, ms);
+      signal?.addEventListener('abort', ended, { once: true });
+    }),
+};
+
+/** A failure that may pass: the request is made again. */
+export class Transient extends Error {
+  override readonly name = 'Transient';
+
+  /**
+   * @param code what it becomes when it does not pass
+   * @param sentence what happened, as a part of a sentence: "it answers 503"
+   * @param waitMs how long the server asks to wait
+   */
+  constructor(
+    readonly code: ErrorCode,
+    readonly sentence: string,
+    readonly waitMs: number | null = null,
+    options?: ErrorOptions,
+  ) {
+    super(sentence, options);
+  }
+}
+
+/** Counts attempts that brought nothing, and waits between them. */
+export class Patience {
+  #failures = 0;
+
+  constructor(
+    readonly clock: Clock,
+    readonly policy: RetryPolicy,
+    /** What is fetched, for messages. */
+    readonly subject: string,
+    readonly onWait?: (sentence: string, waitMs: number) => void,
+  ) {}
+
+  /** Something came: the count starts anew. */
+  reset(): void {
+    this.#failures = 0;
+  }
+
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /**
+   * Waits before the next attempt.
+   *
+   * @throws KinoraError with the failure's code when there have been too many; everything that is not
+   * {@link Transient}, at once
+   */
+  async wait(failure: unknown, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    if (!(failure instanceof Transient)) throw failure;
+    this.#failures++;
+    const { clock, policy } = this;
+    const tooLong = (failure.waitMs ?? 0) > policy.longestWaitMs;
+    if (tooLong || this.#failures >= policy.attempts) throw this.#final(failure);
+    const full = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (this.#failures - 1));
+    // Half of it by chance, so that many ranges do not come back at the same moment.
+    const backoff = full / 2 + (full / 2) * clock.random();
+    const waitMs = Math.max(failure.waitMs ?? 0, backoff);
+    this.onWait?.(failure.sentence, waitMs);
+    await clock.sleep(waitMs, signal);
+  }
+
+  #final(failure: Transient): KinoraError {
+    const wait =
+      failure.waitMs === null ? '' : ` and asks to wait ${Math.ceil(failure.waitMs / 1000)} s`;
+    return new KinoraError(
+      failure.code,
+      `${this.subject} could not be fetched: ${failure.sentence}${wait}.`,
+      { cause: failure },
+    );
+  }
+}
+
+/** `Retry-After` in milliseconds from now, given in seconds or as a date; null without one. */
+export function retryAfterMs(header: string | null, now: number): number | null {
+  if (header === null) return null;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? null : Math.max(0, date - now);
+}

@@ -1,0 +1,246 @@
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { Fault, FaultRule } from '../../../e2e/hub/faults';
+import { type LocalHub, startHub } from '../../../e2e/hub/server';
+import { KinoraError } from '../../contract';
+import { SourceChanged } from '../byte-source';
+import { HubClient, type HubOptions } from './client';
+import { systemClock } from './retry';
+import { hubByteSource } from './source';
+
+const repository = 'owner/model';
+const path = 'weights.gguf';
+const size = 1_000_003;
+const kib = 1024;
+const content = bytesOf(size, 7);
+let hub: LocalHub;
+
+beforeAll(async () => {
+  hub = await startHub();
+});
+afterAll(() => hub.close());
+afterEach(() => {
+  hub.heal();
+  hub.forget();
+});
+
+function bytesOf(length: number, seed: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let state = seed;
+  for (let i = 0; i < length; i++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) | 0;
+    bytes[i] = state >>> 24;
+  }
+  return bytes;
+}
+
+// On a busy machine an honest answer may take a while; only a stall waits for this.
+const policy = { firstDelayMs: 1, longestDelayMs: 4, stallMs: 2000 };
+
+/** The file as it is on the hub now, in ranges of 64 KiB. */
+async function open(options: HubOptions = {}) {
+  hub.repositories.put(repository, path, content);
+  const client = new HubClient(hub.url, { policy, ...options });
+  const file = await client.file({ repository, path, revision: 'main' });
+  return hubByteSource(client, file, { rangeBytes: 64 * kib, parallel: 4 });
+}
+
+async function readAll(
+  source: Awaited<ReturnType<typeof open>>,
+  start = 0,
+  end = size,
+  onBytes?: (position: number) => void,
+) {
+  const whole = new Uint8Array(end - start);
+  let at = 0;
+  for await (const bytes of source.stream(start, end, new AbortController().signal)) {
+    whole.set(bytes, at);
+    at += bytes.length;
+    onBytes?.(at);
+  }
+  expect(at).toBe(end - start);
+  return whole;
+}
+
+function expectContent(bytes: Uint8Array, start = 0, end = size) {
+  expect(Buffer.compare(bytes, content.subarray(start, end))).toBe(0);
+}
+
+test('a file comes whole, in parallel ranges, each byte once', async () => {
+  const source = await open();
+  expect(source).toMatchObject({ size, name: expect.stringContaining(`${repository}/${path}@`) });
+  expect(source.sha256).toMatch(/^[0-9a-f]{64}$/);
+  expectContent(await readAll(source));
+  expect(hub.served(path)).toEqual({ bytes: size, requests: 16, bytesTwice: 0 });
+});
+
+test('a part is fetched and nothing besides', async () => {
+  const source = await open();
+  expectContent(await source.read(70_000, 300_001), 70_000, 300_001);
+  expect(hub.served(path).bytes).toBe(230_001);
+  expect(await source.read(5, 5)).toHaveLength(0);
+  await expect(source.read(0, size + 1)).rejects.toMatchObject({ code: 'MODEL_FILE_TRUNCATED' });
+});
+
+const healed: readonly (readonly [name: string, rule: Omit<FaultRule, 'fault'>, fault: Fault])[] = [
+  [
+    'a cut in the middle of a range',
+    { fromByte: 1, times: 3 },
+    { kind: 'cut', afterBytes: 30_000 },
+  ],
+  ['a cut before the first byte', { times: 2 }, { kind: 'cut', afterBytes: 0 }],
+  ['a reset connection', { times: 3 }, { kind: 'reset' }],
+  ['a truncated body', { times: 3 }, { kind: 'short', bytes: 20_000 }],
+  ['a body that stops', { times: 2 }, { kind: 'stall', afterBytes: 10_000 }],
+  ['a slow body', { times: 1 }, { kind: 'slow', pieceBytes: 4 * kib, pauseMs: 20 }],
+  ['503', { times: 4 }, { kind: 'status', status: 503 }],
+  ['500', { times: 2 }, { kind: 'status', status: 500 }],
+  ['429 without a time', { times: 4 }, { kind: 'status', status: 429 }],
+  ['416 that is wrong', { times: 2 }, { kind: 'status', status: 416 }],
+];
+
+test.each(healed)('%s is healed without fetching a byte twice', async (_, rule, fault) => {
+  const source = await open();
+  hub.fail({ ...rule, fault, host: 'storage' });
+  expectContent(await readAll(source));
+  expect(hub.served(path)).toMatchObject({ bytes: size, bytesTwice: 0 });
+});
+
+test('another part of the file than the one asked for is never taken', async () => {
+  const source = await open();
+  hub.fail({ fault: { kind: 'shifted', by: 100 }, host: 'storage', times: 2 });
+  expectContent(await readAll(source));
+});
+
+test('the whole file instead of a part is not taken for the part', async () => {
+  const source = await open();
+  hub.fail({ fault: { kind: 'whole' }, host: 'storage', fromByte: 1, times: 3 });
+  expectContent(await readAll(source));
+});
+
+test('a server that knows no ranges is read in one go', async () => {
+  const source = await open();
+  hub.fail({ fault: { kind: 'whole' }, host: 'storage', times: 1000 });
+  expectContent(await readAll(source));
+  expectContent(await readAll(source, 200_000), 200_000);
+});
+
+test('Retry-After is waited for, in seconds and as a date', async () => {
+  const waits: number[] = [];
+  const now = Date.parse('2026-11-21T10:00:00Z');
+  const clock = {
+    now: () => now,
+    random: () => 0,
+    sleep: async (ms: number) => void waits.push(ms),
+  };
+  const source = await open({ clock });
+  hub.fail({
+    fault: { kind: 'status', status: 429, headers: { 'Retry-After': '17' } },
+    host: 'storage',
+  });
+  await source.read(0, 10);
+  hub.fail({
+    fault: {
+      kind: 'status',
+      status: 503,
+      headers: { 'Retry-After': 'Sat, 21 Nov 2026 10:01:00 GMT' },
+    },
+    host: 'storage',
+  });
+  await source.read(0, 10);
+  expect(waits).toEqual([17_000, 60_000]);
+});
+
+test('a server that asks to wait an hour is not waited for, and says so', async () => {
+  const source = await open();
+  const headers = { 'Retry-After': '3600' };
+  hub.fail({ fault: { kind: 'status', status: 429, headers }, host: 'storage', times: 100 });
+  const failure = await source.read(0, 10).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(KinoraError);
+  expect(failure).toMatchObject({ code: 'HUB_BUSY', message: expect.stringContaining('3600 s') });
+});
+
+const reported: readonly (readonly [name: string, fault: Fault, code: string])[] = [
+  ['no connection', { kind: 'reset' }, 'HUB_UNREACHABLE'],
+  ['a body that never comes', { kind: 'stall', afterBytes: 0 }, 'HUB_UNREACHABLE'],
+  ['503 without end', { kind: 'status', status: 503 }, 'HUB_BUSY'],
+  ['429 without end', { kind: 'status', status: 429 }, 'HUB_BUSY'],
+  ['416 without end', { kind: 'status', status: 416 }, 'HUB_ANSWER_INVALID'],
+  ['wrong parts without end', { kind: 'shifted', by: 9 }, 'HUB_ANSWER_INVALID'],
+  ['404', { kind: 'status', status: 404 }, 'HUB_NOT_FOUND'],
+  ['401', { kind: 'status', status: 401 }, 'HUB_DENIED'],
+  ['403', { kind: 'status', status: 403 }, 'HUB_DENIED'],
+  ['418', { kind: 'status', status: 418 }, 'HUB_ANSWER_INVALID'],
+];
+
+test.each(reported)('%s is reported', async (_, fault, code) => {
+  const source = await open({ policy: { ...policy, stallMs: 20, attempts: 4 } });
+  hub.fail({ fault, host: 'storage', times: 1000 });
+  await expect(source.read(100, 200)).rejects.toMatchObject({ code });
+});
+
+test('a redirect that leads nowhere is reported', async () => {
+  const source = await open({ policy: { ...policy, attempts: 2 } });
+  hub.fail({ fault: { kind: 'loop' }, times: 1000 });
+  await expect(source.read(0, 10)).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
+});
+
+test('a file that changes on the hub while it is read is noticed, whatever its size', async () => {
+  for (const replacement of [bytesOf(size, 8), bytesOf(size - 5, 9)]) {
+    const source = await open();
+    let changed = false;
+    const reading = readAll(source, 0, size, (position) => {
+      if (changed || position < 200_000) return;
+      changed = true;
+      hub.repositories.put(repository, path, replacement);
+    });
+    await expect(reading).rejects.toBeInstanceOf(SourceChanged);
+  }
+});
+
+test('another file of the repository may change meanwhile', async () => {
+  const source = await open();
+  let changed = false;
+  const bytes = await readAll(source, 0, size, (position) => {
+    if (changed || position < 200_000) return;
+    changed = true;
+    hub.repositories.put(repository, 'README.md', `changed ${position}`);
+  });
+  expectContent(bytes);
+});
+
+test('a stream that is left ends its requests', async () => {
+  const source = await open();
+  hub.fail({
+    fault: { kind: 'slow', pieceBytes: kib, pauseMs: 5 },
+    host: 'storage',
+    times: 1000,
+  });
+  for await (const bytes of source.stream(0, size, new AbortController().signal)) {
+    expect(bytes.length).toBeGreaterThan(0);
+    break;
+  }
+  const before = hub.served(path).bytes;
+  await systemClock.sleep(60);
+  expect(hub.served(path).bytes - before).toBeLessThan(20 * kib);
+});
+
+test('an aborted stream rejects with the reason it was given', async () => {
+  const source = await open();
+  const abort = new AbortController();
+  const reason = new KinoraError('CANCELLED');
+  async function read() {
+    for await (const bytes of source.stream(0, size, abort.signal)) {
+      if (bytes.length > 0) abort.abort(reason);
+    }
+  }
+  await expect(read()).rejects.toBe(reason);
+});
+
+test('what is fetched ahead stays within the ranges', async () => {
+  const source = await open();
+  const reading = source.stream(0, size, new AbortController().signal)[Symbol.asyncIterator]();
+  await reading.next();
+  await systemClock.sleep(100);
+  expect(hub.served(path).bytes).toBeLessThanOrEqual(4 * 64 * kib);
+  await reading.return?.(undefined);
+});

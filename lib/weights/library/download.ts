@@ -1,0 +1,263 @@
+import {
+  type ComponentId,
+  type ErrorCode,
+  KinoraError,
+  type PauseReason,
+  type Precision,
+  type StoredComponent,
+  toKinoraError,
+} from '../../contract';
+import { type ByteSource, SourceChanged } from '../byte-source';
+import type { HubClient } from '../hub';
+import {
+  deleteComponent,
+  type InstallProgress,
+  installComponent,
+  installFiles,
+  modelFolderOf,
+} from '../store';
+import { openTensorFile } from '../tensor-file';
+import type { CheckedPart, LibraryEnvironment, ModelPlan, WeightComponent } from './environment';
+import type { ManagedModel } from './managed-model';
+import { type LocalFiles, openFiles } from './sources';
+
+/** How often a part may start over before it counts as failed. */
+const mostRestarts = 3;
+const firstWaitMs = 15_000;
+const longestWaitMs = 300_000;
+
+/** Why a part's work was ended from outside. */
+class Ended extends Error {
+  constructor(readonly by: PauseReason | 'cancel') {
+    super(by);
+  }
+}
+
+interface OpenedPart extends CheckedPart {
+  readonly sources: readonly ByteSource[];
+}
+
+/** The download and conversion of one model in this tab, from its first part to its last. */
+export class Download {
+  readonly #controllers = new Map<ComponentId, AbortController>();
+  readonly #opened = new Map<ComponentId, OpenedPart>();
+  #plan: ModelPlan | undefined;
+
+  constructor(
+    readonly environment: LibraryEnvironment,
+    readonly client: HubClient,
+    readonly model: ManagedModel,
+    readonly precision: Precision,
+    readonly local: LocalFiles,
+  ) {}
+
+  /**
+   * Works until nothing waits any more: everything is complete, paused, cancelled or failed.
+   *
+   * @throws KinoraError the first failure
+   */
+  async run(): Promise<void> {
+    const failures: unknown[] = [];
+    try {
+      await this.#configure();
+      if (!this.#plan) return;
+      // Every part's header before any part's weights: a wrong file is told before gigabytes come.
+      for (let next = this.#next(true); next; next = this.#next(true)) {
+        const component = next;
+        await this.#heal(component, (signal) => this.#open(component, signal));
+      }
+      for (let next = this.#next(); next; next = this.#next()) {
+        const component = next;
+        const install = this.#heal(component, (signal) => this.#install(component, signal));
+        await install.catch((thrown: unknown) => failures.push(thrown));
+      }
+    } catch (thrown) {
+      failures.push(thrown);
+    } finally {
+      await this.model.refresh();
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  queue(component: ComponentId): void {
+    this.#controllers.set(component, new AbortController());
+    this.model.dispatch(component, { type: 'queued' });
+  }
+
+  pause(component: ComponentId, by: PauseReason = 'user'): void {
+    this.model.dispatch(component, { type: 'paused', by });
+    this.#controllers.get(component)?.abort(new Ended(by));
+  }
+
+  /** Ends a part; what is not complete of it is deleted once nothing writes to it any more. */
+  async cancel(component: ComponentId): Promise<void> {
+    const { status } = this.model.part(component);
+    const controller = this.#controllers.get(component);
+    this.model.dispatch(component, { type: 'removed' });
+    controller?.abort(new Ended('cancel'));
+    if (status !== 'downloading') await deleteComponent(this.model.folder.folder(component));
+  }
+
+  /** The next part that waits; with `unopened`, of those whose header was not looked at. */
+  #next(unopened = false): WeightComponent | undefined {
+    for (const { component, status } of this.model.parts) {
+      if (component === 'configuration' || status !== 'waiting') continue;
+      if (!unopened || !this.#opened.has(component)) return component;
+    }
+    return undefined;
+  }
+
+  async #configure(): Promise<void> {
+    const component = 'configuration';
+    const folder = this.model.folder.folder(component);
+    if (this.model.part(component).status === 'waiting') {
+      await this.#heal(component, async (signal) => {
+        this.model.dispatch(component, { type: 'started' });
+        const files = await this.#files(component, signal);
+        const onProgress = this.#progress(component);
+        const { sources, bytesStored } = await installFiles({ folder, files, signal, onProgress });
+        this.#complete(component, sources, bytesStored);
+      });
+    }
+    if (this.model.part(component).status === 'complete') {
+      this.#plan = await this.environment.architecture.plan(modelFolderOf(folder));
+      return;
+    }
+    // Nothing can be checked, and so nothing fetched, without the configuration.
+    for (const { component: other, status } of this.model.parts) {
+      if (status === 'waiting') this.pause(other);
+    }
+  }
+
+  async #files(component: ComponentId, signal: AbortSignal) {
+    const { model, precision, local, client } = this;
+    return openFiles(model, component, precision, local, client, signal);
+  }
+
+  /** Reads the headers of a part and checks them. */
+  async #open(component: WeightComponent, signal: AbortSignal): Promise<OpenedPart> {
+    const known = this.#opened.get(component);
+    if (known) return known;
+    const plan = this.#plan;
+    if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
+    const opened = await this.#files(component, signal);
+    const sources = opened.map(({ source }) => source);
+    const headers = await Promise.all(sources.map((source) => openTensorFile(source)));
+    signal.throwIfAborted();
+    const part = { ...plan.check(component, headers, this.precision), sources };
+    this.#opened.set(component, part);
+    const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
+    this.model.dispatch(component, { type: 'sized', bytesTotal });
+    return part;
+  }
+
+  async #install(component: WeightComponent, signal: AbortSignal): Promise<void> {
+    const { model, precision } = this;
+    const part = await this.#open(component, signal);
+    model.dispatch(component, { type: 'started' });
+    const { bytesStored, sources } = await installComponent({
+      ...part,
+      folder: model.folder.folder(component),
+      component,
+      precision,
+      signal,
+      onProgress: this.#progress(component),
+      onRestart: (notice) => model.dispatch(component, { type: 'restarted', notice }),
+    });
+    this.#complete(component, sources, bytesStored);
+  }
+
+  #progress(component: ComponentId) {
+    return (progress: InstallProgress) =>
+      this.model.dispatch(component, { type: 'progress', ...progress });
+  }
+
+  #complete(
+    component: ComponentId,
+    sources: StoredComponent['sources'],
+    bytesStored: number,
+  ): void {
+    const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
+    this.model.dispatch(component, { type: 'completed', bytes, bytesStored });
+  }
+
+  /** Does a part's work until it is done, ended from outside, or hopeless. */
+  async #heal(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
+    let restarts = 0;
+    let waitMs = firstWaitMs;
+    for (;;) {
+      const signal = this.#signal(component);
+      const before = this.model.part(component).bytesDone;
+      try {
+        await work(signal);
+        return;
+      } catch (thrown) {
+        if (signal.aborted) return this.#ended(component, signal.reason);
+        // Whatever was opened is looked at anew: it may lie elsewhere by now.
+        if (component !== 'configuration') this.#opened.delete(component);
+        const error = explained(thrown);
+        if (startsOver(thrown) && ++restarts <= mostRestarts) {
+          const notice = `${error.message} It starts over.`;
+          this.model.dispatch(component, { type: 'restarted', notice });
+        } else if (error.code === 'STORAGE_FULL') {
+          this.#storageFull(component, error);
+          return;
+        } else if (passing.includes(error.code)) {
+          if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
+          await this.#waitForNetwork(component, error, waitMs, signal);
+          if (signal.aborted) return this.#ended(component, signal.reason);
+          waitMs = Math.min(longestWaitMs, waitMs * 2);
+        } else {
+          this.model.dispatch(component, { type: 'failed', error: error.toRecord() });
+          throw error;
+        }
+      }
+    }
+  }
+
+  async #waitForNetwork(
+    component: ComponentId,
+    error: KinoraError,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.model.dispatch(component, { type: 'paused', by: 'network', error: error.toRecord() });
+    await this.environment.online(waitMs, signal);
+    if (!signal.aborted) this.model.dispatch(component, { type: 'queued' });
+  }
+
+  /** No part can go on where one found no room. */
+  #storageFull(component: ComponentId, thrown: KinoraError): void {
+    const error = thrown.toRecord();
+    this.model.dispatch(component, { type: 'paused', by: 'storage', error });
+    for (const part of this.model.parts) {
+      if (part.status === 'waiting') this.pause(part.component, 'storage');
+    }
+  }
+
+  async #ended(component: ComponentId, reason: unknown): Promise<void> {
+    const cancelled = reason instanceof Ended && reason.by === 'cancel';
+    if (!cancelled) return;
+    this.#opened.delete(component as WeightComponent);
+    await deleteComponent(this.model.folder.folder(component));
+  }
+
+  #signal(component: ComponentId): AbortSignal {
+    const controller = this.#controllers.get(component) ?? new AbortController();
+    this.#controllers.set(component, controller);
+    return controller.signal;
+  }
+}
+
+/** Failures of the connection: they end by themselves. */
+const passing: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
+
+function startsOver(thrown: unknown): boolean {
+  const corrupt = thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
+  return corrupt || thrown instanceof SourceChanged;
+}
+
+function explained(thrown: unknown): KinoraError {
+  if (!(thrown instanceof SourceChanged)) return toKinoraError(thrown);
+  return new KinoraError('DOWNLOAD_CORRUPT', thrown.message, { cause: thrown });
+}

@@ -1,0 +1,121 @@
+import type {
+  ComponentId,
+  LibrarySnapshot,
+  ModelEntry,
+  ModelManifest,
+  Precision,
+  StorageReport,
+} from '../../contract';
+import type { SafetensorsCheckpoint } from '../checkpoint';
+import type { HubOptions } from '../hub';
+import type { LocatedTensors } from '../located';
+import type { ModelFolder } from '../source';
+import type { StoreFolder } from '../store/folder';
+import type { ComponentRecipe } from '../store/recipe';
+import type { TensorFile } from '../tensor-file';
+
+/** A component that holds weights. */
+export type WeightComponent = Exclude<ComponentId, 'configuration'>;
+
+/** A component's files, understood and checked; nothing but their headers has been read. */
+export interface CheckedPart {
+  readonly recipe: ComponentRecipe;
+  /** By the names of the recipe. */
+  readonly tensors: LocatedTensors;
+}
+
+/** What the model's own room knows of a configuration. */
+export interface ModelPlan {
+  /**
+   * Checks every tensor of a component's files against the architecture.
+   *
+   * @throws KinoraError `MODEL_WRONG_KIND`, `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`
+   */
+  check(
+    component: WeightComponent,
+    files: readonly TensorFile[],
+    precision: Precision,
+  ): CheckedPart;
+  /** Bytes that a component takes in the store; null where only its file tells. */
+  storedBytes(component: WeightComponent, precision: Precision): number | null;
+}
+
+/** What a LoRA file is, by its header. */
+export interface LoraFacts {
+  readonly rank: number;
+  readonly base: string;
+  readonly triggerWords: readonly string[];
+}
+
+/** What the library asks the model's own room: this one knows files, that one knows the model. */
+export interface Architecture {
+  /** Paths of the files that the configuration consists of. */
+  readonly configurationFiles: readonly string[];
+  /** @throws KinoraError `MODEL_CONFIG_INVALID`, `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID` */
+  plan(configuration: ModelFolder): Promise<ModelPlan>;
+  /** What a weight file is, and which part of a model it may be. */
+  recognise(file: TensorFile): { readonly name: string; readonly component: ComponentId | null };
+  /**
+   * Checks a LoRA's header against the models there are.
+   *
+   * @param models name and configuration of each
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+   */
+  inspectLora(
+    checkpoint: SafetensorsCheckpoint,
+    name: string,
+    models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
+  ): Promise<LoraFacts>;
+}
+
+/** What a tab tells the others of a model that it works on, or asks the one that does. */
+export type LibraryMessage =
+  | { readonly type: 'hello' }
+  | {
+      readonly type: 'model';
+      readonly id: string;
+      readonly entry: Pick<ModelEntry, 'precision' | 'parts' | 'stored' | 'bytesPerSecond'>;
+    }
+  /** Something on disk is not as it was. */
+  | { readonly type: 'changed' }
+  | {
+      readonly type: 'pause' | 'resume' | 'cancel';
+      readonly id: string;
+      readonly component: ComponentId | null;
+    };
+
+/** The other tabs. */
+export interface LibraryChannel {
+  post(message: LibraryMessage): void;
+  listen(listener: (message: LibraryMessage) => void): void;
+}
+
+/** Everything that the library needs of its surroundings. */
+export interface LibraryEnvironment {
+  readonly architecture: Architecture;
+  /** Folder of all models. */
+  readonly models: StoreFolder;
+  readonly loras: StoreFolder;
+  /** Manifests that come with Kinora, each with the folder of its config files, if it has one. */
+  listed(): Promise<readonly ListedModel[]>;
+  storage(): Promise<StorageReport>;
+  /** Runs the work with the lock held by no other tab; null when another has it. */
+  tryLock<T>(name: string, work: () => Promise<T>): Promise<{ readonly value: T } | null>;
+  /** Resolves when nobody holds the lock. */
+  whenFree(name: string): Promise<void>;
+  readonly channel: LibraryChannel;
+  /** Resolves when the browser finds a connection again, or after so many milliseconds. */
+  online(afterMs: number, signal: AbortSignal): Promise<void>;
+  readonly hubOptions?: HubOptions;
+  /** Base address of the hub until another one is set. */
+  readonly defaultHub?: string;
+}
+
+export interface ListedModel {
+  readonly manifest: ModelManifest;
+  /** Its `base`; null without one. */
+  readonly base: ModelFolder | null;
+}
+
+/** Who is told of each change. */
+export type SnapshotListener = (snapshot: LibrarySnapshot) => void;

@@ -1,0 +1,2 @@
+// What pages need; the library itself lives in its worker.
+export { openLora } from './loras';

@@ -1,0 +1,164 @@
+import {
+  type ComponentId,
+  componentIds,
+  type ModelEntry,
+  type ModelManifest,
+  type PartState,
+  type Precision,
+  type StoredComponent,
+} from '../../contract';
+import { installProgress, readStoredComponent, type StoreFolder } from '../store';
+import type { LibraryMessage, ListedModel } from './environment';
+import { absentPart, advancePart, type PartEvent } from './machine';
+import { Rate } from './rate';
+
+/** Without these a model cannot run. */
+const needed: readonly ComponentId[] = ['configuration', 'transformer', 'text_encoder', 'vae'];
+/** Components whose stored form depends on the precision that was chosen. */
+const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
+
+type ElsewhereEntry = Extract<LibraryMessage, { type: 'model' }>['entry'];
+
+/** Whether a model comes whole with Kinora. */
+export function isBundled(manifest: ModelManifest): boolean {
+  return manifest.base !== undefined && manifest.sources.length === 0;
+}
+
+/** One model of the library: what is on disk, and what happens to it in this tab or in another. */
+export class ManagedModel {
+  readonly manifest: ModelManifest;
+  readonly rate = new Rate();
+  precision: Precision | null = null;
+  /** Parts whose download was begun and neither ended nor cancelled. */
+  wanted: ReadonlySet<ComponentId> = new Set();
+  #parts: PartState[];
+  #stored: readonly StoredComponent[] = [];
+  #elsewhere: ElsewhereEntry | null = null;
+
+  /** @param onChange called after each change of what {@link entry} gives */
+  constructor(
+    readonly listed: ListedModel,
+    readonly origin: 'listed' | 'added',
+    /** Its folder in the store. */
+    readonly folder: StoreFolder,
+    readonly onChange: () => void,
+  ) {
+    this.manifest = listed.manifest;
+    this.#parts = componentsOf(this.manifest).map((component) => absentPart(component));
+  }
+
+  get parts(): readonly PartState[] {
+    return this.#parts;
+  }
+
+  get stored(): readonly StoredComponent[] {
+    return this.#stored;
+  }
+
+  part(component: ComponentId): PartState {
+    return this.#parts.find((part) => part.component === component) ?? absentPart(component);
+  }
+
+  /** Whether what is stored of a component is what this precision asks for. */
+  has(component: ComponentId, precision: Precision): boolean {
+    const stored = this.#stored.find((one) => one.component === component);
+    if (!stored) return false;
+    return !quantised.includes(component) || stored.precision === precision;
+  }
+
+  dispatch(component: ComponentId, event: PartEvent): void {
+    if (event.type === 'progress') {
+      const gained = event.bytesDone - this.part(component).bytesDone;
+      if (gained > 0 && this.part(component).status === 'downloading') this.rate.add(gained);
+    }
+    this.#parts = this.#parts.map((part) =>
+      part.component === component ? advancePart(part, event) : part,
+    );
+    this.onChange();
+  }
+
+  /** Reads what is on disk of each part that nothing happens to, and forgets other tabs. */
+  async refresh(): Promise<void> {
+    this.#elsewhere = null;
+    for (const { component } of this.#parts) await this.#refreshPart(component);
+    this.onChange();
+  }
+
+  /** Shows what another tab does; until {@link refresh}. */
+  follow(entry: ElsewhereEntry): void {
+    this.#elsewhere = entry;
+    this.onChange();
+  }
+
+  get elsewhere(): boolean {
+    return this.#elsewhere !== null;
+  }
+
+  entry(): ModelEntry {
+    const { manifest, origin } = this;
+    if (isBundled(manifest)) return bundledEntry(manifest);
+    const own = {
+      precision: this.precision,
+      parts: this.#parts,
+      stored: this.#stored,
+      bytesPerSecond: this.#parts.some(({ status }) => status === 'downloading')
+        ? this.rate.bytesPerSecond
+        : 0,
+    };
+    const shown = this.#elsewhere ?? own;
+    const ready = needed.every((component) =>
+      shown.stored.some((stored) => stored.component === component),
+    );
+    return { manifest, origin, ready, elsewhere: this.elsewhere, ...shown };
+  }
+
+  async #refreshPart(component: ComponentId): Promise<void> {
+    const folder = this.folder.folder(component);
+    const stored = await readStoredComponent(folder);
+    const others = this.#stored.filter((one) => one.component !== component);
+    this.#stored = stored ? [...others, stored] : others;
+    const before = this.part(component);
+    const { status, bytesTotal, pausedBy, error } = before;
+    // What the user paused, or what failed, stays as it is told.
+    const told = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
+    if ((told && !stored) || (stored && status === 'complete')) return;
+    let part = absentPart(component, bytesTotal);
+    if (stored) {
+      const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
+      part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
+    } else {
+      const found = await installProgress(folder);
+      const begun = found !== null && found.bytesDone > 0;
+      if (begun || this.wanted.has(component)) {
+        const size = found?.sources.reduce((sum, source) => sum + source.size, 0);
+        part = advancePart(part, {
+          type: 'interrupted',
+          bytesDone: found?.bytesDone ?? 0,
+          bytesStored: found?.bytesStored ?? 0,
+          bytesTotal: size ?? bytesTotal,
+        });
+      }
+    }
+    this.#parts = this.#parts.map((one) => (one.component === component ? part : one));
+  }
+}
+
+/** The parts of a model: those it needs and those it has sources for. */
+function componentsOf(manifest: ModelManifest): ComponentId[] {
+  if (isBundled(manifest)) return [];
+  const sourced = new Set(manifest.sources.map(({ component }) => component));
+  return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
+}
+
+function bundledEntry(manifest: ModelManifest): ModelEntry {
+  return {
+    manifest,
+    origin: 'bundled',
+    ready: true,
+    precision: manifest.precision,
+    parts: [],
+    stored: [],
+    elsewhere: false,
+    bytesPerSecond: 0,
+  };
+}

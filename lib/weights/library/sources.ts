@@ -1,0 +1,109 @@
+import {
+  type ComponentId,
+  KinoraError,
+  type LocalFile,
+  type ModelManifest,
+  type Precision,
+  type SourceFile,
+  sourcesFor,
+} from '../../contract';
+import type { ByteSource } from '../byte-source';
+import { type HubClient, hubByteSource, localByteSource } from '../hub';
+import { type ModelFolder, parseModelJson } from '../source';
+import { keepStart, modelFolderOf, readStoredComponent } from '../store';
+import type { ManagedModel } from './managed-model';
+
+/** Local files that serve instead of the hub. */
+export type LocalFiles = ReadonlyMap<ComponentId, readonly LocalFile[]>;
+
+/** A file of a component, ready to be read. */
+export interface OpenedFile {
+  /** Path under which a file of the configuration is kept. */
+  readonly path: string;
+  readonly source: ByteSource;
+}
+
+/** The files of a component on the hub; none where the manifest has no source for it. */
+export function filesOf(
+  manifest: ModelManifest,
+  component: ComponentId,
+  precision: Precision,
+): readonly SourceFile[] {
+  return sourcesFor(manifest, precision)
+    .filter((source) => source.component === component)
+    .flatMap(({ files }) => files);
+}
+
+/**
+ * Opens the files of a component, local ones where there are any, else the hub's. What is read of their
+ * headers is kept in the component's folder.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
+ */
+export async function openFiles(
+  model: ManagedModel,
+  component: ComponentId,
+  precision: Precision,
+  local: LocalFiles,
+  client: HubClient,
+  signal: AbortSignal,
+): Promise<readonly OpenedFile[]> {
+  const picked = local.get(component);
+  if (picked) return picked.map((file) => ({ path: file.path, source: localByteSource(file) }));
+  const files = filesOf(model.manifest, component, precision);
+  if (files.length === 0) {
+    throw new KinoraError(
+      'MODEL_FILE_MISSING',
+      `${model.manifest.name} has no address for its ${component}: choose its file or folder.`,
+    );
+  }
+  return Promise.all(
+    files.map(async (file, i) => {
+      const remote = hubByteSource(client, await client.file(file, signal));
+      const announced = file.sha256 !== undefined && remote.sha256 !== null;
+      if (announced && file.sha256 !== remote.sha256) {
+        const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;
+        throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
+      }
+      const folder = model.folder.folder(component);
+      const source = component === 'configuration' ? remote : await keepStart(folder, i, remote);
+      return { path: file.path, source };
+    }),
+  );
+}
+
+/**
+ * The configuration of a model, wherever it is: stored, beside its manifest, or on the hub, of which
+ * only the few small files are read that are asked for.
+ */
+export async function configurationOf(
+  model: ManagedModel,
+  precision: Precision,
+  client: HubClient,
+): Promise<ModelFolder> {
+  const folder = model.folder.folder('configuration');
+  if (await readStoredComponent(folder)) return modelFolderOf(folder);
+  return (
+    model.listed.base ?? hubFolder(filesOf(model.manifest, 'configuration', precision), client)
+  );
+}
+
+/** Files of the hub as a folder in which they lie under their own paths. */
+export function hubFolder(files: readonly SourceFile[], client: HubClient): ModelFolder {
+  const find = (path: string) => files.find((file) => file.path === path);
+  async function open(path: string) {
+    const file = find(path);
+    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
+    return hubByteSource(client, await client.file(file));
+  }
+  async function text(path: string): Promise<string> {
+    const file = await open(path);
+    return new TextDecoder().decode(await file.read(0, file.size));
+  }
+  return {
+    open,
+    text,
+    json: async (path) => parseModelJson(path, await text(path)),
+    exists: async (path) => find(path) !== undefined,
+  };
+}

@@ -1,0 +1,88 @@
+import * as Comlink from 'comlink';
+import { KinoraError, parseManifest } from '../lib/contract';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { wanArchitecture } from '../lib/wan/install';
+import { httpFolder } from '../lib/weights';
+import type {
+  LibraryChannel,
+  LibraryMessage,
+  ListedModel,
+} from '../lib/weights/library/environment';
+import { Library } from '../lib/weights/library/library';
+import { loraFolder } from '../lib/weights/library/loras';
+import { opfsFolder } from '../lib/weights/store';
+
+/** Folder of all models in the browser's private file system; as `openModelStore` has it. */
+const modelFolder = 'models';
+
+/** The models that come with Kinora: `models/index.json` and a manifest for each id. */
+async function listedModels(): Promise<readonly ListedModel[]> {
+  const base = new URL('/models/', self.location.origin);
+  const entries = (await json(new URL('index.json', base))) as readonly { readonly id: string }[];
+  return Promise.all(
+    entries.map(async ({ id }) => {
+      const url = new URL(`${id}.json`, base);
+      const manifest = parseManifest(await json(url));
+      const folder = manifest.base === undefined ? null : httpFolder(new URL(manifest.base, url));
+      return { manifest, base: folder };
+    }),
+  );
+}
+
+async function json(url: URL): Promise<unknown> {
+  const response = await fetch(url);
+  if (response.ok) return response.json();
+  const sentence = `${url.pathname} is missing (HTTP ${response.status}).`;
+  throw new KinoraError('MODEL_FILE_MISSING', sentence);
+}
+
+function otherTabs(): LibraryChannel {
+  const channel = new BroadcastChannel('kinora:library');
+  return {
+    post: (message) => channel.postMessage(message),
+    listen: (listener) =>
+      channel.addEventListener('message', ({ data }: MessageEvent<LibraryMessage>) =>
+        listener(data),
+      ),
+  };
+}
+
+async function tryLock<T>(name: string, work: () => Promise<T>) {
+  return navigator.locks.request(name, { ifAvailable: true }, async (lock) =>
+    lock ? { value: await work() } : null,
+  );
+}
+
+/** Resolves with the next connection, after the time, or when the wait is ended. */
+function online(afterMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      self.removeEventListener('online', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, afterMs);
+    self.addEventListener('online', done);
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}
+
+installErrorTransfer();
+Comlink.expose(
+  new Library({
+    architecture: wanArchitecture,
+    models: opfsFolder(modelFolder),
+    loras: opfsFolder(loraFolder),
+    listed: listedModels,
+    async storage() {
+      const { usage = 0, quota = 0 } = await navigator.storage.estimate();
+      return { usage, quota, persistent: await navigator.storage.persisted() };
+    },
+    tryLock,
+    whenFree: (name) => navigator.locks.request(name, { mode: 'shared' }, () => undefined),
+    channel: otherTabs(),
+    online,
+  }),
+);
