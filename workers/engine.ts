@@ -37,7 +37,7 @@ import {
   RunControl,
 } from '../lib/wan';
 import { blobFile, openSafetensors } from '../lib/weights';
-import { openModelStore } from '../lib/weights/store';
+import { modelLock, openModelStore } from '../lib/weights/store';
 
 /** Failures after which the device cannot be trusted: a fresh one is taken next time. */
 const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
@@ -77,7 +77,7 @@ class Engine implements EngineApi {
     const control = new RunControl();
     this.#control = control;
     try {
-      return await this.#generate(request, control, onProgress);
+      return await withModel(request.model, () => this.#generate(request, control, onProgress));
     } catch (thrown) {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
@@ -245,6 +245,20 @@ class Engine implements EngineApi {
     this.#backend = undefined;
     await backend?.dispose().catch(() => undefined);
   }
+}
+
+/**
+ * Runs `work` while nobody may delete or replace the model: its files are read until the last step.
+ *
+ * @throws KinoraError `MODEL_BUSY`
+ */
+function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
+  return navigator.locks.request(modelLock(id), { mode: 'shared', ifAvailable: true }, (lock) => {
+    if (lock) return work();
+    throw new KinoraError('MODEL_BUSY', 'The model is just being downloaded, checked or deleted.', {
+      remedy: 'Wait until that is done, then run it again.',
+    });
+  });
 }
 
 /**

@@ -4,13 +4,14 @@ import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { wanArchitecture } from '../lib/wan/install';
 import { httpFolder } from '../lib/weights';
 import type {
+  HashThread,
   LibraryChannel,
   LibraryMessage,
   ListedModel,
 } from '../lib/weights/library/environment';
 import { Library } from '../lib/weights/library/library';
 import { loraFolder } from '../lib/weights/library/loras';
-import { opfsFolder } from '../lib/weights/store';
+import { opfsFolder, type SourceHash } from '../lib/weights/store';
 
 /** Folder of all models in the browser's private file system; as `openModelStore` has it. */
 const modelFolder = 'models';
@@ -69,6 +70,32 @@ function online(afterMs: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** A thread of its own for the running SHA-256 of a download. */
+function startHash(): HashThread {
+  const thread = new Worker(new URL('./hash.ts', import.meta.url), { type: 'module' });
+  const remote = Comlink.wrap<SourceHash>(thread);
+  // A thread that does not start answers nothing: without this, nobody would ever know.
+  const failure = new Promise<never>((_, reject) => {
+    thread.addEventListener('error', ({ message }) => {
+      const sentence = `The thread for checksums failed: ${message || 'it could not be loaded'}.`;
+      reject(new KinoraError('INTERNAL', sentence));
+    });
+  });
+  failure.catch(() => undefined);
+  const or = <T>(answer: Promise<T>) => Promise.race([answer, failure]);
+  return {
+    hash: {
+      start: () => or(remote.start()),
+      resume: (state) => or(remote.resume(state)),
+      // The bytes are a copy made for the hash, so they may move there.
+      update: (bytes) => or(remote.update(Comlink.transfer(bytes, [bytes.buffer]))),
+      state: () => or(remote.state()),
+      digest: () => or(remote.digest()),
+    },
+    close: () => thread.terminate(),
+  };
+}
+
 installErrorTransfer();
 Comlink.expose(
   new Library({
@@ -81,6 +108,7 @@ Comlink.expose(
       return { usage, quota, persistent: await navigator.storage.persisted() };
     },
     tryLock,
+    startHash,
     whenFree: (name) => navigator.locks.request(name, { mode: 'shared' }, () => undefined),
     channel: otherTabs(),
     online,

@@ -78,9 +78,9 @@ export function ResultCard(props: {
           value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}
         />
         <Fact name="Model" value={`${result.model} on ${devices[result.backend]}`} />
-        <Fact name="Memory" value={memoryFact(result.memory)} />
+        {result.memory && <Fact name="Memory" value={memoryFact(result.memory)} />}
       </dl>
-      {result.memory.decodeTiles > 1 && (
+      {result.memory && result.memory.decodeTiles > 1 && (
         <p className="field-hint">
           The frames were decoded in tiles to fit the GPU, so they may differ slightly from a full
           decode.

@@ -20,6 +20,8 @@ export type Fault =
   | { readonly kind: 'stall'; readonly afterBytes: number }
   /** The body comes in small pieces with a pause before each. */
   | { readonly kind: 'slow'; readonly pieceBytes: number; readonly pauseMs: number }
+  /** A redirect to an address of the storage whose signature has expired: it answers 403. */
+  | { readonly kind: 'expired' }
   /** A redirect to the same address, for ever. */
   | { readonly kind: 'loop' };
 

@@ -111,7 +111,11 @@ test('in Chromium a cut download ends whole, with every range kept through the r
       fromByte: 1000,
     });
   }
+  // SHA-256 runs in a thread of its own, which ends with the download.
+  const threads = page.waitForEvent('worker', (worker) => worker.url().includes('hash'));
   await call(page, (library) => library.download('golden', 'int8'));
+  const thread = await threads;
+  expect(page.workers()).not.toContain(thread);
   const model = await golden(page);
   expect(model).toMatchObject({ ready: true, precision: 'int8' });
   const stored = hub.requests.filter(({ host, bytesSent }) => host === 'storage' && bytesSent > 0);
@@ -128,6 +132,44 @@ test('in Chromium a cut download ends whole, with every range kept through the r
   await start(page);
   expect((await golden(page)).ready).toBe(true);
   expect(hub.requests).toEqual([]);
+}, 120_000);
+
+test('a quota that is used up pauses the download; with more of it, it goes on', async () => {
+  const page = await openTab();
+  await call(page, (library) => library.addModel({ address: 'kinora/tiny-wan' }));
+  const { store } = await call(page, (library) => library.planDownload('golden', 'int8'));
+  const browserOf = await context.newCDPSession(page);
+  const { usage } = await browserOf.send('Storage.getUsageAndQuota', { origin });
+  const limit = (quotaSize?: number) =>
+    browserOf.send('Storage.overrideQuotaForOrigin', {
+      origin,
+      ...(quotaSize === undefined ? {} : { quotaSize }),
+    });
+  // At the start there is room enough; then something else takes it.
+  hub.fail({
+    fault: { kind: 'slow', pieceBytes: 64 * 1024, pauseMs: 20 },
+    path: goldenPath('vae'),
+    host: 'storage',
+    fromByte: 1,
+    times: 1000,
+  });
+  const downloading = call(page, (library) => library.download('golden', 'int8'));
+  await untilVae(page, 300_000);
+  await limit(Math.round(usage + store / 2));
+  await downloading;
+  const { parts } = await golden(page);
+  expect(parts).toContainEqual(
+    expect.objectContaining({
+      status: 'paused',
+      pausedBy: 'storage',
+      error: expect.objectContaining({ code: 'STORAGE_FULL' }),
+    }),
+  );
+  hub.heal();
+  await limit();
+  await call(page, (library) => library.resume('golden'));
+  expect((await golden(page)).ready).toBe(true);
+  expect(hub.served(goldenPath('transformer')).bytesTwice).toBe(0);
 }, 120_000);
 
 test('a reload in the middle leaves it paused; resumed, it goes on', async () => {
@@ -159,7 +201,7 @@ test('two tabs share one download', async () => {
   const second = await openTab();
   await expect.poll(async () => (await golden(second)).elsewhere, { timeout: 30_000 }).toBe(true);
   await expect(call(second, (library) => library.download('golden', 'int8'))).rejects.toThrow(
-    'Another tab',
+    'another tab',
   );
   await first.close();
   downloading.catch(() => undefined);
@@ -167,6 +209,25 @@ test('two tabs share one download', async () => {
   await expect.poll(async () => (await golden(second)).elsewhere, { timeout: 30_000 }).toBe(false);
   await call(second, (library) => library.resume('golden'));
   expect((await golden(second)).ready).toBe(true);
+}, 120_000);
+
+test('two tabs that add the same LoRA fetch it once', async () => {
+  const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
+  hub.repositories.put('kinora/both', 'both.safetensors', bytes);
+  const [first, second] = [await openTab(), await openTab()];
+  const slow = { kind: 'slow', pieceBytes: 4096, pauseMs: 100 } as const;
+  hub.fail({ fault: slow, path: 'both.safetensors', host: 'storage', skip: 4, times: 100 });
+  const add = (page: Page) => call(page, (library) => library.addLora({ address: 'kinora/both' }));
+  const both = await Promise.allSettled([add(first), add(second)]);
+  expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  const refused = both.find((one) => one.status === 'rejected');
+  expect(String(refused?.reason)).toMatch(/being added already/);
+  await expect
+    .poll(async () => {
+      const snapshots = [first, second].map((page) => call(page, (library) => library.snapshot()));
+      return (await Promise.all(snapshots)).map(({ loras }) => loras.length);
+    })
+    .toEqual([1, 1]);
 }, 120_000);
 
 test('a LoRA of the hub is kept, and opened by its name on the page', async () => {

@@ -45,6 +45,8 @@ export interface LocalHubOptions {
   readonly largeFrom?: number;
   /** Port of the hub; any free one when absent. */
   readonly port?: number;
+  /** Files in one answer of the tree; 4 when absent, so that every test follows its pages. */
+  readonly pageSize?: number;
 }
 
 const exposed =
@@ -58,7 +60,7 @@ export async function startHub(options: LocalHubOptions = {}): Promise<LocalHub>
   const repositories = new Repositories(options.largeFrom ?? 4096);
   const script = new FaultScript();
   const requests: HubRequest[] = [];
-  const answer = { repositories, script, requests };
+  const answer = { repositories, script, requests, pageSize: options.pageSize ?? 4 };
   const storage = createServer((request, response) => void fromStorage(answer, request, response));
   const storageUrl = await listen(storage, 0);
   const hub = createServer((request, response) => {
@@ -83,6 +85,7 @@ interface Answering {
   readonly repositories: Repositories;
   readonly script: FaultScript;
   readonly requests: HubRequest[];
+  readonly pageSize: number;
 }
 
 async function fromHub(
@@ -91,7 +94,7 @@ async function fromHub(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (preflight(request, response)) return;
+  if (preflight(request, response, exposed)) return;
   const url = new URL(request.url ?? '/', 'http://127.0.0.1');
   const path = decodeURIComponent(url.pathname);
   const api = /^\/api\/models\/([^/]+\/[^/]+)\/(tree|revision)\/([^/]+)$/.exec(path);
@@ -114,8 +117,11 @@ async function fromHub(
     const files = filesAt(answering.repositories, repository, revision);
     if (!files) return notFound(response, 'RepoNotFound');
     const commit = answering.repositories.commit(repository);
-    const json = what === 'tree' ? tree(files) : { _id: '1', id: repository, sha: commit };
     response.setHeader('Content-Type', 'application/json');
+    const json =
+      what === 'tree'
+        ? page(tree(files), answering.pageSize, url, request, response)
+        : { _id: '1', id: repository, sha: commit };
     return void response.writeHead(200).end(JSON.stringify(json));
   }
   const [, owner = '', commitOrBranch = '', inside = ''] = resolve ?? [];
@@ -142,8 +148,10 @@ async function fromHub(
   if (fault?.kind === 'status') return void response.writeHead(fault.status, fault.headers).end();
   response.setHeader('X-Linked-Size', file.bytes.length);
   response.setHeader('X-Linked-ETag', `"${file.sha256}"`);
-  const location =
-    fault?.kind === 'loop' ? url.pathname : `${storageUrl}/${file.sha256}/${encodeURI(path)}`;
+  // Signed for an hour, as the real storage's addresses are.
+  const expires = Date.now() + (fault?.kind === 'expired' ? -1000 : 3_600_000);
+  const signed = `${storageUrl}/${file.sha256}/${encodeURI(path)}?Expires=${expires}`;
+  const location = fault?.kind === 'loop' ? url.pathname : signed;
   response.writeHead(302, { Location: location }).end();
 }
 
@@ -152,8 +160,15 @@ async function fromStorage(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (preflight(request, response)) return;
-  const path = decodeURIComponent(new URL(request.url ?? '/', 'http://127.0.0.1').pathname);
+  if (preflight(request, response, '')) return;
+  const url = new URL(request.url ?? '/', 'http://127.0.0.1');
+  const path = decodeURIComponent(url.pathname);
+  if (Number(url.searchParams.get('Expires')) < Date.now()) {
+    const entry = { path, range: request.headers.range ?? null, start: 0, bytesSent: 0 };
+    answering.requests.push({ host: 'storage', status: 403, ...entry });
+    response.writeHead(403, { 'Content-Type': 'application/xml' });
+    return void response.end('<Error><Code>AccessDenied</Code></Error>');
+  }
   const file = answering.repositories.stored(path.split('/')[1] ?? '');
   if (!file) return notFound(response, 'EntryNotFound');
   return send(answering, 'storage', path, file, request, response);
@@ -175,9 +190,10 @@ async function send(
   await sendBody(file, request, response, fault, entry);
 }
 
-function preflight(request: IncomingMessage, response: ServerResponse): boolean {
+/** @param visible headers that a page may read; of the storage, none but the few that it always may */
+function preflight(request: IncomingMessage, response: ServerResponse, visible: string): boolean {
   response.setHeader('Access-Control-Allow-Origin', '*');
-  response.setHeader('Access-Control-Expose-Headers', exposed);
+  if (visible !== '') response.setHeader('Access-Control-Expose-Headers', visible);
   response.setHeader('Access-Control-Allow-Headers', 'Authorization, Content-Type');
   if (request.method !== 'OPTIONS') return false;
   response.writeHead(204).end();
@@ -202,6 +218,23 @@ function tree(files: ReadonlyMap<string, HubFile>): unknown[] {
     oid,
     ...(large ? { lfs: { oid: sha256, size: bytes.length, pointerSize: 134 } } : {}),
   }));
+}
+
+/** One page of a list; `Link` leads to the next. */
+function page(
+  entries: readonly unknown[],
+  size: number,
+  url: URL,
+  request: IncomingMessage,
+  response: ServerResponse,
+): readonly unknown[] {
+  const from = Number(url.searchParams.get('cursor') ?? 0);
+  if (from + size < entries.length) {
+    const next = new URL(`${url.pathname}${url.search}`, `http://${request.headers.host}`);
+    next.searchParams.set('cursor', String(from + size));
+    response.setHeader('Link', `<${next}>; rel="next"`);
+  }
+  return entries.slice(from, from + size);
 }
 
 function notFound(response: ServerResponse, code: string): void {

@@ -51,10 +51,7 @@ const table = {
     'The file belongs to another model.',
     'Use weights of Wan2.2-TI2V-5B or of a model of the same architecture.',
   ],
-  MODEL_BUSY: [
-    'Another tab is working on this model.',
-    'Wait until it is done, or go on in that tab.',
-  ],
+  MODEL_BUSY: ['The model is in use.', 'Wait until it is free, or go on in the tab that uses it.'],
   TENSOR_MISSING: ['A tensor of the model is missing.', 'Use the complete weights of this model.'],
   TENSOR_SHAPE: [
     'A tensor of the model has the wrong shape.',

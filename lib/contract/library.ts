@@ -92,6 +92,8 @@ export interface LoraEntry {
 export interface StorageReport {
   readonly usage: number;
   readonly quota: number;
+  /** Whether there may be more room than the quota tells: some browsers keep that to themselves. */
+  readonly atLeast?: boolean;
   /** Whether the browser promised not to evict it. */
   readonly persistent: boolean;
 }

@@ -99,7 +99,10 @@ export interface GenerationResult {
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
-  /** How it fitted the device; a decode in more than one tile may differ slightly from a full one. */
-  readonly memory: MemoryReport;
+  /**
+   * How it fitted the device; a decode in more than one tile may differ slightly from a full one.
+   * Absent in records from before it was kept.
+   */
+  readonly memory?: MemoryReport;
   readonly timings: Timings;
 }

@@ -1,7 +1,7 @@
 import { KinoraError, toKinoraError } from '../contract';
-import type { ModelFolder, SafetensorsCheckpoint } from '../weights';
+import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../weights';
 import type { Architecture, LoraFacts, ModelPlan } from '../weights/library/environment';
-import { storedBytes } from '../weights/store';
+import { type KeptFile, storedBytes } from '../weights/store';
 import { readModelConfig } from './config';
 import { parseLora } from './lora';
 import { loraKeyReader } from './lora-keys';
@@ -9,6 +9,7 @@ import { triggerWords } from './lora-metadata';
 import { canonicalise, checkArchitecture, checkKind, recognise } from './naming';
 import { componentRecipe, plainRecipe } from './recipes';
 import { transformerTensors } from './tensors';
+import { tokenizerFilesFromGguf } from './tokenizer-gguf';
 
 /** Files of the diffusers layout that are no weights. */
 const configurationFiles = [
@@ -21,9 +22,12 @@ const configurationFiles = [
   'vae/config.json',
 ] as const;
 
+const tokenizerFiles = ['tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json'] as const;
+
 /** What the library has to know of the model: the Wan2.2-TI2V architecture. */
 export const wanArchitecture: Architecture = {
   configurationFiles,
+  optionalFiles: tokenizerFiles,
   recognise,
   plan: planModel,
   inspectLora,
@@ -31,13 +35,17 @@ export const wanArchitecture: Architecture = {
 
 async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const config = await readModelConfig(configuration);
+  const found = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
+  const hasTokenizer = found.every(Boolean);
   return {
     check(component, files, precision) {
       checkKind(component, files);
       const tensors = canonicalise(component, files, config);
       checkArchitecture(component, tensors, config);
       if (component !== 'tiny_decoder') {
-        return { recipe: componentRecipe(component, config, precision), tensors };
+        const part = { recipe: componentRecipe(component, config, precision), tensors };
+        const own = component === 'text_encoder' && !hasTokenizer;
+        return own ? { ...part, files: embeddedTokenizer(files) } : part;
       }
       const shapes = [...tensors].map(([name, { entry }]) => [name, entry] as const);
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
@@ -47,6 +55,28 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       return storedBytes(componentRecipe(component, config, precision));
     },
   };
+}
+
+/**
+ * The tokenizer that a GGUF text encoder has in its header, where the configuration has none.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_CONFIG_INVALID`
+ */
+function embeddedTokenizer(files: readonly TensorFile[]): KeptFile[] {
+  const gguf = files.map((file) => file.gguf).find((header) => header !== null);
+  if (!gguf?.metadata.has('tokenizer.ggml.model')) {
+    throw new KinoraError(
+      'MODEL_FILE_MISSING',
+      'The model has no tokenizer: neither its folder "tokenizer" nor its text encoder has one.',
+      { remedy: 'Add tokenizer.json and tokenizer_config.json, or use a GGUF text encoder.' },
+    );
+  }
+  const { tokenizer, config } = tokenizerFilesFromGguf(gguf);
+  const json = (name: string, content: unknown) => ({
+    name,
+    bytes: new TextEncoder().encode(JSON.stringify(content)),
+  });
+  return [json('tokenizer.json', tokenizer), json('tokenizer_config.json', config)];
 }
 
 /** Checks a LoRA's header against each model in turn; the first that it fits is its base. */

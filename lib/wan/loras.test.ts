@@ -19,6 +19,8 @@ const models = [
   { name: 'Tiny', configuration: diskFolder(`${goldens}model`) },
 ];
 const repository = 'kinora/lora';
+/** Locks of all tabs. */
+const held = new Set<string>();
 let hub: LocalHub;
 let root: string;
 
@@ -44,6 +46,15 @@ function add(source: LoraSource, attempts = 4) {
     inspect: async (bytes, name) =>
       wanArchitecture.inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
+    async tryLock(name, work) {
+      if (held.has(name)) return null;
+      held.add(name);
+      try {
+        return { value: await work() };
+      } finally {
+        held.delete(name);
+      }
+    },
   });
 }
 
@@ -76,6 +87,22 @@ test('a link and a local file serve as well; the same name gets a number', async
   const byFile = await add({ file: new File([bytes], 'x.safetensors') });
   expect([byLink.name, byFile.name]).toEqual(['x.safetensors', 'x 2.safetensors']);
   expect(byFile.sha256).toBe(byLink.sha256);
+});
+
+test('added by two tabs at once it is fetched by one, and the other says so', async () => {
+  const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
+  const address = `${repository}/twice.safetensors`;
+  hub.repositories.put(repository, 'twice.safetensors', bytes);
+  const slow = { kind: 'slow', pieceBytes: 8192, pauseMs: 5 } as const;
+  hub.fail({ fault: slow, path: 'twice.safetensors', host: 'storage', skip: 4, times: 100 });
+  const both = await Promise.allSettled([add({ address }), add({ address })]);
+  const refused = both.find(({ status }) => status === 'rejected');
+  expect(refused).toMatchObject({
+    reason: { code: 'BUSY', message: expect.stringContaining('twice.safetensors') },
+  });
+  expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect(await add({ address })).toMatchObject({ bytes: bytes.length });
+  expect(await listLoras(diskStore(root))).toHaveLength(1);
 });
 
 test('what breaks off is not there, and goes on at its byte', async () => {

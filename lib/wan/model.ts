@@ -76,7 +76,7 @@ export async function openStoredModel(
     const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
     throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
   }
-  const files = modelFolderOf(folder.folder('configuration'));
+  const files = await smallFiles(folder);
   const config = await readModelConfig(files);
   checkSizes(manifest, config);
   const [transformer, textEncoder, vae] = await Promise.all([
@@ -94,6 +94,26 @@ export async function openStoredModel(
     transformer,
     textEncoder,
     vae,
+  };
+}
+
+/** The configuration, and the tokenizer that came with the text encoder where that one serves. */
+async function smallFiles(folder: StoreFolder): Promise<ModelFolder> {
+  const configuration = modelFolderOf(folder.folder('configuration'));
+  const encoder = folder.folder('text_encoder');
+  if (!(await encoder.open('tokenizer.json'))) return configuration;
+  const own = modelFolderOf(encoder);
+  const place = (path: string) => {
+    const inside = /^tokenizer\/(.+)$/.exec(path)?.[1];
+    return inside === undefined ? ([configuration, path] as const) : ([own, inside] as const);
+  };
+  const at = <T>(path: string, read: (from: ModelFolder, inside: string) => Promise<T>) =>
+    read(...place(path));
+  return {
+    open: (path) => at(path, (from, inside) => from.open(inside)),
+    text: (path) => at(path, (from, inside) => from.text(inside)),
+    json: (path) => at(path, (from, inside) => from.json(inside)),
+    exists: (path) => at(path, (from, inside) => from.exists(inside)),
   };
 }
 

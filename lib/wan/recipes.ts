@@ -3,6 +3,7 @@ import type { ComponentRecipe, StoredForm, TensorRecipe } from '../weights/store
 import { decoderBlocks, encoderBlocks, type ModelConfig, type VaeBlock } from './config';
 import { precisionFor } from './layer-data';
 import { type TensorShapes, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+import { textEncoderPrecision } from './text-encoder';
 import { blockLinears } from './transformer/graphs';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
@@ -13,7 +14,7 @@ export type ConvertedComponent = Exclude<ComponentId, 'configuration' | 'tiny_de
  * How a component is kept in the store: every tensor that the loaders read, in the order in which they
  * read them, so that a layer is one contiguous read. What nothing reads is left out.
  *
- * @param precision of the linear layers; the VAE has none
+ * @param precision of the model; the VAE has none, and the text encoder at least 8 bits
  */
 export function componentRecipe(
   component: ConvertedComponent,
@@ -24,7 +25,7 @@ export function componentRecipe(
     case 'transformer':
       return { component, tensors: transformerRecipe(config, precision) };
     case 'text_encoder':
-      return { component, tensors: textEncoderRecipe(config, precision) };
+      return { component, tensors: textEncoderRecipe(config, textEncoderPrecision(precision)) };
     case 'vae':
       return { component, tensors: vaeRecipe(config) };
   }

@@ -70,6 +70,7 @@ describe('encodePrompts', async () => {
   test.each([
     ['f32', 1e-5],
     ['int8', 3e-2],
+    ['int4', 3e-2],
   ] as const)('each prompt at its own length, %s', async (precision, tolerance) => {
     const backend = nodeBackend();
     const embeds = await encodePrompts(backend, checkpoint, config, ids, { precision });

@@ -1,4 +1,4 @@
-import { KinoraError } from '../contract';
+import { KinoraError, type Precision } from '../contract';
 import { type Backend, type DeviceTensor, Scope } from '../gpu';
 import {
   add,
@@ -110,6 +110,14 @@ export function relativeBuckets(config: TextEncoderConfig, length: number): Int3
 }
 
 /**
+ * The precision of the text encoder in a model of another precision. Its layers are on the device one at
+ * a time, so 4 bits would save nothing there and would only blur the prompt.
+ */
+export function textEncoderPrecision(precision: Precision): Precision {
+  return precision === 'int4' ? 'int8' : precision;
+}
+
+/**
  * Encodes prompts, each at its own length: padding would be masked anyway (§7).
  *
  * The embedding rows are gathered on the CPU: the table is too large for one GPU buffer and a prompt
@@ -117,6 +125,7 @@ export function relativeBuckets(config: TextEncoderConfig, length: number): Int3
  * read while one computes.
  *
  * @param prompts token ids of each prompt, 1 to 512 of them
+ * @param reading its precision is the model's; see {@link textEncoderPrecision}
  * @returns embeddings of each prompt, [L, d_model]
  * @throws KinoraError `MODEL_CONFIG_INVALID` when the vocabulary lacks a token; and as the
  * checkpoint's reads do
@@ -126,8 +135,9 @@ export async function encodePrompts(
   checkpoint: Checkpoint,
   config: TextEncoderConfig,
   prompts: readonly (readonly number[])[],
-  options: ReadOptions,
+  reading: ReadOptions,
 ): Promise<Float32Array[]> {
+  const options = { ...reading, precision: textEncoderPrecision(reading.precision) };
   const { d_model: d } = config;
   const scope = new Scope(backend);
   try {

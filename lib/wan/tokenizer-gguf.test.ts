@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { blobFile, readGgufHeader } from '../weights';
 import { diskFolder, goldens } from '../weights/testing/files';
-import { type GgufTestValue, ggufHeader, list, text, u32 } from '../weights/testing/gguf';
+import { type GgufTestValue, ggufHeader, list, text } from '../weights/testing/gguf';
 import { tinyFolder } from './testing/model';
+import { tokenizerMetadata } from './testing/tokenizer';
 import { createTokenizer, loadTokenizer } from './tokenizer';
 import { tokenizerFilesFromGguf } from './tokenizer-gguf';
 
@@ -17,23 +18,7 @@ interface GoldenJson {
 const { vocab } = ((await tinyFolder.json('tokenizer/tokenizer.json')) as TokenizerJson).model;
 const golden = (await diskFolder(goldens).json('golden.json')) as GoldenJson;
 
-/** Metadata as llama.cpp's converter writes it: padded with unused pieces, sentinels added. */
-function metadata(): Record<string, GgufTestValue> {
-  const kinds = vocab.map((_, id) => (id === 3 ? 2 : id < 3 ? 3 : 1));
-  const tokens = [...vocab.map(([piece]) => piece), '<extra_id_0>', '[PAD174]', '[PAD175]'];
-  const scores = [...vocab.map(([, score]) => score), -1000, -10_000, -10_000];
-  return {
-    'general.architecture': text('t5encoder'),
-    'tokenizer.ggml.model': text('t5'),
-    'tokenizer.ggml.tokens': list(8, tokens),
-    'tokenizer.ggml.scores': list(6, scores),
-    'tokenizer.ggml.token_type': list(5, [...kinds, 4, 5, 5]),
-    'tokenizer.ggml.eos_token_id': u32(1),
-    'tokenizer.ggml.padding_token_id': u32(0),
-    'tokenizer.ggml.add_space_prefix': { type: 7, value: 1 },
-    'tokenizer.ggml.remove_extra_whitespaces': { type: 7, value: 1 },
-  };
-}
+const metadata = () => tokenizerMetadata(vocab);
 
 async function tokenizerOf(values: Record<string, GgufTestValue>) {
   const bytes = ggufHeader({ metadata: values });

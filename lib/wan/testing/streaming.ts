@@ -13,27 +13,30 @@ import type { SolverState } from '../solver';
 import { allResident, type Residency, Transformer } from '../transformer';
 import { deepened } from './deep';
 
-const layers = 7;
 const size = { frames: 3, height: 2, width: 4 };
 const [perFrame, tokens, width] = [2, 6, 192] as const;
 const chunk = perFrame;
 
-const residencies: [string, Residency][] = [
-  ['half of the blocks streamed', { residentBlocks: 3, bufferSets: 2 }],
-  ['all streamed in two sets', { residentBlocks: 0, bufferSets: 2 }],
-  ['all streamed in three sets', { residentBlocks: 0, bufferSets: 3 }],
-];
+const twoSets: Residency = { residentBlocks: 0, bufferSets: 2 };
 
 export interface StreamingSetup {
   readonly backend: () => Backend;
   readonly checkpoint: () => Checkpoint;
   readonly config: () => TransformerConfig;
-  /** Whether kernels take seconds to compile: then each variant of the graphs is met once. */
+  /**
+   * Whether kernels take seconds to compile: then there is one variant of the graphs, with guidance and
+   * a LoRA, and only as many blocks and steps as show something.
+   */
   readonly slow?: boolean;
 }
 
 /** Registers the tests. */
 export function streamingTests(name: string, setup: StreamingSetup): void {
+  const [layers, steps] = setup.slow ? [4, 3] : [7, 4];
+  const residencies: [string, Residency][] = [
+    ['half of the blocks streamed', { residentBlocks: Math.floor(layers / 2), bufferSets: 2 }],
+    ['all streamed in three sets', { residentBlocks: 0, bufferSets: 3 }],
+  ];
   const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
   const deepConfig = () => ({ ...setup.config(), num_layers: layers });
 
@@ -44,7 +47,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       size,
       held: values(0, perFrame * width),
       noise: values(1, tokens * width),
-      scheduler: createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 }),
+      scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
       guidanceScale,
       prompt: text(2, 5),
       negativePrompt: text(3, 3),
@@ -65,9 +68,9 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       branches: new Map([
         ['blocks.1.attn1.to_q', branch(20)],
         ['blocks.2.attn1.to_q', branch(22)],
-        ['blocks.5.attn2.to_out.0', branch(24)],
+        [`blocks.${layers - 1}.attn2.to_out.0`, branch(24)],
       ]),
-      deltas: new Map([['blocks.4.attn1.to_v.weight', values(26, d * d).map((v) => v / 50)]]),
+      deltas: new Map([['blocks.3.attn1.to_v.weight', values(26, d * d).map((v) => v / 50)]]),
     };
   }
 
@@ -97,25 +100,58 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
     }
   }
 
+  /** What the loop gives with all blocks resident; run once for all tests. */
+  const wholes = new Map<string, Promise<Float32Array>>();
+  function whole(guidance: number, options: Parameters<typeof run>[2] = {}) {
+    const key = JSON.stringify([guidance, options.precision, options.lora !== undefined]);
+    const known = wholes.get(key) ?? run(allResident, request(guidance), options);
+    wholes.set(key, known);
+    return known;
+  }
+  /** The variant that the single tests run. */
+  const usual = () => (setup.slow ? { lora: lora() } : {});
+
   describe(`streamed blocks on ${name}`, () => {
-    describe.each([1, 5])('guidance %i', (guidance) => {
-      const variants = (): { precision?: Precision; lora?: LoraBranches }[] => {
-        if (setup.slow) return guidance === 1 ? [{}] : [{ lora: lora() }];
-        return [{}, { precision: 'int4' }, { lora: lora() }];
-      };
-      const wholes = new Map<number, Float32Array>();
+    const planned = setup.slow
+      ? [twoSets]
+      : [allResident, twoSets, ...residencies.map(([, each]) => each)];
+    test.each(planned)('the peak is what was planned: %o', async (residency) => {
+      const backend = setup.backend();
+      await backend.releaseSessions();
+      expect(backend.counters().liveBytes).toBe(0);
+      const config = { transformer: deepConfig() } as Parameters<typeof planDenoise>[0];
+      const adapters = lora();
+      const planner = await planDenoise(config, size, chunk, {
+        precision: 'int8',
+        promptTokens: [5, 3],
+        lora: adapters,
+      });
+      backend.resetPeaks();
+      await run(residency, request(5), { lora: adapters });
+      const bytes = planner.bytes(residency);
+      expect(backend.peakBytes).toBeLessThanOrEqual(bytes.peak);
+      const counting = new CountingBackend();
+      await run(residency, request(5), { lora: adapters }, counting);
+      expect(counting.peakBytes).toBeLessThanOrEqual(bytes.peak);
+      expect(counting.counters().categories.weights?.peak).toBe(bytes.weights);
+    });
+
+    describe.each(setup.slow ? [5] : [1, 5])('guidance %i', (guidance) => {
+      const variants: { precision?: Precision; lora?: boolean }[] = setup.slow
+        ? [{ lora: true }]
+        : [{}, { precision: 'int4' }, { lora: true }];
 
       test.each(residencies)('%s give the same latents bit for bit', async (_, residency) => {
-        for (const [variant, options] of variants().entries()) {
-          const whole = wholes.get(variant) ?? (await run(allResident, request(guidance), options));
-          wholes.set(variant, whole);
-          expect(whole.every(Number.isFinite)).toBe(true);
-          expect(await run(residency, request(guidance), options)).toEqual(whole);
+        for (const { lora: adapted, ...precision } of variants) {
+          const options = { ...precision, ...(adapted ? { lora: lora() } : {}) };
+          const expected = await whole(guidance, options);
+          expect(expected.every(Number.isFinite)).toBe(true);
+          expect(await run(residency, request(guidance), options)).toEqual(expected);
         }
       });
     });
 
-    test('a step reads each streamed block once, in one go, and allocates nothing', async () => {
+    test('all streamed in two sets: one read of each block per step, no allocations, the same bits', async () => {
       const groups: string[] = [];
       const counts: number[] = [];
       const reads: number[] = [];
@@ -131,53 +167,32 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
         },
       });
       const around = (names: readonly string[]) => names[0]?.startsWith('blocks.') && onRead(names);
-      await run({ residentBlocks: 0, bufferSets: 2 }, denoising, { onRead: around });
-      expect(counts).toEqual(Array(4).fill(counts[0]));
-      expect(reads.slice(1).map((count, i) => count - (reads[i] ?? 0))).toEqual([7, 7, 7]);
-      expect(groups.slice(0, 14).join('')).toBe('01234560123456');
+      const result = await run(twoSets, denoising, { ...usual(), onRead: around });
+      expect(result).toEqual(await whole(5, usual()));
+      expect(counts).toEqual(Array(steps).fill(counts[0]));
+      const perStep = reads.slice(1).map((count, i) => count - (reads[i] ?? 0));
+      expect(perStep).toEqual(Array(steps - 1).fill(layers));
+      const pass = Array.from({ length: layers }, (_, i) => i).join('');
+      expect(groups.slice(0, 2 * layers).join('')).toBe(pass + pass);
     });
-
-    const all = [allResident, ...residencies.map(([, residency]) => residency)];
-    test.each(setup.slow ? all.slice(2, 3) : all)(
-      'the peak is what was planned: %o',
-      async (residency) => {
-        const backend = setup.backend();
-        await backend.releaseSessions();
-        expect(backend.counters().liveBytes).toBe(0);
-        const config = { transformer: deepConfig() } as Parameters<typeof planDenoise>[0];
-        const adapters = lora();
-        const planner = await planDenoise(config, size, chunk, {
-          precision: 'int8',
-          promptTokens: [5, 3],
-          lora: adapters,
-        });
-        backend.resetPeaks();
-        await run(residency, request(5), { lora: adapters });
-        const planned = planner.bytes(residency);
-        expect(backend.peakBytes).toBeLessThanOrEqual(planned.peak);
-        const counting = new CountingBackend();
-        await run(residency, request(5), { lora: adapters }, counting);
-        expect(counting.peakBytes).toBeLessThanOrEqual(planned.peak);
-        expect(counting.counters().categories.weights?.peak).toBe(planned.weights);
-      },
-    );
 
     test.each(setup.slow ? [2] : [1, 2, 3])(
       'memory that runs out in step %i: a smaller plan goes on to the same bits',
       async (at) => {
         const backend = setup.backend();
-        const whole = await run(allResident, request(5));
-        const steps: number[] = [];
+        const expected = await whole(5, usual());
+        const done: number[] = [];
         const broken = run(
           allResident,
           request(5, {
             afterStep: (step) => {
-              steps.push(step);
+              done.push(step);
               // The next allocation is one too many; the loop makes none, so one is made for it.
               if (step === at - 1) throwOnNext(backend);
               return false;
             },
           }),
+          usual(),
         );
         const interrupted = await broken.catch((error: unknown) => error);
         if (!(interrupted instanceof DenoiseInterrupted)) throw interrupted;
@@ -187,12 +202,12 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
         backend.ceiling = Number.POSITIVE_INFINITY;
         const resume: SolverState | null = interrupted.state;
         const afterStep = (step: number) => {
-          steps.push(step);
+          done.push(step);
           return false;
         };
         const rest = request(5, { resume, afterStep });
-        expect(await run({ residentBlocks: 0, bufferSets: 2 }, rest)).toEqual(whole);
-        expect(steps).toEqual([0, 1, 2, 3]);
+        expect(await run(twoSets, rest, usual())).toEqual(expected);
+        expect(done).toEqual(Array.from({ length: steps }, (_, i) => i));
       },
     );
   });

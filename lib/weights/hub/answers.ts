@@ -6,7 +6,7 @@ import { type Clock, retryAfterMs, Transient } from './retry';
  * browser, which keeps the Range header and asks for no preflight because such a range is simple.
  *
  * @param subject for messages
- * @throws Transient for what may pass: no connection, 408, 429, 5xx
+ * @throws Transient for what may pass: no connection, 408, 429, 5xx, a refusal by the storage
  * @throws KinoraError `HUB_NOT_FOUND`, `HUB_DENIED`, `HUB_ANSWER_INVALID`
  */
 export async function request(
@@ -31,10 +31,16 @@ export async function request(
   }
   if (response.ok || response.status === 416) return response;
   await response.body?.cancel().catch(() => undefined);
-  throw refusal(response, clock, subject);
+  throw refusal(response, clock, subject, isElsewhere(response, url));
 }
 
-function refusal(response: Response, clock: Clock, subject: string): Error {
+/** Whether the answer comes from another server than the one that was asked. */
+function isElsewhere(response: Response, asked: string | URL): boolean {
+  if (!response.redirected || response.url === '') return false;
+  return new URL(response.url).origin !== new URL(asked).origin;
+}
+
+function refusal(response: Response, clock: Clock, subject: string, elsewhere: boolean): Error {
   const { status, headers } = response;
   const reason = headers.get('x-error-code') ?? '';
   const wait = retryAfterMs(headers.get('retry-after'), clock.now());
@@ -49,6 +55,15 @@ function refusal(response: Response, clock: Clock, subject: string): Error {
       'HUB_NOT_FOUND',
       `There is no ${subject} (the server answers ${status}).`,
     );
+  }
+  // The hub signs the storage's addresses for a time. One that expired is refused, and the next
+  // request to the hub gets a new one.
+  if (elsewhere && [400, 401, 403].includes(status)) {
+    return new Transient('HUB_DENIED', `the storage refuses the hub's address (${status})`, wait);
+  }
+  if (reason === 'GatedRepo') {
+    const sentence = `The hub gives ${subject} only to who is logged in and accepted its terms.`;
+    return new KinoraError('HUB_DENIED', sentence);
   }
   if (status === 401 || status === 403) {
     return new KinoraError('HUB_DENIED', `Access to ${subject} is refused (${status}).`);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalHub, startHub } from '../../../e2e/hub/server';
 import { HubClient } from './client';
+import { briefPolicy, systemClock } from './retry';
 import { hubByteSource } from './source';
 
 let hub: LocalHub;
@@ -46,6 +47,43 @@ test('it is asked once, and again after a failure', async () => {
   expect(trees).toHaveLength(2);
 });
 
+test('a list of many files comes in pages', async () => {
+  for (let i = 0; i < 9; i++) hub.repositories.put('owner/many', `${i}.txt`, `file ${i}`);
+  const listing = await client().list('owner/many', 'main');
+  expect([...listing.files.keys()]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8].map((i) => `${i}.txt`));
+  expect(hub.requests.filter(({ path }) => path.includes('/tree/'))).toHaveLength(3);
+});
+
+test('a hub that never answers is given up, and so is one that refuses: soon, where one waits', async () => {
+  const waits: number[] = [];
+  const clock = { ...systemClock, sleep: async (ms: number) => void waits.push(ms) };
+  const silent = new HubClient(hub.url, {
+    clock,
+    policy: { ...briefPolicy, attempts: 2, stallMs: 20 },
+    fetch: (_, init) =>
+      new Promise((_resolve, reject) =>
+        init?.signal?.addEventListener('abort', () => reject(init.signal?.reason)),
+      ),
+  });
+  const unreachable = { code: 'HUB_UNREACHABLE' };
+  await expect(silent.list(repository, 'main')).rejects.toMatchObject(unreachable);
+  hub.fail({ fault: { kind: 'reset' }, times: 1000 });
+  const refused = new HubClient(hub.url, { clock, policy: briefPolicy });
+  await expect(refused.list(repository, 'main')).rejects.toMatchObject(unreachable);
+  expect(waits.reduce((sum, ms) => sum + ms)).toBeLessThan(3000);
+});
+
+test('a wait that is longer than someone waits for is none', async () => {
+  let now = 0;
+  const late = new HubClient(hub.url, {
+    clock: { ...systemClock, now: () => (now += 1500), sleep: async () => undefined },
+    policy: { ...briefPolicy, attempts: 100 },
+  });
+  hub.fail({ fault: { kind: 'reset' }, times: 1000 });
+  await expect(late.list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
+  expect(hub.requests.length).toBeLessThan(4);
+});
+
 test('a list is tried again where the connection fails', async () => {
   hub.fail({ fault: { kind: 'reset' }, times: 2 });
   await expect(client().list(repository, 'main')).resolves.toBeDefined();
@@ -70,6 +108,17 @@ test('a repository that does not exist is 401 with a reason on the real hub', as
   await expect(client().list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_NOT_FOUND' });
   hub.fail({ fault: { kind: 'status', status: 401 } });
   await expect(client().list(repository, 'main')).rejects.toMatchObject({ code: 'HUB_DENIED' });
+});
+
+test('a repository whose terms must be accepted says so', async () => {
+  const headers = { 'X-Error-Code': 'GatedRepo' };
+  hub.fail({ fault: { kind: 'status', status: 401, headers }, path: 'weights a+b.gguf' });
+  const one = client();
+  const file = await one.file({ repository, path: 'deep/er/weights a+b.gguf', revision: 'main' });
+  await expect(hubByteSource(one, file).read(0, 10)).rejects.toMatchObject({
+    code: 'HUB_DENIED',
+    message: expect.stringContaining('accepted its terms'),
+  });
 });
 
 test('a path is fetched whatever characters it has, small files from the hub itself', async () => {

@@ -73,6 +73,8 @@ export interface HubOptions {
  *
  * Sizes and hashes come from the tree API. The headers of the redirect to the storage
  * (`x-linked-size`, `x-linked-etag`) have the same, but no page ever sees the headers of a redirect.
+ * Of the storage's own answers it may see no more than status, length and type: `ETag`, `Content-Range`
+ * and `Retry-After` are used where they are there, and nothing depends on them.
  */
 export class HubClient {
   readonly fetch: typeof fetch;
@@ -216,9 +218,11 @@ export class HubClient {
       const url = input instanceof Request ? input.url : input;
       for (;;) {
         try {
-          const options = signal ? { ...init, signal } : { ...init };
-          const response = await request(this.fetch, this.clock, subject, url, options);
-          return await readable(response, subject);
+          return await this.#inTime(signal, async (abort) => {
+            const options = { ...init, signal: abort };
+            const response = await request(this.fetch, this.clock, subject, url, options);
+            return readable(response, subject);
+          });
         } catch (failure) {
           await patience.wait(failure, signal);
         }
@@ -226,15 +230,34 @@ export class HubClient {
     };
   }
 
+  /** Small answers come soon or count as lost. */
+  async #inTime<T>(
+    signal: AbortSignal | undefined,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const stalled = new AbortController();
+    const stall = new Transient('HUB_UNREACHABLE', 'it does not answer');
+    const timer = setTimeout(() => stalled.abort(stall), this.policy.stallMs);
+    try {
+      return await work(AbortSignal.any([stalled.signal, ...(signal ? [signal] : [])]));
+    } catch (failure) {
+      signal?.throwIfAborted();
+      throw stalled.signal.aborted ? stall : failure;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {
     const patience = this.patience(url);
     for (;;) {
       try {
-        const init: RequestInit = { headers: { Range: 'bytes=0-0' } };
-        if (signal) init.signal = signal;
-        const response = await request(this.fetch, this.clock, url, url, init);
-        await response.body?.cancel().catch(() => undefined);
-        return { ...describe(response, url) };
+        return await this.#inTime(signal, async (abort) => {
+          const init: RequestInit = { headers: { Range: 'bytes=0-0' }, signal: abort };
+          const response = await request(this.fetch, this.clock, url, url, init);
+          await response.body?.cancel().catch(() => undefined);
+          return describe(response, url);
+        });
       } catch (failure) {
         await patience.wait(failure, signal);
       }

@@ -1,5 +1,11 @@
 export * from './address';
 export * from './client';
 export * from './local';
-export { type Clock, type RetryPolicy, standardPolicy, systemClock } from './retry';
+export {
+  briefPolicy,
+  type Clock,
+  type RetryPolicy,
+  standardPolicy,
+  systemClock,
+} from './retry';
 export * from './source';

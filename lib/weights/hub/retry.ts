@@ -21,6 +21,8 @@ export interface RetryPolicy {
   readonly stallMs: number;
   /** A server that asks to wait longer than this is not waited for. */
   readonly longestWaitMs: number;
+  /** After so long without anything there is no further attempt. */
+  readonly longestTotalMs: number;
 }
 
 /** About a minute and a half of attempts; a connection that is away for longer pauses the download. */
@@ -30,6 +32,17 @@ export const standardPolicy: RetryPolicy = {
   attempts: 8,
   stallMs: 30_000,
   longestWaitMs: 300_000,
+  longestTotalMs: Number.POSITIVE_INFINITY,
+};
+
+/** For what someone waits for in front of a dialog: about three seconds, then they can try again. */
+export const briefPolicy: RetryPolicy = {
+  firstDelayMs: 400,
+  longestDelayMs: 800,
+  attempts: 3,
+  stallMs: 3000,
+  longestWaitMs: 1000,
+  longestTotalMs: 2000,
 };
 
 export const systemClock: Clock = {
@@ -72,6 +85,7 @@ export class Transient extends Error {
 /** Counts attempts that brought nothing, and waits between them. */
 export class Patience {
   #failures = 0;
+  #since: number;
 
   constructor(
     readonly clock: Clock,
@@ -79,11 +93,14 @@ export class Patience {
     /** What is fetched, for messages. */
     readonly subject: string,
     readonly onWait?: (sentence: string, waitMs: number) => void,
-  ) {}
+  ) {
+    this.#since = clock.now();
+  }
 
   /** Something came: the count starts anew. */
   reset(): void {
     this.#failures = 0;
+    this.#since = this.clock.now();
   }
 
   get failures(): number {
@@ -102,7 +119,8 @@ export class Patience {
     this.#failures++;
     const { clock, policy } = this;
     const tooLong = (failure.waitMs ?? 0) > policy.longestWaitMs;
-    if (tooLong || this.#failures >= policy.attempts) throw this.#final(failure);
+    const late = clock.now() - this.#since >= policy.longestTotalMs;
+    if (tooLong || late || this.#failures >= policy.attempts) throw this.#final(failure);
     const full = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (this.#failures - 1));
     // Half of it by chance, so that many ranges do not come back at the same moment.
     const backoff = full / 2 + (full / 2) * clock.random();

@@ -81,6 +81,31 @@ test('a part is fetched and nothing besides', async () => {
   await expect(source.read(0, size + 1)).rejects.toMatchObject({ code: 'MODEL_FILE_TRUNCATED' });
 });
 
+test('an address of the storage that has expired is asked for anew, at the byte where it stopped', async () => {
+  const source = await open();
+  hub.fail({ fault: { kind: 'expired' }, host: 'hub', path, fromByte: 64 * kib, times: 3 });
+  expectContent(await readAll(source));
+  expect(hub.requests.filter(({ status }) => status === 403)).toHaveLength(3);
+  expect(hub.served(path).bytesTwice).toBe(0);
+});
+
+test('the same etag counts as the same, weak or strong; hidden headers are not missed', async () => {
+  let answers = 0;
+  const source = await open({
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      if (response.status !== 206) return response;
+      const headers = new Headers(response.headers);
+      const odd = answers++ % 3;
+      if (odd === 0) headers.set('etag', `W/${headers.get('etag')}`);
+      if (odd === 1) for (const name of ['etag', 'content-range']) headers.delete(name);
+      return new Response(response.body, { status: 206, headers });
+    },
+  });
+  expectContent(await readAll(source));
+  expect(hub.served(path).bytesTwice).toBe(0);
+});
+
 const healed: readonly (readonly [name: string, rule: Omit<FaultRule, 'fault'>, fault: Fault])[] = [
   [
     'a cut in the middle of a range',
@@ -122,6 +147,15 @@ test('a server that knows no ranges is read in one go', async () => {
   hub.fail({ fault: { kind: 'whole' }, host: 'storage', times: 1000 });
   expectContent(await readAll(source));
   expectContent(await readAll(source, 200_000), 200_000);
+});
+
+test('a storage that refuses every address is told as a refusal', async () => {
+  const source = await open({ policy: { ...policy, attempts: 3 } });
+  hub.fail({ fault: { kind: 'expired' }, host: 'hub', path, times: 1000 });
+  await expect(readAll(source)).rejects.toMatchObject({
+    code: 'HUB_DENIED',
+    message: expect.stringContaining('the storage refuses'),
+  });
 });
 
 test('Retry-After is waited for, in seconds and as a date', async () => {

@@ -5,15 +5,18 @@ import {
   KinoraError,
   type LocalFile,
   type ModelManifest,
+  type ModelSource,
+  type Precision,
   parseManifest,
   type SourceFile,
 } from '../../contract';
-import { type Address, type HubClient, hubByteSource, type Listing } from '../hub';
-import { blobFile, parseModelJson } from '../source';
+import { type Address, hubByteSource, type Listing, parseAddress } from '../hub';
+import { parseModelJson } from '../source';
 import { openTensorFile, type TensorFile } from '../tensor-file';
-import type { Architecture, WeightComponent } from './environment';
+import { type CheckContext, checkAdded } from './check-added';
+import type { Architecture, ModelPlan, WeightComponent } from './environment';
 import { matchFiles } from './import-files';
-import { hubFolder } from './sources';
+import { hubFolder, type LocalFiles } from './sources';
 
 /** A manifest that a repository brings itself. */
 export const ownManifest = 'kinora.json';
@@ -24,13 +27,49 @@ const weightComponents = componentIds.filter(
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
 
 /** What adding a model looks things up with. */
-export interface AddContext {
-  readonly client: HubClient;
-  readonly architecture: Architecture;
-  /** The model whose parts serve where a source has only some: Wan2.2-TI2V-5B. */
-  readonly base: ModelManifest;
+export interface AddContext extends CheckContext {
   /** Ids that are taken. */
   readonly taken: ReadonlySet<string>;
+}
+
+/**
+ * The manifest of a model that is to be added, its files looked at: headers and small files only.
+ *
+ * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`,
+ * `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `TENSOR_…`, and what the hub answers
+ */
+export async function addedModel(source: ModelSource, context: AddContext): Promise<ModelManifest> {
+  const { client } = context;
+  const { manifest, local } =
+    'files' in source
+      ? await localManifest(source.files, context)
+      : {
+          manifest: await manifestOf(
+            parseAddress(source.address, client.base, source.revision),
+            context,
+          ),
+          local: new Map(),
+        };
+  try {
+    const plan = await checkAdded(manifest, local, context);
+    return plan ? await withFittingChoices(manifest, plan, context) : manifest;
+  } catch (refusal) {
+    await context.models.folder(manifest.id).clear();
+    throw refusal;
+  }
+}
+
+/** What the base's choices say of memory holds only for a model of its size. */
+async function withFittingChoices(
+  manifest: ModelManifest,
+  plan: ModelPlan,
+  { architecture, base }: AddContext,
+): Promise<ModelManifest> {
+  if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
+  const basePlan = await architecture.plan(base.base);
+  const size = (of: ModelPlan, precision: Precision) => of.storedBytes('transformer', precision);
+  const same = size(plan, 'f32') === size(basePlan, 'f32');
+  return same ? manifest : { ...manifest, choices: [] };
 }
 
 /**
@@ -40,7 +79,7 @@ export interface AddContext {
  * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`, `TENSOR_…`, and what
  * the hub answers
  */
-export async function manifestOf(address: Address, context: AddContext): Promise<ModelManifest> {
+async function manifestOf(address: Address, context: AddContext): Promise<ModelManifest> {
   if (address.kind === 'link') {
     throw new KinoraError(
       'ADDRESS_INVALID',
@@ -65,29 +104,31 @@ export async function manifestOf(address: Address, context: AddContext): Promise
 }
 
 /**
- * The manifest of a model of local files: their parts have no address, the others are the base's.
+ * The manifest of a model of local files: their parts have no address, the others are the base's. The
+ * sizes of its videos are the base's as well, unless a manifest beside the files has others.
  *
  * @throws KinoraError as `matchFiles`
  */
-export async function localManifest(
+async function localManifest(
   files: readonly LocalFile[],
   context: AddContext,
-): Promise<ModelManifest> {
+): Promise<{ manifest: ModelManifest; local: LocalFiles }> {
   const own = files.find(({ path }) => path === ownManifest || path.endsWith(`/${ownManifest}`));
   if (own) {
     const manifest = parseManifest(parseModelJson(own.path, await own.file.text()));
-    return { ...manifest, id: uniqueId(manifest.id, context.taken) };
+    const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
+    // Beside it there may be files of the model, or none.
+    const alone = !files.some(({ path }) => weightEnding.test(path));
+    const local = alone ? new Map() : await matchFiles(files, context.architecture);
+    return { manifest: named, local };
   }
   const matched = await matchFiles(files, context.architecture);
-  for (const [component, locals] of matched) {
-    if (component === 'configuration') continue;
-    await Promise.all(locals.map(({ path, file }) => openTensorFile(blobFile(path, file))));
-  }
   const [first] = matched.get('transformer') ?? [...matched.values()].flat();
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
   const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
-  const sources = context.base.sources.filter(({ component }) => !matched.has(component));
-  return derived(name, 'local files', sources, context);
+  const all = context.base.manifest.sources;
+  const sources = all.filter(({ component }) => !matched.has(component));
+  return { manifest: derived(name, 'local files', sources, context), local: matched };
 }
 
 /** Files of one repository as sources. */
@@ -124,14 +165,16 @@ async function fromOwnManifest(
 
 async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promise<ModelManifest> {
   const { architecture, client, base } = context;
-  const configuration = architecture.configurationFiles.map((path) => files.file(path));
+  const { configurationFiles, optionalFiles } = architecture;
+  const configuration = configurationFiles
+    .filter((path) => files.has(path) || !optionalFiles.includes(path))
+    .map((path) => files.file(path));
   const sources: ComponentSource[] = [{ component: 'configuration', files: configuration }];
-  await architecture.plan(hubFolder(configuration, client));
   for (const component of weightComponents) {
     const paths = await weightsIn(component, files, client);
     if (paths) sources.push({ component, files: paths.map((path) => files.file(path)) });
     else if (component === 'tiny_decoder') {
-      sources.push(...base.sources.filter((source) => source.component === component));
+      sources.push(...base.manifest.sources.filter((source) => source.component === component));
     } else {
       const sentence = `${files.listing.repository} has no weights in ${component}.`;
       throw new KinoraError('MODEL_FILE_MISSING', sentence);
@@ -144,7 +187,7 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
 async function weightsIn(
   component: ComponentId,
   files: RepositoryFiles,
-  client: HubClient,
+  client: AddContext['client'],
 ): Promise<readonly string[] | null> {
   for (const stem of ['diffusion_pytorch_model', 'model']) {
     const single = `${component}/${stem}.safetensors`;
@@ -168,7 +211,7 @@ async function fromFile(file: SourceFile, context: AddContext): Promise<ModelMan
   const { client, base, architecture } = context;
   const header = await openTensorFile(hubByteSource(client, await client.file(file)));
   const component = partOf(header, architecture);
-  const sources = base.sources.filter((source) => source.component !== component);
+  const sources = base.manifest.sources.filter((source) => source.component !== component);
   const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
   const all = [...sources, { component, files: [file] }];
   return derived(name, `${file.repository}/${file.path}`, all, context);
@@ -187,7 +230,7 @@ function derived(
   sources: readonly ComponentSource[],
   { base, taken }: AddContext,
 ): ModelManifest {
-  const { base: _, ...rest } = base;
+  const { base: _, ...rest } = base.manifest;
   return {
     ...rest,
     id: uniqueId(name, taken),

@@ -17,7 +17,13 @@ import {
   modelFolderOf,
 } from '../store';
 import { openTensorFile } from '../tensor-file';
-import type { CheckedPart, LibraryEnvironment, ModelPlan, WeightComponent } from './environment';
+import type {
+  CheckedPart,
+  HashThread,
+  LibraryEnvironment,
+  ModelPlan,
+  WeightComponent,
+} from './environment';
 import type { ManagedModel } from './managed-model';
 import { type LocalFiles, openFiles } from './sources';
 
@@ -42,6 +48,7 @@ export class Download {
   readonly #controllers = new Map<ComponentId, AbortController>();
   readonly #opened = new Map<ComponentId, OpenedPart>();
   #plan: ModelPlan | undefined;
+  #hashing: HashThread | undefined;
 
   constructor(
     readonly environment: LibraryEnvironment,
@@ -74,6 +81,8 @@ export class Download {
     } catch (thrown) {
       failures.push(thrown);
     } finally {
+      this.#hashing?.close();
+      this.#hashing = undefined;
       await this.model.refresh();
     }
     if (failures.length > 0) throw failures[0];
@@ -155,8 +164,11 @@ export class Download {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     model.dispatch(component, { type: 'started' });
+    // Parts are installed one after the other, so one thread serves all.
+    this.#hashing ??= this.environment.startHash?.();
     const { bytesStored, sources } = await installComponent({
       ...part,
+      ...(this.#hashing && { hash: this.#hashing.hash }),
       folder: model.folder.folder(component),
       component,
       precision,

@@ -10,7 +10,9 @@ import type { SafetensorsCheckpoint } from '../checkpoint';
 import type { HubOptions } from '../hub';
 import type { LocatedTensors } from '../located';
 import type { ModelFolder } from '../source';
+import type { SourceHash } from '../store/digest';
 import type { StoreFolder } from '../store/folder';
+import type { KeptFile } from '../store/kept-file';
 import type { ComponentRecipe } from '../store/recipe';
 import type { TensorFile } from '../tensor-file';
 
@@ -22,6 +24,8 @@ export interface CheckedPart {
   readonly recipe: ComponentRecipe;
   /** By the names of the recipe. */
   readonly tensors: LocatedTensors;
+  /** What a header brings besides weights and is to be kept with them: a tokenizer. */
+  readonly files?: readonly KeptFile[];
 }
 
 /** What the model's own room knows of a configuration. */
@@ -29,7 +33,8 @@ export interface ModelPlan {
   /**
    * Checks every tensor of a component's files against the architecture.
    *
-   * @throws KinoraError `MODEL_WRONG_KIND`, `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`
+   * @throws KinoraError `MODEL_WRONG_KIND`, `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`;
+   * `MODEL_FILE_MISSING` when neither configuration nor files have something that it cannot run without
    */
   check(
     component: WeightComponent,
@@ -51,6 +56,8 @@ export interface LoraFacts {
 export interface Architecture {
   /** Paths of the files that the configuration consists of. */
   readonly configurationFiles: readonly string[];
+  /** Those of them that the header of a weight file may have instead. */
+  readonly optionalFiles: readonly string[];
   /** @throws KinoraError `MODEL_CONFIG_INVALID`, `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID` */
   plan(configuration: ModelFolder): Promise<ModelPlan>;
   /** What a weight file is, and which part of a model it may be. */
@@ -106,9 +113,18 @@ export interface LibraryEnvironment {
   readonly channel: LibraryChannel;
   /** Resolves when the browser finds a connection again, or after so many milliseconds. */
   online(afterMs: number, signal: AbortSignal): Promise<void>;
+  /** Starts a thread that hashes what is fetched; in the library's own when absent. */
+  startHash?(): HashThread;
   readonly hubOptions?: HubOptions;
   /** Base address of the hub until another one is set. */
   readonly defaultHub?: string;
+}
+
+/** A thread for one running SHA-256: one installation at a time. */
+export interface HashThread {
+  readonly hash: SourceHash;
+  /** Ends the thread. */
+  close(): void;
 }
 
 export interface ListedModel {

@@ -39,7 +39,7 @@ export async function matchFiles(
     throw new KinoraError('MODEL_WRONG_KIND', `${list} ${verb} no part of this model.`);
   }
   for (const all of matched.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
-  const configuration = configurationIn(files, architecture.configurationFiles);
+  const configuration = configurationIn(files, architecture);
   if (configuration) matched.set('configuration', configuration);
   if (matched.size === 0) {
     const sentence = 'None of these files is a part of the model.';
@@ -48,16 +48,18 @@ export async function matchFiles(
   return matched;
 }
 
-/** The configuration, when all of it is there, under the paths by which it is kept. */
+/** The configuration, when all that it needs is there, under the paths by which it is kept. */
 function configurationIn(
   files: readonly LocalFile[],
-  paths: readonly string[],
+  { configurationFiles, optionalFiles }: Architecture,
 ): LocalFile[] | null {
-  const found = paths.map((path) => {
+  const found = configurationFiles.map((path) => {
     // A picked folder's own name comes before the paths inside it.
     const local = files.find((file) => file.path === path || file.path.endsWith(`/${path}`));
     return local && { path, file: local.file };
   });
-  const complete = found.filter((file) => file !== undefined);
-  return complete.length === paths.length ? complete : null;
+  const there = found.filter((file) => file !== undefined);
+  const paths = new Set(there.map(({ path }) => path));
+  const needed = configurationFiles.filter((path) => !optionalFiles.includes(path));
+  return needed.every((path) => paths.has(path)) ? there : null;
 }

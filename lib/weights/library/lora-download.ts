@@ -23,6 +23,11 @@ export interface LoraContext {
   readonly inspect: (source: ByteSource, name: string) => Promise<LoraFacts>;
   readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
+  /** Runs the work with the lock held by nobody else; null when another has it. */
+  readonly tryLock: <T>(
+    name: string,
+    work: () => Promise<T>,
+  ) => Promise<{ readonly value: T } | null>;
 }
 
 const noteSchema = z.object({ identity: z.string(), bytes: z.int().min(0) });
@@ -32,7 +37,7 @@ const noteSchema = z.object({ identity: z.string(), bytes: z.int().min(0) });
  * the next time that the same one is added.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `LORA_INVALID`, `LORA_WRONG_BASE`, `DOWNLOAD_CORRUPT`,
- * `STORAGE_FULL`, and what the hub answers
+ * `STORAGE_FULL`, `BUSY` while it is being added already, and what the hub answers
  */
 export async function fetchLora(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
   for (let attempt = 1; ; attempt++) {
@@ -50,6 +55,23 @@ async function fetchOnce(source: LoraSource, context: LoraContext): Promise<Lora
   const opened = await open(source, context.client, context.signal);
   const name = await freeName(folder, opened);
   const facts = await context.inspect(opened.bytes, name);
+  const kept = await context.tryLock(`kinora:lora:${name}`, () =>
+    keep(opened, name, facts, context),
+  );
+  if (kept) return kept.value;
+  throw new KinoraError('BUSY', `${name} is being added already, here or in another tab.`, {
+    remedy: 'Wait until it is in the library.',
+  });
+}
+
+/** Copies a LoRA into the library and lists it. */
+async function keep(
+  opened: OpenedLora,
+  name: string,
+  facts: LoraFacts,
+  context: LoraContext,
+): Promise<LoraEntry> {
+  const { folder } = context;
   const known = await readLora(folder, name);
   if (known && known.sha256 === opened.bytes.sha256) return known;
   // From here on the file is not whole, so nothing may say that it is.

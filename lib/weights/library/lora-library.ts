@@ -39,12 +39,13 @@ export class LoraLibrary {
     client: HubClient,
     models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
   ): Promise<LoraEntry> {
-    const { loras: folder, architecture } = this.environment;
+    const { loras: folder, architecture, tryLock } = this.environment;
     let shown: string | undefined;
     try {
       return await fetchLora(source, {
         folder,
         client,
+        tryLock,
         signal: new AbortController().signal,
         inspect: async (bytes, name) =>
           architecture.inspectLora(await openLoraHeader(bytes, name), name, models),

@@ -62,8 +62,10 @@ export class ManagedModel {
   /** Whether what is stored of a component is what this precision asks for. */
   has(component: ComponentId, precision: Precision): boolean {
     const stored = this.#stored.find((one) => one.component === component);
-    if (!stored) return false;
-    return !quantised.includes(component) || stored.precision === precision;
+    if (!stored || !quantised.includes(component)) return stored !== undefined;
+    // Under both, the text encoder is in blocks of 8 bits, and from the better file under int8.
+    const better = component === 'text_encoder' && precision === 'int4';
+    return stored.precision === precision || (better && stored.precision === 'int8');
   }
 
   dispatch(component: ComponentId, event: PartEvent): void {

@@ -6,6 +6,7 @@ import { createChecksum } from './checksum';
 import { createSourceHash, type SourceHash } from './digest';
 import type { StoreFolder } from './folder';
 import type { InstallProgress } from './install';
+import { writeFile } from './kept-file';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
 
 export interface InstallFilesOptions {
@@ -116,17 +117,6 @@ async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSign
     );
   }
   return { data, sha256 };
-}
-
-async function writeFile(folder: StoreFolder, path: string, bytes: Uint8Array): Promise<void> {
-  const writer = await folder.write(path);
-  try {
-    await writer.truncate(0);
-    await writer.write(0, bytes);
-    await writer.flush();
-  } finally {
-    await writer.close();
-  }
 }
 
 async function readDone(folder: StoreFolder): Promise<readonly Done[]> {

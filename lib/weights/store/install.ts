@@ -12,6 +12,7 @@ import { createSourceHash, type SourceHash } from './digest';
 import { readFactors } from './factors';
 import type { StoreFolder } from './folder';
 import { Journal, type JournalState, type PieceRecord } from './journal';
+import { type KeptFile, writeFile } from './kept-file';
 import { keptFiles } from './kept-start';
 import { checkRecipe, layoutOf, rowRanges } from './layout';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
@@ -42,6 +43,8 @@ export interface InstallOptions {
   readonly sourceNames?: readonly string[];
   /** By the source names of the recipe; each `file` is one of `sources`. */
   readonly tensors: ReadonlyMap<string, LocatedTensor>;
+  /** Kept and verified with its weights. */
+  readonly files?: readonly KeptFile[];
   readonly signal: AbortSignal;
   /** Called after each unit, and once at the beginning. */
   readonly onProgress?: (progress: InstallProgress) => void;
@@ -73,7 +76,11 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
   const plan = planUnits(layout, sources, tensors, options.limit ?? unitBytes);
   const checksum = await createChecksum();
   const hash = options.hash ?? (await createSourceHash());
-  const print = fingerprint(plan, sources, checksum);
+  const files = (options.files ?? []).map((file) => ({
+    ...file,
+    checksum: checksum([file.bytes]),
+  }));
+  const print = fingerprint(plan, sources, files, checksum);
 
   const complete = await readManifest(folder);
   if (complete?.plan === print) {
@@ -85,7 +92,8 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
   try {
     await prepare(installation, complete !== null);
     await convertAll(installation);
-    const manifest = describe(options, plan, layout, print, journal.state);
+    for (const { name, bytes } of files) await writeFile(folder, name, bytes);
+    const manifest = describe(options, plan, layout, files, print, journal.state);
     await writeManifest(folder, manifest);
     await journal.close();
     await removeTraces(folder);

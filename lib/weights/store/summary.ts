@@ -3,14 +3,19 @@ import type { ByteSource } from '../byte-source';
 import type { Checksum } from './checksum';
 import type { InstallOptions } from './install';
 import type { JournalState } from './journal';
+import type { KeptFile } from './kept-file';
 import type { Layout } from './layout';
 import type { ComponentManifest } from './manifest';
 import type { Plan } from './units';
+
+/** A file that is kept as it is, with the checksum of its bytes. */
+type SummedFile = KeptFile & { readonly checksum: string };
 
 /** Identifies what a plan makes of these very sources: equal when every byte of the result is. */
 export function fingerprint(
   { conversions, units }: Plan,
   sources: readonly ByteSource[],
+  files: readonly SummedFile[],
   checksum: Checksum,
 ): string {
   const text = JSON.stringify([
@@ -23,6 +28,7 @@ export function fingerprint(
       rowsPerPiece,
     ]),
     units.length,
+    files.map(({ name, checksum: sum }) => [name, sum]),
   ]);
   return checksum([new TextEncoder().encode(text)]);
 }
@@ -32,6 +38,7 @@ export function describe(
   options: InstallOptions,
   { conversions, units }: Plan,
   layout: Layout,
+  kept: readonly SummedFile[],
   plan: string,
   journal: JournalState,
 ): ComponentManifest {
@@ -57,14 +64,18 @@ export function describe(
     rowsPerChecksum: recipe.reorder ? Math.max(1, place.shape[0] ?? 1) : rowsPerPiece,
     checksums: [...(checksums[i] ?? [])].sort(([a], [b]) => a - b).map(([, sum]) => sum),
   }));
-  const stored = componentOf(options, conversions, tensors, layout, journal.digests);
+  const files = new Map([
+    ...layout.packs,
+    ...kept.map(({ name, bytes }) => [name, bytes.length] as const),
+  ]);
+  const stored = componentOf(options, conversions, tensors, files, journal.digests);
   return {
     version: 1,
     stored,
     plan,
-    files: Object.fromEntries(layout.packs),
+    files: Object.fromEntries(files),
     tensors,
-    fileChecksums: {},
+    fileChecksums: Object.fromEntries(kept.map(({ name, checksum }) => [name, checksum])),
   };
 }
 
@@ -76,7 +87,7 @@ function componentOf(
   { component, precision, sources, sourceNames }: InstallOptions,
   conversions: Plan['conversions'],
   tensors: readonly { readonly name: string; readonly relativeError: number }[],
-  layout: Layout,
+  files: ReadonlyMap<string, number>,
   digests: readonly string[],
 ): StoredComponent {
   const bytesOf = new Map<string, number>(); // element type → bytes of source
@@ -101,7 +112,7 @@ function componentOf(
     sourceType,
     precision,
     worst,
-    bytesStored: [...layout.packs.values()].reduce((sum, bytes) => sum + bytes, 0),
+    bytesStored: [...files.values()].reduce((sum, bytes) => sum + bytes, 0),
     completedAt: now,
     verifiedAt: now,
   };

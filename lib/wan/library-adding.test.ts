@@ -1,0 +1,170 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { goldenBytes, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
+import { goldens } from '../weights/testing/files';
+import { wanArchitecture } from './install';
+import { openStoredModel } from './model';
+import { libraryTests, listed, local, modelOf, weightPath } from './testing/library';
+import { tinyFolder } from './testing/model';
+import { textEncoderWithTokenizer } from './testing/tokenizer';
+import { loadTokenizer } from './tokenizer';
+
+const now = libraryTests();
+
+/** A tab in which the base model has the widths of the golden one, so that golden files fit it. */
+function openGoldenTab() {
+  return now().openTab({
+    listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b', `${goldens}model`)],
+  });
+}
+
+/** Files of the golden configuration, without some of them. */
+async function localConfiguration(without: readonly string[] = []) {
+  const paths = wanArchitecture.configurationFiles.filter((path) => !without.includes(path));
+  return Promise.all(paths.map((path) => local(`model/${path}`, `my/${path}`)));
+}
+
+describe('adding a model', () => {
+  test('of a diffusers repository takes its own parts', async () => {
+    await now().hub.repositories.putFolder('kinora/diffusers', `${goldens}model`);
+    const library = now().openTab();
+    const { manifest } = await library.addModel({ address: 'kinora/diffusers' });
+    expect(manifest).toMatchObject({ id: 'diffusers', name: 'diffusers' });
+    const transformer = manifest.sources.find(({ component }) => component === 'transformer');
+    expect(transformer?.files[0]?.path).toBe('transformer/diffusion_pytorch_model.safetensors');
+    // What the base's choices say of memory is not true of a model of another size.
+    expect(manifest.choices).toEqual([]);
+    expect(manifest.nativeSizes['1280*720']).toEqual({ width: 1280, height: 704 });
+    const again = await library.addModel({ address: 'kinora/diffusers' });
+    expect(again.manifest.id).toBe('diffusers-2');
+  });
+
+  test('of a single file takes the other parts from the base model', async () => {
+    const library = openGoldenTab();
+    const address = `${goldenRepository}/${weightPath('transformer')}`;
+    const { manifest } = await library.addModel({ address });
+    expect(manifest.id).toBe('transformer-q8_0');
+    const repositories = manifest.sources.map(({ component, files }) => [
+      component,
+      files[0]?.repository,
+    ]);
+    expect(repositories).toContainEqual(['transformer', goldenRepository]);
+    expect(repositories).toContainEqual(['vae', 'Comfy-Org/Wan_2.2_ComfyUI_Repackaged']);
+    expect(manifest.choices.map(({ precision }) => precision)).toEqual(['int8', 'int4']);
+  });
+
+  test('whose file is of another size is refused by its header, and leaves nothing', async () => {
+    const library = now().openTab();
+    const address = `${goldenRepository}/${weightPath('transformer')}`;
+    await expect(library.addModel({ address })).rejects.toMatchObject({
+      code: 'TENSOR_SHAPE',
+      message: expect.stringContaining('patch_embedding'),
+    });
+    expect(now().served('transformer').bytes).toBeLessThan(200_000);
+    expect((await library.snapshot()).models).toHaveLength(2);
+    expect(await now().folder('').folders()).toEqual([]);
+    const files = [await local(goldenWeights.transformer, 'mine.gguf')];
+    await expect(library.addModel({ files })).rejects.toMatchObject({ code: 'TENSOR_SHAPE' });
+  });
+
+  test('of local files compares them with the configuration beside them', async () => {
+    const library = now().openTab();
+    const files = [
+      ...(await localConfiguration()),
+      await local(goldenWeights.transformer, 'my/transformer.gguf'),
+    ];
+    const { manifest } = await library.addModel({ files });
+    expect(manifest).toMatchObject({ id: 'my', choices: [] });
+    const wrong = { ...(await local(goldenWeights.vae)), path: 'my/transformer/x.safetensors' };
+    const broken = [...files.slice(0, -1), { ...wrong, file: new File(['no weights'], 'x') }];
+    await expect(library.addModel({ files: broken })).rejects.toThrow(/x\.safetensors/);
+  });
+
+  test('of what is none is refused with a reason', async () => {
+    const library = now().openTab();
+    now().hub.repositories.put(
+      'kinora/lora',
+      'a.safetensors',
+      await readFile(`${goldens}loras/a_peft.safetensors`),
+    );
+    await expect(library.addModel({ address: 'kinora/lora' })).rejects.toMatchObject({
+      code: 'MODEL_WRONG_KIND',
+    });
+    await expect(library.addModel({ address: 'kinora/none' })).rejects.toMatchObject({
+      code: 'HUB_NOT_FOUND',
+    });
+    await expect(library.addModel({ address: 'nonsense' })).rejects.toMatchObject({
+      code: 'ADDRESS_INVALID',
+    });
+  });
+});
+
+describe('a model without a tokenizer in its configuration', () => {
+  const tokenizer = ['tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json'];
+
+  /** Takes the tokenizer out of the golden repository's manifest. */
+  function publishWithout(): void {
+    const { repositories } = now().hub;
+    const text = repositories.list(goldenRepository)?.get('kinora.json')?.bytes;
+    const manifest = JSON.parse(new TextDecoder().decode(text));
+    for (const { component, files } of manifest.sources) {
+      if (component !== 'configuration') continue;
+      files.splice(
+        0,
+        files.length,
+        ...files.filter(({ path }: { path: string }) => !tokenizer.includes(path)),
+      );
+    }
+    repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
+  }
+
+  test('uses the one of its text encoder, with the same ids; it is verified and deleted', async () => {
+    publishWithout();
+    const { repositories } = now().hub;
+    const path = weightPath('text_encoder');
+    repositories.put(goldenRepository, path, await textEncoderWithTokenizer());
+    const library = now().openTab();
+    await library.addModel({ address: goldenRepository });
+    await library.download('golden', 'int8');
+    const entry = await modelOf(library);
+    const model = await openStoredModel(entry.manifest, now().folder('golden'));
+
+    const golden = JSON.parse(await readFile(`${goldens}golden.json`, 'utf8'));
+    const ours = await loadTokenizer(model.folder);
+    expect(golden.tokenizer_prompts.map(ours.encodePrompt)).toEqual(golden.tokenizer_ids);
+    const reference = await loadTokenizer(tinyFolder);
+    expect(ours.encodePrompt('日本 cat 語')).toEqual(reference.encodePrompt('日本 cat 語'));
+
+    await library.verify('golden');
+    expect((await modelOf(library)).ready).toBe(true);
+    const folder = now().folder('golden/text_encoder');
+    const writer = await folder.write('tokenizer.json');
+    await writer.write(100, new Uint8Array([1, 2, 3]));
+    await writer.close();
+    await library.verify('golden');
+    const { parts } = await modelOf(library);
+    expect(parts.find(({ component }) => component === 'text_encoder')).toMatchObject({
+      status: 'absent',
+      error: { code: 'MODEL_FILE_INVALID', message: expect.stringContaining('tokenizer.json') },
+    });
+    expect(await folder.list()).toEqual([]);
+  });
+
+  test('and with none in its text encoder is refused before any weight is fetched', async () => {
+    publishWithout();
+    const library = now().openTab();
+    await expect(library.addModel({ address: goldenRepository })).rejects.toMatchObject({
+      code: 'MODEL_FILE_MISSING',
+      message: expect.stringContaining('no tokenizer'),
+    });
+    expect(now().served('text_encoder').bytes).toBeLessThan(100_000);
+    const safetensors = await goldenBytes('model/text_encoder/model.safetensors');
+    const files = [
+      ...(await localConfiguration(tokenizer)),
+      { path: 'my/text.safetensors', file: new File([safetensors], 'text.safetensors') },
+    ];
+    await expect(library.addModel({ files })).rejects.toMatchObject({
+      message: expect.stringContaining('no tokenizer'),
+    });
+  });
+});

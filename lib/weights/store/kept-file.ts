@@ -1,0 +1,24 @@
+import type { StoreFolder } from './folder';
+
+/** A small file that is kept with a component as it is. */
+export interface KeptFile {
+  /** Name directly in the component's folder. */
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Writes a whole file in the place of what was there. @throws KinoraError `STORAGE_FULL` */
+export async function writeFile(
+  folder: StoreFolder,
+  path: string,
+  bytes: Uint8Array,
+): Promise<void> {
+  const writer = await folder.write(path);
+  try {
+    await writer.truncate(0);
+    await writer.write(0, bytes);
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+}
