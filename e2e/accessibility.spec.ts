@@ -1,5 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright';
+import { goldenBytes, goldenPath, goldenRepository } from './hub/golden-model';
 import { expect, picturePath, test } from './pages/fixtures';
 
 const views = [
@@ -59,6 +60,65 @@ test('axe finds nothing on the models page, unfolded and with an error', async (
   await models.lookUp.click();
   await expect(models.problem('ADDRESS_INVALID')).toBeVisible();
   await expectAccessible(page);
+});
+
+test('axe finds nothing before, in, and after a download', async ({ models, page, hub }) => {
+  const golden = models.model('Golden');
+  const vae = goldenPath('vae');
+  hub.fail({
+    fault: { kind: 'slow', pieceBytes: 16 * 1024, pauseMs: 400 },
+    path: vae,
+    host: 'storage',
+    fromByte: 1000,
+    times: 100,
+  });
+  await models.setHub(hub.url);
+  await models.addFromHub(goldenRepository);
+  await test.step('the sheet', () => expectAccessible(page));
+  await models.confirmDownload();
+  await expect.poll(() => hub.served(vae).bytes).toBeGreaterThan(100_000);
+  await models.waitForStatus(golden, /^Downloading/);
+  await test.step('downloading', () => expectAccessible(page));
+  await models.waitForStatus(golden, /^Downloading/);
+  await page.reload();
+  await models.waitForStatus(golden, /^Interrupted/);
+  await test.step('interrupted', () => expectAccessible(page));
+  hub.heal();
+  await golden.getByRole('button', { name: 'Resume', exact: true }).click();
+  await models.waitForStatus(golden, 'Ready');
+  hub.repositories.put(
+    'kinora/lora',
+    'a.safetensors',
+    await goldenBytes('loras/a_peft.safetensors'),
+  );
+  await models.loras.getByLabel('Address on the hub, or a link').fill('kinora/lora');
+  await models.loras.getByRole('button', { name: 'Add', exact: true }).click();
+  await expect(models.lora('a.safetensors')).toBeVisible();
+  await golden.getByText('Parts and their sources').click();
+  await test.step('complete, with a LoRA', () => expectAccessible(page));
+});
+
+test('the sheet keeps the focus, Escape closes it, and the focus returns', async ({
+  models,
+  page,
+  hub,
+}) => {
+  await models.setHub(hub.url);
+  await models.addFromHub(goldenRepository);
+  await page.keyboard.press('Escape');
+  await expect(models.dialog).toHaveCount(0);
+  const open = models.model('Golden').getByRole('button', { name: 'Download' });
+  await open.focus();
+  await page.keyboard.press('Enter');
+  await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
+  for (let presses = 0; presses < 8; presses += 1) {
+    await page.keyboard.press('Tab');
+    const outside = page.locator(':focus').and(page.locator(':not(dialog, dialog *)'));
+    await expect(outside.and(page.locator(':not(body)'))).toHaveCount(0);
+  }
+  await page.keyboard.press('Escape');
+  await expect(models.dialog).toHaveCount(0);
+  await expect(open).toBeFocused();
 });
 
 test('the models page works with the keyboard alone', async ({ models, page }) => {

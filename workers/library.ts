@@ -16,6 +16,12 @@ import { opfsFolder, type SourceHash } from '../lib/weights/store';
 /** Folder of all models in the browser's private file system; as `openModelStore` has it. */
 const modelFolder = 'models';
 
+/**
+ * Chromium tells nobody how much room there really is: never more than 10 GiB, however large the disk
+ * is. The real model needs more than that.
+ */
+const mostToldFree = 10 * 2 ** 30;
+
 /** The models that come with Kinora: `models/index.json` and a manifest for each id. */
 async function listedModels(): Promise<readonly ListedModel[]> {
   const base = new URL('/models/', self.location.origin);
@@ -105,7 +111,9 @@ Comlink.expose(
     listed: listedModels,
     async storage() {
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();
-      return { usage, quota, persistent: await navigator.storage.persisted() };
+      const persistent = await navigator.storage.persisted();
+      const atLeast = quota - usage === mostToldFree;
+      return { usage, quota, persistent, ...(atLeast && { atLeast }) };
     },
     tryLock,
     startHash,

@@ -1,3 +1,4 @@
+import { type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
 import { Problem } from '../studio/problem';
@@ -22,6 +23,7 @@ export function DownloadSheet(props: {
   const { manifest } = entry;
   const { plan, precision } = sheet;
   const known = plan.status === 'known' ? plan.plan : null;
+  const fits = known !== null && (known.left >= 0 || known.storage.atLeast === true);
   return (
     <Modal titleId="sheet-title" className="sheet" onClose={onClose}>
       <h2 id="sheet-title" tabIndex={-1}>
@@ -49,11 +51,13 @@ export function DownloadSheet(props: {
           </>
         )}
         {plan.status === 'failed' && (
-          <Problem error={plan.error}>
-            <button type="button" onClick={() => onPrecision(precision)}>
-              Try again
-            </button>
-          </Problem>
+          <InView>
+            <Problem error={plan.error}>
+              <button type="button" onClick={() => onPrecision(precision)}>
+                Try again
+              </button>
+            </Problem>
+          </InView>
         )}
         {known && <PlanTable plan={known} />}
       </div>
@@ -61,7 +65,7 @@ export function DownloadSheet(props: {
         <button
           type="button"
           className="primary"
-          disabled={!known || known.left < 0}
+          disabled={!fits}
           onClick={() => onDownload(precision)}
         >
           Download
@@ -72,6 +76,15 @@ export function DownloadSheet(props: {
       </div>
     </Modal>
   );
+}
+
+/** What must not stay below the edge of a small screen. */
+function InView({ children }: { children: ReactNode }) {
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    place.current?.scrollIntoView({ block: 'end' });
+  }, []);
+  return <div ref={place}>{children}</div>;
 }
 
 /** The licence with its text, where there is an address of it. */

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../../lib/contract/library';
-import { formatPercent } from '../studio/format';
+import { formatBytes, formatPercent } from '../studio/format';
 import { viewModel } from './model-view';
 
 /** After a reload or a crash: what was under way, and one button to go on. */
@@ -11,12 +11,14 @@ export function InterruptedBanner(props: {
     (entry) => !entry.elsewhere && viewModel(entry).pausedBy === 'interrupted',
   );
   return interrupted.map((entry) => {
-    const { fraction } = viewModel(entry);
-    const at = fraction === null ? '' : ` at ${formatPercent(fraction)}`;
+    const { fraction, bytesDone } = viewModel(entry);
+    // The size of a part that had not begun is not known until the hub is asked again.
+    const at =
+      fraction === null ? `after ${formatBytes(bytesDone)}` : `at ${formatPercent(fraction)}`;
     return (
       <aside key={entry.manifest.id} className="banner" aria-label="Interrupted download">
         <p>
-          The download of <strong>{entry.manifest.name}</strong> was interrupted{at}.
+          The download of <strong>{entry.manifest.name}</strong> was interrupted {at}.
         </p>
         <button type="button" className="primary" onClick={() => props.onResume(entry)}>
           Resume

@@ -24,6 +24,8 @@ export function ModelCard(props: {
   const { status, pausedBy } = view;
   const active = status === 'downloading' || status === 'verifying';
   const shown = active || status === 'paused' || status === 'failed';
+  // The parts themselves tell what is done, once they move or wait for the network.
+  const told = active || pausedBy === 'network';
   // What a part says already is not said twice.
   const general = parts.some(({ error }) => error?.message === problem?.message)
     ? undefined
@@ -69,11 +71,11 @@ export function ModelCard(props: {
         </div>
       )}
       {shown && <ul className="parts">{partRows}</ul>}
-      <Outcome doing={doing || undefined} done={done} problem={general} />
+      <Outcome doing={told ? undefined : doing || undefined} done={done} problem={general} />
       <ModelControls
         entry={entry}
         view={view}
-        busy={doing !== undefined && !active}
+        busy={doing !== undefined && !told}
         {...{ actions }}
       />
       {!shown && parts.length > 0 && (

@@ -25,7 +25,11 @@ export function ModelControls(props: {
   return (
     <div className="actions">
       {status === 'ready' && (
-        <Link className="button" prefetch={false} href={`/?model=${encodeURIComponent(id)}`}>
+        <Link
+          className={origin === 'bundled' ? 'button' : 'button primary'}
+          prefetch={false}
+          href={`/?model=${encodeURIComponent(id)}`}
+        >
           Make a video
         </Link>
       )}
@@ -45,7 +49,12 @@ export function ModelControls(props: {
         </button>
       )}
       {held && fetchable && (
-        <button type="button" className="primary" onClick={() => actions.resume(entry)}>
+        <button
+          type="button"
+          className="primary"
+          disabled={busy}
+          onClick={() => actions.resume(entry)}
+        >
           {status === 'failed' ? 'Try again' : 'Resume'}
         </button>
       )}

@@ -69,7 +69,7 @@ describe('progress', () => {
     const parts = [...running.parts, part('text_encoder', { bytesTotal: null })];
     const view = viewModel({ ...running, parts });
     expect(view).toMatchObject({ bytesTotal: null, fraction: null, secondsRemaining: null });
-    expect(measureOf(view, 50e6)).toBe('1.0 GB · 50.0 MB/s');
+    expect(measureOf(view, 50e6)).toBe('1.0 GB so far · 50.0 MB/s');
   });
 
   test('no rate, no remaining time', () => {

@@ -102,9 +102,11 @@ export function measureOf(view: ModelView, bytesPerSecond: number): string {
   return `${amount} · ${formatBytes(bytesPerSecond)}/s${rest}`;
 }
 
-/** `1.2 GB of 5.4 GB`. */
+/** `1.2 GB of 5.4 GB`; `1.2 GB so far` where the whole is not known. */
 export function amountOf(done: number, total: number | null): string {
-  return total === null ? formatBytes(done) : `${formatBytes(done)} of ${formatBytes(total)}`;
+  return total === null
+    ? `${formatBytes(done)} so far`
+    : `${formatBytes(done)} of ${formatBytes(total)}`;
 }
 
 /** The sentence that a screen reader hears when something changed. */

@@ -6,17 +6,20 @@ import { parts as names } from './wording';
 export function PlanTable({ plan }: { plan: DownloadPlan }) {
   const { parts, download, store, storage, left } = plan;
   const free = Math.max(0, storage.quota - storage.usage);
+  const { atLeast = false } = storage;
   return (
     <>
       <p className="plan-sum">
         <strong>{formatBytes(download)} to fetch.</strong> It is converted while it arrives and kept
-        in this browser's own storage: {formatBytes(store)}. {formatBytes(free)} are free now
-        {left >= 0 && `; ${formatBytes(left)} will be left`}.{' '}
+        in this browser's own storage: {formatBytes(store)}. {atLeast && 'At least '}
+        {formatBytes(free)} are free now
+        {left >= 0 && `; ${atLeast ? 'at least ' : ''}${formatBytes(left)} will be left`}.{' '}
+        {left < 0 && atLeast && 'Should the storage get full, the download pauses. '}
         {storage.persistent
           ? 'The storage is persistent.'
           : 'Kinora asks the browser not to evict it.'}
       </p>
-      {left < 0 && (
+      {left < 0 && !atLeast && (
         <div className="problem" data-code="STORAGE_FULL">
           <p>
             <strong>

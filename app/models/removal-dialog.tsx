@@ -12,7 +12,7 @@ export function RemovalDialog(props: {
   onClose: () => void;
 }) {
   const { removal, library, onConfirm, onClose } = props;
-  const { title, text, button } = wordsOf(removal, library);
+  const { title, text, button, keep = 'Keep it' } = wordsOf(removal, library);
   return (
     <Modal titleId="removal-title" onClose={onClose}>
       <h2 id="removal-title">{title}</h2>
@@ -20,7 +20,7 @@ export function RemovalDialog(props: {
       <div className="actions">
         {/* The harmless one first: it has the focus. */}
         <button type="button" onClick={onClose}>
-          Keep it
+          {keep}
         </button>
         <button type="button" className="danger" onClick={() => onConfirm(removal)}>
           {button}
@@ -41,8 +41,16 @@ function wordsOf({ kind, id }: Removal, library: LibrarySnapshot) {
   const view = entry && viewModel(entry);
   const stored = formatBytes(view?.bytesStored ?? 0);
   if (kind === 'download') {
-    const text = `The parts that are complete stay; the others, of ${formatBytes(view?.bytesDone ?? 0)} fetched so far, are deleted.`;
-    return { title: `Cancel the download of ${name}?`, text, button: 'Cancel the download' };
+    const unfinished = entry?.parts.filter(({ status }) => status !== 'complete') ?? [];
+    const fetched = unfinished.reduce((sum, { bytesDone }) => sum + bytesDone, 0);
+    const lost =
+      fetched > 0 ? ` What has come of the others, ${formatBytes(fetched)}, is deleted.` : '';
+    return {
+      title: `Cancel the download of ${name}?`,
+      text: `The parts that are complete stay.${lost}`,
+      button: 'Cancel the download',
+      keep: 'Go on with it',
+    };
   }
   if (kind === 'model') {
     const text = `It is taken off the list, and what is stored of it is deleted (${stored}).`;

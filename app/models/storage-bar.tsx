@@ -3,7 +3,7 @@ import { formatBytes } from '../studio/format';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
 export function StorageBar(props: { storage: StorageReport; onPersist: () => void }) {
-  const { usage, quota, persistent } = props.storage;
+  const { usage, quota, atLeast, persistent } = props.storage;
   return (
     <section className="panel storage" aria-labelledby="storage-title">
       <h2 id="storage-title">Storage</h2>
@@ -13,7 +13,8 @@ export function StorageBar(props: { storage: StorageReport; onPersist: () => voi
         max={1}
       />
       <p className="measure">
-        {formatBytes(usage)} in use, {formatBytes(Math.max(0, quota - usage))} free
+        {formatBytes(usage)} in use, {atLeast && 'at least '}
+        {formatBytes(Math.max(0, quota - usage))} free
       </p>
       <p className="field-hint">
         {persistent

@@ -68,7 +68,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
   };
 
   const fetchModel = (id: string, precision: Precision) =>
-    run(id, '', (api) => api.download(id, precision));
+    run(id, 'Asking the hub …', (api) => api.download(id, precision));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
     run(id, 'Reading the files …', async (api) => {
@@ -105,7 +105,9 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     resume: (entry, component) => {
       keepStorage();
       const { id } = entry.manifest;
-      void run(id, '', (api) => (component ? api.resume(id, component) : resumeAll(api, entry)));
+      void run(id, 'Asking the hub …', (api) =>
+        component ? api.resume(id, component) : resumeAll(api, entry),
+      );
     },
     cancel: (id, component) => void run(id, '', (api) => api.cancel(id, component)),
     verify: (id) =>

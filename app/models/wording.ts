@@ -25,7 +25,8 @@ export const pauseSentences: Readonly<Record<PauseReason, string>> = {
     'Paused: the hub cannot be reached. It goes on by itself, where it stopped, when the connection is back.',
   storage:
     "Paused: the browser's storage is full. Delete another model or free disk space, then resume.",
-  interrupted: 'It was interrupted when the page was closed. Nothing is fetched twice.',
+  interrupted:
+    'It stopped before it was complete: its page was closed, or another tab paused it. What is there is kept.',
 };
 
 /** `0.24 %`; a relative error of 0 has nothing to show. */

@@ -105,6 +105,6 @@ test('a memory budget is in GiB, empty for automatic, and checked', () => {
   ]);
   expect(findErrors(filled({ memoryBudget: '8' }))).toEqual({});
   for (const memoryBudget of ['0', '-1', '4096', 'much']) {
-    expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.25 to 1024 GiB/);
+    expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.001 to 1024 GiB/);
   }
 });

@@ -13,9 +13,9 @@ const full: MemoryReport = {
 };
 
 test('a plan in words', () => {
-  expect(planSentence(full)).toBe('All 30 blocks stay on the GPU (6.0 GiB of 8.0 GiB).');
+  expect(planSentence(full)).toBe('All 30 blocks stay in memory (6.0 GiB of 8.0 GiB).');
   expect(planSentence({ ...full, residentBlocks: 12 })).toBe(
-    '12 of 30 blocks stay on the GPU; the others are read from disk in every step.',
+    '12 of 30 blocks stay in memory; the others are read from disk in every step.',
   );
   expect(planSentence({ ...full, residentBlocks: 1 })).toMatch(/^1 of 30 blocks stays /);
   expect(planSentence({ ...full, residentBlocks: 0 })).toMatch(/^None of 30 blocks stay /);

@@ -1,13 +1,13 @@
 import type { MemoryReport } from '../../lib/contract/progress';
 import { formatMemory } from './format';
 
-/** How a run fits the GPU, in one or two sentences. */
+/** How a run fits the memory, in one or two sentences. */
 export function planSentence(memory: MemoryReport): string {
   const { blocks, residentBlocks, decodeTiles, replans, peak, budget } = memory;
   const sentences = [
     residentBlocks >= blocks
-      ? `All ${blocks} blocks stay on the GPU (${formatMemory(peak)} of ${formatMemory(budget)}).`
-      : `${residentBlocks === 0 ? 'None' : residentBlocks} of ${blocks} blocks ${residentBlocks === 1 ? 'stays' : 'stay'} on the GPU; the others are read from disk in every step.`,
+      ? `All ${blocks} blocks stay in memory (${formatMemory(peak)} of ${formatMemory(budget)}).`
+      : `${residentBlocks === 0 ? 'None' : residentBlocks} of ${blocks} blocks ${residentBlocks === 1 ? 'stays' : 'stay'} in memory; the others are read from disk in every step.`,
   ];
   if (decodeTiles > 1) sentences.push(`The frames will be decoded in ${decodeTiles} tiles.`);
   if (replans > 0) {

@@ -1,5 +1,7 @@
 import Link from 'next/link';
 import type { ModelEntry } from '../../lib/contract/library';
+import { viewModel } from '../models/model-view';
+import { formatPercent } from './format';
 import { Problem } from './problem';
 import type { ModelList } from './use-models';
 
@@ -57,15 +59,18 @@ function ModelCall({ model, models }: { model: ModelEntry; models: readonly Mode
   const target = model.ready ? offered : model;
   if (!target || (model.ready && hasReal)) return null;
   const { id, name } = target.manifest;
+  const { status, fraction } = viewModel(target);
+  const begun = status !== 'absent' && status !== 'partial';
+  const percent = fraction === null ? '' : `, ${formatPercent(fraction)} here`;
+  const state = begun
+    ? `${name} is not complete yet${percent}.`
+    : `${name} is not in this browser yet.`;
+  const offer = model.ready ? `Get ${name}` : 'Get it on the Models page';
   return (
     <p className="info call">
-      <span>
-        {model.ready
-          ? 'This model only shows that everything works.'
-          : `${name} is not in this browser yet.`}
-      </span>
+      <span>{model.ready && !begun ? 'This model only shows that everything works.' : state}</span>
       <Link href={`/models#${id}`} prefetch={false}>
-        {model.ready ? `Get ${name}` : 'Get it on the Models page'}
+        {begun ? 'See its download' : offer}
       </Link>
     </p>
   );

@@ -13,8 +13,8 @@ export const labels: Readonly<Record<NumberName, string>> = {
 
 export const numberNames = Object.keys(parameterRanges) as NumberName[];
 
-/** Least and most of a memory budget, in GiB. */
-export const budgetRange = { min: 0.25, max: 1024 } as const;
+/** Least and most of a memory budget, in GiB. What a video needs at least is the plan's to say. */
+export const budgetRange = { min: 0.001, max: 1024 } as const;
 
 /** What is wrong, by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, a LoRA's key. */
 export type FieldErrors = Readonly<Record<string, string>>;

@@ -3,21 +3,34 @@ import path from 'node:path';
 import type { Page } from 'playwright';
 import { test as base, expect } from 'playwright/test';
 import { root } from '../browser/stamp';
+import { publishGoldenModel } from '../hub/golden-model';
+import { type LocalHub, startHub } from '../hub/server';
 import { ModelsPage } from './models';
 import { StudioPage } from './studio';
 
 interface Fixtures {
+  /** A hub of this test's own, which has the golden model. */
+  readonly hub: LocalHub;
   /** The studio, opened. The test fails when its page writes anything to the console. */
   readonly studio: StudioPage;
   /** The models page, opened, and as silent. */
   readonly models: ModelsPage;
 }
 
+/**
+ * What Chromium itself writes when a fetch fails: no page can prevent it. From the app's own origin
+ * it is a fault all the same.
+ */
+const failedFetch = /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
+
 /** Lets the test fail when the page writes anything to the console while it is used. */
 async function inSilence(page: Page, use: () => Promise<void>): Promise<void> {
   const said: string[] = [];
   page.on('console', (message) => {
-    said.push(`${message.type()}: ${message.text()} (${message.location().url})`);
+    const { url } = message.location();
+    const elsewhere = URL.canParse(url) && new URL(url).origin !== new URL(page.url()).origin;
+    if (elsewhere && failedFetch.test(message.text())) return;
+    said.push(`${message.type()}: ${message.text()} (${url})`);
   });
   page.on('pageerror', (error) => said.push(`uncaught: ${error.stack ?? error.message}`));
   await use();
@@ -26,6 +39,13 @@ async function inSilence(page: Page, use: () => Promise<void>): Promise<void> {
 
 /** Playwright's `test` with the pages at hand. */
 export const test = base.extend<Fixtures>({
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
+  hub: async ({}, use) => {
+    const hub = await startHub();
+    await publishGoldenModel(hub);
+    await use(hub);
+    await hub.close();
+  },
   studio: async ({ page }, use) => {
     const studio = new StudioPage(page);
     await inSilence(page, async () => {

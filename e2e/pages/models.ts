@@ -29,6 +29,32 @@ export class ModelsPage {
     await expect(this.storage).toBeVisible();
   }
 
+  /** Makes another server the hub. */
+  async setHub(url: string): Promise<void> {
+    await this.page.getByText('Hub address', { exact: true }).click();
+    await this.page.getByLabel('Base address of the hub').fill(url);
+    await this.page.getByRole('button', { name: 'Save' }).click();
+    await expect(this.page.getByText('Saved.')).toBeVisible();
+  }
+
+  /** Adds a model by its address and waits for the sheet with its sizes. */
+  async addFromHub(address: string): Promise<void> {
+    await this.address.fill(address);
+    await this.lookUp.click();
+    await expect(this.dialog).toContainText(/to fetch/);
+  }
+
+  /** Answers the open sheet with Download. */
+  async confirmDownload(): Promise<void> {
+    await this.dialog.getByRole('button', { name: 'Download' }).click();
+    await expect(this.dialog).toHaveCount(0);
+  }
+
+  /** One part of a model by its name. */
+  part(model: Locator, name: string): Locator {
+    return model.getByRole('listitem').filter({ hasText: name });
+  }
+
   /** One model by its name. */
   model(name: string): Locator {
     return this.page.getByRole('region', { name, exact: true });

@@ -50,7 +50,7 @@ export async function planDownload(
 
 /** @throws KinoraError `STORAGE_FULL` with the numbers, when there is too little room */
 export function requireRoom({ store, storage, left }: DownloadPlan): void {
-  if (left >= 0) return;
+  if (left >= 0 || storage.atLeast) return;
   const free = Math.max(0, storage.quota - storage.usage);
   throw new KinoraError(
     'STORAGE_FULL',
