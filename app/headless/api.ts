@@ -10,8 +10,10 @@ import type { Backend } from '../../lib/contract/prediction';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
 import type { ParametersInput } from '../../lib/contract/request';
 import { readVideo } from '../../lib/predictions/videos';
+import { openLora } from '../../lib/weights/library';
 import { getRunner } from '../runner';
 import { downloadFile } from '../studio/download';
+import { createLibraryApi, type HeadlessLibraryApi } from './library-api';
 
 export interface HeadlessOptions {
   /** `loras` may be left out: it then follows from the files and `loraScales`. */
@@ -20,6 +22,10 @@ export interface HeadlessOptions {
   readonly backend: Backend;
   /** One per file of `#loras`, in order. */
   readonly loraScales: readonly number[];
+  /** Adapters of this browser's library; they come after the files. */
+  readonly libraryLoras?: readonly { readonly name: string; readonly scale: number }[];
+  /** Most device bytes to use; absent means what a probe of the device finds. */
+  readonly memoryBudget?: number;
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
 }
 
@@ -39,7 +45,7 @@ declare global {
  * What a driving program can do with this page. Every rejection is an Error whose message is the
  * JSON of an `ErrorRecord`, the one form that survives the way out of a browser.
  */
-export interface HeadlessApi {
+export interface HeadlessApi extends HeadlessLibraryApi {
   /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
   generate(options: HeadlessOptions): Promise<GenerationResult>;
   cancel(): void;
@@ -52,6 +58,7 @@ export interface HeadlessApi {
 
 export function installHeadlessApi(): HeadlessApi {
   return {
+    ...withJsonErrors(createLibraryApi(filesOf)),
     generate: (options) => asJson(generate(options)),
     cancel: () => getRunner().cancel(),
     probe: () => asJson(withEngine((api) => api.probe())),
@@ -62,27 +69,24 @@ export function installHeadlessApi(): HeadlessApi {
 }
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
-  const { parameters, model, backend, loraScales, encoder } = options;
+  const { parameters, model, backend, loraScales, encoder, memoryBudget } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
-  const loras = filesOf('loras');
-  if (loras.length !== loraScales.length) {
-    const counts = `${loras.length} LoRA files, ${loraScales.length} scales`;
-    throw new KinoraError('REQUEST_INVALID', `Every LoRA needs one scale: ${counts}.`);
-  }
+  const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
   const runner = getRunner();
   const started = await runner.start(
     {
       image,
       imageName: image.name,
       parameters: {
-        loras: loras.map(({ name }, index) => ({ path: name, scale: loraScales[index] ?? 1 })),
+        loras: loras.map(({ name, scale }) => ({ path: name, scale })),
         ...parameters,
       },
       model,
       backend,
-      loras: loras.map((file) => ({ name: file.name, file })),
+      loras,
       ...(encoder && { encoder }),
+      ...(memoryBudget !== undefined && { memoryBudget }),
     },
     report,
   );
@@ -90,6 +94,21 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   if (ended.status === 'completed') return ended.result;
   if (ended.status === 'failed') throw KinoraError.fromRecord(ended.error);
   throw new KinoraError('INTERNAL', `The prediction ended in the state ${ended.status}.`);
+}
+
+/** The files of `#loras`, then those of the library, each with its scale. */
+async function lorasOf(
+  scales: readonly number[],
+  kept: NonNullable<HeadlessOptions['libraryLoras']>,
+): Promise<{ name: string; file: File; scale: number }[]> {
+  const files = filesOf('loras');
+  if (files.length !== scales.length) {
+    const counts = `${files.length} LoRA files, ${scales.length} scales`;
+    throw new KinoraError('REQUEST_INVALID', `Every LoRA needs one scale: ${counts}.`);
+  }
+  const loras = files.map((file, index) => ({ name: file.name, file, scale: scales[index] ?? 1 }));
+  for (const { name, scale } of kept) loras.push({ name, file: await openLora(name), scale });
+  return loras;
 }
 
 function report(event: ProgressEvent): void {
@@ -113,6 +132,15 @@ async function download(videoFile: string): Promise<void> {
 function filesOf(id: string): File[] {
   const input = document.getElementById(id);
   return input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
+}
+
+/** The same calls, with errors in the form that survives the way out of a browser. */
+function withJsonErrors(api: HeadlessLibraryApi): HeadlessLibraryApi {
+  const wrapped = Object.entries(api).map(([name, call]) => [
+    name,
+    (...args: unknown[]) => asJson((call as (...all: unknown[]) => Promise<unknown>)(...args)),
+  ]);
+  return Object.fromEntries(wrapped) as HeadlessLibraryApi;
 }
 
 async function asJson<T>(work: Promise<T>): Promise<T> {

@@ -10,8 +10,8 @@ declare global {
 }
 
 /**
- * The bare page that `npm run generate` drives: two file inputs and `window.kinora`. The same runner
- * and engine as in the studio, without anything to look at.
+ * The bare page that `npm run generate` drives: file inputs and `window.kinora`. The same runner,
+ * engine and library as in the studio, without anything to look at.
  */
 export function HeadlessPage() {
   const [ready, setReady] = useState(false);
@@ -27,6 +27,12 @@ export function HeadlessPage() {
       </label>
       <label>
         LoRAs <input id="loras" type="file" multiple />
+      </label>
+      <label>
+        Files of a model <input id="files" type="file" multiple />
+      </label>
+      <label>
+        Folder of a model <input id="folder" type="file" multiple {...{ webkitdirectory: '' }} />
       </label>
     </main>
   );

@@ -1,5 +1,5 @@
 import { rename, rm } from 'node:fs/promises';
-import type { Browser, Page } from 'playwright';
+import type { Browser, BrowserContext, Page } from 'playwright';
 import type { HeadlessApi, HeadlessEvent, HeadlessOptions } from '../../app/headless/api';
 import {
   type Backend,
@@ -16,7 +16,7 @@ import type { InputFile } from '../cli/inputs';
 export interface HeadlessRequest extends Omit<HeadlessOptions, 'loraScales' | 'parameters'> {
   readonly image: InputFile;
   readonly parameters: Omit<HeadlessOptions['parameters'], 'loras'>;
-  /** Up to three adapter files, each with its scale. */
+  /** Adapter files, each with its scale; up to three with those of the library. */
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
 }
 
@@ -27,15 +27,15 @@ export class HeadlessPage {
   /**
    * Opens the page and waits until it can be used.
    *
+   * @param browser a page of a browser has a profile of its own; one of a context has the context's
    * @param onProgress sees every event; previews come without their pixels
    */
   static async open(
-    browser: Browser,
+    browser: Pick<Browser | BrowserContext, 'newPage'>,
     origin: string,
     onProgress: (event: HeadlessEvent) => void = () => undefined,
   ): Promise<HeadlessPage> {
-    const context = await browser.newContext({ acceptDownloads: true });
-    const page = await context.newPage();
+    const page = await browser.newPage();
     await page.exposeFunction('kinoraProgress', onProgress);
     await page.goto(new URL('/headless', origin).href);
     await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
@@ -52,7 +52,7 @@ export class HeadlessPage {
     await this.page.locator('#loras').setInputFiles(loras.map((lora) => lora.path));
     // The page fills in `parameters.loras` by the files' names: no path of this machine gets out.
     const loraScales = loras.map(({ scale }) => scale);
-    return await this.#call('generate', { ...request, loraScales });
+    return await this.call('generate', { ...request, loraScales });
   }
 
   /** Ends the running generation; its promise rejects with `CANCELLED`. */
@@ -62,12 +62,12 @@ export class HeadlessPage {
 
   /** Byte counters of the engine's device. */
   counters(): Promise<EngineCounters> {
-    return this.#call('counters');
+    return this.call('counters');
   }
 
   /** The numerical self-test of the device. */
   selfTest(backend: Backend): Promise<readonly KernelCheck[]> {
-    return this.#call('selfTest', backend);
+    return this.call('selfTest', backend);
   }
 
   /**
@@ -80,7 +80,7 @@ export class HeadlessPage {
     try {
       const [download] = await Promise.all([
         this.page.waitForEvent('download'),
-        this.#call('download', videoFile),
+        this.call('download', videoFile),
       ]);
       await download.saveAs(part);
       await rename(part, target);
@@ -91,7 +91,7 @@ export class HeadlessPage {
   }
 
   /** Calls `window.kinora`; its errors come out as text and become KinoraErrors again here. */
-  async #call<Name extends Exclude<keyof HeadlessApi, 'cancel'>>(
+  async call<Name extends Exclude<keyof HeadlessApi, 'cancel'>>(
     name: Name,
     ...args: Parameters<HeadlessApi[Name]>
   ): Promise<Awaited<ReturnType<HeadlessApi[Name]>>> {

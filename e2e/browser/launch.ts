@@ -1,4 +1,4 @@
-import { type Browser, chromium, type LaunchOptions } from 'playwright';
+import { type Browser, type BrowserContext, chromium, type LaunchOptions } from 'playwright';
 import { ensureBrowser } from './find';
 
 /** Keeps Chromium from calling outside hosts and from asking first-run questions. */
@@ -51,23 +51,55 @@ export interface StartedBrowser {
   readonly software: boolean;
 }
 
+/** The same for a browser with a profile that lasts. */
+export interface StartedProfile {
+  readonly context: BrowserContext;
+  readonly software: boolean;
+}
+
+/** Signals are left to the caller. */
+const withoutSignals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false };
+
 /**
  * Starts headless Chromium on the machine's GPU where a page is given one, else on SwiftShader.
- * `KINORA_GPU=software` skips the attempt. Signals are left to the caller.
+ * `KINORA_GPU=software` skips the attempt.
  *
  * @param origin an address of the app: WebGPU exists in secure contexts only
  * @throws KinoraError `BROWSER_MISSING`
  */
 export async function launchBrowser(origin: string): Promise<StartedBrowser> {
   const executablePath = await ensureBrowser();
-  const launch = (args: readonly string[]) =>
-    chromium.launch({
+  const { browser, software } = await onBestDevice(origin, (flags) =>
+    chromium.launch({ executablePath, args: [...flags], ...withoutSignals }),
+  );
+  return { browser, software };
+}
+
+/**
+ * The same with a profile: what pages store lies in `folder` and is there the next time.
+ *
+ * @param more flags besides those of the device
+ */
+export async function launchProfile(
+  folder: string,
+  origin: string,
+  more: readonly string[],
+): Promise<StartedProfile> {
+  const executablePath = await ensureBrowser();
+  const { browser, software } = await onBestDevice(origin, (flags) =>
+    chromium.launchPersistentContext(folder, {
       executablePath,
-      args: [...args],
-      handleSIGINT: false,
-      handleSIGTERM: false,
-      handleSIGHUP: false,
-    });
+      args: [...flags, ...more],
+      ...withoutSignals,
+    }),
+  );
+  return { context: browser, software };
+}
+
+async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>(
+  origin: string,
+  launch: (flags: readonly string[]) => Promise<T>,
+): Promise<{ browser: T; software: boolean }> {
   if (process.env.KINORA_GPU !== 'software') {
     const browser = await launch(hardwareFlags).catch(() => undefined);
     if (browser && (await hasHardwareAdapter(browser, origin))) return { browser, software: false };
@@ -77,7 +109,10 @@ export async function launchBrowser(origin: string): Promise<StartedBrowser> {
 }
 
 /** Asks a blank page of the app's origin for an adapter; a driver that hangs counts as none. */
-async function hasHardwareAdapter(browser: Browser, origin: string): Promise<boolean> {
+async function hasHardwareAdapter(
+  browser: Pick<BrowserContext, 'newPage'>,
+  origin: string,
+): Promise<boolean> {
   const page = await browser.newPage();
   try {
     await page.route('**/*', (route) =>

@@ -1,97 +1,81 @@
 import { openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { HeadlessEvent } from '../../app/headless/api';
 import {
   type Backend,
   frameCount,
   framesPerSecond,
   KinoraError,
+  type ModelManifest,
   resolveSeed,
-  toKinoraError,
 } from '../../lib/contract';
 import { inspectVideo } from '../../lib/video/inspect';
-import { HeadlessPage } from '../browser/headless';
-import { launchBrowser } from '../browser/launch';
-import { ensureBuild, startServer } from '../browser/server';
-import { checkLora, readImage, readManifest } from './inputs';
+import { Command } from './command';
+import { fetchModel } from './fetch-model';
+import { addedIds, kinoraHome } from './home';
+import { readImage, readManifest, sortLoras } from './inputs';
 import { type GenerateOptions, helpText, parseOptions } from './options';
 import { checkWritable, fromUser, makeFolders } from './places';
 import { ProgressReport, summary } from './report';
+import { openLibrarySession, openSession, type Session } from './session';
 
-const report = new ProgressReport(process.stdout);
-const abort = new AbortController();
-/** What to take down at the end, the last first. */
-const cleanups: (() => Promise<unknown>)[] = [];
+process.exitCode = await new Command().run(async (command) => {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') process.stdout.write(helpText);
+  else await generate(command, options);
+});
 
-process.exitCode = await main();
-
-async function main(): Promise<number> {
-  let abortedAt = 0;
-  const onSignal = () => {
-    // The terminal and npm may each pass on one Ctrl-C; only a later one means impatience.
-    if (abort.signal.aborted && performance.now() - abortedAt > 1000) process.exit(130);
-    if (abort.signal.aborted) return;
-    abortedAt = performance.now();
-    abort.abort();
-    report.line('Stopping …');
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
-  try {
-    const options = parseOptions(process.argv.slice(2));
-    if (options === 'help') process.stdout.write(helpText);
-    else await generate(options);
-    return 0;
-  } catch (thrown) {
-    report.end();
-    const error = abort.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-    return error.code === 'CANCELLED' ? 130 : 1;
-  } finally {
-    for (const cleanup of cleanups.reverse()) await cleanup().catch(() => undefined);
-  }
-}
-
-async function generate(options: GenerateOptions): Promise<void> {
+async function generate(command: Command, options: GenerateOptions): Promise<void> {
   // Everything that can be wrong is looked at first: nothing is built or started for a bad request.
-  const manifest = await readManifest(options.model);
+  const home = kinoraHome();
+  const listed = await readManifest(options.model, await addedIds(home));
+  const bundled = listed !== null && listed.sources.length === 0;
   const { loras: named, ...asked } = options.parameters;
-  const loras = named.map((lora) => ({ ...lora, path: fromUser(lora.path) }));
-  for (const { path: file } of loras) await checkLora(file);
-  const image = await readImage(options.image, abort.signal);
+  const { loras, libraryLoras } = await sortLoras(named, !bundled);
+  const image = await readImage(options.image, command.signal);
   const out = options.out === undefined ? undefined : fromUser(options.out);
   await checkWritable(out ?? path.resolve('out', 'video.mp4'));
+
+  const report = new ProgressReport(command.screen);
+  const onProgress = (event: HeadlessEvent) => report.take(event);
+  const { page, software, manifest } = bundled
+    ? { ...(await openSession(command, onProgress)), manifest: listed }
+    : await openWithModel(command, home, options, onProgress);
   const parameters = {
     ...asked,
     ...(options.stepsGiven ? {} : manifest.defaults),
     seed: resolveSeed(asked.seed),
   };
-
-  await ensureBuild((line) => report.line(line), abort.signal);
-  const server = await startServer();
-  cleanups.push(server.stop);
-  const { browser, software } = await launchBrowser(server.origin);
-  cleanups.push(() => browser.close());
-  abort.signal.throwIfAborted();
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
-  if (software) report.line(withoutGpu(backend, options.backend !== undefined));
+  if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
-  const page = await HeadlessPage.open(browser, server.origin, (event) => report.take(event));
-  const result = await cancellable(page, () =>
-    page.generate({
-      image,
-      loras,
-      parameters,
-      model: options.model,
-      backend,
-    }),
+  const { model, memoryBudget } = options;
+  const budget = memoryBudget === undefined ? {} : { memoryBudget };
+  const request = { image, loras, libraryLoras, parameters, model, backend, ...budget };
+  const result = await command.interruptible(
+    () => page.generate(request),
+    () => page.cancel(),
   );
 
   const file = out ?? path.resolve('out', result.videoFile);
   await makeFolders(file);
   await page.save(result.videoFile, file);
   await verify(file, result, frameCount(parameters.duration));
-  report.line(`\n${summary(path.relative('', file), result)}`);
+  if (!bundled) await page.call('clearHistory');
+  command.say(`\n${summary(path.relative('', file), result)}`);
+}
+
+/** A browser in which the model is kept, after it was downloaded where it was not. */
+async function openWithModel(
+  command: Command,
+  home: string,
+  { model, hub, precision, yes }: GenerateOptions,
+  onProgress: (event: HeadlessEvent) => void,
+): Promise<Session & { manifest: ModelManifest }> {
+  const session = await openLibrarySession(command, home, hub, onProgress);
+  const { manifest } = await fetchModel(command, session, model, { precision, yes });
+  return { ...session, manifest };
 }
 
 /** What a person without a GPU should know about where the work is done. */
@@ -100,20 +84,6 @@ function withoutGpu(backend: Backend, asked: boolean): string {
   return asked
     ? 'The CPU computes (WebAssembly).'
     : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
-}
-
-/** Lets Ctrl-C end the work inside the page first; a page that does not answer is simply closed. */
-async function cancellable<T>(page: HeadlessPage, work: () => Promise<T>): Promise<T> {
-  // A signal that came before the listener below would be lost.
-  abort.signal.throwIfAborted();
-  const aborted = new Promise<never>((_, reject) => {
-    abort.signal.addEventListener('abort', () => {
-      void Promise.race([page.cancel().catch(() => undefined), delay(3000)]).then(() =>
-        reject(new KinoraError('CANCELLED')),
-      );
-    });
-  });
-  return await Promise.race([work(), aborted]);
 }
 
 /** The file on disk must be what was asked for; one that is not does not stay. */

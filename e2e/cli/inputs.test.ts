@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { checkLora, readImage, readManifest } from './inputs';
+import { checkLora, readImage, readManifest, sortLoras } from './inputs';
 
 const still = new Uint8Array(
   Buffer.from(
@@ -127,10 +127,31 @@ describe('the other inputs', () => {
   });
 
   it('a model has to be one of the listed ids, which the remedy names', async () => {
-    expect((await readManifest('tiny')).maxClipFrames).toBe(121);
+    expect((await readManifest('tiny'))?.maxClipFrames).toBe(121);
     await expect(readManifest('../tiny')).rejects.toMatchObject({
       code: 'MODEL_UNKNOWN',
       remedy: expect.stringContaining('tiny'),
     });
   });
+});
+
+it('leaves the manifest of an added model to the library', async () => {
+  expect(await readManifest('mine', ['mine'])).toBeNull();
+  await expect(readManifest('other', ['mine'])).rejects.toMatchObject({
+    code: 'MODEL_UNKNOWN',
+    remedy: expect.stringMatching(/tiny, .*mine\.$/),
+  });
+});
+
+it('takes a LoRA for a file where there is one, else for a name of the library if there is one', async () => {
+  const here = await file('here.safetensors', new Uint8Array(1));
+  const named = [
+    { path: here, scale: 1 },
+    { path: 'kept.safetensors', scale: 2 },
+  ];
+  expect(await sortLoras(named, true)).toEqual({
+    loras: [{ path: here, scale: 1 }],
+    libraryLoras: [{ name: 'kept.safetensors', scale: 2 }],
+  });
+  await expect(sortLoras(named, false)).rejects.toMatchObject({ code: 'LORA_MISSING' });
 });

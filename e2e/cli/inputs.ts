@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '../../lib/contract';
@@ -102,19 +102,55 @@ export async function checkLora(file: string): Promise<void> {
   });
 }
 
+/** Adapters as they are handed to the page: files of this machine, and names of its library. */
+export interface SortedLoras {
+  readonly loras: readonly { readonly path: string; readonly scale: number }[];
+  readonly libraryLoras: readonly { readonly name: string; readonly scale: number }[];
+}
+
 /**
- * The manifest of a model in `public/models`.
+ * Tells files from names of the library: a file that is there goes first.
  *
+ * @param library whether there is a library whose names count
+ * @throws KinoraError `LORA_MISSING`; of a name, only the library can say
+ */
+export async function sortLoras(
+  named: readonly { readonly path: string; readonly scale: number }[],
+  library: boolean,
+): Promise<SortedLoras> {
+  const loras = [];
+  const libraryLoras = [];
+  for (const { path: name, scale } of named) {
+    const file = fromUser(name);
+    const isName = library && /^[^/\\]+\.safetensors$/.test(name) && !existsSync(file);
+    if (isName) libraryLoras.push({ name, scale });
+    else {
+      await checkLora(file);
+      loras.push({ path: file, scale });
+    }
+  }
+  return { loras, libraryLoras };
+}
+
+/**
+ * The manifest of a model that comes with Kinora; null for one of `added`, whose manifest lies in the
+ * browser's storage.
+ *
+ * @param added ids of the models that were added
  * @throws KinoraError `MODEL_UNKNOWN` naming the ids there are, or `MODEL_MANIFEST_INVALID`
  */
-export async function readManifest(id: string): Promise<ModelManifest> {
+export async function readManifest(
+  id: string,
+  added: readonly string[] = [],
+): Promise<ModelManifest | null> {
   const folder = path.join(root, 'public', 'models');
   const list = JSON.parse(await readFile(path.join(folder, 'index.json'), 'utf8'));
-  const ids = (list as { id: string }[]).map((entry) => entry.id);
-  if (!ids.includes(id)) {
-    throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
-      remedy: `Use one of: ${ids.join(', ')}.`,
-    });
+  const listed = (list as { id: string }[]).map((entry) => entry.id);
+  if (listed.includes(id)) {
+    return parseManifest(JSON.parse(await readFile(path.join(folder, `${id}.json`), 'utf8')));
   }
-  return parseManifest(JSON.parse(await readFile(path.join(folder, `${id}.json`), 'utf8')));
+  if (added.includes(id)) return null;
+  throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
+    remedy: `Use one of: ${[...listed, ...added].join(', ')}.`,
+  });
 }

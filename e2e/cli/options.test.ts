@@ -37,6 +37,10 @@ describe('the options of generate', () => {
       stepsGiven: false,
       model: 'tiny',
       backend: undefined,
+      memoryBudget: undefined,
+      precision: undefined,
+      hub: undefined,
+      yes: false,
       out: undefined,
     });
   });
@@ -45,7 +49,8 @@ describe('the options of generate', () => {
     const line =
       '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
-      '--lora b.safetensors:4 --model other --backend wasm --out v.mp4';
+      '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
+      '--precision int4 --hub http://127.0.0.1:1 --yes --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
       parameters: {
@@ -65,6 +70,10 @@ describe('the options of generate', () => {
       stepsGiven: true,
       model: 'other',
       backend: 'wasm',
+      memoryBudget: 7.5 * 2 ** 30,
+      precision: 'int4',
+      hub: 'http://127.0.0.1:1',
+      yes: true,
       out: 'v.mp4',
     });
   });
@@ -83,7 +92,16 @@ describe('the options of generate', () => {
   it('know --help, and the help names every option', () => {
     expect(parseOptions(['--help'])).toBe('help');
     expect(parseOptions(['-h', '--steps', '99'])).toBe('help');
-    for (const name of ['image', 'negative-prompt', 'flow-shift', 'lora', 'backend', 'out']) {
+    for (const name of [
+      'image',
+      'negative-prompt',
+      'flow-shift',
+      'lora',
+      'backend',
+      'memory',
+      'hub',
+      'out',
+    ]) {
       expect(helpText).toContain(`--${name} `);
     }
   });
@@ -103,6 +121,10 @@ describe('the options of generate', () => {
     ['--seed 10000000000', 'PARAMETER_INVALID', '--seed must be a whole number'],
     ['--size 640*480', 'PARAMETER_INVALID', '--size must be one of 1280*720, 720*1280.'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
+    ['--memory 0', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--memory -1', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--memory all', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--precision 8', 'PARAMETER_INVALID', '--precision must be one of f32, int8, int4.'],
     ['--lora a:1 --lora b:1 --lora c:1 --lora d:1', 'PARAMETER_INVALID', '--lora takes at most 3'],
     ['--lora a.safetensors', 'PARAMETER_INVALID', 'must be PATH:SCALE'],
     ['--lora a.safetensors:5', 'PARAMETER_INVALID', 'must be PATH:SCALE'],

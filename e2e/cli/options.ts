@@ -4,7 +4,9 @@ import {
   backends,
   KinoraError,
   type Parameters,
+  type Precision,
   parseParameters,
+  precisions,
   parameterRanges as ranges,
   sizes,
 } from '../../lib/contract';
@@ -20,6 +22,14 @@ export interface GenerateOptions {
   readonly model: string;
   /** Undefined: WebGPU where there is a GPU, else the CPU. */
   readonly backend: Backend | undefined;
+  /** Most device bytes to use; undefined for what a probe of the device finds. */
+  readonly memoryBudget: number | undefined;
+  /** Precision to download the model in, where it is not there yet. */
+  readonly precision: Precision | undefined;
+  /** Base address of the hub, from then on. */
+  readonly hub: string | undefined;
+  /** Whether a download was agreed to beforehand. */
+  readonly yes: boolean;
   readonly out: string | undefined;
 }
 
@@ -36,6 +46,10 @@ const optionTypes = {
   lora: { type: 'string', multiple: true },
   model: { type: 'string' },
   backend: { type: 'string' },
+  memory: { type: 'string' },
+  precision: { type: 'string' },
+  hub: { type: 'string' },
+  yes: { type: 'boolean', short: 'y' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -65,13 +79,20 @@ export const helpText = `Makes a video from one image and a prompt.
   --guidance X            ${between('guidance_scale')}
   --flow-shift X          ${between('flow_shift')}
   --seed N                ${between('seed')}; -1 draws one
-  --lora PATH:SCALE       an adapter and its strength, 0 to 4; up to 3 times
-  --model ID              a model of public/models (default tiny)
+  --lora PATH:SCALE       an adapter and its strength, 0 to 4; up to 3 times; with a model that
+                          was downloaded also the name of a LoRA of the library
+  --model ID              tiny (the default), wan2.2-ti2v-5b, or one that was added with
+                          \`npm run models\`; what is missing is downloaded after a question
+  --yes                   agrees to the download beforehand
+  --precision NAME        int8 or int4: what to download (default: what the model proposes)
+  --hub URL               where models are fetched from; remembered
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
+  --memory GIB            most GPU memory to use (default: what the device gives)
   --out FILE              where to write the MP4 (default out/<id>.mp4)
   --help                  this text
 
-Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone.
+Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone;
+KINORA_HOME is the folder for models (default .kinora in the project).
 `;
 
 function between(field: keyof typeof ranges): string {
@@ -95,6 +116,10 @@ export function parseOptions(args: readonly string[]): GenerateOptions | 'help' 
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
     backend: values.backend === undefined ? undefined : readBackend(values.backend),
+    memoryBudget: values.memory === undefined ? undefined : readMemory(values.memory),
+    precision: readPrecision(values.precision),
+    hub: values.hub,
+    yes: values.yes ?? false,
     out: values.out,
   };
 }
@@ -177,4 +202,20 @@ function readBackend(text: string): Backend {
   const backend = backends.find((name) => name === text);
   if (backend) return backend;
   throw new KinoraError('PARAMETER_INVALID', `--backend must be one of ${backends.join(', ')}.`);
+}
+
+/** GiB to bytes. */
+function readMemory(text: string): number {
+  const gibibytes = number(text) ?? Number.NaN;
+  if (gibibytes > 0) return Math.floor(gibibytes * 2 ** 30);
+  throw new KinoraError('PARAMETER_INVALID', '--memory must be a number of GiB above 0.');
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+export function readPrecision(text: string | undefined): Precision | undefined {
+  if (text === undefined) return undefined;
+  const precision = precisions.find((name) => name === text);
+  if (precision) return precision;
+  const sentence = `--precision must be one of ${precisions.join(', ')}.`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
 }

@@ -1,18 +1,21 @@
 import { describe, expect, it } from 'vitest';
 import { fullMemory } from '../../lib/contract/testing/memory';
-import { ProgressReport, summary } from './report';
+import { ProgressReport, planLine, summary } from './report';
+import { Screen } from './screen';
 
 /** Runs events through a report and returns all that it wrote. */
 function written(isTTY: boolean, use: (report: ProgressReport) => void): string {
   let text = '';
   use(
-    new ProgressReport({
-      isTTY,
-      columns: 80,
-      write: (chunk) => {
-        text += chunk;
-      },
-    }),
+    new ProgressReport(
+      new Screen({
+        isTTY,
+        columns: 80,
+        write: (chunk) => {
+          text += chunk;
+        },
+      }),
+    ),
   );
   return text;
 }
@@ -40,7 +43,7 @@ describe('the progress of generate', () => {
     });
     expect(text).toBe(
       'Loading the model\nDenoising\n  step 1 of 4, 1.50 s per step\n' +
-        '  step 2 of 4, 1.50 s per step, about 1 min 1 s left\n',
+        '  step 2 of 4, 1.50 s per step, about 1 min 01 s left\n',
     );
   });
 
@@ -63,7 +66,7 @@ describe('the progress of generate', () => {
     const text = written(true, (report) => {
       report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
       report.take(step(2, 100_000));
-      report.end();
+      report.screen.end();
     });
     const bars = text.split('\r\u001b[K').slice(1);
     expect(bars).toHaveLength(1);
@@ -71,6 +74,15 @@ describe('the progress of generate', () => {
     expect(bars[0]?.trimEnd().length).toBeLessThan(80);
     expect(text.endsWith('\n')).toBe(true);
   });
+});
+
+it('tells in one line how a run fits the memory', () => {
+  expect(planLine(fullMemory)).toMatch(/^Memory: .*, all \d+ blocks on the device, decode in one/);
+  const tight = { ...fullMemory, budget: 8 * 2 ** 30, peak: 7.5 * 2 ** 30, blocks: 30 };
+  expect(planLine({ ...tight, residentBlocks: 24, decodeTiles: 2, replans: 1 })).toBe(
+    'Memory ran out; planned smaller: 7.5 GiB of 8.0 GiB, 24 of 30 blocks on the device, ' +
+      '6 streamed in each step, decode in 2 tiles',
+  );
 });
 
 it('ends with path, seed and the time of every stage', () => {

@@ -1,13 +1,7 @@
 import type { HeadlessEvent } from '../../app/headless/api';
-import { type GenerationResult, phases } from '../../lib/contract';
-
-/** Where progress goes: a terminal that can redraw a line, or plain lines. */
-export interface Output {
-  readonly isTTY?: boolean;
-  /** Width in characters; 0 where the terminal does not tell. */
-  readonly columns?: number;
-  write(text: string): unknown;
-}
+import { formatMemory, formatSeconds } from '../../app/studio/format';
+import { type GenerationResult, type MemoryReport, phases } from '../../lib/contract';
+import type { Screen } from './screen';
 
 const phaseTitles: Readonly<Record<(typeof phases)[number], string>> = {
   load: 'Loading the model',
@@ -20,33 +14,22 @@ const phaseTitles: Readonly<Record<(typeof phases)[number], string>> = {
 
 /** Without a terminal a line every so many frames is enough. */
 const framesPerLine = 24;
-const barWidth = 24;
 
 /** Shows the progress of one run, event by event. */
 export class ProgressReport {
-  #open = false;
   #phase = '';
 
-  constructor(readonly output: Output) {}
-
-  /** One plain line, above the bar. */
-  line(text: string): void {
-    this.#close();
-    this.output.write(`${text}\n`);
-  }
+  constructor(readonly screen: Screen) {}
 
   take(event: HeadlessEvent): void {
     if (event.type === 'phase') this.#onPhase(event);
     else if (event.type === 'step') this.#onStep(event);
     else if (event.type === 'frame') this.#onFrame(event);
-    else if (event.type === 'bytes' && this.output.isTTY && event.bytesTotal > 0) {
-      this.#bar('load', event.bytesDone / event.bytesTotal, megabytes(event.bytesDone));
+    else if (event.type === 'plan') this.screen.line(planLine(event.memory));
+    else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
+      const share = event.bytesDone / event.bytesTotal;
+      this.screen.bar(share, `load, ${megabytes(event.bytesDone)}`);
     }
-  }
-
-  /** Ends an open bar, so that what follows starts on a line of its own. */
-  end(): void {
-    this.#close();
   }
 
   #onPhase(event: Extract<HeadlessEvent, { type: 'phase' }>): void {
@@ -54,12 +37,13 @@ export class ProgressReport {
     const title = `${phaseTitles[event.phase]}${clip}`;
     if (title === this.#phase) return;
     this.#phase = title;
-    this.line(title);
+    this.screen.line(title);
   }
 
   #onStep(event: Extract<HeadlessEvent, { type: 'step' }>): void {
     const pace = `${event.secondsPerStep.toFixed(2)} s per step`;
-    const left = event.secondsRemaining === null ? '' : `, about ${clock(event.secondsRemaining)}`;
+    const left =
+      event.secondsRemaining === null ? '' : `, about ${formatSeconds(event.secondsRemaining)}`;
     this.#show('step', event.step, event.steps, `${pace}${left}${left && ' left'}`, 1);
   }
 
@@ -69,24 +53,27 @@ export class ProgressReport {
 
   #show(unit: string, done: number, total: number, note: string, every: number): void {
     const count = `${unit} ${done} of ${total}`;
-    if (this.output.isTTY) this.#bar(count, done / total, note);
-    else if (done % every === 0 || done === total) {
-      this.output.write(`  ${[count, note].filter(Boolean).join(', ')}\n`);
-    }
+    const text = [count, note].filter(Boolean).join(', ');
+    if (this.screen.isTTY) this.screen.bar(done / total, text);
+    else if (done % every === 0 || done === total) this.screen.line(`  ${text}`);
   }
+}
 
-  #bar(count: string, share: number, note: string): void {
-    const filled = Math.round(Math.min(1, Math.max(0, share)) * barWidth);
-    const bar = '█'.repeat(filled) + '░'.repeat(barWidth - filled);
-    const line = `  ${bar} ${count}${note && `, ${note}`}`;
-    this.output.write(`\r\u001b[K${line.slice(0, (this.output.columns || 80) - 1)}`);
-    this.#open = true;
-  }
+/** How a run fits the memory of the device, in one line. */
+export function planLine(memory: MemoryReport): string {
+  const again = memory.replans > 0 ? 'Memory ran out; planned smaller: ' : 'Memory: ';
+  return again + memoryText(memory);
+}
 
-  #close(): void {
-    if (this.#open) this.output.write('\n');
-    this.#open = false;
-  }
+function memoryText({ peak, budget, blocks, residentBlocks, decodeTiles }: MemoryReport): string {
+  const streamed = blocks - residentBlocks;
+  return [
+    `${formatMemory(peak)} of ${formatMemory(budget)}`,
+    streamed === 0
+      ? `all ${blocks} blocks on the device`
+      : `${residentBlocks} of ${blocks} blocks on the device, ${streamed} streamed in each step`,
+    decodeTiles === 1 ? 'decode in one piece' : `decode in ${decodeTiles} tiles`,
+  ].join(', ');
 }
 
 /** The last lines of a successful run: path, seed and the time that each stage took. */
@@ -99,6 +86,7 @@ export function summary(file: string, result: GenerationResult): string {
     ],
     ['bytes', megabytes(result.videoBytes)],
     ['model', `${result.model} on ${result.backend}`],
+    ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
     ...[...phases, 'total' as const].map((name): [string, string] => [
       name,
@@ -110,9 +98,4 @@ export function summary(file: string, result: GenerationResult): string {
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-function clock(seconds: number): string {
-  const whole = Math.round(seconds);
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
