@@ -1,6 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { add, GraphBuilder } from '../onnx';
-import { type Backend, browserRuntime, Scope, selfTest, WasmBackend, WebGpuBackend } from '.';
+import {
+  type Backend,
+  browserRuntime,
+  probeBudget,
+  Scope,
+  selfTest,
+  WasmBackend,
+  WebGpuBackend,
+} from '.';
+
+function doubling() {
+  const g = new GraphBuilder('double');
+  const x = g.input('x', 'float32', ['L', 3]);
+  g.output('y', add(x, x));
+  return g.build();
+}
 
 describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
   let backend: Backend;
@@ -10,13 +25,6 @@ describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
     backend = kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
   });
   afterAll(() => backend.dispose());
-
-  function doubling() {
-    const g = new GraphBuilder('double');
-    const x = g.input('x', 'float32', ['L', 3]);
-    g.output('y', add(x, x));
-    return g.build();
-  }
 
   test('runs a graph into pre-allocated outputs and counts the bytes', async () => {
     const before = backend.counters();
@@ -77,6 +85,48 @@ describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
     console.table(checks);
     expect(checks.filter((check) => !check.usable)).toEqual([]);
   });
+});
+
+test('memory is asked for in buffers that are given back, and never beyond the ceiling', async () => {
+  const backend = await WebGpuBackend.create(await browserRuntime());
+  const mebibyte = 2 ** 20;
+  expect(await backend.canHold(64 * mebibyte)).toBe(true);
+  expect(await probeBudget(backend, 64 * mebibyte)).toBe(64 * mebibyte);
+  const { allocations } = backend.counters();
+  backend.ceiling = 48 * mebibyte;
+  expect(await backend.canHold(2 ** 50)).toBe(false);
+  expect(backend.counters().allocations).toBe(allocations);
+  const found = await probeBudget(backend, 64 * mebibyte);
+  expect(found).toBeLessThanOrEqual(48 * mebibyte);
+  expect(found).toBeGreaterThan(45 * mebibyte);
+  expect(backend.counters().liveBytes).toBe(0);
+  await backend.dispose();
+});
+
+test('the device has no memory left: calls reject until the backend recovers', async () => {
+  const backend = await WebGpuBackend.create(await browserRuntime());
+  const scope = new Scope(backend);
+  const x = scope.float32([1, 3], 'activations', Float32Array.of(1, 2, 3));
+  const y = scope.float32([1, 3], 'activations');
+  await backend.run(doubling(), { x }, { y });
+  // Within all limits, but 256 GiB. A buffer that is as hopeless would be refused by the limits.
+  backend.device.createTexture({
+    size: [8192, 8192, 256],
+    format: 'rgba32float',
+    usage: GPUTextureUsage.STORAGE_BINDING,
+  });
+  await expect(backend.settle()).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+  await expect(backend.read(y)).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+  await expect(backend.run(doubling(), { x }, { y })).rejects.toMatchObject({
+    code: 'OUT_OF_MEMORY',
+  });
+  expect(backend.lost).toBe(false);
+  await backend.recover();
+  backend.write(x, Float32Array.of(4, 5, 6));
+  await backend.run(doubling(), { x }, { y });
+  expect([...(await backend.read(y))]).toEqual([8, 10, 12]);
+  scope.dispose();
+  await backend.dispose();
 });
 
 test('the device is lost: runs reject instead of hanging', async () => {

@@ -233,6 +233,10 @@ export class WebGpuBackend extends Counted implements Backend {
           if (await Promise.race([this.device.popErrorScope(), this.#lost])) return false;
         }
         return true;
+      } catch (cause) {
+        // A scope that was pushed cannot be taken back only where the device is gone. A software device
+        // goes that way when it is asked for too much; those that have memory of their own say no.
+        throw this.#fault ?? new KinoraError('DEVICE_LOST', undefined, { cause });
       } finally {
         for (const buffer of made) buffer.destroy();
       }

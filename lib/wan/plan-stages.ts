@@ -34,6 +34,8 @@ export interface StageOptions {
 
 /** Bytes of denoising by what stays on the device. */
 export interface DenoisePlanner {
+  /** Tokens that go through a block together, at most. */
+  readonly chunkTokens: number;
   /** One block's weights. */
   readonly blockBytes: number;
   bytes(residency: Residency): StageBytes;
@@ -100,7 +102,12 @@ export async function planDenoise(
       peak: grown('peak') - saved,
     };
   };
-  return { blockBytes, bytes, peak: (residency) => bytes(residency).peak };
+  return {
+    chunkTokens: maxChunkTokens,
+    blockBytes,
+    bytes,
+    peak: (residency) => bytes(residency).peak,
+  };
 }
 
 function bytesOf(backend: CountingBackend): StageBytes {

@@ -1,11 +1,11 @@
 import { KinoraError, type MemoryReport, type ModelManifest, type Size } from '../contract';
-import { queryChunkTokens } from './chunk-size';
+import { chunkLadder, queryChunkTokens } from './chunk-size';
 import { latentFrames } from './clips';
 import { type ModelConfig, maxPromptTokens } from './config';
 import type { Precision } from './layers';
 import type { LoraBranches } from './lora';
 import { type DenoisePlanner, planDenoise, planText, type StageBytes } from './plan-stages';
-import { tokensPerFrame } from './tokens';
+import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { allResident, type Residency } from './transformer';
 import {
   planTiles,
@@ -27,7 +27,7 @@ export interface PlanRequest {
   readonly native: { readonly width: number; readonly height: number; readonly frames: number };
   /** What the device's attention kernel sustains; decides the chunk size. */
   readonly flopsPerSecond?: number;
-  /** Tokens that go through a block together, where that was measured. */
+  /** Most tokens that go through a block together, where that was measured. */
   readonly chunkTokens?: number;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
@@ -39,6 +39,7 @@ export interface MemoryPlan {
   /** The largest stage: each frees its memory before the next one starts. */
   readonly peak: number;
   readonly tokens: number;
+  /** Tokens that go through a block together, at most. */
   readonly chunkTokens: number;
   readonly native: { readonly width: number; readonly height: number; readonly frames: number };
   readonly precision: Precision;
@@ -53,18 +54,19 @@ export interface MemoryPlan {
  * denoising are counted by the engine's own code on a backend that only counts, the VAE by the sizes
  * of its layers.
  *
- * What a plan may choose changes no result: how many blocks stay, and in how many sets of buffers the
- * others take turns. Only tiles of the decode do, slightly, and they are the last resort. The size of
- * a chunk of tokens is no choice: another one rounds otherwise.
+ * What a plan chooses changes no result: how many blocks stay, in how many sets of buffers the others
+ * take turns, and how many tokens go through a block together (see {@link chunkLadder}). Only tiles of
+ * the decode do, slightly, and they are the last resort.
  */
 export class MemoryPlanner {
   private constructor(
     readonly config: ModelConfig,
-    readonly shape: Pick<MemoryPlan, 'tokens' | 'chunkTokens' | 'native' | 'precision'>,
+    readonly shape: Pick<MemoryPlan, 'tokens' | 'native' | 'precision'>,
     readonly latent: { readonly height: number; readonly width: number },
     readonly text: StagePlan,
     readonly image: StagePlan,
-    readonly denoise: DenoisePlanner,
+    /** Denoising in chunks of the wanted size, and in ever smaller ones. */
+    readonly denoising: readonly [DenoisePlanner, ...DenoisePlanner[]],
   ) {}
 
   static async create(
@@ -79,46 +81,58 @@ export class MemoryPlanner {
       height: height / scale,
       width: width / scale,
     };
-    const tokens = size.frames * tokensPerFrame(config.transformer, size);
+    const perFrame = tokensPerFrame(config.transformer, size);
+    const tokens = size.frames * perFrame;
     const flops = request.flopsPerSecond ?? 3e12;
-    const chunkTokens = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
+    const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
     const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
     const options = { precision, promptTokens, lora: request.lora };
     const encoder = vaeEncoderMemory(config.vae, size.height, size.width);
+    const cut = (most: number) => largestChunk(size.frames, perFrame, most);
+    const plan = (chunkTokens: number) => planDenoise(config, size, chunkTokens, options);
+    const denoising: [DenoisePlanner, ...DenoisePlanner[]] = [await plan(cut(wanted))];
+    for (const chunkTokens of chunkLadder(wanted).map(cut)) {
+      const smallest = denoising.at(-1)?.chunkTokens ?? 0;
+      if (chunkTokens < smallest) denoising.push(await plan(chunkTokens));
+    }
     return new MemoryPlanner(
       config,
-      { tokens, chunkTokens, precision, native: request.native },
+      { tokens, precision, native: request.native },
       size,
       { stage: 'text', ...(await planText(config, options)) },
       { stage: 'image', ...encoder, peak: encoder.total },
-      await planDenoise(config, size, chunkTokens, options),
+      denoising,
     );
   }
 
   /** Everything resident, whole frames decoded. */
   get full(): MemoryPlan {
-    return this.#plan(allResident, 'full');
+    return this.#plan(this.denoising[0], allResident, 'full');
   }
 
-  /** All blocks streamed, and the VAE decoded in tiles where it would need more than the rest. */
+  /** Smallest chunks, all blocks streamed, and tiles where whole frames would need more than the rest. */
   get least(): MemoryPlan {
     // Two sets of buffers hold as much as two blocks.
     const streams = this.config.transformer.num_layers > 2;
     const residency = streams ? { residentBlocks: 0, bufferSets: 2 } : allResident;
-    const others = Math.max(this.text.peak, this.image.peak, this.denoise.peak(residency));
-    return this.#plan(residency, this.tilesWithin(others) ?? this.#smallestTiles());
+    const denoise = this.denoising.at(-1) ?? this.denoising[0];
+    const others = Math.max(this.text.peak, this.image.peak, denoise.peak(residency));
+    return this.#plan(denoise, residency, this.tilesWithin(others) ?? this.#smallestTiles());
   }
 
   /**
-   * The best plan within a budget: as many blocks resident as fit, whole frames decoded where they fit.
+   * The best plan within a budget: the largest chunks with which it fits at all, then as many blocks
+   * resident as fit; whole frames decoded where they fit.
    *
    * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits
    */
   fit(budget: number): MemoryPlan {
     const tiles = this.tilesWithin(budget);
-    const residency = this.#residencyWithin(budget);
-    const plan = tiles && residency ? this.#plan(residency, tiles) : null;
-    if (plan && plan.peak <= budget) return plan;
+    for (const denoise of tiles ? this.denoising : []) {
+      const residency = this.#residencyWithin(denoise, budget);
+      const plan = tiles && residency ? this.#plan(denoise, residency, tiles) : null;
+      if (plan && plan.peak <= budget) return plan;
+    }
     throw new KinoraError(
       'OUT_OF_MEMORY',
       `This video needs ${mebibytes(this.least.peak)} of GPU memory at least; ${mebibytes(budget)} may be used.`,
@@ -135,11 +149,11 @@ export class MemoryPlanner {
 
   /** A plan with another decode. */
   withTiles(plan: MemoryPlan, tiles: Tiling | 'full'): MemoryPlan {
-    return this.#plan(plan.residency, tiles);
+    const denoise = this.denoising.find((each) => each.chunkTokens === plan.chunkTokens);
+    return this.#plan(denoise ?? this.denoising[0], plan.residency, tiles);
   }
 
-  #residencyWithin(budget: number): Residency | null {
-    const { denoise } = this;
+  #residencyWithin(denoise: DenoisePlanner, budget: number): Residency | null {
     const blocks = this.config.transformer.num_layers;
     if (denoise.peak(allResident) <= budget) return allResident;
     const most = (bufferSets: number) => {
@@ -167,7 +181,7 @@ export class MemoryPlanner {
     return smallest;
   }
 
-  #plan(residency: Residency, tiles: Tiling | 'full'): MemoryPlan {
+  #plan(denoise: DenoisePlanner, residency: Residency, tiles: Tiling | 'full'): MemoryPlan {
     const { height, width } = this.latent;
     const decoder =
       tiles === 'full'
@@ -176,13 +190,19 @@ export class MemoryPlanner {
     const stages: StagePlan[] = [
       this.text,
       this.image,
-      { stage: 'denoise', ...this.denoise.bytes(residency) },
+      { stage: 'denoise', ...denoise.bytes(residency) },
       { stage: 'decode', ...decoder, peak: decoder.total },
     ];
     const peak = Math.max(...stages.map((stage) => stage.peak));
     const blocks = this.config.transformer.num_layers;
-    return { ...this.shape, stages, peak, blocks, residency, tiles };
+    const { chunkTokens } = denoise;
+    return { ...this.shape, chunkTokens, stages, peak, blocks, residency, tiles };
   }
+}
+
+/** Tokens of the largest chunk of a clip whose first frame is held; as a bound it cuts alike. */
+function largestChunk(frames: number, perFrame: number, most: number): number {
+  return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
 }
 
 /** The native size and the longest clip of a model, for {@link PlanRequest}. */

@@ -45,6 +45,9 @@ export class Transformer {
   /**
    * Uploads the weights that stay. On failure nothing stays on the device.
    *
+   * Of files that are no store, streamed blocks are put into 8 or 4 bits again at every read. Only
+   * bundled models are run that way, and they are small; installed ones are read as they are.
+   *
    * @param residency which blocks those are; all of them when absent
    * @throws KinoraError as the checkpoint's reads do
    */

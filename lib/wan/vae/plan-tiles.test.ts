@@ -13,6 +13,14 @@ test('whole frames where they fit', () => {
   expect(plan(10)).toBe('full');
 });
 
+test('a decode that differs from that of whole frames has more than one tile', () => {
+  expect(plan(vaeDecoderMemory(real, 44, 80).total / gibibyte - 1e-6)).toEqual({
+    rows: 1,
+    columns: 2,
+    overlap: 8,
+  });
+});
+
 test('two columns are the first thing to try', () => {
   // 1.10 times the work (reference §5.6).
   expect(plan(7)).toEqual({ rows: 1, columns: 2, overlap: 8 });

@@ -40,7 +40,8 @@ export function planTiles(
         const tiling = { rows, columns, overlap };
         const work = workOf(latentHeight, latentWidth, tiling);
         const cut = canCut(latentHeight, rows, overlap) && canCut(latentWidth, columns, overlap);
-        if (cut && work <= mostWork) grids.push({ tiling, work });
+        // One tile would be untiled by its number and other by its bits.
+        if (cut && work <= mostWork && rows * columns > 1) grids.push({ tiling, work });
       }
     }
     // Of equal work the fewer tiles.
