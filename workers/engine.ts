@@ -165,7 +165,8 @@ class Engine implements EngineApi {
           flowShift: parameters.flow_shift,
           seed: parameters.seed,
           ...(lora ? { lora } : {}),
-          ...(await this.#budgetOf(request)),
+          // Whoever has no limit of its own, the CPU for one, gives whatever is wanted.
+          memoryBudget: request.memoryBudget ?? 'probe',
         },
         {
           control,
@@ -196,13 +197,6 @@ class Engine implements EngineApi {
     } finally {
       await writer?.cancel();
     }
-  }
-
-  /** A real GPU is asked how much it gives; the CPU, and a GPU that it emulates, has no limit of its own. */
-  async #budgetOf({ memoryBudget, backend }: EngineRequest) {
-    if (memoryBudget !== undefined) return { memoryBudget };
-    if (backend === 'wasm' || (await probeDevice()).software) return {};
-    return { memoryBudget: 'probe' as const };
   }
 
   #requireIdle(): void {

@@ -12,9 +12,7 @@ import type {
 import { Library } from '../lib/weights/library/library';
 import { loraFolder } from '../lib/weights/library/loras';
 import { opfsFolder, type SourceHash } from '../lib/weights/store';
-
-/** Folder of all models in the browser's private file system; as `openModelStore` has it. */
-const modelFolder = 'models';
+import { modelFolder } from '../lib/weights/store/opfs';
 
 /**
  * Chromium tells nobody how much room there really is: never more than 10 GiB, however large the disk
@@ -52,6 +50,10 @@ function otherTabs(): LibraryChannel {
         listener(data),
       ),
   };
+}
+
+function withLock<T>(name: string, work: () => Promise<T>): Promise<T> {
+  return navigator.locks.request(name, work);
 }
 
 async function tryLock<T>(name: string, work: () => Promise<T>) {
@@ -116,6 +118,7 @@ Comlink.expose(
       return { usage, quota, persistent, ...(atLeast && { atLeast }) };
     },
     tryLock,
+    withLock,
     startHash,
     whenFree: (name) => navigator.locks.request(name, { mode: 'shared' }, () => undefined),
     channel: otherTabs(),

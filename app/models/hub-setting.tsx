@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { describedBy, FieldNotes } from '../studio/field';
 import { Outcome } from './outcome';
+import { shownAddress, type TypedAddress } from './page-state';
 
 /** Where model files come from: the hub itself, or a mirror of it. */
 export function HubSetting(props: {
@@ -12,11 +13,11 @@ export function HubSetting(props: {
   onSave: (base: string) => void;
 }) {
   const { hub, problem } = props;
-  const [typed, setTyped] = useState<string | null>(null);
+  const [typed, setTyped] = useState<TypedAddress | null>(null);
+  const shown = shownAddress(typed, hub);
   const save = (event: FormEvent) => {
     event.preventDefault();
-    props.onSave((typed ?? hub).trim());
-    setTyped(null);
+    props.onSave(shown.trim());
   };
   return (
     <details className="panel more">
@@ -29,9 +30,9 @@ export function HubSetting(props: {
             type="url"
             required
             spellCheck={false}
-            value={typed ?? hub}
+            value={shown}
             {...describedBy('hub', undefined, true)}
-            onChange={(event) => setTyped(event.target.value)}
+            onChange={(event) => setTyped({ text: event.target.value, hub })}
           />
           <button type="submit" disabled={props.doing !== undefined}>
             Save

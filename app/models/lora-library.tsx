@@ -75,11 +75,9 @@ export function LoraLibrary(props: {
         what="of the LoRA"
         accept=".safetensors"
         disabled={doing !== undefined}
-        onFiles={(files) => {
-          for (const { file } of files) actions.addLora({ file });
-        }}
+        onFiles={(files) => actions.addLora({ files: files.map(({ file }) => file) })}
       >
-        Or from this computer: drop a .safetensors file here.
+        Or from this computer: drop .safetensors files here.
       </FilePicker>
       <Outcome {...{ doing, done, problem }} />
     </section>

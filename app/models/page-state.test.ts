@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import { KinoraError } from '../../lib/contract/errors';
-import { changePage, initialPage, type PageAction, type PageState, type Sheet } from './page-state';
+import {
+  addEach,
+  changePage,
+  initialPage,
+  type PageAction,
+  type PageState,
+  type Sheet,
+  shownAddress,
+} from './page-state';
 
 const after = (...actions: PageAction[]): PageState => actions.reduce(changePage, initialPage);
 const error = new KinoraError('HUB_UNREACHABLE').toRecord();
@@ -43,4 +51,35 @@ test('what is to be deleted is asked for first', () => {
   const state = after({ type: 'removalAsked', removal });
   expect(state.removal).toEqual(removal);
   expect(changePage(state, { type: 'removalAnswered' }).removal).toBeNull();
+});
+
+test('a refused address stays in the field, until another one is in force', () => {
+  const typed = { text: 'https://mirror.example/typo', hub: 'https://hub.example' };
+  expect(shownAddress(null, 'https://hub.example')).toBe('https://hub.example');
+  expect(shownAddress(typed, 'https://hub.example')).toBe('https://mirror.example/typo');
+  expect(shownAddress(typed, 'https://other.example')).toBe('https://other.example');
+});
+
+test('several files are added one after another, with one outcome that names each failure', async () => {
+  const files = ['a', 'b', 'c', 'd'].map((name) => new File([], `${name}.safetensors`));
+  let atWork = 0;
+  const add = async ({ name }: File) => {
+    atWork += 1;
+    expect(atWork).toBe(1);
+    await Promise.resolve();
+    atWork -= 1;
+    if (name.startsWith('b')) throw new KinoraError('LORA_WRONG_BASE');
+    if (name.startsWith('d')) throw new KinoraError('LORA_INVALID', 'It ends too early.');
+    return name.slice(0, 1);
+  };
+  const failure = await addEach(files, add).catch((thrown: unknown) => thrown);
+  expect(failure).toMatchObject({
+    code: 'LORA_WRONG_BASE',
+    message:
+      'Added: a, c. 2 of 4 files were not added. ' +
+      'b.safetensors: The LoRA was made for another base model. d.safetensors: It ends too early.',
+    remedy: new KinoraError('LORA_WRONG_BASE').remedy,
+  });
+  expect(await addEach(files.slice(0, 1), add)).toEqual(['a']);
+  await expect(addEach(files.slice(3), add)).rejects.toThrow(/^It ends too early\.$/);
 });

@@ -1,4 +1,4 @@
-import type { ErrorRecord } from '../../lib/contract/errors';
+import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { DownloadPlan } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
 
@@ -105,4 +105,43 @@ function cleared(state: PageState, subject: string): PageState {
     problems: without(state.problems),
     done: without(state.done),
   };
+}
+
+/** What is typed as the hub's address, and the address in force meanwhile. */
+export interface TypedAddress {
+  readonly text: string;
+  readonly hub: string;
+}
+
+/** What stands in the field: what was typed, also where it was refused, until another is in force. */
+export function shownAddress(typed: TypedAddress | null, hub: string): string {
+  return typed?.hub === hub ? typed.text : hub;
+}
+
+/**
+ * Adds files one after another; one that fails does not hold up the next.
+ *
+ * @param add adds one file and resolves with the name that it got
+ * @throws KinoraError where any failed: the first one's code and remedy, and a sentence that names each
+ */
+export async function addEach(
+  files: readonly File[],
+  add: (file: File) => Promise<string>,
+): Promise<string[]> {
+  const added: string[] = [];
+  const failed: { readonly file: string; readonly error: ErrorRecord }[] = [];
+  for (const file of files) {
+    try {
+      added.push(await add(file));
+    } catch (thrown) {
+      failed.push({ file: file.name, error: toKinoraError(thrown).toRecord() });
+    }
+  }
+  const [first] = failed;
+  if (!first) return added;
+  if (files.length === 1) throw KinoraError.fromRecord(first.error);
+  const reasons = failed.map(({ file, error }) => `${file}: ${error.message}`).join(' ');
+  const done = added.length > 0 ? `Added: ${added.join(', ')}. ` : '';
+  const sentence = `${done}${failed.length} of ${files.length} files were not added. ${reasons}`;
+  throw new KinoraError(first.error.code, sentence, { remedy: first.error.remedy });
 }

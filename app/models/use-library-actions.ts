@@ -3,7 +3,7 @@ import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { LibraryApi, LocalFile, ModelEntry } from '../../lib/contract/library';
 import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
-import { type PageAction, type Removal, subjects } from './page-state';
+import { addEach, type PageAction, type Removal, subjects } from './page-state';
 
 /** Everything that can be done on the models page. */
 export interface LibraryActions {
@@ -17,7 +17,7 @@ export interface LibraryActions {
   askRemoval: (removal: Removal) => void;
   remove: (removal: Removal) => void;
   addModel: (source: { address: string } | { files: readonly LocalFile[] }) => void;
-  addLora: (source: { address: string } | { file: File }) => void;
+  addLora: (source: { address: string } | { files: readonly File[] }) => void;
   setHub: (base: string) => void;
   /** Asks the browser to keep what is stored. To be called in a click handler. */
   persist: () => void;
@@ -136,8 +136,14 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       void run(
         subjects.addLora,
         'Reading the LoRA …',
-        (api) => api.addLora(source),
-        ({ name }) => `Added: ${name}.`,
+        (api) => {
+          const add = async (one: Parameters<LibraryApi['addLora']>[0]) =>
+            (await api.addLora(one)).name;
+          return 'files' in source
+            ? addEach(source.files, (file) => add({ file }))
+            : add(source).then((name) => [name]);
+        },
+        (names) => `Added: ${names.join(', ')}.`,
       );
     },
     setHub: (base) =>

@@ -13,7 +13,10 @@ const full: MemoryReport = {
 };
 
 test('a plan in words', () => {
-  expect(planSentence(full)).toBe('All 30 blocks stay in memory (6.0 GiB of 8.0 GiB).');
+  expect(planSentence(full)).toBe('All 30 blocks stay in memory (6.0 GiB).');
+  expect(planSentence({ ...full, budgetSet: true })).toBe(
+    'All 30 blocks stay in memory (6.0 GiB of 8.0 GiB).',
+  );
   expect(planSentence({ ...full, residentBlocks: 12 })).toBe(
     '12 of 30 blocks stay in memory; the others are read from disk in every step.',
   );

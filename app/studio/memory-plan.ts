@@ -3,10 +3,14 @@ import { formatMemory } from './format';
 
 /** How a run fits the memory, in one or two sentences. */
 export function planSentence(memory: MemoryReport): string {
-  const { blocks, residentBlocks, decodeTiles, replans, peak, budget } = memory;
+  const { blocks, residentBlocks, decodeTiles, replans, peak, budget, budgetSet } = memory;
+  // A budget that nobody set is what the run wants itself: it would say the same twice.
+  const amount = budgetSet
+    ? `${formatMemory(peak)} of ${formatMemory(budget)}`
+    : formatMemory(peak);
   const sentences = [
     residentBlocks >= blocks
-      ? `All ${blocks} blocks stay in memory (${formatMemory(peak)} of ${formatMemory(budget)}).`
+      ? `All ${blocks} blocks stay in memory (${amount}).`
       : `${residentBlocks === 0 ? 'None' : residentBlocks} of ${blocks} blocks ${residentBlocks === 1 ? 'stays' : 'stay'} in memory; the others are read from disk in every step.`,
   ];
   if (decodeTiles > 1) sentences.push(`The frames will be decoded in ${decodeTiles} tiles.`);

@@ -1,23 +1,14 @@
 import { useEffect, useRef } from 'react';
-import type { Phase } from '../../lib/contract/progress';
 import { phases } from '../../lib/contract/progress';
 import type { RunProgress, RunState } from '../../lib/predictions/run-state';
 import { getRunner } from '../runner';
 import { Announcer } from './announcer';
-import { formatBytes, formatSeconds } from './format';
+import { formatSeconds } from './format';
 import { LatentPreview } from './latent-preview';
+import { measureOf, phaseNames } from './measure';
 import { planSentence } from './memory-plan';
 import { phaseFraction } from './percent';
 import { useNow } from './use-now';
-
-const phaseNames: Readonly<Record<Phase, string>> = {
-  load: 'Load model',
-  text: 'Read prompt',
-  image: 'Read image',
-  denoise: 'Paint motion',
-  decode: 'Decode frames',
-  finish: 'Write file',
-};
 
 /** The run of this tab: where it is, how long it takes, what it looks like, and its controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
@@ -122,15 +113,4 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
       </dl>
     </>
   );
-}
-
-/** One line about the phase, with the numbers that it has. */
-function measureOf(progress: RunProgress): string {
-  const { phase, component, bytes, step, steps, frame, frames } = progress;
-  if (phase === null) return 'Starting the engine';
-  if (phase === 'denoise') return `Step ${step} of ${steps}`;
-  if (phase === 'decode') return frames > 0 ? `Frame ${frame} of ${frames}` : phaseNames[phase];
-  if (phase !== 'load') return phaseNames[phase];
-  const what = component ? `Loading ${component.replaceAll('_', ' ')}` : 'Loading the model';
-  return bytes ? `${what} · ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}` : what;
 }

@@ -102,7 +102,7 @@ async function plannerOf(
 }
 
 function format(id: string, plan: MemoryPlan): string {
-  const columns = ['weights', 'activations', 'caches', 'runtime', 'peak'] as const;
+  const columns = ['weights', 'activations', 'caches', 'runtime', 'peak', 'largest'] as const;
   const { name, bytes } = unitFor(plan.peak);
   const cell = (value: number) => (value / bytes).toFixed(2).padStart(12);
   const { width, height, frames } = plan.native;
@@ -113,7 +113,7 @@ function format(id: string, plan: MemoryPlan): string {
     ...plan.stages.map(
       (stage) => stage.stage.padEnd(10) + columns.map((column) => cell(stage[column])).join(''),
     ),
-    `${line('Peak', plan)}Each stage frees its memory before the next one.`,
+    `${line('Peak', plan)}Each stage frees its memory before the next one. The column "largest" is the most in one buffer.`,
   ];
   return `${lines.join('\n')}\n`;
 }

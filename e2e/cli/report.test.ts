@@ -55,6 +55,25 @@ describe('the progress of generate', () => {
     expect(text).toBe('  frame 24 of 50\n  frame 48 of 50\n  frame 50 of 50\n');
   });
 
+  it('counts the tiles of a decode, and then not its frames again', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'decode', clip: 0, clips: 1 });
+      for (const tile of [1, 2]) {
+        for (let frame = 1; frame <= 25; frame += 1) {
+          const secondsRemaining = tile === 1 ? null : 61;
+          report.take({ type: 'tile', tile, tiles: 2, frame, frames: 25, secondsRemaining });
+          if (tile === 2) report.take({ type: 'frame', frame, frames: 25 });
+        }
+      }
+    });
+    expect(text.split('\n').slice(1, -1)).toEqual([
+      '  tile 1 of 2, frame 24 of 25',
+      '  tile 1 of 2, frame 25 of 25',
+      '  tile 2 of 2, frame 24 of 25, about 1 min 01 s left',
+      '  tile 2 of 2, frame 25 of 25, about 1 min 01 s left',
+    ]);
+  });
+
   it('names the clip where there are several', () => {
     const text = written(false, (report) => {
       report.take({ type: 'phase', phase: 'denoise', clip: 1, clips: 2 });
@@ -78,7 +97,13 @@ describe('the progress of generate', () => {
 
 it('tells in one line how a run fits the memory', () => {
   expect(planLine(fullMemory)).toMatch(/^Memory: .*, all \d+ blocks on the device, decode in one/);
-  const tight = { ...fullMemory, budget: 8 * 2 ** 30, peak: 7.5 * 2 ** 30, blocks: 30 };
+  const tight = {
+    ...fullMemory,
+    budget: 8 * 2 ** 30,
+    budgetSet: true,
+    peak: 7.5 * 2 ** 30,
+    blocks: 30,
+  };
   expect(planLine({ ...tight, residentBlocks: 24, decodeTiles: 2, replans: 1 })).toBe(
     'Memory ran out; planned smaller: 7.5 GiB of 8.0 GiB, 24 of 30 blocks on the device, ' +
       '6 streamed in each step, decode in 2 tiles',

@@ -18,6 +18,7 @@ const framesPerLine = 24;
 /** Shows the progress of one run, event by event. */
 export class ProgressReport {
   #phase = '';
+  #tiled = false;
 
   constructor(readonly screen: Screen) {}
 
@@ -25,6 +26,7 @@ export class ProgressReport {
     if (event.type === 'phase') this.#onPhase(event);
     else if (event.type === 'step') this.#onStep(event);
     else if (event.type === 'frame') this.#onFrame(event);
+    else if (event.type === 'tile') this.#onTile(event);
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
     else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
       const share = event.bytesDone / event.bytesTotal;
@@ -37,6 +39,7 @@ export class ProgressReport {
     const title = `${phaseTitles[event.phase]}${clip}`;
     if (title === this.#phase) return;
     this.#phase = title;
+    this.#tiled = false;
     this.screen.line(title);
   }
 
@@ -48,7 +51,18 @@ export class ProgressReport {
   }
 
   #onFrame(event: Extract<HeadlessEvent, { type: 'frame' }>): void {
-    this.#show('frame', event.frame, event.frames, '', framesPerLine);
+    // With tiles, the frames of the last one have told it.
+    if (!this.#tiled) this.#show('frame', event.frame, event.frames, '', framesPerLine);
+  }
+
+  #onTile(event: Extract<HeadlessEvent, { type: 'tile' }>): void {
+    this.#tiled = true;
+    const { tile, tiles, frame, frames, secondsRemaining } = event;
+    const left = secondsRemaining === null ? '' : `, about ${formatSeconds(secondsRemaining)} left`;
+    const text = `tile ${tile} of ${tiles}, frame ${frame} of ${frames}${left}`;
+    const share = (tile - 1 + frame / frames) / tiles;
+    if (this.screen.isTTY) this.screen.bar(share, text);
+    else if (frame % framesPerLine === 0 || frame === frames) this.screen.line(`  ${text}`);
   }
 
   #show(unit: string, done: number, total: number, note: string, every: number): void {
@@ -65,10 +79,11 @@ export function planLine(memory: MemoryReport): string {
   return again + memoryText(memory);
 }
 
-function memoryText({ peak, budget, blocks, residentBlocks, decodeTiles }: MemoryReport): string {
+function memoryText(memory: MemoryReport): string {
+  const { peak, budget, budgetSet, blocks, residentBlocks, decodeTiles } = memory;
   const streamed = blocks - residentBlocks;
   return [
-    `${formatMemory(peak)} of ${formatMemory(budget)}`,
+    budgetSet ? `${formatMemory(peak)} of ${formatMemory(budget)}` : formatMemory(peak),
     streamed === 0
       ? `all ${blocks} blocks on the device`
       : `${residentBlocks} of ${blocks} blocks on the device, ${streamed} streamed in each step`,

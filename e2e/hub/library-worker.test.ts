@@ -82,9 +82,9 @@ async function golden(page: Page) {
 }
 
 /** Slows the VAE down, so that there is a middle of its download. */
-function slowVae(): void {
+function slowVae(pauseMs = 100): void {
   hub.fail({
-    fault: { kind: 'slow', pieceBytes: 32 * 1024, pauseMs: 100 },
+    fault: { kind: 'slow', pieceBytes: 32 * 1024, pauseMs },
     path: goldenPath('vae'),
     host: 'storage',
     fromByte: 1,
@@ -195,7 +195,8 @@ test('a reload in the middle leaves it paused; resumed, it goes on', async () =>
 test('two tabs share one download', async () => {
   const first = await openTab();
   await call(first, (library) => library.addModel({ address: 'kinora/tiny-wan' }));
-  slowVae();
+  // Slow enough for another tab to open meanwhile.
+  slowVae(500);
   const downloading = call(first, (library) => library.download('golden', 'int8'));
   await untilVae(first, 200_000);
   const second = await openTab();

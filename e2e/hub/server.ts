@@ -49,8 +49,9 @@ export interface LocalHubOptions {
   readonly pageSize?: number;
 }
 
+/** What a page may read of the hub's answers, as on the real one: `Retry-After` is not among it. */
 const exposed =
-  'X-Repo-Commit, X-Error-Code, X-Error-Message, ETag, Link, Accept-Ranges, Content-Range, X-Linked-Size, X-Linked-ETag, Retry-After';
+  'X-Repo-Commit, X-Error-Code, X-Error-Message, ETag, Link, Accept-Ranges, Content-Range, X-Linked-Size, X-Linked-ETag';
 
 /**
  * Starts a hub: `/{repository}/resolve/{revision}/{path}`, the tree and the revision of the API, and

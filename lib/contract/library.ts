@@ -52,7 +52,11 @@ export interface StoredComponent {
   readonly bytesStored: number;
   /** ISO 8601. */
   readonly completedAt: string;
-  /** When every byte was last compared with its checksum. */
+  /**
+   * When its bytes were last checked, ISO 8601: at first as they arrived, each file against the SHA-256
+   * that the hub announced; later by `verify`, which reads what is stored back and compares every byte
+   * with its checksum. Files without an announced hash were only checked for their length and form.
+   */
   readonly verifiedAt: string;
 }
 
@@ -164,16 +168,20 @@ export interface LibraryApi {
   /** All parts, or one of them. */
   pause(id: string, component?: ComponentId): Promise<void>;
   resume(id: string, component?: ComponentId): Promise<void>;
-  /** Ends the download and deletes what is not complete. */
+  /** Ends the download and deletes what is not complete; ends a verification. */
   cancel(id: string, component?: ComponentId): Promise<void>;
   /** Takes local files for the parts they fit, instead of the hub. */
   importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void>;
-  /** Compares every stored byte with its checksum; a damaged part becomes absent. */
+  /**
+   * Compares every stored byte with its checksum; a damaged part becomes absent. Resolves also when it
+   * was cancelled.
+   */
   verify(id: string): Promise<void>;
   /** Deletes what is stored of a model. */
   deleteModel(id: string): Promise<void>;
 
   /** @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `ADDRESS_INVALID`, … */
   addLora(source: { readonly address: string } | { readonly file: File }): Promise<LoraEntry>;
+  /** Also ends the download of one that is under way: its `addLora` rejects with `CANCELLED`. */
   deleteLora(name: string): Promise<void>;
 }

@@ -48,6 +48,8 @@ const componentSourceSchema = z.object({
   precision: z.enum(precisions).optional(),
   /** One file, the shards of one, or the files of the configuration. */
   files: z.array(sourceFileSchema).min(1),
+  /** Not needed to run, and not fetched with the model. */
+  optional: z.boolean().default(false),
 });
 export type ComponentSource = z.output<typeof componentSourceSchema>;
 

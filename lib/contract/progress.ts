@@ -14,6 +14,8 @@ export interface MemoryCount {
 export interface MemoryReport {
   /** Device bytes that the run may use. */
   readonly budget: number;
+  /** Whether the user set the budget; it is what the run wanted or the device gave otherwise. */
+  readonly budgetSet?: boolean;
   /** Highest device bytes by the plan. */
   readonly peak: number;
   readonly blocks: number;
@@ -62,6 +64,19 @@ export type ProgressEvent =
       /** Frames decoded and handed to the encoder so far, 1 … frames, over all clips. */
       readonly frame: number;
       readonly frames: number;
+      /** Estimated seconds to the finished video; null or absent where that cannot be told. */
+      readonly secondsRemaining?: number | null;
+    }
+  | {
+      /** A decode in tiles goes on; frames come out with the last tile only. */
+      readonly type: 'tile';
+      /** 1 … tiles, of this clip. */
+      readonly tile: number;
+      readonly tiles: number;
+      /** Frames of this tile so far, 1 … frames of the clip. */
+      readonly frame: number;
+      readonly frames: number;
+      readonly secondsRemaining: number | null;
     }
   | {
       readonly type: 'preview';

@@ -11,7 +11,9 @@ export const elementBytes: Record<ElementType, number> = {
   bool: 1,
 };
 
-/** Memory on the device with a type and a shape. Whoever makes it disposes it, mostly by a scope. */
+/**
+ * Memory on the device with a type and a shape. Whoever makes it disposes it, mostly by a scope.
+ */
 export interface DeviceTensor<T extends ElementType = ElementType> {
   readonly dtype: T;
   readonly dims: readonly number[];
@@ -37,12 +39,14 @@ export interface Backend {
 
   /** Most bytes that may be live when a tensor is made; infinite unless someone sets it. */
   ceiling: number;
+  /** Most bytes that the device takes in one buffer; infinite where only their sum is bounded. */
+  readonly maxBufferBytes: number;
 
   /**
    * Takes memory. The content is zero unless `data` is given.
    *
    * @throws KinoraError `OUT_OF_MEMORY` beyond the {@link ceiling} or the device's largest buffer. A
-   * device that has no memory left may say so later, by any of the calls that wait for it.
+   * device that has no memory left may say so later, by the next tensor or any call that waits for it.
    */
   tensor<T extends ElementType>(
     dtype: T,
@@ -82,7 +86,10 @@ export interface Backend {
    * fault. Tensors stay; what was computed since the fault is not to be trusted.
    */
   recover(): Promise<void>;
-  /** Whether the device gives so many bytes on top of what is live. They are given back at once. */
+  /**
+   * Whether the device gives so many bytes on top of what is live. They are given back at once. Only a
+   * device with memory of its own is asked; the others hold what the {@link ceiling} allows.
+   */
   canHold(bytes: number): Promise<boolean>;
   counters(): EngineCounters;
   resetPeaks(): void;

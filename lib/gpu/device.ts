@@ -42,6 +42,12 @@ function isSoftware(info: GPUAdapterInfo): boolean {
   return info.isFallbackAdapter || /swiftshader|llvmpipe|basic render|software/.test(names);
 }
 
+/** A device, and whether the CPU emulates it. */
+export interface Gpu {
+  readonly device: GPUDevice;
+  readonly software: boolean;
+}
+
 /**
  * Takes a device by the rules of the design: the adapter's limits, f16 and timestamps where there
  * are any, and subgroups only from width 8: below that ONNX Runtime's attention is silently wrong
@@ -49,7 +55,7 @@ function isSoftware(info: GPUAdapterInfo): boolean {
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
-export async function requestDevice(): Promise<GPUDevice> {
+export async function requestDevice(): Promise<Gpu> {
   if (!('gpu' in navigator)) throw new KinoraError('WEBGPU_MISSING');
   const adapter = await navigator.gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
@@ -58,9 +64,10 @@ export async function requestDevice(): Promise<GPUDevice> {
   const requiredLimits = Object.fromEntries(
     raisedLimits.map((name) => [name, adapter.limits[name] ?? 0]),
   );
-  return adapter.requestDevice({
+  const device = await adapter.requestDevice({
     label: 'kinora',
     requiredFeatures: wanted.filter((feature) => adapter.features.has(feature)),
     requiredLimits,
   });
+  return { device, software: isSoftware(adapter.info) };
 }

@@ -1,5 +1,5 @@
 export * from './backend';
-export { probeBudget } from './budget';
+export { gpuCanHold, probeBudget } from './budget';
 export { CountingBackend } from './counting-backend';
 export { createBackend } from './create-backend';
 export { probeDevice } from './device';

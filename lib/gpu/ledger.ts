@@ -22,10 +22,12 @@ export class Ledger {
   #totalPeak = 0;
   #allocations = 0;
   #readbacks = 0;
+  #largest = 0;
 
   /** Books an allocation; returns the function that books its end (once). */
   take(category: Category, bytes: number): () => void {
     this.#allocations += 1;
+    this.#largest = Math.max(this.#largest, bytes);
     this.#book(category, bytes);
     let held = true;
     return () => {
@@ -46,6 +48,11 @@ export class Ledger {
   /** Highest sum over all categories since the last {@link resetPeaks}. */
   get peakBytes(): number {
     return this.#totalPeak;
+  }
+
+  /** The most bytes that were taken in one piece. */
+  get largest(): number {
+    return this.#largest;
   }
 
   resetPeaks(): void {
@@ -80,9 +87,17 @@ export abstract class Counted {
   protected readonly ledger = new Ledger();
   /** Most bytes that may be live when one of our own tensors is made. */
   ceiling = Number.POSITIVE_INFINITY;
+  /** Most bytes that the device takes in one buffer. */
+  maxBufferBytes = Number.POSITIVE_INFINITY;
 
-  /** @throws KinoraError `OUT_OF_MEMORY` where so many more bytes would go beyond the ceiling */
+  /** @throws KinoraError `OUT_OF_MEMORY` where a buffer of so many bytes is too large, or too much */
   protected requireRoom(bytes: number): void {
+    if (bytes > this.maxBufferBytes) {
+      throw new KinoraError(
+        'OUT_OF_MEMORY',
+        `The GPU takes at most ${this.maxBufferBytes} bytes in one buffer; ${bytes} are needed.`,
+      );
+    }
     const needed = this.ledger.liveBytes + bytes;
     if (needed <= this.ceiling) return;
     throw new KinoraError(
@@ -98,6 +113,11 @@ export abstract class Counted {
   /** Highest live bytes since the last {@link resetPeaks}. */
   get peakBytes(): number {
     return this.ledger.peakBytes;
+  }
+
+  /** The most bytes that were taken in one buffer. */
+  get largestBuffer(): number {
+    return this.ledger.largest;
   }
 
   resetPeaks(): void {

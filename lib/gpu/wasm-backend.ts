@@ -1,4 +1,5 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
+import { KinoraError } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
@@ -51,6 +52,26 @@ function emptyArray(dtype: ElementType, count: number): ElementArrays[ElementTyp
   }
 }
 
+/** @throws KinoraError `OUT_OF_MEMORY` */
+function makeRoom(dtype: ElementType, count: number): ElementArrays[ElementType] {
+  try {
+    return emptyArray(dtype, count);
+  } catch (cause) {
+    // Beyond the longest array, or beyond what the browser gives.
+    throw cause instanceof RangeError ? cannotHold(`a tensor of ${count} elements`, cause) : cause;
+  }
+}
+
+/** What the runtime says when a size does not fit WebAssembly's 4 GiB: in numbers, or in memory. */
+const tooLarge = /integer overflow|bad_alloc|shape is too large|out of memory|aborted\(oom\)/i;
+
+function cannotHold(what: string, cause: unknown): KinoraError {
+  return new KinoraError('OUT_OF_MEMORY', `The CPU backend cannot hold ${what}.`, {
+    cause,
+    remedy: 'Make a smaller or shorter video, or use the GPU.',
+  });
+}
+
 /** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
 export class WasmBackend extends Counted implements Backend {
   readonly kind = 'wasm';
@@ -76,7 +97,7 @@ export class WasmBackend extends Counted implements Backend {
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
     this.requireRoom(elementCount(dims) * elementBytes[dtype]);
-    const content = emptyArray(dtype, elementCount(dims)) as ElementArrays[T];
+    const content = makeRoom(dtype, elementCount(dims)) as ElementArrays[T];
     const tensor = new CpuTensor(dtype, dims, category, content, this.ledger);
     if (data) this.write(tensor, data);
     return tensor;
@@ -111,13 +132,10 @@ export class WasmBackend extends Counted implements Backend {
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
     return this.#queue.run(async () => {
-      const session = await this.#sessions.get(graph);
-      const feeds: Record<string, Ort.Tensor> = {};
-      for (const [name, tensor] of Object.entries(inputs)) {
-        const { dtype, dims, data } = this.#own(tensor);
-        feeds[name] = new this.#runtime.Tensor(dtype, data as Float32Array, dims);
-      }
-      const results = await session.run(feeds);
+      const results = await this.#compute(graph, inputs).catch((cause: unknown) => {
+        if (!(cause instanceof Error) || !tooLarge.test(cause.message)) throw cause;
+        throw cannotHold(`what the step "${graph.name}" needs: it has 4 GiB at most`, cause);
+      });
       for (const [name, tensor] of Object.entries(outputs)) {
         const result = results[name];
         const target = this.#own(tensor);
@@ -130,6 +148,16 @@ export class WasmBackend extends Counted implements Backend {
         (target.data as Float32Array).set(result.data as Float32Array);
       }
     });
+  }
+
+  async #compute(graph: Graph, inputs: Bindings): Promise<Ort.InferenceSession.ReturnType> {
+    const session = await this.#sessions.get(graph);
+    const feeds: Record<string, Ort.Tensor> = {};
+    for (const [name, tensor] of Object.entries(inputs)) {
+      const { dtype, dims, data } = this.#own(tensor);
+      feeds[name] = new this.#runtime.Tensor(dtype, data as Float32Array, dims);
+    }
+    return session.run(feeds);
   }
 
   async settle(): Promise<void> {

@@ -1,5 +1,4 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
-import { KinoraError } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import {
   type Backend,
@@ -10,7 +9,9 @@ import {
   elementCount,
   trimThreshold,
 } from './backend';
-import { requestDevice } from './device';
+import { gpuCanHold } from './budget';
+import { type Gpu, requestDevice } from './device';
+import { DeviceFaults } from './faults';
 import { type Category, Counted } from './ledger';
 import { SerialQueue } from './queue';
 import type { Runtime } from './runtime';
@@ -38,9 +39,6 @@ class GpuTensor<T extends ElementType> implements DeviceTensor<T> {
   }
 }
 
-/** A device is probed in pieces of this size: about its largest tensors in the real model. */
-const probePiece = 2 ** 29;
-
 /** The GPU: ONNX Runtime's WebGPU provider on a device of our own. */
 export class WebGpuBackend extends Counted implements Backend {
   readonly kind = 'webgpu';
@@ -51,9 +49,9 @@ export class WebGpuBackend extends Counted implements Backend {
   /** Category of the buffer being made; what is made without one is the runtime's. */
   #making: Category = 'runtime';
   #staging: GPUBuffer | undefined;
-  #fault: KinoraError | undefined;
-  /** Rejects when the device is lost; every wait races against it, since runs may never return. */
-  readonly #lost: Promise<never>;
+  readonly device: GPUDevice;
+  /** Every wait races against the loss of the device, since runs may never return. */
+  readonly #faults: DeviceFaults;
   #disposed = false;
 
   /**
@@ -67,22 +65,15 @@ export class WebGpuBackend extends Counted implements Backend {
 
   private constructor(
     runtime: Runtime,
-    readonly device: GPUDevice,
+    readonly gpu: Gpu,
   ) {
     super();
+    const { device } = gpu;
+    this.device = device;
     this.#runtime = runtime;
+    this.maxBufferBytes = device.limits.maxBufferSize;
     this.#watchBuffers();
-    device.onuncapturederror = ({ error }) => {
-      this.#fault ??=
-        error instanceof GPUOutOfMemoryError
-          ? new KinoraError('OUT_OF_MEMORY')
-          : new KinoraError('INTERNAL', `The GPU refused a command: ${error.message}`);
-    };
-    this.#lost = device.lost.then((info) => {
-      this.#fault = new KinoraError('DEVICE_LOST', undefined, { cause: info.message });
-      throw this.#fault;
-    });
-    this.#lost.catch(() => undefined);
+    this.#faults = new DeviceFaults(device);
     this.#sessions = new SessionCache(runtime, {
       executionProviders: [
         { name: 'webgpu', device, storageBufferCacheMode: 'simple', validationMode: 'disabled' },
@@ -93,7 +84,7 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   get lost(): boolean {
-    const fault = this.#fault?.code;
+    const fault = this.#faults.current?.code;
     return this.#disposed || (fault !== undefined && fault !== 'OUT_OF_MEMORY');
   }
 
@@ -103,14 +94,10 @@ export class WebGpuBackend extends Counted implements Backend {
     category: Category,
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
+    // A load stops at the first failure; it must not go on for gigabytes.
+    this.#faults.check();
     const bytes = elementCount(dims) * elementBytes[dtype];
     const size = Math.max(alignment, Math.ceil(bytes / alignment) * alignment);
-    if (size > this.device.limits.maxBufferSize) {
-      throw new KinoraError(
-        'OUT_OF_MEMORY',
-        `The GPU takes at most ${this.device.limits.maxBufferSize} bytes in one buffer; ${size} are needed.`,
-      );
-    }
     this.requireRoom(size);
     this.#making = category;
     const buffer = this.device.createBuffer({
@@ -161,21 +148,21 @@ export class WebGpuBackend extends Counted implements Backend {
   read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
     const { buffer, bytes } = this.#own(tensor);
     return this.#queue.run(async () => {
-      this.#check();
+      this.#faults.check();
       this.ledger.countReadback();
       try {
         const staging = this.#stagingOf(buffer.size);
         const encoder = this.device.createCommandEncoder();
         encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
         this.device.queue.submit([encoder.finish()]);
-        await Promise.race([staging.mapAsync(GPUMapMode.READ, 0, buffer.size), this.#lost]);
+        await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, buffer.size));
         const data = new Float32Array(staging.getMappedRange(0, buffer.size).slice(0, bytes));
         staging.unmap();
-        this.#check();
+        await this.#faults.confirmRead();
         return data;
       } catch (error) {
         // A staging buffer that was not given cannot be mapped; the fault is the reason.
-        throw this.#fault ?? error;
+        throw this.#faults.current ?? error;
       }
     });
   }
@@ -183,63 +170,47 @@ export class WebGpuBackend extends Counted implements Backend {
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
     return this.#queue.run(async () => {
-      this.#check();
+      this.#faults.check();
       try {
-        await Promise.race([this.#submit(graph, inputs, outputs), this.#lost]);
+        await this.#faults.race(this.#submit(graph, inputs, outputs));
       } catch (error) {
         // A device without memory makes the runtime fail in many ways; the fault is the reason.
-        throw this.#fault ?? error;
+        throw this.#faults.current ?? error;
       }
     });
   }
 
   async settle(): Promise<void> {
     await this.#queue.run(async () => {
-      this.#check();
-      await Promise.race([this.device.queue.onSubmittedWorkDone(), this.#lost]);
-      this.#check();
+      this.#faults.check();
+      await this.#faults.race(this.device.queue.onSubmittedWorkDone());
+      this.#faults.check();
     });
   }
 
   async releaseSessions(): Promise<void> {
     // A lost device cannot release its sessions: the runtime would wait for it for ever.
-    if (this.#fault?.code === 'DEVICE_LOST') return;
+    if (this.#faults.current?.code === 'DEVICE_LOST') return;
     await this.#queue.run(async () => {
-      await Promise.race([this.#sessions.release(), this.#lost]);
+      await this.#faults.race(this.#sessions.release());
       this.#staging?.destroy();
       this.#staging = undefined;
     });
   }
 
   async recover(): Promise<void> {
-    if (this.#fault && this.#fault.code !== 'OUT_OF_MEMORY') throw this.#fault;
+    if (this.#faults.current?.code !== 'OUT_OF_MEMORY') this.#faults.check();
     await this.releaseSessions();
-    // What the fault made invalid is reported by now; none of it is news.
-    await Promise.race([this.device.queue.onSubmittedWorkDone(), this.#lost]);
-    if (this.#fault?.code === 'OUT_OF_MEMORY') this.#fault = undefined;
+    await this.#queue.run(() => this.#faults.forgive());
   }
 
   canHold(bytes: number): Promise<boolean> {
     if (this.ledger.liveBytes + bytes > this.ceiling) return Promise.resolve(false);
     return this.#queue.run(async () => {
-      this.#check();
-      const made: GPUBuffer[] = [];
-      try {
-        const largest = Math.min(probePiece, this.device.limits.maxBufferSize);
-        for (let left = bytes; left > 0; left -= largest) {
-          const size = Math.ceil(Math.min(left, largest) / alignment) * alignment;
-          this.device.pushErrorScope('out-of-memory');
-          made.push(this.device.createBuffer({ size, usage: GPUBufferUsage.STORAGE }));
-          if (await Promise.race([this.device.popErrorScope(), this.#lost])) return false;
-        }
-        return true;
-      } catch (cause) {
-        // A scope that was pushed cannot be taken back only where the device is gone. A software device
-        // goes that way when it is asked for too much; those that have memory of their own say no.
-        throw this.#fault ?? new KinoraError('DEVICE_LOST', undefined, { cause });
-      } finally {
-        for (const buffer of made) buffer.destroy();
-      }
+      this.#faults.check();
+      return gpuCanHold(this.gpu, bytes).catch((error: unknown) => {
+        throw this.#faults.current ?? error;
+      });
     });
   }
 
@@ -270,10 +241,6 @@ export class WebGpuBackend extends Counted implements Backend {
     if (!(tensor instanceof GpuTensor)) throw new TypeError('the tensor is of another backend');
     if (tensor.disposed) throw new TypeError('the tensor was disposed');
     return tensor as GpuTensor<T>;
-  }
-
-  #check(): void {
-    if (this.#fault) throw this.#fault;
   }
 
   /** One buffer for all readbacks, grown to the largest so far. */

@@ -72,6 +72,24 @@ test('folds progress: a new clip starts its steps from zero, bytes belong to one
   });
 });
 
+test('frames of tiles are counted until the phase ends, and tell how long it takes', () => {
+  const phase = (name: 'decode' | 'finish'): RunEvent => ({
+    type: 'progress',
+    event: { type: 'phase', phase: name, clip: 0, clips: 1 },
+  });
+  const tile = { tile: 1, tiles: 2, frame: 30, frames: 121 };
+  const tiled = play(...running, phase('decode'), {
+    type: 'progress',
+    event: { type: 'tile', ...tile, secondsRemaining: 70 },
+  });
+  expect(tiled).toMatchObject({ progress: { tile, secondsRemaining: 70, frame: 0 } });
+  expect(advanceRun(tiled, phase('finish'))).toMatchObject({ progress: { tile: null } });
+  const frame = { type: 'frame', frame: 1, frames: 121, secondsRemaining: 60 } as const;
+  expect(advanceRun(tiled, { type: 'progress', event: frame })).toMatchObject({
+    progress: { frame: 1, secondsRemaining: 60 },
+  });
+});
+
 test('a pause is asked for, begins after a step, and can be taken back before', () => {
   const asked = play(...running, { type: 'pausing', pausing: true });
   expect(asked).toMatchObject({ progress: { pausing: true, paused: false } });

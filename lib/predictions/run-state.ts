@@ -4,6 +4,12 @@ import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 /** The moving strip of the latent, as the engine sends it. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
 
+/** How far a decode in tiles is. */
+export type TileProgress = Pick<
+  Extract<ProgressEvent, { type: 'tile' }>,
+  'tile' | 'tiles' | 'frame' | 'frames'
+>;
+
 /** How far a running generation is; null where nothing is known yet. */
 export interface RunProgress {
   readonly phase: Phase | null;
@@ -20,6 +26,8 @@ export interface RunProgress {
   readonly secondsRemaining: number | null;
   readonly frame: number;
   readonly frames: number;
+  /** Where this clip is decoded in tiles. */
+  readonly tile: TileProgress | null;
   readonly preview: Preview | null;
   /** How the run fits the device, by its latest plan. */
   readonly memory: MemoryReport | null;
@@ -105,6 +113,7 @@ function initialProgress(prediction: Prediction): RunProgress {
     secondsRemaining: null,
     frame: 0,
     frames: 0,
+    tile: null,
     preview: null,
     memory: null,
     paused: false,
@@ -117,7 +126,7 @@ function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgre
     case 'phase': {
       const { phase, clip, clips, component = null } = event;
       const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
-      return { ...progress, phase, clip, clips, component, step, bytes: null };
+      return { ...progress, phase, clip, clips, component, step, bytes: null, tile: null };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
@@ -125,8 +134,14 @@ function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgre
       const { step, steps, clip, clips, secondsPerStep, secondsRemaining } = event;
       return { ...progress, step, steps, clip, clips, secondsPerStep, secondsRemaining };
     }
-    case 'frame':
-      return { ...progress, frame: event.frame, frames: event.frames };
+    case 'frame': {
+      const { frame, frames, secondsRemaining = progress.secondsRemaining } = event;
+      return { ...progress, frame, frames, secondsRemaining };
+    }
+    case 'tile': {
+      const { tile, tiles, frame, frames, secondsRemaining } = event;
+      return { ...progress, tile: { tile, tiles, frame, frames }, secondsRemaining };
+    }
     case 'preview':
       return { ...progress, preview: event };
     case 'paused':

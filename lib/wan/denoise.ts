@@ -83,7 +83,6 @@ export async function denoise(
     made.push(clip);
     solver = new Solver(backend, scheduler, guidanceScale, resume ?? free, width);
     made.push(solver);
-    if (resume) solver.commit(resume.step);
     const prompts = guided ? [request.prompt, request.negativePrompt] : [request.prompt];
     texts.push(...(await transformer.prepareTexts(prompts, clip)));
     const times = {
@@ -124,9 +123,29 @@ export async function denoise(
   } catch (error) {
     if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
     const { liveBytes } = backend.counters();
-    await backend.recover();
-    throw new DenoiseInterrupted(error, (await solver?.save()) ?? resume, liveBytes);
+    // No read ahead may make buffers any more, lest one of them fails after the recovery.
+    await transformer.stop();
+    for (const each of [...texts, ...made]) if (each !== solver) each.dispose();
+    throw new DenoiseInterrupted(error, (await rescue(backend, solver)) ?? resume, liveBytes);
   } finally {
     for (const each of [...texts, ...made]) each.dispose();
   }
+}
+
+/**
+ * Brings the solver's state to the CPU after the memory ran out; null where it has none that is
+ * sure.
+ */
+async function rescue(backend: Backend, solver: Solver | undefined): Promise<SolverState | null> {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await backend.recover();
+    try {
+      return (await solver?.save()) ?? null;
+    } catch (error) {
+      // What failed before may be reported that late; it says nothing about what was read.
+      if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
+    }
+  }
+  await backend.recover();
+  return null;
 }

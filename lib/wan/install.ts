@@ -6,7 +6,7 @@ import { readModelConfig } from './config';
 import { parseLora } from './lora';
 import { loraKeyReader } from './lora-keys';
 import { triggerWords } from './lora-metadata';
-import { canonicalise, checkArchitecture, checkKind, recognise } from './naming';
+import { canonicalise, checkArchitecture, recognise } from './naming';
 import { componentRecipe, plainRecipe } from './recipes';
 import { transformerTensors } from './tensors';
 import { tokenizerFilesFromGguf } from './tokenizer-gguf';
@@ -39,7 +39,6 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(component, files, precision) {
-      checkKind(component, files);
       const tensors = canonicalise(component, files, config);
       checkArchitecture(component, tensors, config);
       if (component !== 'tiny_decoder') {
@@ -50,9 +49,11 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       const shapes = [...tensors].map(([name, { entry }]) => [name, entry] as const);
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
     },
-    storedBytes(component, precision) {
+    storedBytes(component, precision, blocks) {
       if (component === 'tiny_decoder') return null;
-      return storedBytes(componentRecipe(component, config, precision));
+      // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
+      const type = blocks ? 'Q8_0' : undefined;
+      return storedBytes(componentRecipe(component, config, precision), () => type);
     },
   };
 }

@@ -7,7 +7,7 @@ import { goldenBytes } from '../../e2e/hub/golden-model';
 import { type LocalHub, startHub } from '../../e2e/hub/server';
 import { HubClient } from '../weights/hub';
 import { fetchLora, type LoraSource, openLoraHeader } from '../weights/library/lora-download';
-import { listLoras, removeLora } from '../weights/library/loras';
+import { listLoras, loraLock, removeLora, sweepLoras } from '../weights/library/loras';
 import { diskStore } from '../weights/store/testing/disk';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
 import { wanArchitecture } from './install';
@@ -22,6 +22,8 @@ const repository = 'kinora/lora';
 /** Locks of all tabs. */
 const held = new Set<string>();
 let hub: LocalHub;
+/** Free bytes of the storage. */
+let room: number;
 let root: string;
 
 beforeAll(async () => {
@@ -29,6 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => hub.close());
 beforeEach(async () => {
+  room = 2 ** 30;
   root = await mkdtemp(path.join(tmpdir(), 'kinora-lora-'));
 });
 afterEach(async () => {
@@ -36,6 +39,16 @@ afterEach(async () => {
   hub.forget();
   await rm(root, { recursive: true, force: true });
 });
+
+async function tryLock<T>(name: string, work: () => Promise<T>) {
+  if (held.has(name)) return null;
+  held.add(name);
+  try {
+    return { value: await work() };
+  } finally {
+    held.delete(name);
+  }
+}
 
 function add(source: LoraSource, attempts = 4) {
   const policy = { firstDelayMs: 1, longestDelayMs: 2, stallMs: 300, attempts };
@@ -46,15 +59,8 @@ function add(source: LoraSource, attempts = 4) {
     inspect: async (bytes, name) =>
       wanArchitecture.inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
-    async tryLock(name, work) {
-      if (held.has(name)) return null;
-      held.add(name);
-      try {
-        return { value: await work() };
-      } finally {
-        held.delete(name);
-      }
-    },
+    storage: async () => ({ usage: 0, quota: room, persistent: true }),
+    tryLock,
   });
 }
 
@@ -85,7 +91,7 @@ test('a link and a local file serve as well; the same name gets a number', async
   hub.repositories.put(repository, 'x.safetensors', bytes);
   const byLink = await add({ address: `${hub.url}/${repository}/resolve/main/x.safetensors` });
   const byFile = await add({ file: new File([bytes], 'x.safetensors') });
-  expect([byLink.name, byFile.name]).toEqual(['x.safetensors', 'x 2.safetensors']);
+  expect([byLink.name, byFile.name]).toEqual(['x.safetensors', 'x-2.safetensors']);
   expect(byFile.sha256).toBe(byLink.sha256);
 });
 
@@ -105,29 +111,77 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   expect(await listLoras(diskStore(root))).toHaveLength(1);
 });
 
-test('what breaks off is not there, and goes on at its byte', async () => {
+test('a cut is healed at its byte; what breaks off for good leaves nothing', async () => {
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/cut.safetensors`;
   hub.repositories.put(repository, 'cut.safetensors', bytes);
   const cut = { kind: 'cut', afterBytes: 20_000 } as const;
   // The header is read in two requests before the content.
-  hub.fail({ fault: cut, path: 'cut.safetensors', host: 'storage', skip: 2 });
-  hub.fail({
-    fault: { kind: 'reset' },
-    path: 'cut.safetensors',
-    host: 'storage',
-    skip: 2,
-    times: 100,
-  });
+  const content = { path: 'cut.safetensors', host: 'storage', skip: 2 } as const;
+  hub.fail({ fault: cut, ...content });
+  hub.fail({ fault: { kind: 'reset' }, ...content, times: 100 });
   await expect(add({ address }, 2)).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
-  expect(await listLoras(diskStore(root))).toEqual([]);
+  expect(await diskStore(root).list()).toEqual([]);
   hub.heal();
   hub.forget();
+  hub.fail({ fault: cut, ...content });
   await add({ address });
-  const content = hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
-  expect(content?.bytesSent).toBe(bytes.length - 20_000);
+  const rest = hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
+  expect(rest?.bytesSent).toBe(bytes.length - 20_000);
   const file = await diskStore(root).open('cut.safetensors');
   expect(Buffer.compare((await file?.read(0, bytes.length)) ?? new Uint8Array(), bytes)).toBe(0);
+});
+
+test('another file of the same name and place is another LoRA; the same one is not kept twice', async () => {
+  const peft = await goldenBytes('loras/a_peft.safetensors');
+  const other = peft.slice();
+  other[other.length - 2] = (other.at(-2) ?? 0) ^ 1;
+  const pick = (bytes: Uint8Array<ArrayBuffer>) => ({ file: new File([bytes], 'x.safetensors') });
+  const first = await add(pick(peft));
+  const second = await add(pick(other));
+  expect(second.name).toBe('x-2.safetensors');
+  expect(await add(pick(peft))).toEqual(first);
+  expect(await add(pick(other))).toEqual(second);
+  expect(await listLoras(diskStore(root))).toEqual([second, first]);
+  const read = async (name: string) => (await diskStore(root).open(name))?.read(0, peft.length);
+  expect(Buffer.compare((await read('x.safetensors')) ?? new Uint8Array(), peft)).toBe(0);
+
+  // A link has no SHA-256 before it is fetched; then it is found to be the same.
+  hub.repositories.put(repository, 'y.safetensors', peft);
+  const link = { address: `${hub.url}/${repository}/resolve/main/y.safetensors` };
+  const linked = await add(link);
+  expect(await add(link)).toEqual(linked);
+  expect(await listLoras(diskStore(root))).toHaveLength(3);
+});
+
+test('what a closed page has left is swept, but nothing that is just being added', async () => {
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  const whole = await add({ file: new File([bytes], 'whole.safetensors') });
+  await diskStore(root).writeText('left.safetensors', 'half');
+  await diskStore(root).writeText('busy.safetensors', 'half');
+  held.add(loraLock('busy.safetensors'));
+  try {
+    await sweepLoras(diskStore(root), tryLock);
+  } finally {
+    held.clear();
+  }
+  expect(await diskStore(root).list()).toEqual([
+    'busy.safetensors',
+    whole.name,
+    `${whole.name}.json`,
+  ]);
+});
+
+test('an address that is none, and too little room, are told before anything is written', async () => {
+  const address = `${hub.url.replace('http:', 'https:')}/%E0%A4%A.safetensors`;
+  await expect(add({ address })).rejects.toMatchObject({ code: 'ADDRESS_INVALID' });
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  room = 1000;
+  await expect(add({ file: new File([bytes], 'x.safetensors') })).rejects.toMatchObject({
+    code: 'STORAGE_FULL',
+    message: expect.stringMatching(/needs .* MiB .* only .* MiB/),
+  });
+  expect(await diskStore(root).list()).toEqual([]);
 });
 
 test('one for another base is refused by name, after its header', async () => {

@@ -6,18 +6,21 @@ import { measureChunkTokens } from './chunk-size';
 import { RunControl } from './control';
 import { type Frame, imageToVideo } from './image-to-video';
 import { type Model, openModel } from './model';
-import { MemoryPlanner, type StageName, type StagePlan } from './plan';
+import { MemoryPlanner } from './plan';
 import { deepened } from './testing/deep';
 import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
 
 /** As many as do not all fit the least budget, which the decode decides. */
 const blocks = 28;
-const native = { width: 96, height: 64, frames: 5 };
+/** Too small for tiles: each shape that is compiled takes time on a software GPU. */
+const native = { width: 64, height: 32, frames: 5 };
 const prompt = 'a boat on a lake';
 const stages = ['text', 'image', 'denoise', 'decode'] as const;
 
 let backend: Backend;
+/** The same numbers up to rounding, and no shaders. */
+let reference: Backend;
 let model: Model;
 let planner: MemoryPlanner;
 beforeAll(async () => {
@@ -28,21 +31,16 @@ beforeAll(async () => {
   const deep = deepened(tiny.transformer, blocks);
   model = { ...tiny, config: { ...tiny.config, transformer }, transformer: deep };
   backend = await createBackend('webgpu');
+  reference = await createBackend('wasm');
   const { encodePrompt } = await loadTokenizer(folder);
-  const perFrame = tokensPerFrame(transformer, { frames: 2, height: 4, width: 6 });
+  const perFrame = tokensPerFrame(transformer, { frames: 2, height: 2, width: 4 });
   planner = await MemoryPlanner.create(model.config, model.precision, {
     native,
     chunkTokens: await measureChunkTokens(backend, transformer, 2 * perFrame),
     promptTokens: [encodePrompt(prompt).length],
   });
 });
-afterAll(() => backend.dispose());
-
-function stageOf(name: StageName): StagePlan {
-  const found = planner.full.stages.find(({ stage }) => stage === name);
-  if (!found) throw new TypeError(`the plan lacks ${name}`);
-  return found;
-}
+afterAll(() => Promise.all([backend.dispose(), reference.dispose()]));
 
 /** Peaks of a stage, from the end of the one before. */
 interface StagePeak {
@@ -50,7 +48,7 @@ interface StagePeak {
   readonly categories: Readonly<Record<string, { readonly peak: number }>>;
 }
 
-async function make(memoryBudget: number) {
+async function make(backend: Backend, memoryBudget?: number) {
   backend.resetPeaks();
   const peaks: StagePeak[] = [];
   const onProgress = (event: ProgressEvent) => {
@@ -75,7 +73,7 @@ async function make(memoryBudget: number) {
       guidanceScale: 1,
       flowShift: 5,
       seed: 7,
-      memoryBudget,
+      ...(memoryBudget === undefined ? {} : { memoryBudget }),
     },
     {
       control: new RunControl(),
@@ -92,37 +90,29 @@ const difference = (a: readonly Frame[], b: readonly Frame[]) =>
   Math.max(...a.map(({ data }, i) => relativeRms(data, b[i]?.data ?? data.map(() => 0))));
 
 describe('a video on the GPU within a budget', () => {
-  let whole: Awaited<ReturnType<typeof make>>;
-
-  test('with everything on the device, each stage takes what was planned for it', async () => {
-    whole = await make(planner.full.peak);
-    expect(whole.memory).toMatchObject({ residentBlocks: blocks, decodeTiles: 1, replans: 0 });
-    expect(whole.peaks).toHaveLength(stages.length);
-    for (const [index, name] of stages.entries()) {
-      const planned = stageOf(name);
-      const { bytes, categories } = whole.peaks[index] ?? { bytes: Number.NaN, categories: {} };
-      const peak = (category: string) => categories[category]?.peak ?? 0;
-      console.log(`${name}: ${bytes} bytes, ${planned.peak} planned`);
-      expect(bytes).toBeLessThanOrEqual(planner.full.peak);
-      // Buffers are rounded up to 16 bytes.
-      expect(Math.abs(planned.weights / peak('weights') - 1)).toBeLessThan(0.02);
-    }
-  });
-
-  test('in the least budget, blocks are streamed, the decode is tiled, and no stage goes beyond', async () => {
-    const budget = planner.least.peak;
-    const { frames, memory, peaks } = await make(budget);
-    console.log(`${peaks.map(({ bytes }) => bytes).join(', ')} of ${budget} bytes`, memory);
-    expect(memory.peak).toBeLessThanOrEqual(budget);
+  test('in the least budget blocks are streamed, and no stage takes more than was planned', async () => {
+    const { least } = planner;
+    const whole = await make(reference);
+    const { frames, memory, peaks } = await make(backend, least.peak);
+    console.log(`${peaks.map(({ bytes }) => bytes).join(', ')} of ${least.peak} bytes`, memory);
+    expect(memory.peak).toBeLessThanOrEqual(least.peak);
+    expect(memory).toMatchObject({ replans: 0, budget: least.peak });
     expect(memory.residentBlocks).toBeLessThan(blocks);
-    expect(memory.decodeTiles).toBeGreaterThan(1);
-    for (const { bytes } of peaks) expect(bytes).toBeLessThanOrEqual(budget);
+    expect(peaks).toHaveLength(stages.length);
+    const plan = planner.fit(least.peak);
+    for (const [index, name] of stages.entries()) {
+      const planned = plan.stages.find(({ stage }) => stage === name)?.weights ?? 0;
+      const { bytes, categories } = peaks[index] ?? { bytes: Number.NaN, categories: {} };
+      expect(bytes).toBeLessThanOrEqual(least.peak);
+      // Buffers are rounded up to 16 bytes.
+      expect(Math.abs(planned / (categories.weights?.peak ?? 0) - 1)).toBeLessThan(0.02);
+    }
     expect(frames).toHaveLength(native.frames);
-    expect(difference(frames, whole.frames)).toBeLessThan(2e-2);
+    expect(difference(frames, whole.frames)).toBeLessThan(1e-3);
   });
 
   test('a byte less than the least is refused with both numbers, and nothing is held', async () => {
-    await expect(make(planner.least.peak - 1)).rejects.toMatchObject({
+    await expect(make(backend, planner.least.peak - 1)).rejects.toMatchObject({
       code: 'OUT_OF_MEMORY',
       message: expect.stringMatching(/needs [\d,]+ MiB of GPU memory at least; [\d,]+ MiB may be/),
     });

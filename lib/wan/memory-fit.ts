@@ -2,6 +2,7 @@ import { KinoraError, type MemoryReport } from '../contract';
 import { type Backend, probeBudget } from '../gpu';
 import { DenoiseInterrupted } from './denoise';
 import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './plan';
+import { MainMemoryExhausted } from './vae';
 
 /** What failed with so many bytes is tried again with this share of them. */
 const shrinkBy = 0.9;
@@ -11,16 +12,17 @@ const shrinkDecodeBy = 0.75;
 /** Keeps a run within the memory of its device: the plan in force, and smaller ones where it fails. */
 export class MemoryFit {
   #plan: MemoryPlan;
-  #budget: number;
+  /** What denoising is kept to since it ran out of memory. */
+  #denoiseBudget = Number.POSITIVE_INFINITY;
   #replans = 0;
 
   private constructor(
     readonly backend: Backend,
     readonly planner: MemoryPlanner,
-    budget: number,
+    readonly budget: number,
+    readonly budgetSet: boolean,
     readonly onPlan: (memory: MemoryReport) => void,
   ) {
-    this.#budget = budget;
     this.#plan = planner.fit(budget);
     onPlan(this.report);
   }
@@ -41,7 +43,7 @@ export class MemoryFit {
     let most = wanted;
     if (budget === 'probe') most = await probeBudget(backend, wanted);
     else if (budget !== undefined) most = budget;
-    return new MemoryFit(backend, planner, most, onPlan);
+    return new MemoryFit(backend, planner, most, typeof budget === 'number', onPlan);
   }
 
   get plan(): MemoryPlan {
@@ -49,18 +51,20 @@ export class MemoryFit {
   }
 
   get report(): MemoryReport {
-    return memoryReport(this.#plan, this.#budget, this.#replans);
+    return memoryReport(this.#plan, this.budget, this.#replans, this.budgetSet);
   }
 
   /** Frees what the runtime keeps of earlier stages, where this one would not fit beside it. */
   async makeRoom(stage: StageName): Promise<void> {
     const needed = this.#plan.stages.find((each) => each.stage === stage)?.peak ?? 0;
     const { liveBytes } = this.backend.counters();
-    if (liveBytes + needed > this.#budget) await this.backend.releaseSessions();
+    const budget = stage === 'denoise' ? Math.min(this.budget, this.#denoiseBudget) : this.budget;
+    if (liveBytes + needed > budget) await this.backend.releaseSessions();
   }
 
   /**
-   * Makes a smaller plan after the denoising ran out of memory.
+   * Makes a plan with a smaller denoising after it ran out of memory. The decode stays as it is: tiles
+   * would change the result, and whether its memory is there is for the decode itself to find out.
    *
    * @throws what it was given, where that is something else or there is no smaller plan
    */
@@ -70,11 +74,11 @@ export class MemoryFit {
     const held = error instanceof DenoiseInterrupted ? error.heldBytes : peak;
     await this.#recover(reason);
     const budget = Math.floor(shrinkBy * Math.min(held, peak));
-    const { least } = this.planner;
     // What is left for a plan may lie between the smallest one and the one that failed.
-    const plan = least.peak <= budget ? this.planner.fit(budget) : least;
-    if (stageOf(plan, 'denoise').peak >= peak) throw reason;
-    this.#budget = Math.max(budget, plan.peak);
+    const plan = this.planner.withDenoise(this.#plan, budget);
+    const smaller = stageOf(plan, 'denoise').peak;
+    if (smaller >= peak) throw reason;
+    this.#denoiseBudget = Math.max(budget, smaller);
     this.#adopt(plan);
   }
 
@@ -93,6 +97,7 @@ export class MemoryFit {
   }
 
   async #recover(reason: unknown): Promise<void> {
+    if (reason instanceof MainMemoryExhausted) throw reason;
     if (!(reason instanceof KinoraError) || reason.code !== 'OUT_OF_MEMORY') throw reason;
     await this.backend.recover();
   }

@@ -60,10 +60,30 @@ test('further clips count with their steps and with the decoding that was measur
     pass(2);
     pace.step();
   }
-  pace.decoded(121, 12.1);
+  pace.startDecode();
+  pass(12.1);
+  pace.endDecode();
   pace.start();
   pass(2);
   pace.step();
   // Clip 1 of 0…2 after its first step: 3 + 4 steps, and two clips to decode.
   expect(pace.remaining(1, 1)).toBeCloseTo(7 * 2 + 2 * 12.1, 9);
+});
+
+test('a decode in tiles counts with its work, and tells the rest by the share that is done', () => {
+  const { now, pass } = clock();
+  const pace = new Pace(2, 2, 121, 1, now);
+  pace.decodeWork = 2;
+  pace.start();
+  for (let step = 0; step < 2; step++) {
+    pass(10);
+    pace.step();
+  }
+  // The second clip's two steps, and both decodes, each of twice 3.9 passes.
+  expect(pace.remaining(0, 2)).toBeCloseTo(2 * 10 + 2 * (2 * 39 + 3.63), 9);
+  pace.startDecode();
+  pass(30);
+  // A quarter took 30 s: 90 s more, then the second clip with its own 120 s.
+  expect(pace.decoding(0, 0.25)).toBeCloseTo(90 + 20 + 120, 9);
+  expect(pace.decoding(1, 0.25)).toBeCloseTo(90, 9);
 });

@@ -8,8 +8,12 @@ const outputSecondsPerFrame = 0.03;
  */
 export class Pace {
   readonly #stepSeconds: number[] = [];
-  #frameSeconds: number | null = null;
+  /** What the last clip's decode took. */
+  #decodeSeconds: number | null = null;
+  #decodeBegin = 0;
   #lastStep = 0;
+  /** What a decode in tiles costs as a multiple of one of whole frames. */
+  decodeWork = 1;
 
   constructor(
     readonly steps: number,
@@ -32,9 +36,26 @@ export class Pace {
     this.#lastStep = now;
   }
 
+  /** Call when the decode of a clip begins, or begins again. */
+  startDecode(): void {
+    this.#decodeBegin = this.now();
+  }
+
   /** Call after a clip was decoded. */
-  decoded(frames: number, seconds: number): void {
-    this.#frameSeconds = seconds / frames;
+  endDecode(): void {
+    this.#decodeSeconds = this.now() - this.#decodeBegin;
+  }
+
+  /**
+   * Seconds to the end while clip `clip` is decoded; null where later clips cannot be told.
+   *
+   * @param share of this decode that is done, over 0 to 1
+   */
+  decoding(clip: number, share: number): number | null {
+    const seconds = (this.now() - this.#decodeBegin) / share;
+    const later = this.clips - 1 - clip;
+    if (later > 0 && this.#stepSeconds.length < 2) return null;
+    return seconds * (1 - share) + later * (this.steps * this.secondsPerStep + seconds);
   }
 
   /** Median over the run; 0 before the first step. */
@@ -49,9 +70,9 @@ export class Pace {
     const perStep = this.secondsPerStep;
     const stepsLeft = this.steps - stepsDone + this.steps * (this.clips - 1 - clip);
     const decode =
-      this.#frameSeconds !== null
-        ? this.#frameSeconds * this.framesPerClip
-        : (3.9 * perStep) / this.passesPerStep + outputSecondsPerFrame * this.framesPerClip;
+      this.#decodeSeconds ??
+      (this.decodeWork * 3.9 * perStep) / this.passesPerStep +
+        outputSecondsPerFrame * this.framesPerClip;
     return stepsLeft * perStep + decode * (this.clips - clip);
   }
 }

@@ -23,6 +23,8 @@ export interface StageBytes {
   readonly runtime: number;
   /** Highest sum at any moment of the stage. */
   readonly peak: number;
+  /** The most in one buffer. */
+  readonly largest: number;
 }
 
 export interface StageOptions {
@@ -36,6 +38,8 @@ export interface StageOptions {
 export interface DenoisePlanner {
   /** Tokens that go through a block together, at most. */
   readonly chunkTokens: number;
+  /** The most in one buffer; what stays on the device does not change it. */
+  readonly largest: number;
   /** One block's weights. */
   readonly blockBytes: number;
   bytes(residency: Residency): StageBytes;
@@ -100,10 +104,12 @@ export async function planDenoise(
       caches: grown('caches'),
       runtime: grown('runtime'),
       peak: grown('peak') - saved,
+      largest: two.largest,
     };
   };
   return {
     chunkTokens: maxChunkTokens,
+    largest: two.largest,
     blockBytes,
     bytes,
     peak: (residency) => bytes(residency).peak,
@@ -119,6 +125,7 @@ function bytesOf(backend: CountingBackend): StageBytes {
     caches: peak('caches'),
     runtime: peak('runtime'),
     peak: backend.peakBytes,
+    largest: backend.largestBuffer,
   };
 }
 

@@ -8,12 +8,17 @@ import { realFolder } from './testing/model';
 const models = new URL('../../public/models/', import.meta.url).pathname;
 const gibibyte = 2 ** 30;
 
-async function plannerOf(precision: Precision, promptTokens?: readonly number[]) {
+async function plannerOf(
+  precision: Precision,
+  promptTokens?: readonly number[],
+  largestBuffer?: number,
+) {
   const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
   const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
   const config = await readModelConfig(realFolder);
   const prompts = promptTokens ? { promptTokens } : {};
-  return MemoryPlanner.create(config, precision, { native, ...prompts });
+  const limit = largestBuffer === undefined ? {} : { largestBuffer };
+  return MemoryPlanner.create(config, precision, { native, ...prompts, ...limit });
 }
 
 const stageOf = (plan: MemoryPlan, name: string) =>
@@ -80,6 +85,26 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
         message: expect.stringMatching(
           /needs [\d,]+ MiB of GPU memory at least; [\d,]+ MiB may be/,
         ),
+      }),
+    );
+  });
+
+  test('a buffer that the device does not take is not planned, where it can be helped', async () => {
+    const { largest } = planner.full;
+    // One tensor of the tokens, the least that any plan has.
+    const hidden = 27_280 * 3072 * 4;
+    expect(largest).toBeGreaterThan(hidden);
+    const limited = await plannerOf('int8', undefined, hidden);
+    expect(limited.full.largest).toBe(hidden);
+    expect(limited.full.tiles).not.toBe('full');
+    expect(limited.fit(limited.full.peak)).toEqual(limited.full);
+    for (const stage of limited.least.stages) expect(stage.largest).toBeLessThanOrEqual(hidden);
+
+    const refusing = await plannerOf('int8', undefined, 2 ** 28);
+    expect(() => refusing.fit(64 * gibibyte)).toThrow(
+      expect.objectContaining({
+        code: 'OUT_OF_MEMORY',
+        message: 'This video needs 320 MiB in one buffer; this GPU takes at most 256 MiB in one.',
       }),
     );
   });

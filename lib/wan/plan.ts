@@ -29,6 +29,8 @@ export interface PlanRequest {
   readonly flopsPerSecond?: number;
   /** Most tokens that go through a block together, where that was measured. */
   readonly chunkTokens?: number;
+  /** Most bytes that the device takes in one buffer; any number of them when absent. */
+  readonly largestBuffer?: number;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
   readonly lora?: LoraBranches;
@@ -38,6 +40,8 @@ export interface MemoryPlan {
   readonly stages: readonly StagePlan[];
   /** The largest stage: each frees its memory before the next one starts. */
   readonly peak: number;
+  /** The most in one buffer. */
+  readonly largest: number;
   readonly tokens: number;
   /** Tokens that go through a block together, at most. */
   readonly chunkTokens: number;
@@ -57,6 +61,10 @@ export interface MemoryPlan {
  * What a plan chooses changes no result: how many blocks stay, in how many sets of buffers the others
  * take turns, and how many tokens go through a block together (see {@link chunkLadder}). Only tiles of
  * the decode do, slightly, and they are the last resort.
+ *
+ * A device bounds one buffer as well as their sum: `maxBufferSize`. What one shader may see at once,
+ * `maxStorageBufferBindingSize`, is no bound: the runtime binds a larger buffer in pieces (reference
+ * `onnxruntime-web.md` §2).
  */
 export class MemoryPlanner {
   private constructor(
@@ -67,6 +75,7 @@ export class MemoryPlanner {
     readonly image: StagePlan,
     /** Denoising in chunks of the wanted size, and in ever smaller ones. */
     readonly denoising: readonly [DenoisePlanner, ...DenoisePlanner[]],
+    readonly largestBuffer: number,
   ) {}
 
   static async create(
@@ -95,6 +104,9 @@ export class MemoryPlanner {
       const smallest = denoising.at(-1)?.chunkTokens ?? 0;
       if (chunkTokens < smallest) denoising.push(await plan(chunkTokens));
     }
+    const { largestBuffer = Number.POSITIVE_INFINITY } = request;
+    // One stays, so that there is something to say what would be needed.
+    while (denoising.length > 1 && denoising[0].largest > largestBuffer) denoising.shift();
     return new MemoryPlanner(
       config,
       { tokens, precision, native: request.native },
@@ -102,19 +114,19 @@ export class MemoryPlanner {
       { stage: 'text', ...(await planText(config, options)) },
       { stage: 'image', ...encoder, peak: encoder.total },
       denoising,
+      largestBuffer,
     );
   }
 
-  /** Everything resident, whole frames decoded. */
+  /** Everything resident, whole frames decoded where no buffer is too large for that. */
   get full(): MemoryPlan {
-    return this.#plan(this.denoising[0], allResident, 'full');
+    const tiles = this.tilesWithin(Number.POSITIVE_INFINITY) ?? 'full';
+    return this.#plan(this.denoising[0], allResident, tiles);
   }
 
   /** Smallest chunks, all blocks streamed, and tiles where whole frames would need more than the rest. */
   get least(): MemoryPlan {
-    // Two sets of buffers hold as much as two blocks.
-    const streams = this.config.transformer.num_layers > 2;
-    const residency = streams ? { residentBlocks: 0, bufferSets: 2 } : allResident;
+    const residency = this.#leastResidency;
     const denoise = this.denoising.at(-1) ?? this.denoising[0];
     const others = Math.max(this.text.peak, this.image.peak, denoise.peak(residency));
     return this.#plan(denoise, residency, this.tilesWithin(others) ?? this.#smallestTiles());
@@ -124,9 +136,10 @@ export class MemoryPlanner {
    * The best plan within a budget: the largest chunks with which it fits at all, then as many blocks
    * resident as fit; whole frames decoded where they fit.
    *
-   * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits
+   * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits, be it all or one buffer
    */
   fit(budget: number): MemoryPlan {
+    this.#requireBuffers();
     const tiles = this.tilesWithin(budget);
     for (const denoise of tiles ? this.denoising : []) {
       const residency = this.#residencyWithin(denoise, budget);
@@ -144,13 +157,41 @@ export class MemoryPlanner {
 
   /** How to decode within a budget; null where nothing fits. */
   tilesWithin(budget: number): Tiling | 'full' | null {
-    return planTiles(this.config.vae, this.latent.height, this.latent.width, budget);
+    const { height, width } = this.latent;
+    return planTiles(this.config.vae, height, width, budget, this.largestBuffer);
+  }
+
+  /** A plan with another denoising: the best within a budget, or the smallest. */
+  withDenoise(plan: MemoryPlan, budget: number): MemoryPlan {
+    for (const denoise of this.denoising) {
+      const residency = this.#residencyWithin(denoise, budget);
+      if (residency) return this.#plan(denoise, residency, plan.tiles);
+    }
+    const denoise = this.denoising.at(-1) ?? this.denoising[0];
+    return this.#plan(denoise, this.#leastResidency, plan.tiles);
   }
 
   /** A plan with another decode. */
   withTiles(plan: MemoryPlan, tiles: Tiling | 'full'): MemoryPlan {
     const denoise = this.denoising.find((each) => each.chunkTokens === plan.chunkTokens);
     return this.#plan(denoise ?? this.denoising[0], plan.residency, tiles);
+  }
+
+  get #leastResidency(): Residency {
+    // Two sets of buffers hold as much as two blocks.
+    const streams = this.config.transformer.num_layers > 2;
+    return streams ? { residentBlocks: 0, bufferSets: 2 } : allResident;
+  }
+
+  /** @throws KinoraError `OUT_OF_MEMORY` where each plan has a buffer that the device does not take */
+  #requireBuffers(): void {
+    const { largest } = this.least;
+    if (largest <= this.largestBuffer) return;
+    throw new KinoraError(
+      'OUT_OF_MEMORY',
+      `This video needs ${mebibytes(largest)} in one buffer; this GPU takes at most ${mebibytes(this.largestBuffer)} in one.`,
+      { remedy: 'Make a shorter video, or use another GPU or a smaller model.' },
+    );
   }
 
   #residencyWithin(denoise: DenoisePlanner, budget: number): Residency | null {
@@ -194,9 +235,10 @@ export class MemoryPlanner {
       { stage: 'decode', ...decoder, peak: decoder.total },
     ];
     const peak = Math.max(...stages.map((stage) => stage.peak));
+    const largest = Math.max(...stages.map((stage) => stage.largest));
     const blocks = this.config.transformer.num_layers;
     const { chunkTokens } = denoise;
-    return { ...this.shape, chunkTokens, stages, peak, blocks, residency, tiles };
+    return { ...this.shape, chunkTokens, stages, peak, largest, blocks, residency, tiles };
   }
 }
 
@@ -215,10 +257,16 @@ export function longestClip(
 }
 
 /** A plan as it is told to the user. */
-export function memoryReport(plan: MemoryPlan, budget: number, replans: number): MemoryReport {
+export function memoryReport(
+  plan: MemoryPlan,
+  budget: number,
+  replans: number,
+  budgetSet = false,
+): MemoryReport {
   const { peak, blocks, residency, chunkTokens, tiles } = plan;
   return {
     budget,
+    budgetSet,
     peak,
     blocks,
     residentBlocks: Math.min(blocks, residency.residentBlocks),

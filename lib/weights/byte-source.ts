@@ -9,6 +9,14 @@ export interface ByteSource extends WeightFile {
   readonly identity: string;
   /** SHA-256 in hex as the hub announced it; null where nobody did. */
   readonly sha256: string | null;
+  /** SHA-1 that git gives its content, where the hub announced that: of small files. */
+  readonly gitSha1?: string | null;
+  /**
+   * As {@link WeightFile.read}; what is still on its way can be given up.
+   *
+   * @throws the signal's reason
+   */
+  read(start: number, end: number, signal?: AbortSignal): Promise<Uint8Array>;
   /**
    * Bytes `[start, end)` in ascending order, in pieces of any size. Cuts, refusals and slow answers are
    * healed inside, without fetching a byte twice; several ranges are in flight within bounded memory.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from '../contract';
 import { type Blocks, blockSize, type TensorData } from './blocks';
-import { convertToBlocks, decodeElements } from './elements';
+import { convertToBlocks, decodeElements, scaleFactor } from './elements';
 import {
   type LocatedTensor,
   type LocatedTensors,
@@ -198,10 +198,7 @@ async function readBlocks(
 async function readScale(scale: TensorLocation | undefined, name: string): Promise<number> {
   if (!scale) return 1;
   const { file, entry } = scale;
-  const bytes = await file.read(entry.start, entry.end);
-  const [value = Number.NaN] = decodeElements(bytes, entry.dtype, name);
-  if (Number.isFinite(value)) return value;
-  throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${name} is ${value}.`);
+  return scaleFactor(await file.read(entry.start, entry.end), entry.dtype, name);
 }
 
 function multiply(data: Float32Array, factor: number): Float32Array {

@@ -75,6 +75,13 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
   return floats;
 }
 
+/** The number that an fp8 tensor is to be multiplied by. @throws KinoraError `MODEL_FILE_INVALID` */
+export function scaleFactor(bytes: Uint8Array, dtype: string, tensor: string): number {
+  const [factor] = decodeElements(bytes, dtype, tensor);
+  if (factor !== undefined && Number.isFinite(factor)) return factor;
+  throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${tensor} is not a finite number.`);
+}
+
 function elementCount(bytes: Uint8Array, type: ElementType, dtype: string, tensor: string): number {
   const blocks = bytes.length / type.bytes;
   if (Number.isInteger(blocks)) return blocks * type.elements;

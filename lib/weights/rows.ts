@@ -59,7 +59,7 @@ export async function readTensorRows(
 }
 
 /** Distinct rows as runs of neighbours. */
-function runsOf(rows: readonly number[]): { first: number; count: number }[] {
+export function runsOf(rows: readonly number[]): { first: number; count: number }[] {
   const runs: { first: number; count: number }[] = [];
   for (const row of [...new Set(rows)].sort((a, b) => a - b)) {
     const last = runs.at(-1);

@@ -30,16 +30,37 @@ export interface ModelFolder {
   exists(path: string): Promise<boolean>;
 }
 
-/** A Blob or File as a weight file: a LoRA that was chosen, a file of the OPFS store. */
+/**
+ * A Blob or File as a weight file: a LoRA that was chosen, a file of the OPFS store. Its reads throw
+ * KinoraError `MODEL_FILE_MISSING` or `FILE_UNREADABLE` when it was deleted or changed since.
+ */
 export function blobFile(name: string, blob: Blob): WeightFile {
   return {
     name,
     size: blob.size,
     async read(start, end) {
       checkRange(name, blob.size, start, end);
-      return new Uint8Array(await blob.slice(start, end).arrayBuffer());
+      try {
+        return new Uint8Array(await blob.slice(start, end).arrayBuffer());
+      } catch (thrown) {
+        throw readError(name, thrown);
+      }
     },
   };
+}
+
+/** What the browser throws when a file cannot be read, as an error that names the file. */
+export function readError(name: string, thrown: unknown): unknown {
+  if (!(thrown instanceof DOMException)) return thrown;
+  if (thrown.name === 'NotFoundError') {
+    const sentence = `${name} is not there any more.`;
+    return new KinoraError('MODEL_FILE_MISSING', sentence, { cause: thrown });
+  }
+  if (thrown.name === 'NotReadableError' || thrown.name === 'NotAllowedError') {
+    const sentence = `${name} cannot be read: it was changed since, or another program holds it.`;
+    return new KinoraError('FILE_UNREADABLE', sentence, { cause: thrown });
+  }
+  return thrown;
 }
 
 /** Parses JSON that belongs to the model. @throws KinoraError `MODEL_FILE_INVALID` */

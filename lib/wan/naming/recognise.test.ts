@@ -11,7 +11,7 @@ import {
   safetensorsOf,
 } from '../testing/checkpoints';
 import { realFolder } from '../testing/model';
-import { canonicalise, componentOf, recognise, type WeightComponent } from './index';
+import { canonicalise, recognise, type WeightComponent } from './index';
 import { llamaCppTextEncoderName, originalTransformerName, originalVaeName } from './original';
 
 const config = await readModelConfig(realFolder);
@@ -199,7 +199,7 @@ describe('files of other models', () => {
   test.each(cases)('%s', async (_, name, open) => {
     const file = await open();
     expect(recognise(file).name).toMatch(name);
-    expect(componentOf(file)).toBeNull();
+    expect(recognise(file).component).toBeNull();
     for (const component of ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const) {
       expect(() => canonicalise(component, [file], config)).toThrow(
         expect.objectContaining({ code: 'MODEL_WRONG_KIND', message: expect.stringMatching(name) }),
@@ -244,15 +244,15 @@ describe('our own files, whole and in shards', () => {
     ['vae', vae],
     ['vae', renamed(vae, originalVae)],
   ])('%s', async (component, shapes) => {
-    expect(componentOf(await safetensorsOf(shapes))).toBe(component);
+    expect(recognise(await safetensorsOf(shapes)).component).toBe(component);
     // A VAE is too small for shards.
     for (const shard of component === 'vae' ? [] : parts(shapes, 5)) {
-      expect(componentOf(await safetensorsOf(shard))).toBe(component);
+      expect(recognise(await safetensorsOf(shard)).component).toBe(component);
     }
   });
 
   test.each(['base', 'super'])('tiny decoder, %s', async (variant) => {
     const path = `${goldens}formats/tiny-decoder-${variant}.safetensors`;
-    expect(componentOf(await openTensorFile(await diskFile(path)))).toBe('tiny_decoder');
+    expect(recognise(await openTensorFile(await diskFile(path))).component).toBe('tiny_decoder');
   });
 });

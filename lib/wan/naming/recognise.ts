@@ -17,11 +17,6 @@ export function recognise(file: TensorFile): FileKind {
   return recogniseAll([file]);
 }
 
-/** Which part of our model a file (or a shard of it) may be; null for anything else. */
-export function componentOf(file: TensorFile): ComponentId | null {
-  return recognise(file).component;
-}
-
 function recogniseAll(files: readonly TensorFile[]): FileKind {
   const contents = contentsOf(files);
   for (const kind of kinds) {

@@ -37,6 +37,7 @@ export class LibraryTest {
   /** Locks and listeners of all tabs. */
   readonly held = new Set<string>();
   #released: (() => void)[] = [];
+  readonly #turns = new Map<string, Promise<unknown>>();
   #tabs: ((message: LibraryMessage) => void)[] = [];
 
   constructor(
@@ -69,6 +70,14 @@ export class LibraryTest {
           for (const resolve of this.#released.splice(0)) resolve();
         }
       },
+      withLock: (name, work) => {
+        const turn = (this.#turns.get(name) ?? Promise.resolve()).then(work);
+        this.#turns.set(
+          name,
+          turn.catch(() => undefined),
+        );
+        return turn;
+      },
       whenFree: (name) =>
         held.has(name) ? new Promise((resolve) => this.#released.push(resolve)) : Promise.resolve(),
       channel: {
@@ -94,7 +103,7 @@ export class LibraryTest {
   /** Slows the VAE down, so that there is a middle of its download. */
   slowVae(): void {
     this.hub.fail({
-      fault: { kind: 'slow', pieceBytes: 64 * 1024, pauseMs: 15 },
+      fault: { kind: 'slow', pieceBytes: 16 * 1024, pauseMs: 60 },
       path: weightPath('vae'),
       host: 'storage',
       fromByte: 1,

@@ -146,9 +146,13 @@ export class BlockStore {
     return block;
   }
 
-  /** Ends the reading ahead; the memory belongs to the scope. What still comes in is dropped. */
-  stop(): void {
+  /**
+   * Ends the reading ahead; the memory belongs to the scope. From now on no buffer is made or written:
+   * what still comes in is dropped. Resolves when nothing is under way any more.
+   */
+  async stop(): Promise<void> {
     this.#stopped.abort(new DOMException('The blocks are not needed any more.', 'AbortError'));
+    await this.#tail;
   }
 
   #indexAt(position: number): number {
@@ -174,6 +178,7 @@ export class BlockStore {
 
   async #load(position: number): Promise<BlockWeights> {
     const { checkpoint, config } = this;
+    this.#stopped.signal.throwIfAborted();
     const index = this.#indexAt(position);
     const set = this.#sets[position % this.#sets.length];
     // What is read again and again would count again and again.

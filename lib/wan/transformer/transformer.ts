@@ -69,8 +69,17 @@ export class Transformer {
     }
   }
 
+  /**
+   * Ends the reading ahead of streamed blocks, for good; resolves when nothing of it is under way. The
+   * memory stays.
+   */
+  stop(): Promise<void> {
+    return this.blocks.stop();
+  }
+
   dispose(): void {
-    this.blocks.stop();
+    // What is still being read is dropped when it comes.
+    void this.blocks.stop();
     this.scope.dispose();
   }
 

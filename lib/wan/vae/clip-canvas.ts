@@ -1,3 +1,4 @@
+import { requireFinite } from './finite';
 import type { Tile } from './tiles';
 
 /**
@@ -33,8 +34,10 @@ export class ClipCanvas {
    * Adds a tile's share to frame `index`.
    *
    * @param pixels planar RGB of the tile, within the range
+   * @throws KinoraError `LATENTS_NOT_FINITE` for what integers cannot hold
    */
   add(index: number, tile: Tile, pixels: Float32Array): void {
+    requireFinite(pixels, `Frame ${index + 1} of the decoded clip`);
     const { height, width, scale, range } = this;
     const frame = this.#frames.get(index) ?? new Uint16Array(3 * height * width);
     this.#frames.set(index, frame);

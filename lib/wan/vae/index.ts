@@ -7,12 +7,15 @@ export {
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
+export { requireFinite } from './finite';
 export { tiledDecoderMemory, type VaeMemory, vaeDecoderMemory, vaeEncoderMemory } from './memory';
-export { planTiles } from './plan-tiles';
+export { decodeWork, planTiles } from './plan-tiles';
 export {
   createTiledVaeDecoder,
+  MainMemoryExhausted,
   TiledVaeDecoder,
   type TiledVaeDecoderOptions,
+  type TileProgress,
   tiledClipBytes,
 } from './tiled-decoder';
 export { exactOverlap, type Tiling, tileSize } from './tiles';

@@ -33,26 +33,25 @@ export async function runLatentPart(
   const workspace = new Workspace(backend, options.bandBytes);
   const { scratch } = workspace;
 
+  /** Puts each frame's result in its place: main memory then holds one clip and a frame. */
   async function through(
-    frames: readonly Float32Array[],
+    frames: Float32Array[],
     load: (parts: NetworkLoader) => Promise<Layer>,
-  ): Promise<Float32Array[]> {
+  ): Promise<void> {
     const scope = new Scope(backend);
     try {
       const loader = new VaeLoader(scope, checkpoint, options);
       const layer = await load(new NetworkLoader(workspace, loader, 3));
-      const results: Float32Array[] = [];
-      for (const frame of frames) {
+      for (const [f, frame] of frames.entries()) {
         signal?.throwIfAborted();
         const channels = frame.length / (latentHeight * latentWidth);
         const x = workspace.image(latentHeight, latentWidth, channels);
         backend.write(x, frame);
         const y = await layer(x);
-        results.push(await backend.read(y));
+        frames[f] = await backend.read(y);
         scratch.give(y);
         await backend.settle();
       }
-      return results;
     } finally {
       scope.dispose();
       workspace.caches.dispose();
@@ -71,8 +70,8 @@ export async function runLatentPart(
     );
   const middleName = 'decoder.mid_block';
   try {
-    let frames = latentFrames.map((frame) => denormalised(frame, config));
-    frames = await through(frames, async (parts) => {
+    const frames = latentFrames.map((frame) => denormalised(frame, config));
+    await through(frames, async (parts) => {
       const postQuant = await parts.pointwise('post_quant_conv', z, z);
       const convIn = await parts.convolution('decoder.conv_in', z, top);
       return async (x) => {
@@ -82,17 +81,17 @@ export async function runLatentPart(
         return y;
       };
     });
-    frames = await through(frames, residual(`${middleName}.resnets.0`, top, top));
-    frames = await through(frames, async (parts) => {
+    await through(frames, residual(`${middleName}.resnets.0`, top, top));
+    await through(frames, async (parts) => {
       const weights = await parts.loader.attention(`${middleName}.attentions.0`);
       const attention = new FrameAttention(workspace, top, weights);
       return (x) => attention.step(x, false);
     });
-    const middle = await through(frames, residual(`${middleName}.resnets.1`, top, top));
-    frames = middle;
+    await through(frames, residual(`${middleName}.resnets.1`, top, top));
+    const middle = [...frames];
     for (let i = 0; i < first.resnets; i++) {
       const inputs = i === 0 ? top : channels;
-      frames = await through(frames, residual(`${first.name}.resnets.${i}`, inputs, channels));
+      await through(frames, residual(`${first.name}.resnets.${i}`, inputs, channels));
     }
     return { middle, main: frames };
   } finally {

@@ -14,6 +14,8 @@ export interface VaeMemory {
   /** `images` and `runtime` together. */
   readonly activations: number;
   readonly total: number;
+  /** The largest single buffer among them. */
+  readonly largest: number;
 }
 
 export type Dims = readonly [rows: number, width: number, channels: number];
@@ -29,6 +31,11 @@ class Pool {
     entry.live += count;
     entry.peak = Math.max(entry.peak, entry.live);
     this.#kinds.set(kind, entry);
+  }
+
+  /** The largest buffer that there ever was. */
+  get largest(): number {
+    return Math.max(0, ...[...this.#kinds.values()].map(({ bytes }) => bytes));
   }
 
   give(kind: string, count = 1): void {
@@ -80,13 +87,22 @@ export class Walk {
 
   constructor(readonly bandBytes: number) {}
 
-  result(weights: number): VaeMemory {
+  /** @param weights bytes of all that are held, and of the largest of them */
+  result({ weights, largestWeight }: { weights: number; largestWeight: number }): VaeMemory {
     const images = this.#images.bytes;
     const runtime = this.#runtime.bytes + this.#staging + runtimeOverhead;
     this.forget();
     const caches = this.#mostCaches;
     const activations = images + runtime;
-    return { weights, caches, images, runtime, activations, total: weights + caches + activations };
+    // Partial sums are as large as the images that become of them.
+    const largest = Math.max(
+      largestWeight,
+      this.#images.largest,
+      this.#runtime.largest,
+      this.#staging,
+    );
+    const total = weights + caches + activations;
+    return { weights, caches, images, runtime, activations, total, largest };
   }
 
   /** Frees the partial sums. */

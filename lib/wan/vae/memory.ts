@@ -7,27 +7,39 @@ import { type Tiling, tileSize } from './tiles';
 
 export type { VaeMemory };
 
-/** Bytes of a decoder's or encoder's tensors as `weights.ts` holds them. */
-function tensorBytes(shapes: TensorShapes, belongs: (name: string) => boolean): number {
-  let sum = 0;
+interface Weights {
+  readonly weights: number;
+  readonly largestWeight: number;
+}
+
+/**
+ * Bytes of a decoder's or encoder's tensors as `weights.ts` holds them, and of the largest.
+ *
+ * @param taps time taps of a causal kernel that are held; the encoder needs one
+ */
+function tensorBytes(
+  shapes: TensorShapes,
+  belongs: (name: string) => boolean,
+  taps: 1 | 3 = 3,
+): Weights {
+  let [weights, largestWeight] = [0, 0];
   for (const [name, shape] of shapes) {
     if (!belongs(name)) continue;
-    // The 3×3 kernel behind a nearest ×2 is held as four of 2×2.
-    const phases = name.endsWith('upsampler.resample.1.weight') ? 16 / 9 : 1;
-    sum += bytesOf(shape) * phases;
-    // Joined taps have a bias for each tap.
     const [filters = 0, , depth] = shape;
     const parts = name.includes('time_conv') ? 2 : 1;
-    if (
-      shape.length === 5 &&
-      depth === 3 &&
-      name.startsWith('decoder.') &&
-      joinsTaps(filters / parts)
-    ) {
-      sum += 2 * 4 * filters;
-    }
+    const causal = shape.length === 5 && depth === 3;
+    const joined = causal && taps === 3 && joinsTaps(filters / parts);
+    // The 3×3 kernel behind a nearest ×2 is held as four of 2×2.
+    const phases = name.endsWith('upsampler.resample.1.weight') ? 4 : 1;
+    const held = phases === 4 ? (bytesOf(shape) * 16) / 9 : bytesOf(shape);
+    const one = causal ? (held * taps) / 3 : held;
+    weights += one;
+    // Joined taps have a bias for each tap.
+    if (joined) weights += 2 * 4 * filters;
+    const pieces = phases * parts * (causal && !joined ? taps : 1);
+    largestWeight = Math.max(largestWeight, one / pieces);
   }
-  return sum;
+  return { weights, largestWeight };
 }
 
 /**
@@ -151,7 +163,10 @@ export function latentPartMemory(
         (layer === 'post_quant_conv' && tensor.startsWith('decoder.conv_in.')),
     ),
   );
-  return walk.result(Math.max(...weights));
+  return walk.result({
+    weights: Math.max(...weights.map((layer) => layer.weights)),
+    largestWeight: Math.max(...weights.map((layer) => layer.largestWeight)),
+  });
 }
 
 /** The up blocks without the first one's residual blocks. */
@@ -214,7 +229,6 @@ export function vaeEncoderMemory(
   walk.give(x);
   walk.read(walk.convolution(moments, { ...once, inputs: 2 * z, filters: z, kernel: 1 }));
   // The middle is the part with the most weights; of a 3×3×3 kernel one time tap is held.
-  const middle = tensorBytes(vaeTensors(config), (name) => name.startsWith('encoder.mid_block.'));
-  const deadTaps = 4 * bytesOf([top, top, 2, 3, 3]);
-  return walk.result(middle - deadTaps);
+  const inMiddle = (name: string) => name.startsWith('encoder.mid_block.');
+  return walk.result(tensorBytes(vaeTensors(config), inMiddle, 1));
 }

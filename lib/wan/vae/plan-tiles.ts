@@ -1,6 +1,7 @@
 import type { VaeConfig } from '../config';
-import { defaultBandBytes } from './bands';
+import type { LatentFrameSize } from './decoder';
 import { latentPartMemory, tileMemory, vaeDecoderMemory } from './memory';
+import type { VaeMemory } from './memory-walk';
 import { canCut, type Tiling, tileSize } from './tiles';
 
 /**
@@ -20,6 +21,7 @@ const overlaps = [
  * which anything fits is taken.
  *
  * @param budget device bytes that the decoder may take
+ * @param largestBuffer most of them that one buffer may have
  * @returns null where not even the smallest tiles that are worth it fit
  */
 export function planTiles(
@@ -27,18 +29,17 @@ export function planTiles(
   latentHeight: number,
   latentWidth: number,
   budget: number,
-  bandBytes: number = defaultBandBytes,
+  largestBuffer: number = Number.POSITIVE_INFINITY,
 ): Tiling | 'full' | null {
-  const whole = vaeDecoderMemory(config, latentHeight, latentWidth, bandBytes);
-  if (whole.total <= budget) return 'full';
-  const untiled = latentPartMemory(config, latentHeight, latentWidth, bandBytes);
-  if (untiled.total > budget) return null;
+  const fits = ({ total, largest }: VaeMemory) => total <= budget && largest <= largestBuffer;
+  if (fits(vaeDecoderMemory(config, latentHeight, latentWidth))) return 'full';
+  if (!fits(latentPartMemory(config, latentHeight, latentWidth))) return null;
   for (const { overlap, mostWork } of overlaps) {
     const grids: { tiling: Tiling; work: number }[] = [];
     for (let rows = 1; rows < latentHeight; rows++) {
       for (let columns = 1; columns < latentWidth; columns++) {
         const tiling = { rows, columns, overlap };
-        const work = workOf(latentHeight, latentWidth, tiling);
+        const work = tilingWork({ latentHeight, latentWidth }, tiling);
         const cut = canCut(latentHeight, rows, overlap) && canCut(latentWidth, columns, overlap);
         // One tile would be untiled by its number and other by its bits.
         if (cut && work <= mostWork && rows * columns > 1) grids.push({ tiling, work });
@@ -49,16 +50,24 @@ export function planTiles(
     grids.sort((a, b) => a.work - b.work || count(a) - count(b));
     for (const { tiling } of grids) {
       const tile = tileSize(latentHeight, latentWidth, tiling);
-      const { total } = tileMemory(config, tile.latentHeight, tile.latentWidth, bandBytes);
-      if (total <= budget) return tiling;
+      if (fits(tileMemory(config, tile.latentHeight, tile.latentWidth))) return tiling;
     }
   }
   return null;
 }
 
 /** Positions of all tiles together, as a multiple of the frame's. */
-function workOf(latentHeight: number, latentWidth: number, tiling: Tiling): number {
+function tilingWork({ latentHeight, latentWidth }: LatentFrameSize, tiling: Tiling): number {
   const tile = tileSize(latentHeight, latentWidth, tiling);
   const positions = tiling.rows * tiling.columns * tile.latentHeight * tile.latentWidth;
   return positions / (latentHeight * latentWidth);
+}
+
+/** What a decode costs, as a multiple of that of whole frames. */
+export function decodeWork(
+  { height, width }: { readonly height: number; readonly width: number },
+  tiles: Tiling | 'full',
+): number {
+  if (tiles === 'full') return 1;
+  return tilingWork({ latentHeight: height, latentWidth: width }, tiles);
 }

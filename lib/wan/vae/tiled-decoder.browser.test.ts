@@ -48,7 +48,7 @@ describe.each(['webgpu', 'wasm'] as const)('tiled decode on %s', (kind) => {
       ...size,
       tiles: { rows: 1, columns: 2, overlap: 4 },
       signal: stop.signal,
-      onTileFrame: () => {
+      onTile: () => {
         framesDone += 1;
         // By a message, as from a button: the loop must let it in.
         if (framesDone === 3) setTimeout(() => stop.abort(new Error('enough')));

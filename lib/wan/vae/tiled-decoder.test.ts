@@ -7,6 +7,7 @@ import {
   createTiledVaeDecoder,
   createVaeDecoder,
   exactOverlap,
+  type TileProgress,
   type Tiling,
   tiledClipBytes,
 } from '.';
@@ -25,11 +26,11 @@ test.each([
   { rows: 1, columns: 1, overlap: 4, tolerance: 1e-4 },
   { rows: 1, columns: 2, overlap: 4, tolerance: 2e-2 },
 ])('the golden video in $rows×$columns tiles', async ({ tolerance, ...tiles }) => {
-  const done: number[] = [];
+  const done: TileProgress[] = [];
   const decoder = await createTiledVaeDecoder(backend, config, checkpoint, {
     ...size,
     tiles,
-    onTileFrame: (frame) => done.push(frame),
+    onTile: (progress) => done.push(progress),
   });
   expect([decoder.height, decoder.width]).toEqual([64, 96]);
   for (const round of [1, 2]) {
@@ -38,8 +39,13 @@ test.each([
     console.log(`${tiles.rows}×${tiles.columns}, clip ${round}: ${error.toExponential(1)}`);
     expect(error).toBeLessThan(tolerance);
   }
+  const count = tiles.rows * tiles.columns;
   expect(done.slice(0, done.length / 2)).toEqual(
-    Array.from({ length: 9 * tiles.rows * tiles.columns }, (_, i) => i + 1),
+    Array.from({ length: 9 * count }, (_, i) => ({
+      tile: Math.floor(i / 9) + 1,
+      tiles: count,
+      frame: (i % 9) + 1,
+    })),
   );
   expect(backend.counters().liveBytes).toBe(0);
 });
@@ -144,8 +150,8 @@ test.each(['latent part', 'tiles'])('cancelling in the %s frees everything', asy
     ...size,
     tiles: { rows: 1, columns: 2, overlap: 4 },
     signal: stop.signal,
-    onTileFrame: (done) => {
-      if (place === 'tiles' && done === 3) stop.abort(new Error('enough'));
+    onTile: ({ frame }) => {
+      if (place === 'tiles' && frame === 3) stop.abort(new Error('enough'));
     },
   });
   await expect(collect(decoder.decodeClip(latents))).rejects.toThrow('enough');
@@ -166,5 +172,39 @@ test('whoever leaves early leaves nothing behind', async () => {
   await half.next();
   expect(backend.counters().liveBytes).toBeGreaterThan(0);
   decoder.dispose();
+  expect(backend.counters().liveBytes).toBe(0);
+});
+
+test('numbers that integers cannot hold are refused: they would be black', async () => {
+  const tiles = { rows: 1, columns: 2, overlap: 4 };
+  const decoder = await createTiledVaeDecoder(backend, config, checkpoint, { ...size, tiles });
+  const broken = latents.map((frame) => frame.slice());
+  broken[1]?.fill(Number.NaN, 0, 1);
+  await expect(collect(decoder.decodeClip(broken))).rejects.toMatchObject({
+    code: 'LATENTS_NOT_FINITE',
+    message: expect.stringMatching(/^Frame 2 of the decoded clip has invalid numbers/),
+  });
+  expect(backend.counters().liveBytes).toBe(0);
+});
+
+test('main memory that runs out is told by its size', async () => {
+  const read = backend.read.bind(backend);
+  const tiles = { rows: 1, columns: 2, overlap: 4 };
+  const decoder = await createTiledVaeDecoder(backend, config, checkpoint, { ...size, tiles });
+  let reads = 0;
+  backend.read = async (tensor) => {
+    reads += 1;
+    // The largest array there can be is smaller: the engine itself refuses.
+    if (reads === 12) return new Float32Array(2 ** 52);
+    return read(tensor);
+  };
+  try {
+    await expect(collect(decoder.decodeClip(latents))).rejects.toMatchObject({
+      code: 'OUT_OF_MEMORY',
+      message: 'Decoding in tiles takes 1 MiB of main memory, and the browser gave less.',
+    });
+  } finally {
+    backend.read = read;
+  }
   expect(backend.counters().liveBytes).toBe(0);
 });

@@ -1,3 +1,4 @@
+import { KinoraError } from '../../contract';
 import { type Backend, Scope } from '../../gpu';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
@@ -10,11 +11,36 @@ import { type Tile, type Tiling, tileSize, tilesOf } from './tiles';
 import { loadUpBlocks } from './up-blocks';
 import { type VaeCheckpoint, VaeLoader } from './weights';
 
+/** How far a decode in tiles is. */
+export interface TileProgress {
+  /** 1 … tiles. */
+  readonly tile: number;
+  readonly tiles: number;
+  /** Frames of this tile so far. */
+  readonly frame: number;
+}
+
 /** The size is the whole frame's. */
 export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
   readonly tiles: Tiling;
-  /** Called with each frame of each tile: frames come out only when the last tile is decoded. */
-  readonly onTileFrame?: ((framesDone: number, framesTotal: number) => void) | undefined;
+  /** Called with each frame of each tile: frames come out only with the last tile. */
+  readonly onTile?: ((progress: TileProgress) => void) | undefined;
+}
+
+/** The CPU's memory does not hold a clip in tiles: a smaller plan of the device's would not help. */
+export class MainMemoryExhausted extends KinoraError {
+  constructor(bytes: number, cause: RangeError) {
+    const mebibytes = Math.ceil(bytes / 2 ** 20).toLocaleString('en');
+    super(
+      'OUT_OF_MEMORY',
+      `Decoding in tiles takes ${mebibytes} MiB of main memory, and the browser gave less.`,
+      {
+        cause,
+        remedy:
+          'Close other tabs and programs, make a shorter video, or allow more GPU memory so that whole frames are decoded.',
+      },
+    );
+  }
 }
 
 /**
@@ -54,10 +80,18 @@ export class TiledVaeDecoder implements ClipDecoder {
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const { backend, config, checkpoint, options } = this;
     this.dispose();
-    const features = await runLatentPart(backend, config, checkpoint, latentFrames, options);
-    // The runtime's buffers of one part are of no use to the other.
-    await backend.releaseSessions();
-    yield* this.#decodeTiles(features);
+    try {
+      const features = await runLatentPart(backend, config, checkpoint, latentFrames, options);
+      // The runtime's buffers of one part are of no use to the other.
+      await backend.releaseSessions();
+      yield* this.#decodeTiles(features);
+    } catch (error) {
+      // So browsers say that they have no memory for an array.
+      if (!(error instanceof RangeError)) throw error;
+      const { latentHeight, latentWidth } = options;
+      const bytes = tiledClipBytes(config, latentHeight, latentWidth, latentFrames.length);
+      throw new MainMemoryExhausted(bytes, error);
+    }
   }
 
   async *#decodeTiles(
@@ -70,10 +104,9 @@ export class TiledVaeDecoder implements ClipDecoder {
     try {
       const parts = new NetworkLoader(workspace, new VaeLoader(scope, checkpoint, options), 3);
       const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
-      const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config;
+      const { scale_factor_spatial: scale } = config;
       const canvas = new ClipCanvas(this.height, this.width, scale, this.range);
-      const framesTotal = (1 + (features.main.length - 1) * stride) * this.#tiles.length;
-      let framesDone = 0;
+      const tiles = this.#tiles.length;
       for (const [place, tile] of this.#tiles.entries()) {
         let index = 0;
         for (const [f, main] of features.main.entries()) {
@@ -81,9 +114,8 @@ export class TiledVaeDecoder implements ClipDecoder {
           const input = this.#upload(workspace, features.middle[f] ?? main, tile);
           for await (const folded of upBlocks.framesOf(x, input)) {
             canvas.add(index, tile, await this.#pixels(workspace, folded));
-            framesDone += 1;
-            options.onTileFrame?.(framesDone, framesTotal);
-            if (place === this.#tiles.length - 1) yield canvas.take(index);
+            options.onTile?.({ tile: place + 1, tiles, frame: index + 1 });
+            if (place === tiles - 1) yield canvas.take(index);
             index += 1;
           }
         }
@@ -130,7 +162,8 @@ export class TiledVaeDecoder implements ClipDecoder {
  * Prepares a decode in tiles. Weights are loaded while a clip is decoded, and freed with its end.
  *
  * @param checkpoint the VAE's tensors, by diffusers' names; read in f32
- * @throws TypeError for a grid that the frame cannot be cut into
+ * @throws TypeError for a grid that the frame cannot be cut into; its clips throw
+ * `MainMemoryExhausted`, and `LATENTS_NOT_FINITE` for a frame that has invalid numbers
  */
 export async function createTiledVaeDecoder(
   backend: Backend,

@@ -44,7 +44,9 @@ function refusal(response: Response, clock: Clock, subject: string, elsewhere: b
   const { status, headers } = response;
   const reason = headers.get('x-error-code') ?? '';
   const wait = retryAfterMs(headers.get('retry-after'), clock.now());
-  if (status === 429) return new Transient('HUB_BUSY', 'the server is asked too often (429)', wait);
+  if (status === 429) {
+    return new Transient('HUB_BUSY', 'the server is asked too often (429)', wait, {}, true);
+  }
   if (status === 503) return new Transient('HUB_BUSY', 'the server is overloaded (503)', wait);
   if (status === 408 || status >= 500) {
     return new Transient('HUB_UNREACHABLE', `the server answers ${status}`, wait);

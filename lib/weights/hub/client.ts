@@ -32,6 +32,8 @@ export interface ListedFile {
   readonly identity: string;
   /** Null for small files: the hub keeps them in git and does not know it. */
   readonly sha256: string | null;
+  /** SHA-1 that git gives the content of a small file; null for large ones. */
+  readonly gitSha1: string | null;
 }
 
 /** A repository at one commit. */
@@ -49,6 +51,8 @@ export interface RemoteFile {
   readonly size: number;
   readonly identity: string;
   readonly sha256: string | null;
+  /** Of small files of a hub. */
+  readonly gitSha1: string | null;
   /** Where it is now. */
   url(): string;
   /**
@@ -122,12 +126,13 @@ export class HubClient {
    */
   async file(source: SourceFile, signal?: AbortSignal): Promise<RemoteFile> {
     let current = await this.#find(source, signal);
-    const { identity, sha256, bytes } = current.file;
+    const { identity, sha256, gitSha1, bytes } = current.file;
     return {
       name: `${source.repository}/${source.path}@${current.revision}`,
       size: bytes,
       identity,
       sha256,
+      gitSha1,
       url: () => this.fileUrl(source.repository, current.revision, source.path),
       confirm: async (abort) => {
         this.#listings.delete(`${source.repository}@${source.revision}`);
@@ -152,6 +157,7 @@ export class HubClient {
       size,
       identity,
       sha256: null,
+      gitSha1: null,
       url: () => url,
       confirm: async (abort) => {
         const now = await this.#ask(url, abort);
@@ -191,7 +197,8 @@ export class HubClient {
       if (type !== 'file') continue;
       const sha256 = lfs && /^[0-9a-f]{64}$/.test(lfs.oid) ? lfs.oid : null;
       const identity = sha256 ?? oid ?? `${size}`;
-      files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256 });
+      const gitSha1 = !lfs && oid && /^[0-9a-f]{40}$/.test(oid) ? oid : null;
+      files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256, gitSha1 });
     }
     return { repository, commit, files };
   }
@@ -201,12 +208,8 @@ export class HubClient {
     revision: string,
     common: { hubUrl: string; fetch: typeof fetch },
   ): Promise<string | null> {
-    const info = await modelInfo({
-      ...common,
-      name: repository,
-      revision,
-      additionalFields: ['sha'],
-    });
+    const wanted = { name: repository, revision, additionalFields: ['sha' as const] };
+    const info = await modelInfo({ ...common, ...wanted });
     return /^[0-9a-f]{40}$/.test(info.sha) ? info.sha : null;
   }
 

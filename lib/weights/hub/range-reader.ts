@@ -7,11 +7,30 @@ import { type Patience, Transient } from './retry';
 /** How often a whole answer to a range is taken for an accident. */
 const wholeAnswersRefused = 2;
 
+export interface RangeOptions {
+  readonly client: HubClient;
+  readonly file: RemoteFile;
+  /** Those that the file is known to go by, shared by its readers. */
+  readonly etags: Set<string>;
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+  /** Where the stream ends that this range is part of. */
+  readonly streamEnd: number;
+  /** Bytes that may wait to be handed on. */
+  readonly mostQueued: number;
+  readonly onBytes?: ((bytes: number) => void) | undefined;
+}
+
 /**
  * One range of a file, fetched in the background until its last byte is there: what is cut goes on at
  * its byte. Iterating hands on what has come, once, in order.
  */
 export class RangeReader {
+  readonly client: HubClient;
+  readonly file: RemoteFile;
+  readonly etags: Set<string>;
+  readonly options: RangeOptions;
   /** Exclusive. Grows to the end of the stream when the server sends the file whole. */
   end: number;
   /** Whether it is the next to be handed on: only then it may take the place of all that follow. */
@@ -25,34 +44,39 @@ export class RangeReader {
   #done = false;
   /** Called at the next change of the queue. */
   #waiting: (() => void)[] = [];
+  #began = 0;
+  #ended: number | undefined;
 
-  /**
-   * @param etags those that the file is known to go by, shared by its readers
-   * @param streamEnd where the stream ends that this range is part of
-   * @param mostQueued bytes that may wait to be handed on
-   */
-  constructor(
-    readonly client: HubClient,
-    readonly file: RemoteFile,
-    readonly etags: Set<string>,
-    start: number,
-    end: number,
-    readonly streamEnd: number,
-    readonly mostQueued: number,
-  ) {
-    this.#position = start;
-    this.end = end;
-    this.#patience = client.patience(file.name);
+  constructor(options: RangeOptions) {
+    this.client = options.client;
+    this.file = options.file;
+    this.etags = options.etags;
+    this.options = options;
+    this.#position = options.start;
+    this.end = options.end;
+    this.#patience = this.client.patience(this.file.name);
+  }
+
+  /** Length of the range. */
+  get bytes(): number {
+    return this.end - this.options.start;
+  }
+
+  /** How long it has taken, attempts and waits between them included. */
+  get elapsedMs(): number {
+    return (this.#ended ?? this.client.clock.now()) - this.#began;
   }
 
   /** Begins to fetch; failures surface where it is iterated. */
   start(signal: AbortSignal): void {
+    this.#began = this.client.clock.now();
     this.#run(signal)
       .catch((reason: unknown) => {
         this.#failure = { reason };
       })
       .finally(() => {
         this.#done = true;
+        this.#ended = this.client.clock.now();
         this.#notify();
       });
   }
@@ -152,7 +176,7 @@ export class RangeReader {
       throw new Transient('HUB_ANSWER_INVALID', 'the server sent the whole file instead of a part');
     }
     // A server without ranges: what is there already is read over, and everything comes in one go.
-    this.end = this.streamEnd;
+    this.end = this.options.streamEnd;
     return this.#position;
   }
 
@@ -174,7 +198,7 @@ export class RangeReader {
         const passed = Math.min(unwanted, value.length);
         unwanted -= passed;
         this.#take(value.subarray(passed));
-        while (this.#queued > this.mostQueued && !signal.aborted) {
+        while (this.#queued > this.options.mostQueued && !signal.aborted) {
           rest();
           await Promise.race([this.#change(), aborted(signal)]);
           alive();
@@ -193,6 +217,7 @@ export class RangeReader {
     this.#position += wanted.length;
     this.#queue.push(wanted);
     this.#queued += wanted.length;
+    this.options.onBytes?.(wanted.length);
     this.#notify();
   }
 

@@ -34,14 +34,18 @@ function bytesOf(length: number, seed: number): Uint8Array<ArrayBuffer> {
 }
 
 // On a busy machine an honest answer may take a while; only a stall waits for this.
-const policy = { firstDelayMs: 1, longestDelayMs: 4, stallMs: 2000 };
+const policy = { firstDelayMs: 1, longestDelayMs: 4, stallMs: 2000, tooOftenMs: 2 };
 
 /** The file as it is on the hub now, in ranges of 64 KiB. */
 async function open(options: HubOptions = {}) {
+  const { client, file } = await openFile(options);
+  return hubByteSource(client, file, { rangeBytes: 64 * kib, parallel: 4 });
+}
+
+async function openFile(options: HubOptions = {}) {
   hub.repositories.put(repository, path, content);
   const client = new HubClient(hub.url, { policy, ...options });
-  const file = await client.file({ repository, path, revision: 'main' });
-  return hubByteSource(client, file, { rangeBytes: 64 * kib, parallel: 4 });
+  return { client, file: await client.file({ repository, path, revision: 'main' }) };
 }
 
 async function readAll(
@@ -193,6 +197,18 @@ test('a server that asks to wait an hour is not waited for, and says so', async 
   expect(failure).toMatchObject({ code: 'HUB_BUSY', message: expect.stringContaining('3600 s') });
 });
 
+test('a hub that is asked too often and tells no time is asked for six minutes', async () => {
+  const waits: number[] = [];
+  const sleep = async (ms: number) => void waits.push(ms);
+  const source = await open({ clock: { ...systemClock, sleep }, policy: {} });
+  hub.fail({ fault: { kind: 'status', status: 429 }, host: 'storage', times: 1000 });
+  await expect(source.read(0, 10)).rejects.toMatchObject({ code: 'HUB_BUSY' });
+  expect(Math.min(...waits)).toBeGreaterThanOrEqual(30_000);
+  const minutes = waits.reduce((sum, ms) => sum + ms) / 60_000;
+  expect(minutes).toBeGreaterThan(5);
+  expect(minutes).toBeLessThan(6.5);
+});
+
 const reported: readonly (readonly [name: string, fault: Fault, code: string])[] = [
   ['no connection', { kind: 'reset' }, 'HUB_UNREACHABLE'],
   ['a body that never comes', { kind: 'stall', afterBytes: 0 }, 'HUB_UNREACHABLE'],
@@ -207,7 +223,9 @@ const reported: readonly (readonly [name: string, fault: Fault, code: string])[]
 ];
 
 test.each(reported)('%s is reported', async (_, fault, code) => {
-  const source = await open({ policy: { ...policy, stallMs: 20, attempts: 4 } });
+  const source = await open({
+    policy: { ...policy, stallMs: 20, attempts: 4, tooOftenAttempts: 4 },
+  });
   hub.fail({ fault, host: 'storage', times: 1000 });
   await expect(source.read(100, 200)).rejects.toMatchObject({ code });
 });
@@ -268,6 +286,66 @@ test('an aborted stream rejects with the reason it was given', async () => {
     }
   }
   await expect(read()).rejects.toBe(reason);
+});
+
+test('a header that is on its way can be given up', async () => {
+  const source = await open();
+  hub.fail({ fault: { kind: 'stall', afterBytes: 10 }, host: 'storage', times: 1000 });
+  const abort = new AbortController();
+  const reason = new KinoraError('CANCELLED');
+  const reading = source.read(0, 1000, abort.signal);
+  abort.abort(reason);
+  await expect(reading).rejects.toBe(reason);
+});
+
+/** A line of so many bytes per millisecond: its clock goes on with what comes over it. */
+function line(bytesPerMs: number) {
+  let arrived = 0;
+  const clock = { ...systemClock, now: () => arrived / bytesPerMs };
+  return { clock, onBytes: (bytes: number) => (arrived += bytes), arrived: () => arrived };
+}
+
+test.each([
+  ['a slow line', 100, 4 * 256 * kib],
+  ['a fast one', 125_000, 4 * 2 ** 20],
+])('on %s the window is what a moment brings', async (_, bytesPerMs, window) => {
+  const long = bytesOf(9 * 2 ** 20, 5);
+  hub.repositories.put(repository, path, long);
+  const { clock, onBytes, arrived } = line(bytesPerMs);
+  const client = new HubClient(hub.url, { policy, clock });
+  const file = await client.file({ repository, path, revision: 'main' });
+  const source = hubByteSource(client, file, { rangeBytes: 2 ** 20, parallel: 4, onBytes });
+  const first = source.stream(0, long.length, new AbortController().signal);
+  let at = 0;
+  for await (const bytes of first) {
+    expect(arrived() - at).toBeLessThanOrEqual(4 * 2 ** 20);
+    at += bytes.length;
+    if (at >= 5 * 2 ** 20) break;
+  }
+  // What was on its way when it ended comes again; nothing else does.
+  await systemClock.sleep(60);
+  const twice = hub.served(path).bytes - at;
+  expect(twice).toBeLessThanOrEqual(window);
+  const rest = await source.read(at, long.length);
+  expect(Buffer.compare(rest, long.subarray(at))).toBe(0);
+  expect(hub.served(path).bytesTwice).toBeLessThanOrEqual(window);
+  const requests = hub.requests.filter(({ host }) => host === 'storage').length;
+  if (bytesPerMs > 1000) expect(requests).toBeLessThan(30);
+  else expect(requests).toBeGreaterThan(30);
+});
+
+test('what comes over the wire is told at once, not when it is its turn', async () => {
+  let arrived = 0;
+  const { client, file } = await openFile();
+  const options = { rangeBytes: 64 * kib, parallel: 4, onBytes: (n: number) => (arrived += n) };
+  const source = hubByteSource(client, file, options);
+  hub.fail({ fault: { kind: 'stall', afterBytes: 0 }, host: 'storage', times: 1 });
+  const reading = source.stream(0, size, new AbortController().signal)[Symbol.asyncIterator]();
+  const next = reading.next();
+  // The range whose turn it is has brought nothing; the three after it are all there.
+  await expect.poll(() => arrived).toBe(3 * 64 * kib);
+  await next;
+  await reading.return?.(undefined);
 });
 
 test('what is fetched ahead stays within the ranges', async () => {

@@ -67,7 +67,8 @@ async function withFittingChoices(
 ): Promise<ModelManifest> {
   if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
   const basePlan = await architecture.plan(base.base);
-  const size = (of: ModelPlan, precision: Precision) => of.storedBytes('transformer', precision);
+  const size = (of: ModelPlan, precision: Precision) =>
+    of.storedBytes('transformer', precision, false);
   const same = size(plan, 'f32') === size(basePlan, 'f32');
   return same ? manifest : { ...manifest, choices: [] };
 }
@@ -169,11 +170,15 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
   const configuration = configurationFiles
     .filter((path) => files.has(path) || !optionalFiles.includes(path))
     .map((path) => files.file(path));
-  const sources: ComponentSource[] = [{ component: 'configuration', files: configuration }];
+  const sources: ComponentSource[] = [
+    { component: 'configuration', files: configuration, optional: false },
+  ];
   for (const component of weightComponents) {
     const paths = await weightsIn(component, files, client);
-    if (paths) sources.push({ component, files: paths.map((path) => files.file(path)) });
-    else if (component === 'tiny_decoder') {
+    const optional = component === 'tiny_decoder';
+    if (paths) {
+      sources.push({ component, files: paths.map((path) => files.file(path)), optional });
+    } else if (optional) {
       sources.push(...base.manifest.sources.filter((source) => source.component === component));
     } else {
       const sentence = `${files.listing.repository} has no weights in ${component}.`;
@@ -213,7 +218,7 @@ async function fromFile(file: SourceFile, context: AddContext): Promise<ModelMan
   const component = partOf(header, architecture);
   const sources = base.manifest.sources.filter((source) => source.component !== component);
   const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
-  const all = [...sources, { component, files: [file] }];
+  const all = [...sources, { component, files: [file], optional: false }];
   return derived(name, `${file.repository}/${file.path}`, all, context);
 }
 

@@ -1,9 +1,10 @@
 import { KinoraError, type LocalFile, type ModelManifest, type SourceFile } from '../../contract';
 import { type HubClient, hubByteSource } from '../hub';
-import { blobFile, type ModelFolder, parseModelJson } from '../source';
+import { type ModelFolder, parseModelJson } from '../source';
 import { keepStart, type StoreFolder } from '../store';
 import { openTensorFile } from '../tensor-file';
 import type { Architecture, ListedModel, ModelPlan } from './environment';
+import { localSource } from './local-source';
 import { filesOf, hubFolder, type LocalFiles } from './sources';
 
 /** What an added model is looked at with. */
@@ -31,8 +32,9 @@ export async function checkAdded(
   const configuration = configurationFor(manifest, local, context);
   if (!configuration) return null;
   const plan = await context.architecture.plan(configuration);
-  for (const { component, precision = manifest.precision, files } of manifest.sources) {
-    if (component === 'configuration' || local.has(component)) continue;
+  const { sources } = manifest;
+  for (const { component, precision = manifest.precision, files, optional } of sources) {
+    if (component === 'configuration' || local.has(component) || optional) continue;
     if (isOfBase(files, context.base.manifest)) continue;
     const folder = context.models.folder(manifest.id).folder(component);
     const headers = await Promise.all(
@@ -46,9 +48,7 @@ export async function checkAdded(
   }
   for (const [component, files] of local) {
     if (component === 'configuration') continue;
-    const headers = await Promise.all(
-      files.map(({ path, file }) => openTensorFile(blobFile(path, file))),
-    );
+    const headers = await Promise.all(files.map((file) => openTensorFile(localSource(file))));
     plan.check(component, headers, manifest.precision);
   }
   return plan;
@@ -70,12 +70,13 @@ export function configurationFor(
   return { ...base.base, exists: folder.exists };
 }
 
-function localFolder(files: readonly LocalFile[]): ModelFolder {
-  const blobs = new Map(files.map(({ path, file }) => [path, file]));
+/** Picked files of a configuration as a folder. */
+export function localFolder(files: readonly LocalFile[]): ModelFolder {
+  const known = new Map(files.map((file) => [file.path, file]));
   async function open(path: string) {
-    const file = blobs.get(path);
+    const file = known.get(path);
     if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
-    return blobFile(path, file);
+    return localSource(file);
   }
   async function text(path: string): Promise<string> {
     const file = await open(path);
@@ -85,7 +86,7 @@ function localFolder(files: readonly LocalFile[]): ModelFolder {
     open,
     text,
     json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => blobs.has(path),
+    exists: async (path) => known.has(path),
   };
 }
 

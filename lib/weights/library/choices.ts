@@ -16,7 +16,10 @@ const schema = z.object({
 /** What the user has chosen. */
 export type Choices = z.output<typeof schema>;
 
-/** Reads the choices; what cannot be read counts as never made. */
+/** Web Lock of the file: whoever reads it may write it next, and no other tab in between. */
+export const choicesLock = 'kinora:library';
+
+/** Reads the choices; what cannot be understood counts as never made. */
 export async function readChoices(folder: StoreFolder): Promise<Choices> {
   const text = await folder.readText(fileName);
   try {

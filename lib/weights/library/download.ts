@@ -1,22 +1,21 @@
 import {
   type ComponentId,
-  type ErrorCode,
   KinoraError,
   type PauseReason,
   type Precision,
   type StoredComponent,
-  toKinoraError,
 } from '../../contract';
-import { type ByteSource, SourceChanged } from '../byte-source';
+import type { ByteSource } from '../byte-source';
 import type { HubClient } from '../hub';
 import {
-  deleteComponent,
   type InstallProgress,
   installComponent,
   installFiles,
+  installProgress,
   modelFolderOf,
 } from '../store';
 import { openTensorFile } from '../tensor-file';
+import { localFolder } from './check-added';
 import type {
   CheckedPart,
   HashThread,
@@ -24,20 +23,16 @@ import type {
   ModelPlan,
   WeightComponent,
 } from './environment';
+import { explained, isPassing, startsOver } from './failures';
+import { isLocal } from './local-source';
 import type { ManagedModel } from './managed-model';
 import { type LocalFiles, openFiles } from './sources';
+import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
-const mostRestarts = 3;
+const mostRestarts = 1;
 const firstWaitMs = 15_000;
 const longestWaitMs = 300_000;
-
-/** Why a part's work was ended from outside. */
-class Ended extends Error {
-  constructor(readonly by: PauseReason | 'cancel') {
-    super(by);
-  }
-}
 
 interface OpenedPart extends CheckedPart {
   readonly sources: readonly ByteSource[];
@@ -47,6 +42,10 @@ interface OpenedPart extends CheckedPart {
 export class Download {
   readonly #controllers = new Map<ComponentId, AbortController>();
   readonly #opened = new Map<ComponentId, OpenedPart>();
+  /** What is worked on now, and the end of that. */
+  #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
+  readonly #cancels: Promise<void>[] = [];
+  #over = false;
   #plan: ModelPlan | undefined;
   #hashing: HashThread | undefined;
 
@@ -56,6 +55,8 @@ export class Download {
     readonly model: ManagedModel,
     readonly precision: Precision,
     readonly local: LocalFiles,
+    /** Called before anything is written for good, or deleted: every header is checked by then. */
+    readonly onBegin: () => Promise<void>,
   ) {}
 
   /**
@@ -73,6 +74,7 @@ export class Download {
         const component = next;
         await this.#heal(component, (signal) => this.#open(component, signal));
       }
+      await this.#replaceConfiguration();
       for (let next = this.#next(); next; next = this.#next()) {
         const component = next;
         const install = this.#heal(component, (signal) => this.#install(component, signal));
@@ -81,30 +83,46 @@ export class Download {
     } catch (thrown) {
       failures.push(thrown);
     } finally {
+      this.#over = true;
       this.#hashing?.close();
       this.#hashing = undefined;
+      await Promise.allSettled(this.#cancels);
       await this.model.refresh();
     }
     if (failures.length > 0) throw failures[0];
   }
 
+  /** Whether it still takes up what is queued. */
+  get active(): boolean {
+    return !this.#over;
+  }
+
   queue(component: ComponentId): void {
+    // What was opened before ends with the signal of then.
+    this.#opened.delete(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
   }
 
   pause(component: ComponentId, by: PauseReason = 'user'): void {
     this.model.dispatch(component, { type: 'paused', by });
-    this.#controllers.get(component)?.abort(new Ended(by));
+    this.#controllers.get(component)?.abort();
   }
 
   /** Ends a part; what is not complete of it is deleted once nothing writes to it any more. */
-  async cancel(component: ComponentId): Promise<void> {
-    const { status } = this.model.part(component);
+  cancel(component: ComponentId): Promise<void> {
     const controller = this.#controllers.get(component);
+    const end = this.#working?.component === component ? this.#working.end : null;
     this.model.dispatch(component, { type: 'removed' });
-    controller?.abort(new Ended('cancel'));
-    if (status !== 'downloading') await deleteComponent(this.model.folder.folder(component));
+    controller?.abort();
+    const cancelled = Promise.resolve(end).then(async () => {
+      // It may have been asked for again while its end was waited for.
+      if (this.#controllers.get(component) !== controller) return;
+      await dropUnfinished(this.model, component);
+      await this.model.refreshPart(component);
+    });
+    this.#cancels.push(cancelled);
+    return cancelled;
   }
 
   /** The next part that waits; with `unopened`, of those whose header was not looked at. */
@@ -120,13 +138,12 @@ export class Download {
     const component = 'configuration';
     const folder = this.model.folder.folder(component);
     if (this.model.part(component).status === 'waiting') {
-      await this.#heal(component, async (signal) => {
-        this.model.dispatch(component, { type: 'started' });
-        const files = await this.#files(component, signal);
-        const onProgress = this.#progress(component);
-        const { sources, bytesStored } = await installFiles({ folder, files, signal, onProgress });
-        this.#complete(component, sources, bytesStored);
-      });
+      const picked = this.local.get(component);
+      if (picked && this.model.stored.some((stored) => stored.component === component)) {
+        this.#plan = await this.environment.architecture.plan(localFolder(picked));
+        return;
+      }
+      await this.#installConfiguration();
     }
     if (this.model.part(component).status === 'complete') {
       this.#plan = await this.environment.architecture.plan(modelFolderOf(folder));
@@ -138,9 +155,23 @@ export class Download {
     }
   }
 
-  async #files(component: ComponentId, signal: AbortSignal) {
-    const { model, precision, local, client } = this;
-    return openFiles(model, component, precision, local, client, signal);
+  /** Puts a local configuration in the place of the one that is there, now that every part fits it. */
+  async #replaceConfiguration(): Promise<void> {
+    if (this.model.part('configuration').status !== 'waiting') return;
+    await this.onBegin();
+    await this.#installConfiguration();
+  }
+
+  async #installConfiguration(): Promise<void> {
+    const component = 'configuration';
+    const folder = this.model.folder.folder(component);
+    await this.#heal(component, async (signal) => {
+      this.model.dispatch(component, { type: 'started' });
+      const files = await openFiles(this, component, signal);
+      const onProgress = this.#progress(component);
+      const { sources, bytesStored } = await installFiles({ folder, files, signal, onProgress });
+      this.#complete(component, sources, bytesStored);
+    });
   }
 
   /** Reads the headers of a part and checks them. */
@@ -149,7 +180,7 @@ export class Download {
     if (known) return known;
     const plan = this.#plan;
     if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
-    const opened = await this.#files(component, signal);
+    const opened = await openFiles(this, component, signal);
     const sources = opened.map(({ source }) => source);
     const headers = await Promise.all(sources.map((source) => openTensorFile(source)));
     signal.throwIfAborted();
@@ -163,18 +194,27 @@ export class Download {
   async #install(component: WeightComponent, signal: AbortSignal): Promise<void> {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
+    const folder = model.folder.folder(component);
+    // From the hub instead of a local file, or the other way round: nobody need be told.
+    const begun = await installProgress(folder);
+    const elsewhere = begun?.sources.some(isLocal) === !part.sources.some(isLocal);
+    signal.throwIfAborted();
+    await this.onBegin();
     model.dispatch(component, { type: 'started' });
     // Parts are installed one after the other, so one thread serves all.
     this.#hashing ??= this.environment.startHash?.();
     const { bytesStored, sources } = await installComponent({
       ...part,
       ...(this.#hashing && { hash: this.#hashing.hash }),
-      folder: model.folder.folder(component),
+      ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
+      folder,
       component,
       precision,
       signal,
       onProgress: this.#progress(component),
-      onRestart: (notice) => model.dispatch(component, { type: 'restarted', notice }),
+      onRestart: (notice) => {
+        if (!elsewhere) model.dispatch(component, { type: 'restarted', notice });
+      },
     });
     this.#complete(component, sources, bytesStored);
   }
@@ -195,16 +235,26 @@ export class Download {
 
   /** Does a part's work until it is done, ended from outside, or hopeless. */
   async #heal(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
+    const end = this.#healed(component, work);
+    this.#working = { component, end: end.catch(() => undefined) };
+    try {
+      await end;
+    } finally {
+      this.#working = undefined;
+    }
+  }
+
+  async #healed(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
     let restarts = 0;
     let waitMs = firstWaitMs;
     for (;;) {
-      const signal = this.#signal(component);
+      const { signal } = this.#controllers.get(component) ?? new AbortController();
       const before = this.model.part(component).bytesDone;
       try {
         await work(signal);
         return;
       } catch (thrown) {
-        if (signal.aborted) return this.#ended(component, signal.reason);
+        if (signal.aborted) return;
         // Whatever was opened is looked at anew: it may lie elsewhere by now.
         if (component !== 'configuration') this.#opened.delete(component);
         const error = explained(thrown);
@@ -214,10 +264,10 @@ export class Download {
         } else if (error.code === 'STORAGE_FULL') {
           this.#storageFull(component, error);
           return;
-        } else if (passing.includes(error.code)) {
+        } else if (isPassing(error)) {
           if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
           await this.#waitForNetwork(component, error, waitMs, signal);
-          if (signal.aborted) return this.#ended(component, signal.reason);
+          if (signal.aborted) return;
           waitMs = Math.min(longestWaitMs, waitMs * 2);
         } else {
           this.model.dispatch(component, { type: 'failed', error: error.toRecord() });
@@ -246,30 +296,4 @@ export class Download {
       if (part.status === 'waiting') this.pause(part.component, 'storage');
     }
   }
-
-  async #ended(component: ComponentId, reason: unknown): Promise<void> {
-    const cancelled = reason instanceof Ended && reason.by === 'cancel';
-    if (!cancelled) return;
-    this.#opened.delete(component as WeightComponent);
-    await deleteComponent(this.model.folder.folder(component));
-  }
-
-  #signal(component: ComponentId): AbortSignal {
-    const controller = this.#controllers.get(component) ?? new AbortController();
-    this.#controllers.set(component, controller);
-    return controller.signal;
-  }
-}
-
-/** Failures of the connection: they end by themselves. */
-const passing: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
-
-function startsOver(thrown: unknown): boolean {
-  const corrupt = thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
-  return corrupt || thrown instanceof SourceChanged;
-}
-
-function explained(thrown: unknown): KinoraError {
-  if (!(thrown instanceof SourceChanged)) return toKinoraError(thrown);
-  return new KinoraError('DOWNLOAD_CORRUPT', thrown.message, { cause: thrown });
 }

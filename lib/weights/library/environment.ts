@@ -41,8 +41,12 @@ export interface ModelPlan {
     files: readonly TensorFile[],
     precision: Precision,
   ): CheckedPart;
-  /** Bytes that a component takes in the store; null where only its file tells. */
-  storedBytes(component: WeightComponent, precision: Precision): number | null;
+  /**
+   * Bytes that a component takes in the store; null where only its file tells.
+   *
+   * @param blocks whether its source is quantised in blocks, as GGUF files are
+   */
+  storedBytes(component: WeightComponent, precision: Precision, blocks: boolean): number | null;
 }
 
 /** What a LoRA file is, by its header. */
@@ -108,6 +112,8 @@ export interface LibraryEnvironment {
   storage(): Promise<StorageReport>;
   /** Runs the work with the lock held by no other tab; null when another has it. */
   tryLock<T>(name: string, work: () => Promise<T>): Promise<{ readonly value: T } | null>;
+  /** Runs the work once the lock is free, held by no other tab and no other call. */
+  withLock<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Resolves when nobody holds the lock. */
   whenFree(name: string): Promise<void>;
   readonly channel: LibraryChannel;
@@ -116,6 +122,8 @@ export interface LibraryEnvironment {
   /** Starts a thread that hashes what is fetched; in the library's own when absent. */
   startHash?(): HashThread;
   readonly hubOptions?: HubOptions;
+  /** Source bytes that are converted and noted together; for tests. */
+  readonly unitLimit?: number;
   /** Base address of the hub until another one is set. */
   readonly defaultHub?: string;
 }

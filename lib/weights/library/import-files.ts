@@ -1,7 +1,7 @@
 import { type ComponentId, KinoraError, type LocalFile } from '../../contract';
-import { blobFile } from '../source';
 import { openTensorFile } from '../tensor-file';
 import type { Architecture } from './environment';
+import { localSource } from './local-source';
 import type { LocalFiles } from './sources';
 
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
@@ -26,7 +26,7 @@ export async function matchFiles(
       wrong.push({ path: local.path, what: 'not safetensors or GGUF' });
     }
     if (!weightEnding.test(local.path)) continue;
-    const header = await openTensorFile(blobFile(local.path, local.file));
+    const header = await openTensorFile(localSource(local));
     const { name, component } = architecture.recognise(header);
     if (component === null) wrong.push({ path: local.path, what: name || 'unknown weights' });
     else matched.set(component, [...(matched.get(component) ?? []), local]);

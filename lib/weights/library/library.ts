@@ -25,7 +25,8 @@ import { writeAddedModel } from './registry';
 import { baseModel, Shelf } from './shelf';
 import { Tabs } from './tabs';
 import { Throttle } from './throttle';
-import { deletePart, verifyPart } from './upkeep';
+import { deletePart } from './upkeep';
+import { Verifications } from './verifications';
 
 /** Models and LoRAs of this browser: one for each tab, in its worker. */
 export class Library implements LibraryApi {
@@ -36,6 +37,7 @@ export class Library implements LibraryApi {
   readonly #hubs: HubAccess;
   readonly #tabs: Tabs;
   readonly #downloads: Downloads;
+  readonly #verifications: Verifications;
   readonly #loras: LoraLibrary;
   #storage: StorageReport = { usage: 0, quota: 0, persistent: false };
   #started: Promise<void> | undefined;
@@ -46,6 +48,7 @@ export class Library implements LibraryApi {
     this.#hubs = new HubAccess(environment, () => this.#shelf.choices.hub);
     this.#tabs = new Tabs(environment);
     this.#downloads = new Downloads(environment, this.#shelf, this.#tabs, this.#hubs);
+    this.#verifications = new Verifications(this.#tabs);
     this.#loras = new LoraLibrary(environment, this.#throttle.call);
   }
 
@@ -89,6 +92,7 @@ export class Library implements LibraryApi {
     if (model.origin !== 'added') {
       throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
     }
+    this.#stop(model);
     await this.#tabs.alone(model, () => this.#shelf.remove(model));
     this.#changedOnDisk();
   }
@@ -97,7 +101,8 @@ export class Library implements LibraryApi {
     const model = await this.#model(id);
     const storage = await this.#environment.storage();
     const { architecture } = this.#environment;
-    return planDownload(model, precision, this.#hubs.brief(), architecture, storage);
+    const client = this.#hubs.brief();
+    return planDownload(model, precision, { client, architecture, storage });
   }
 
   async download(id: string, precision: Precision): Promise<void> {
@@ -117,7 +122,9 @@ export class Library implements LibraryApi {
   }
 
   async cancel(id: string, component?: ComponentId): Promise<void> {
-    await this.#downloads.cancel(await this.#model(id), component);
+    const model = await this.#model(id);
+    this.#verifications.cancel(model);
+    await this.#downloads.cancel(model, component);
     this.#changedOnDisk();
   }
 
@@ -127,7 +134,9 @@ export class Library implements LibraryApi {
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
-      if (known.includes(one)) continue;
+      // What is not needed may lie beside it, in a folder that was picked whole.
+      const listed = model.manifest.sources.some(({ component }) => component === one);
+      if (known.includes(one) || (listed && known.some((part) => local.has(part)))) continue;
       throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
     }
     await this.#downloads.start(model, precision, components, local);
@@ -136,15 +145,16 @@ export class Library implements LibraryApi {
 
   async verify(id: string): Promise<void> {
     const model = await this.#model(id);
-    await this.#tabs.alone(model, async () => {
-      for (const { component } of model.stored) await verifyPart(model, component);
-      await model.refresh();
-    });
-    this.#changedOnDisk();
+    try {
+      await this.#verifications.run(model);
+    } finally {
+      this.#changedOnDisk();
+    }
   }
 
   async deleteModel(id: string): Promise<void> {
     const model = await this.#model(id);
+    this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#shelf.want(model, () => []);
       for (const { component } of model.parts) await deletePart(model, component);
@@ -169,6 +179,12 @@ export class Library implements LibraryApi {
     this.#changedOnDisk();
   }
 
+  /** Ends what this tab does with a model that is to be deleted. */
+  #stop(model: ManagedModel): void {
+    this.#verifications.cancel(model);
+    this.#downloads.stop(model);
+  }
+
   #start(): Promise<void> {
     this.#started ??= this.#open();
     this.#started.catch(() => {
@@ -180,7 +196,7 @@ export class Library implements LibraryApi {
   async #open(): Promise<void> {
     const { channel } = this.#environment;
     await this.#shelf.load();
-    await this.#loras.load();
+    await this.#loras.start();
     this.#storage = await this.#environment.storage();
     channel.listen((message) => this.#hear(message));
     channel.post({ type: 'hello' });

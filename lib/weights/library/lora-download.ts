@@ -1,16 +1,13 @@
 import { createSHA256 } from 'hash-wasm';
-import { z } from 'zod';
-import { KinoraError, type LoraEntry } from '../../contract';
+import { KinoraError, type LoraEntry, type StorageReport } from '../../contract';
 import { type ByteSource, SourceChanged } from '../byte-source';
 import { openSafetensors } from '../checkpoint';
-import { type HubClient, hubByteSource, localByteSource, parseAddress } from '../hub';
+import { type HubClient, hubByteSource, parseAddress } from '../hub';
 import type { StoreFolder } from '../store/folder';
 import type { LoraFacts } from './environment';
-import { listLoras, partialName, readLora, recordName, removeLora, writeLora } from './loras';
-
-/** Bytes between two notes of how far it is. */
-const noteBytes = 8 * 2 ** 20;
-const readBytes = 8 * 2 ** 20;
+import { localSource } from './local-source';
+import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
+import { gibibytes } from './plan';
 
 /** A LoRA to be added. */
 export type LoraSource = { readonly address: string } | { readonly file: File };
@@ -23,6 +20,7 @@ export interface LoraContext {
   readonly inspect: (source: ByteSource, name: string) => Promise<LoraFacts>;
   readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
+  readonly storage: () => Promise<StorageReport>;
   /** Runs the work with the lock held by nobody else; null when another has it. */
   readonly tryLock: <T>(
     name: string,
@@ -30,14 +28,13 @@ export interface LoraContext {
   ) => Promise<{ readonly value: T } | null>;
 }
 
-const noteSchema = z.object({ identity: z.string(), bytes: z.int().min(0) });
-
 /**
- * Fetches a LoRA, or takes a local one, after a look at its header. What is cut goes on at its byte, also
- * the next time that the same one is added.
+ * Fetches a LoRA, or takes a local one, after a look at its header. What fails leaves nothing behind;
+ * cuts are healed on the way. One that is there already, by size and SHA-256, is not kept twice.
  *
  * @throws KinoraError `ADDRESS_INVALID`, `LORA_INVALID`, `LORA_WRONG_BASE`, `DOWNLOAD_CORRUPT`,
- * `STORAGE_FULL`, `BUSY` while it is being added already, and what the hub answers
+ * `STORAGE_FULL`, `FILE_UNREADABLE`, `BUSY` while it is being added already, and what the hub answers
+ * @throws the signal's reason
  */
 export async function fetchLora(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
   for (let attempt = 1; ; attempt++) {
@@ -51,17 +48,23 @@ export async function fetchLora(source: LoraSource, context: LoraContext): Promi
 }
 
 async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
-  const { folder } = context;
-  const opened = await open(source, context.client, context.signal);
-  const name = await freeName(folder, opened);
-  const facts = await context.inspect(opened.bytes, name);
-  const kept = await context.tryLock(`kinora:lora:${name}`, () =>
-    keep(opened, name, facts, context),
-  );
-  if (kept) return kept.value;
-  throw new KinoraError('BUSY', `${name} is being added already, here or in another tab.`, {
-    remedy: 'Wait until it is in the library.',
-  });
+  const { folder, signal } = context;
+  const opened = await open(source, context.client, signal);
+  const facts = await context.inspect(opened.bytes, `${stemOf(opened)}.safetensors`);
+  for (;;) {
+    const free = await findPlace(folder, opened, signal);
+    if (typeof free !== 'string') return free;
+    const kept = await context.tryLock(loraLock(free), async () => {
+      // Another tab may have added one of this name meanwhile.
+      if (await readLora(folder, free)) return null;
+      return keep(opened, free, facts, context);
+    });
+    if (kept?.value) return kept.value;
+    if (kept) continue;
+    throw new KinoraError('BUSY', `${free} is being added already, here or in another tab.`, {
+      remedy: 'Wait until it is in the library.',
+    });
+  }
 }
 
 /** Copies a LoRA into the library and lists it. */
@@ -72,27 +75,46 @@ async function keep(
   context: LoraContext,
 ): Promise<LoraEntry> {
   const { folder } = context;
-  const known = await readLora(folder, name);
-  if (known && known.sha256 === opened.bytes.sha256) return known;
-  // From here on the file is not whole, so nothing may say that it is.
-  await folder.remove(recordName(name));
-  const sha256 = await copy(folder, name, opened.bytes, context);
-  if (opened.bytes.sha256 !== null && opened.bytes.sha256 !== sha256) {
+  const { size: bytes, sha256: announced } = opened.bytes;
+  try {
+    await requireRoom(name, bytes, context);
+    const sha256 = await copy(folder, name, opened.bytes, context);
+    if (announced !== null && announced !== sha256) {
+      throw new KinoraError('DOWNLOAD_CORRUPT', `${name} is not what the hub announced.`);
+    }
+    const same = await sameLora(folder, opened, sha256);
+    if (same) {
+      await removeLora(folder, name);
+      return same;
+    }
+    const addedAt = new Date().toISOString();
+    const entry = { name, bytes, sha256, source: opened.label, ...facts, addedAt };
+    await writeLora(folder, entry);
+    return entry;
+  } catch (thrown) {
     await removeLora(folder, name);
-    throw new KinoraError('DOWNLOAD_CORRUPT', `${name} is not what the hub announced.`);
+    throw thrown;
   }
-  const { size: bytes } = opened.bytes;
-  const addedAt = new Date().toISOString();
-  const entry = { name, bytes, sha256, source: opened.label, ...facts, addedAt };
-  await writeLora(folder, entry);
-  await folder.remove(partialName(name));
-  return entry;
+}
+
+/** @throws KinoraError `STORAGE_FULL` with the numbers */
+async function requireRoom(name: string, bytes: number, { storage }: LoraContext): Promise<void> {
+  const { usage, quota } = await storage();
+  const free = Math.max(0, quota - usage);
+  if (bytes <= free) return;
+  throw new KinoraError(
+    'STORAGE_FULL',
+    `${name} needs ${gibibytes(bytes)} in the browser's storage, but only ${gibibytes(free)} are free.`,
+    { remedy: `Free ${gibibytes(bytes - free)} of disk space, or delete models or LoRAs.` },
+  );
 }
 
 interface OpenedLora {
   readonly label: string;
   readonly fileName: string;
   readonly bytes: ByteSource;
+  /** Whether it can be read again at no cost. */
+  readonly local: boolean;
 }
 
 async function open(
@@ -102,21 +124,37 @@ async function open(
 ): Promise<OpenedLora> {
   if ('file' in source) {
     const { file } = source;
-    const bytes = localByteSource({ path: file.name, file });
-    return { label: file.name, fileName: file.name, bytes };
+    const bytes = localSource({ path: file.name, file });
+    return { label: file.name, fileName: file.name, bytes, local: true };
   }
   const address = parseAddress(source.address, client.base);
   if (address.kind === 'link') {
+    const fileName = nameInLink(address.url);
     const file = await client.link(address.url, signal);
-    const fileName = decodeURIComponent(new URL(address.url).pathname.split('/').at(-1) ?? '');
-    return { label: address.url, fileName, bytes: hubByteSource(client, file) };
+    return { label: address.url, fileName, bytes: hubByteSource(client, file), local: false };
   }
   const { repository, revision } = address;
   const path =
     address.kind === 'file' ? address.path : await onlyLora(client, repository, revision, signal);
   const file = await client.file({ repository, path, revision }, signal);
   const fileName = path.split('/').at(-1) ?? path;
-  return { label: `${repository}/${path}`, fileName, bytes: hubByteSource(client, file) };
+  return {
+    label: `${repository}/${path}`,
+    fileName,
+    bytes: hubByteSource(client, file),
+    local: false,
+  };
+}
+
+/** @throws KinoraError `ADDRESS_INVALID` */
+function nameInLink(url: string): string {
+  const name = new URL(url).pathname.split('/').at(-1) ?? '';
+  try {
+    return decodeURIComponent(name);
+  } catch (cause) {
+    const sentence = `The name "${name}" in the link is not written as an address has it.`;
+    throw new KinoraError('ADDRESS_INVALID', sentence, { cause });
+  }
 }
 
 async function onlyLora(
@@ -137,18 +175,47 @@ async function onlyLora(
   );
 }
 
-/** A name for it: its file's own, with a number where another LoRA has that one. */
-async function freeName(folder: StoreFolder, { fileName, label }: OpenedLora): Promise<string> {
-  const stem = fileName.replace(/\.safetensors$/i, '').replaceAll(/[^\w.() +-]+/g, '_') || 'lora';
-  const taken = await listLoras(folder);
+function stemOf({ fileName }: OpenedLora): string {
+  return fileName.replace(/\.safetensors$/i, '').replaceAll(/[^\w.() +-]+/g, '_') || 'lora';
+}
+
+/**
+ * A free name for it: its file's own, with a number where another LoRA has that one. The entry itself
+ * where it is there already.
+ */
+async function findPlace(
+  folder: StoreFolder,
+  opened: OpenedLora,
+  signal: AbortSignal,
+): Promise<LoraEntry | string> {
+  const stem = stemOf(opened);
   for (let n = 1; ; n++) {
-    const name = `${n === 1 ? stem : `${stem} ${n}`}.safetensors`;
-    const other = taken.find((entry) => entry.name === name);
-    if (!other || other.source === label) return name;
+    const name = `${n === 1 ? stem : `${stem}-${n}`}.safetensors`;
+    const other = await readLora(folder, name);
+    if (!other) return name;
+    if (other.source !== opened.label || other.bytes !== opened.bytes.size) continue;
+    // A local file tells its SHA-256 only when it is read; a link only when it is fetched.
+    const sha256 = opened.local ? await digest(opened.bytes, signal) : opened.bytes.sha256;
+    if (sha256 === other.sha256) return other;
   }
 }
 
-/** Copies a source into the folder, from where it stopped; gives its SHA-256. */
+/** The LoRA of the library that this one is, when it comes from the same place. */
+async function sameLora(folder: StoreFolder, opened: OpenedLora, sha256: string) {
+  const { label, bytes } = opened;
+  const entries = await listLoras(folder);
+  return entries.find(
+    (entry) => entry.source === label && entry.bytes === bytes.size && entry.sha256 === sha256,
+  );
+}
+
+async function digest(source: ByteSource, signal: AbortSignal): Promise<string> {
+  const hash = await createSHA256();
+  for await (const bytes of source.stream(0, source.size, signal)) hash.update(bytes);
+  return hash.digest('hex');
+}
+
+/** Copies a source into the folder; gives its SHA-256. */
 async function copy(
   folder: StoreFolder,
   name: string,
@@ -156,50 +223,22 @@ async function copy(
   { onProgress, signal }: LoraContext,
 ): Promise<string> {
   const hash = await createSHA256();
-  let at = await resumeAt(folder, name, source.identity);
-  const begun = at > 0 ? await folder.open(name) : null;
-  for (let start = 0; begun && start < at; start += readBytes) {
-    hash.update(await begun.read(start, Math.min(at, start + readBytes)));
-  }
   const writer = await folder.write(name);
-  let noted = at;
-  async function note(): Promise<void> {
-    await writer.flush();
-    const { identity } = source;
-    await folder.writeText(partialName(name), JSON.stringify({ identity, bytes: at }));
-    noted = at;
-  }
+  let at = 0;
   try {
-    await note();
-    await writer.truncate(at);
+    await writer.truncate(0);
     onProgress(name, at, source.size);
-    for await (const bytes of source.stream(at, source.size, signal)) {
+    for await (const bytes of source.stream(0, source.size, signal)) {
       await writer.write(at, bytes);
       hash.update(bytes);
       at += bytes.length;
-      if (at - noted >= noteBytes) await note();
       onProgress(name, at, source.size);
     }
     await writer.flush();
-  } catch (thrown) {
-    await note().catch(() => undefined);
-    throw thrown;
   } finally {
     await writer.close();
   }
   return hash.digest('hex');
-}
-
-async function resumeAt(folder: StoreFolder, name: string, identity: string): Promise<number> {
-  const text = await folder.readText(partialName(name));
-  const file = await folder.open(name);
-  if (text === null || !file) return 0;
-  try {
-    const note = noteSchema.parse(JSON.parse(text));
-    return note.identity === identity && file.size >= note.bytes ? note.bytes : 0;
-  } catch {
-    return 0;
-  }
 }
 
 /** Reads the header of a LoRA. @throws KinoraError `LORA_INVALID` when there is none */

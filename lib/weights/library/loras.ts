@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { KinoraError, type LoraEntry } from '../../contract';
 import type { StoreFolder } from '../store/folder';
 import { opfsFolder } from '../store/opfs';
+import type { LibraryEnvironment } from './environment';
 
 const entrySchema = z.object({
   name: z.string(),
@@ -18,7 +19,7 @@ const entrySchema = z.object({
 export const loraFolder = 'loras';
 
 /** File that declares a LoRA complete; it is written last. */
-export function recordName(name: string): string {
+function recordName(name: string): string {
   return `${name}.json`;
 }
 
@@ -52,13 +53,26 @@ export async function writeLora(folder: StoreFolder, entry: LoraEntry): Promise<
 /** Deletes a LoRA, whole or not; the record goes first. */
 export async function removeLora(folder: StoreFolder, name: string): Promise<void> {
   await folder.remove(recordName(name));
-  await folder.remove(partialName(name));
   await folder.remove(name);
 }
 
-/** Says what a file that is not whole yet belongs to. */
-export function partialName(name: string): string {
-  return `${name}.part.json`;
+/** Web Lock of a LoRA while it is being added. */
+export function loraLock(name: string): string {
+  return `kinora:lora:${name}`;
+}
+
+/** Deletes what a page that was closed in the middle has left: files without a record. */
+export async function sweepLoras(
+  folder: StoreFolder,
+  tryLock: LibraryEnvironment['tryLock'],
+): Promise<void> {
+  for (const name of await folder.list()) {
+    if (!name.endsWith('.safetensors')) continue;
+    // Whoever is just adding it holds the lock.
+    await tryLock(loraLock(name), async () => {
+      if (!(await readLora(folder, name))) await removeLora(folder, name);
+    });
+  }
 }
 
 /**

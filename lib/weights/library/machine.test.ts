@@ -51,7 +51,7 @@ const follows: Record<PartStatus, Partial<Record<PartEvent['type'], PartStatus>>
   },
   paused: { queued: 'waiting', removed: 'absent' },
   verifying: { progress: 'verifying', completed: 'complete', removed: 'absent' },
-  complete: { verifying: 'verifying', removed: 'absent' },
+  complete: { queued: 'waiting', verifying: 'verifying', removed: 'absent' },
   failed: { queued: 'waiting', removed: 'absent' },
 };
 
@@ -70,6 +70,11 @@ test('what stands still keeps its bytes, and says why', () => {
   expect(paused).toEqual({ ...partIn('paused'), pausedBy: 'storage', error });
   const queued = advancePart(paused, { type: 'queued' });
   expect(queued).toEqual({ component: 'vae', status: 'waiting', ...bytes });
+});
+
+test('what is to be replaced has none of its bytes yet', () => {
+  const { bytesDone, bytesTotal } = advancePart(partIn('complete'), { type: 'queued' });
+  expect({ bytesDone, bytesTotal }).toEqual({ bytesDone: 0, bytesTotal: null });
 });
 
 test('a pause by the connection becomes one by the user, not the other way round', () => {

@@ -9,7 +9,7 @@ export interface PartBytes {
 
 /** Everything that can happen to a part of a model. */
 export type PartEvent =
-  /** A download was asked for; it waits for its turn. */
+  /** A download was asked for, also in the place of what is there; it waits for its turn. */
   | { readonly type: 'queued' }
   | { readonly type: 'started' }
   | ({ readonly type: 'progress' } & PartBytes)
@@ -38,7 +38,7 @@ export function absentPart(component: ComponentId, bytesTotal: number | null = n
 
 /**
  * The life of a part: `absent → waiting → downloading ⇄ paused → complete ⇄ verifying`, with `failed`
- * beside it. Pure. An event that is not legal in the present state returns the very same object.
+ * beside it; what is complete waits again when it is to be replaced. Pure. An event that is not legal in the present state returns the very same object.
  */
 export function advancePart(part: PartState, event: PartEvent): PartState {
   const { component, status, bytesDone, bytesTotal, bytesStored } = part;
@@ -50,6 +50,7 @@ export function advancePart(part: PartState, event: PartEvent): PartState {
   const resting = status === 'absent' || status === 'paused' || status === 'failed';
   switch (event.type) {
     case 'queued':
+      if (status === 'complete') return { ...absentPart(component), status: 'waiting' };
       return resting ? { ...bare, status: 'waiting' } : part;
     case 'started':
       return status === 'waiting' ? { ...part, status: 'downloading' } : part;

@@ -28,6 +28,8 @@ export function isBundled(manifest: ModelManifest): boolean {
 export class ManagedModel {
   readonly manifest: ModelManifest;
   readonly rate = new Rate();
+  /** Components whose bytes are counted as they come. */
+  readonly #fetched = new Set<ComponentId>();
   precision: Precision | null = null;
   /** Parts whose download was begun and neither ended nor cancelled. */
   wanted: ReadonlySet<ComponentId> = new Set();
@@ -68,10 +70,25 @@ export class ManagedModel {
     return stored.precision === precision || (better && stored.precision === 'int8');
   }
 
+  /** Whether what was begun of a component may be gone on with in this precision. */
+  begunIn(component: ComponentId, precision: Precision): boolean {
+    return !quantised.includes(component) || (this.precision ?? precision) === precision;
+  }
+
+  /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
+  received(component: ComponentId, bytes: number): void {
+    this.#fetched.add(component);
+    this.rate.add(bytes);
+    this.onChange();
+  }
+
   dispatch(component: ComponentId, event: PartEvent): void {
     if (event.type === 'progress') {
       const gained = event.bytesDone - this.part(component).bytesDone;
-      if (gained > 0 && this.part(component).status === 'downloading') this.rate.add(gained);
+      const counted = this.#fetched.has(component);
+      if (gained > 0 && !counted && this.part(component).status === 'downloading') {
+        this.rate.add(gained);
+      }
     }
     this.#parts = this.#parts.map((part) =>
       part.component === component ? advancePart(part, event) : part,
@@ -82,8 +99,7 @@ export class ManagedModel {
   /** Reads what is on disk of each part that nothing happens to, and forgets other tabs. */
   async refresh(): Promise<void> {
     this.#elsewhere = null;
-    for (const { component } of this.#parts) await this.#refreshPart(component);
-    this.onChange();
+    for (const { component } of this.#parts) await this.refreshPart(component);
   }
 
   /** Shows what another tab does; until {@link refresh}. */
@@ -114,7 +130,8 @@ export class ManagedModel {
     return { manifest, origin, ready, elsewhere: this.elsewhere, ...shown };
   }
 
-  async #refreshPart(component: ComponentId): Promise<void> {
+  /** Reads what is on disk of one part. */
+  async refreshPart(component: ComponentId): Promise<void> {
     const folder = this.folder.folder(component);
     const stored = await readStoredComponent(folder);
     const others = this.#stored.filter((one) => one.component !== component);
@@ -123,13 +140,17 @@ export class ManagedModel {
     const { status, bytesTotal, pausedBy, error } = before;
     // What the user paused, or what failed, stays as it is told.
     const told = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
-    if ((told && !stored) || (stored && status === 'complete')) return;
+    if (stored && status === 'complete') return this.onChange();
+    const found = stored ? null : await installProgress(folder);
+    if (told && !stored) {
+      const { bytesDone = before.bytesDone, bytesStored = before.bytesStored } = found ?? {};
+      return this.#replace({ ...before, bytesDone, bytesStored });
+    }
     let part = absentPart(component, bytesTotal);
     if (stored) {
       const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
       part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
     } else {
-      const found = await installProgress(folder);
       const begun = found !== null && found.bytesDone > 0;
       if (begun || this.wanted.has(component)) {
         const size = found?.sources.reduce((sum, source) => sum + source.size, 0);
@@ -141,14 +162,21 @@ export class ManagedModel {
         });
       }
     }
+    this.#replace(part);
+  }
+
+  #replace(part: PartState): void {
+    const { component } = part;
     this.#parts = this.#parts.map((one) => (one.component === component ? part : one));
+    this.onChange();
   }
 }
 
-/** The parts of a model: those it needs and those it has sources for. */
+/** The parts of a model: those it needs and those that are fetched with it. */
 function componentsOf(manifest: ModelManifest): ComponentId[] {
   if (isBundled(manifest)) return [];
-  const sourced = new Set(manifest.sources.map(({ component }) => component));
+  const fetched = manifest.sources.filter(({ optional }) => !optional);
+  const sourced = new Set(fetched.map(({ component }) => component));
   return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
 }
 

@@ -1,7 +1,7 @@
 import { type ComponentId, KinoraError, toKinoraError } from '../../contract';
 import type { ModelFolder } from '../source';
 import { modelFolderOf, readStoredComponent } from '../store';
-import { type Choices, readChoices, writeChoices } from './choices';
+import { type Choices, choicesLock, readChoices, writeChoices } from './choices';
 import type { LibraryEnvironment, ListedModel } from './environment';
 import { ManagedModel } from './managed-model';
 import { addedModels } from './registry';
@@ -42,7 +42,7 @@ export class Shelf {
   }
 
   async load(): Promise<void> {
-    this.#choices = await readChoices(this.#environment.models);
+    await this.reloadChoices();
     for (const listed of await this.#environment.listed()) await this.add(listed, 'listed');
     await this.#addAdded();
   }
@@ -77,15 +77,18 @@ export class Shelf {
     this.#models.delete(id);
     await this.#note((choices) => {
       const { [id]: _, ...precision } = choices.precision;
-      return { ...choices, precision };
+      const { [id]: __, ...wanted } = choices.wanted;
+      return { ...choices, precision, wanted };
     });
   }
 
   /** Changes the choices as they are on disk: another tab may have made some meanwhile. */
   async choose(change: (choices: Choices) => Choices): Promise<void> {
-    const { models } = this.#environment;
-    this.#apply(change(await readChoices(models)));
-    await writeChoices(models, this.#choices);
+    const { models, withLock } = this.#environment;
+    await withLock(choicesLock, async () => {
+      this.#apply(change(await readChoices(models)));
+      await writeChoices(models, this.#choices);
+    });
   }
 
   /** Notes which parts of a model are to be had, over the end of this worker. */
@@ -113,7 +116,9 @@ export class Shelf {
   }
 
   async reloadChoices(): Promise<void> {
-    this.#apply(await readChoices(this.#environment.models));
+    const { models, withLock } = this.#environment;
+    // Where a file is just being replaced, some browsers have none to read.
+    this.#apply(await withLock(choicesLock, () => readChoices(models)));
   }
 
   /** The configurations of the models that a LoRA may be made for. */

@@ -8,9 +8,10 @@ import {
   sourcesFor,
 } from '../../contract';
 import type { ByteSource } from '../byte-source';
-import { type HubClient, hubByteSource, localByteSource } from '../hub';
+import { type HubClient, hubByteSource } from '../hub';
 import { type ModelFolder, parseModelJson } from '../source';
 import { keepStart, modelFolderOf, readStoredComponent } from '../store';
+import { localSource } from './local-source';
 import type { ManagedModel } from './managed-model';
 
 /** Local files that serve instead of the hub. */
@@ -21,6 +22,14 @@ export interface OpenedFile {
   /** Path under which a file of the configuration is kept. */
   readonly path: string;
   readonly source: ByteSource;
+}
+
+/** What the files of a model are looked up with. */
+export interface FilesContext {
+  readonly model: ManagedModel;
+  readonly precision: Precision;
+  readonly local: LocalFiles;
+  readonly client: HubClient;
 }
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
@@ -36,20 +45,17 @@ export function filesOf(
 
 /**
  * Opens the files of a component, local ones where there are any, else the hub's. What is read of their
- * headers is kept in the component's folder.
+ * headers is kept in the component's folder. Every read of them ends with the signal.
  *
  * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
  */
 export async function openFiles(
-  model: ManagedModel,
+  { model, precision, local, client }: FilesContext,
   component: ComponentId,
-  precision: Precision,
-  local: LocalFiles,
-  client: HubClient,
   signal: AbortSignal,
 ): Promise<readonly OpenedFile[]> {
   const picked = local.get(component);
-  if (picked) return picked.map((file) => ({ path: file.path, source: localByteSource(file) }));
+  if (picked) return picked.map((file) => ({ path: file.path, source: localSource(file) }));
   const files = filesOf(model.manifest, component, precision);
   if (files.length === 0) {
     throw new KinoraError(
@@ -59,7 +65,9 @@ export async function openFiles(
   }
   return Promise.all(
     files.map(async (file, i) => {
-      const remote = hubByteSource(client, await client.file(file, signal));
+      const onBytes = (bytes: number) => model.received(component, bytes);
+      const found = await client.file(file, signal);
+      const remote = ending(hubByteSource(client, found, { onBytes }), signal);
       const announced = file.sha256 !== undefined && remote.sha256 !== null;
       if (announced && file.sha256 !== remote.sha256) {
         const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;
@@ -70,6 +78,11 @@ export async function openFiles(
       return { path: file.path, source };
     }),
   );
+}
+
+/** The same source, of which the short reads end with the signal as well. */
+function ending(source: ByteSource, signal: AbortSignal): ByteSource {
+  return { ...source, read: (start, end) => source.read(start, end, signal) };
 }
 
 /**

@@ -6,13 +6,35 @@ import type { ManagedModel } from './managed-model';
 /** Between the tabs: one works on a model, the others show what it does and may ask it to stop. */
 export class Tabs {
   readonly #environment: LibraryEnvironment;
+  /** What this tab does with each model, one thing after the other. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(environment: LibraryEnvironment) {
     this.#environment = environment;
   }
 
-  /** Works on a model as the only one of all tabs. @throws KinoraError `MODEL_BUSY` */
-  async alone(model: ManagedModel, work: () => Promise<void>): Promise<void> {
+  /**
+   * Works on a model as the only one of all tabs, after what this one does with it.
+   *
+   * @throws KinoraError `MODEL_BUSY`
+   */
+  alone(model: ManagedModel, work: () => Promise<void>): Promise<void> {
+    const { id } = model.manifest;
+    const before = this.#turns.get(id) ?? Promise.resolve();
+    const turn = before.then(() => this.#locked(model, work));
+    this.#turns.set(
+      id,
+      turn.catch(() => undefined),
+    );
+    return turn;
+  }
+
+  /** Resolves when this tab does nothing with a model any more. */
+  async settled(model: ManagedModel): Promise<void> {
+    await this.#turns.get(model.manifest.id);
+  }
+
+  async #locked(model: ManagedModel, work: () => Promise<void>): Promise<void> {
     const { id, name } = model.manifest;
     const taken = await this.#environment.tryLock(modelLock(id), work);
     if (taken) return;

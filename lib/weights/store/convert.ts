@@ -1,4 +1,3 @@
-import { KinoraError } from '../../contract';
 import { convertToBlocks, decodeElements } from '../elements';
 import { type Place, rowRanges, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
@@ -74,11 +73,4 @@ function exact(at: number, bytes: Uint8Array): Converted {
 
 function bytesOf(view: Float32Array | Uint16Array): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-}
-
-/** The number that an fp8 tensor is to be multiplied by. @throws KinoraError `MODEL_FILE_INVALID` */
-export function scaleFactor(bytes: Uint8Array, dtype: string, tensor: string): number {
-  const [factor] = decodeElements(bytes, dtype, tensor);
-  if (factor !== undefined && Number.isFinite(factor)) return factor;
-  throw new KinoraError('MODEL_FILE_INVALID', `The scale of ${tensor} is not a finite number.`);
 }

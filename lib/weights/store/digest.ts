@@ -11,6 +11,7 @@ export interface SourceHash {
   start(): Awaitable<void>;
   /** Goes on from a kept state; false when this is none. */
   resume(state: string): Awaitable<boolean>;
+  /** The bytes are its own from then on: they may be moved to its thread. */
   update(bytes: Uint8Array): Awaitable<void>;
   /** The state so far, base64. */
   state(): Awaitable<string>;

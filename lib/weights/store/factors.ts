@@ -1,6 +1,6 @@
+import { scaleFactor } from '../elements';
 import type { TensorLocation } from '../located';
 import type { WeightFile } from '../source';
-import { scaleFactor } from './convert';
 import type { Conversion } from './units';
 
 /** Scales that lie this close to each other are read in one request. */

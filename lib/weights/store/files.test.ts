@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -62,6 +63,30 @@ test('a changed file replaces the old one; the others stay', async () => {
   await install([kept, file('b.json', '[2]')]);
   await install([kept, file('b.json', '[33]', { identity: 'second' })]);
   expect(await readFile(path.join(root, 'b.json'), 'utf8')).toBe('[33]');
+});
+
+test('a file without a SHA-256 is compared with the hash that git gives it', async () => {
+  const gitSha1 = createHash('sha1').update('blob 3\0[1]').digest('hex');
+  const { path: name, source } = file('a.json', '[1]', { sha256: null });
+  await install([{ path: name, source: { ...source, gitSha1 } }]);
+  await diskStore(root).clear();
+  const other = file('a.json', '[2]', { sha256: null });
+  await expect(
+    install([{ path: name, source: { ...other.source, gitSha1 } }]),
+  ).rejects.toMatchObject({ code: 'DOWNLOAD_CORRUPT', message: expect.stringContaining(gitSha1) });
+});
+
+test('no file takes the place of one of the store, nor more memory than a configuration has', async () => {
+  for (const name of ['manifest.json', 'progress.json', 'Manifest.json', 'manifest.json.part']) {
+    await expect(install([file(name, '{}')])).rejects.toMatchObject({ code: 'MODEL_FILE_INVALID' });
+  }
+  await install([file('scheduler/manifest.json', '{}')]);
+  const { source } = file('huge.json', '{}');
+  const huge = { ...source, size: 2 ** 40 };
+  await expect(install([{ path: 'huge.json', source: huge }])).rejects.toMatchObject({
+    code: 'MODEL_FILE_INVALID',
+    message: expect.stringContaining('huge.json'),
+  });
 });
 
 test('a path never leads out of the folder', async () => {

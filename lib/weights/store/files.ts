@@ -1,3 +1,4 @@
+import { createSHA1 } from 'hash-wasm';
 import { z } from 'zod';
 import { KinoraError, type StoredComponent } from '../../contract';
 import type { ByteSource } from '../byte-source';
@@ -33,13 +34,17 @@ const doneSchema = z.object({
 type Done = z.output<typeof doneSchema>;
 
 const progressFile = 'progress.json';
+/** Names that the store itself uses beside the files; drafts of them end in something more. */
+const ownNames = /^(manifest|progress)\.json(\.|$)/i;
+/** More than any file of a configuration has: the largest, a tokenizer, has about 17 MB. */
+const mostBytes = 64 * 2 ** 20;
 
 /**
  * Installs a component of plain files: those of the configuration. What is there already is not fetched
  * again.
  *
- * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder; `DOWNLOAD_CORRUPT`;
- * `STORAGE_FULL`
+ * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder or is the store's own,
+ * and for a file that is too large; `DOWNLOAD_CORRUPT`; `STORAGE_FULL`
  * @throws SourceChanged, the signal's reason, and what the sources throw; it can go on then
  */
 export async function installFiles(options: InstallFilesOptions): Promise<StoredComponent> {
@@ -47,6 +52,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   const [checksum, hash] = [await createChecksum(), await createSourceHash()];
   const identities = JSON.stringify(files.map(({ path, source }) => [path, source.identity]));
   const plan = checksum([new TextEncoder().encode(identities)]);
+  for (const { path, source } of files) checkFile(path, source);
   const complete = await readManifest(folder);
   if (complete?.plan === plan) return complete.stored;
   if (complete) await deleteManifest(folder);
@@ -57,10 +63,10 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   for (const { path, source } of files) {
     signal.throwIfAborted();
     const kept = before.find((file) => file.path === path && file.identity === source.identity);
-    if (kept && (await folder.open(checkPath(path)))?.size === kept.bytes) done.push(kept);
+    if (kept && (await folder.open(path))?.size === kept.bytes) done.push(kept);
     else {
       const bytes = await fetchFile(source, hash, signal);
-      await writeFile(folder, checkPath(path), bytes.data);
+      await writeFile(folder, path, bytes.data);
       const { identity, size } = source;
       const sums = { sha256: bytes.sha256, checksum: checksum([bytes.data]) };
       done.push({ path, identity, bytes: size, ...sums });
@@ -96,6 +102,16 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   return stored;
 }
 
+/** @throws KinoraError `MODEL_FILE_INVALID` for what is no file of a configuration */
+function checkFile(path: string, { name, size }: ByteSource): void {
+  if (ownNames.test(checkPath(path))) {
+    throw new KinoraError('MODEL_FILE_INVALID', `No file of a model may be called ${path}.`);
+  }
+  if (size <= mostBytes) return;
+  const sentence = `${name} has ${size} bytes; a file of a configuration has ${mostBytes} at most.`;
+  throw new KinoraError('MODEL_FILE_INVALID', sentence);
+}
+
 /** A whole file, compared with what was announced. */
 async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSignal) {
   const data = new Uint8Array(source.size);
@@ -107,16 +123,26 @@ async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSign
     at += piece.length;
   }
   const sha256 = await hash.digest();
-  const wrongHash = source.sha256 !== null && source.sha256 !== sha256;
-  if (at !== source.size || wrongHash) {
-    const found = at === source.size ? `the SHA-256 ${sha256}` : `${at} bytes`;
-    const announced = at === source.size ? source.sha256 : source.size;
-    throw new KinoraError(
-      'DOWNLOAD_CORRUPT',
-      `${source.name} has ${found}, but ${announced} was announced.`,
-    );
+  const { name, size } = source;
+  if (at !== size) throw corrupt(name, `${at} bytes`, `${size}`);
+  if (source.sha256 !== null && source.sha256 !== sha256) {
+    throw corrupt(name, `the SHA-256 ${sha256}`, source.sha256);
   }
+  const { gitSha1 } = source;
+  const found = gitSha1 ? await gitHash(data) : null;
+  if (gitSha1 && found !== gitSha1) throw corrupt(name, `git's SHA-1 ${found}`, gitSha1);
   return { data, sha256 };
+}
+
+function corrupt(name: string, found: string, announced: string): KinoraError {
+  const sentence = `${name} has ${found}, but ${announced} was announced.`;
+  return new KinoraError('DOWNLOAD_CORRUPT', sentence);
+}
+
+/** What git calls the content: SHA-1 of `blob <size>\0` and the bytes. */
+async function gitHash(bytes: Uint8Array): Promise<string> {
+  const hasher = await createSHA1();
+  return hasher.init().update(`blob ${bytes.length}\0`).update(bytes).digest();
 }
 
 async function readDone(folder: StoreFolder): Promise<readonly Done[]> {

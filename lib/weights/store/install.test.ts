@@ -107,6 +107,7 @@ async function install({ folder = diskStore(root), source, ...attempt }: Attempt
     onProgress: () => attempt.onUnit?.(unit++),
     onRestart: (reason) => attempt.restarts?.push(reason),
     limit: attempt.limit ?? 700,
+    unitsPerCommit: 1,
   });
 }
 

@@ -10,17 +10,24 @@ const pieceSchema = z.object({
 });
 export type PieceRecord = z.output<typeof pieceSchema>;
 
-const sourceSchema = z.object({ name: z.string(), identity: z.string(), size: z.int().min(0) });
+const sourceSchema = z.object({
+  name: z.string(),
+  identity: z.string(),
+  size: z.int().min(0),
+  /** Fingerprint of what is made of this source and of those before it. */
+  print: z.string(),
+});
+export type SourceRecord = z.output<typeof sourceSchema>;
 
 /** One line of the journal. */
 const recordSchema = z.discriminatedUnion('type', [
-  /** A new installation: of these sources, by this plan. */
+  /** A new installation: of these sources, by this plan. Later: what is there serves this one. */
   z.object({ type: z.literal('begin'), plan: z.string(), sources: z.array(sourceSchema) }),
-  /** A unit is in its pack and would survive a crash. */
+  /** Some units, of one source, are in their packs and would survive a crash. */
   z.object({
-    type: z.literal('unit'),
-    unit: z.int().min(0),
-    pieces: z.array(pieceSchema),
+    type: z.literal('units'),
+    first: z.int().min(0),
+    units: z.array(z.array(pieceSchema)),
     /** Bytes of all sources that are done, and bytes in the packs, so far. */
     bytesDone: z.int().min(0),
     bytesStored: z.int().min(0),
@@ -39,7 +46,7 @@ export type JournalState =
   | {
       readonly state: 'underway';
       readonly plan: string;
-      readonly sources: readonly z.output<typeof sourceSchema>[];
+      readonly sources: readonly SourceRecord[];
       /** By unit; as many as are done. */
       readonly units: readonly (readonly PieceRecord[])[];
       readonly bytesDone: number;
@@ -55,18 +62,19 @@ export type JournalState =
 /** The state after one more record. */
 export function advance(journal: JournalState, record: JournalRecord): JournalState {
   if (record.type === 'begin') {
-    if (journal.state !== 'none') return { state: 'broken' };
     const { plan, sources } = record;
+    if (journal.state === 'underway' && journal.hash === null) return { ...journal, plan, sources };
+    if (journal.state !== 'none') return { state: 'broken' };
     const nothing = { units: [], bytesDone: 0, bytesStored: 0, hash: null, digests: [] };
     return { state: 'underway', plan, sources, ...nothing };
   }
-  if (journal.state !== 'underway' || record.unit !== journal.units.length) {
+  if (journal.state !== 'underway' || record.first !== journal.units.length) {
     return { state: 'broken' };
   }
-  const { hash, pieces, bytesDone, bytesStored } = record;
+  const { hash, units, bytesDone, bytesStored } = record;
   return {
     ...journal,
-    units: [...journal.units, pieces],
+    units: [...journal.units, ...units],
     bytesDone,
     bytesStored,
     hash: hash.at === 'middle' ? hash.state : null,
@@ -96,19 +104,22 @@ export class Journal {
 
   /** Reads what is there. Nothing in it can make this fail. */
   static async open(folder: StoreFolder, checksum: Checksum): Promise<Journal> {
-    const file = await folder.open(fileName);
-    const bytes = file ? await file.read(0, file.size) : new Uint8Array();
-    let state: JournalState = { state: 'none' };
-    let end = 0;
-    for (;;) {
-      const next = bytes.indexOf(newline, end);
-      const record = next < 0 ? null : parseLine(bytes.subarray(end, next), checksum);
-      if (!record) break;
-      state = advance(state, record);
-      end = next + 1;
+    return new Journal(folder, checksum, ...(await replay(folder, checksum)));
+  }
+
+  /** Forgets every unit from this one on, and what follows the last one before it. */
+  async rewind(units: number): Promise<void> {
+    await this.close();
+    const [state, end] = await replay(this.folder, this.checksum, units);
+    const writer = await this.folder.write(fileName);
+    try {
+      await writer.truncate(end);
+      await writer.flush();
+    } finally {
+      await writer.close();
     }
-    if (state.state === 'none' && bytes.length > 0) state = { state: 'broken' };
-    return new Journal(folder, checksum, state, end);
+    this.state = state;
+    this.end = end;
   }
 
   /** Appends a record; it would survive a crash when this returns. */
@@ -140,6 +151,29 @@ export class Journal {
     this.state = { state: 'none' };
     this.end = 0;
   }
+}
+
+/** The state after all lines, or after those that tell of no unit beyond the first so many. */
+async function replay(
+  folder: StoreFolder,
+  checksum: Checksum,
+  most = Number.POSITIVE_INFINITY,
+): Promise<[state: JournalState, end: number]> {
+  const file = await folder.open(fileName);
+  const bytes = file ? await file.read(0, file.size) : new Uint8Array();
+  let state: JournalState = { state: 'none' };
+  let end = 0;
+  for (;;) {
+    const next = bytes.indexOf(newline, end);
+    const record = next < 0 ? null : parseLine(bytes.subarray(end, next), checksum);
+    if (!record) break;
+    const after = advance(state, record);
+    if (after.state === 'underway' && after.units.length > most) break;
+    state = after;
+    end = next + 1;
+  }
+  if (state.state === 'none' && bytes.length > 0) state = { state: 'broken' };
+  return [state, end];
 }
 
 function parseLine(line: Uint8Array, checksum: Checksum): JournalRecord | null {

@@ -29,10 +29,10 @@ export async function keepStart(
   let kept = await keptBytes(folder, index, source);
   let turn: Promise<unknown> = Promise.resolve();
 
-  async function read(start: number, end: number): Promise<Uint8Array> {
-    if (start > kept || end > mostBytes) return source.read(start, end);
-    if (end > kept) await keep(await source.read(kept, end));
-    return readKept(start, end);
+  async function read(start: number, end: number, signal?: AbortSignal): Promise<Uint8Array> {
+    if (start > kept || end > mostBytes) return source.read(start, end, signal);
+    if (end > kept) await keep(await source.read(kept, end, signal));
+    return readKept(start, end, signal);
   }
   async function keep(bytes: Uint8Array): Promise<void> {
     const writer = await folder.write(files.bytes);
@@ -46,24 +46,24 @@ export async function keepStart(
     const { identity, size } = source;
     await folder.writeText(files.note, JSON.stringify({ identity, size, bytes: kept }));
   }
-  async function readKept(start: number, end: number): Promise<Uint8Array> {
+  async function readKept(start: number, end: number, signal?: AbortSignal) {
     const file = await folder.open(files.bytes);
     // Deleted meanwhile, by another tab perhaps: the source has it still.
-    return file && file.size >= end ? file.read(start, end) : source.read(start, end);
+    return file && file.size >= end ? file.read(start, end) : source.read(start, end, signal);
   }
   return {
     name: source.name,
     size: source.size,
     identity: source.identity,
     sha256: source.sha256,
-    read(start, end) {
-      const result = turn.then(() => read(start, end));
+    read(start, end, signal) {
+      const result = turn.then(() => read(start, end, signal));
       turn = result.catch(() => undefined);
       return result;
     },
     async *stream(start, end, signal) {
       const from = Math.min(end, Math.max(start, kept));
-      if (from > start) yield await readKept(start, from);
+      if (from > start) yield await readKept(start, from, signal);
       if (end > from) yield* source.stream(from, end, signal);
     },
   };

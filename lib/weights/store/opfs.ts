@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import { blobFile } from '../source';
+import { blobFile, readError } from '../source';
 import { type StoreFolder, type StoreWriter, storageFull, writeError } from './folder';
 
 /** `move` is in every browser that has the file system, but not yet in the type library. */
@@ -10,9 +10,12 @@ interface MovableFile extends FileSystemFileHandle {
 /** Ending of a text file that is still being written. */
 const partial = '.part';
 
+/** Name of the folder of all models in the browser's private file system. */
+export const modelFolder = 'models';
+
 /** The folder of all models in the browser's private file system; a model is `.folder(id)`. */
 export async function openModelStore(): Promise<StoreFolder> {
-  return opfsFolder('models');
+  return opfsFolder(modelFolder);
 }
 
 /**
@@ -56,26 +59,23 @@ export function opfsFolder(path: string): StoreFolder {
       const blob = await read(file);
       return blob && blobFile(`${path}/${file}`, blob);
     },
-    readText: async (file) => (await read(file))?.text() ?? null,
-    async writeText(file, text) {
-      const bytes = new TextEncoder().encode(text);
-      const place = await locate(file, true);
-      if (!place) throw new TypeError(`${path}/${file} has no folder`);
-      const { folder, name } = place;
+    readText: async (file) => {
       try {
-        const draft: MovableFile = await folder.getFileHandle(name + partial, { create: true });
-        await writeWhole(draft, bytes);
-        if (draft.move) {
-          await draft.move(name);
-          return;
-        }
-        // Without a move a crash can cut the text; no reader takes a half of JSON for the whole.
-        await writeWhole(await folder.getFileHandle(name, { create: true }), bytes);
-        await folder.removeEntry(draft.name);
-      } catch (thrown) {
-        throw writeError(thrown);
+        return (await (await read(file))?.text()) ?? null;
+      } catch {
+        // It was replaced between opening and reading: what is there now is whole.
+        const again = await read(file);
+        return again
+          ? again.text().catch((thrown) => Promise.reject(readError(`${path}/${file}`, thrown)))
+          : null;
       }
     },
+    writeText: (file, text) =>
+      inTurn(`${path}/${file}`, async () => {
+        const place = await locate(file, true);
+        if (!place) throw new TypeError(`${path}/${file} has no folder`);
+        await replaceText(place.folder, place.name, new TextEncoder().encode(text));
+      }),
     async write(file) {
       const place = await locate(file, true);
       if (!place) throw new TypeError(`${path}/${file} has no folder`);
@@ -88,6 +88,32 @@ export function opfsFolder(path: string): StoreFolder {
       if (parent) await found(() => parent.removeEntry(name, { recursive: true }));
     },
   };
+}
+
+/** Runs the work once nobody writes this file any more, in whatever tab or worker. */
+async function inTurn(file: string, work: () => Promise<void>): Promise<void> {
+  await navigator.locks.request(`kinora:write:${file}`, work);
+}
+
+/** Puts a text in the place of another. @throws KinoraError `STORAGE_FULL` */
+async function replaceText(
+  folder: FileSystemDirectoryHandle,
+  name: string,
+  bytes: Uint8Array<ArrayBuffer>,
+): Promise<void> {
+  try {
+    const draft: MovableFile = await folder.getFileHandle(name + partial, { create: true });
+    await writeWhole(draft, bytes);
+    if (draft.move) {
+      await draft.move(name);
+      return;
+    }
+    // Without a move a crash can cut the text; no reader takes a half of JSON for the whole.
+    await writeWhole(await folder.getFileHandle(name, { create: true }), bytes);
+    await folder.removeEntry(draft.name);
+  } catch (thrown) {
+    throw writeError(thrown);
+  }
 }
 
 /** A folder by the names on its way; null when it is absent and not to be made. */

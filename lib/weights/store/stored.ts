@@ -3,6 +3,7 @@ import type { TensorData } from '../blocks';
 import type { Checkpoint } from '../checkpoint';
 import { decodeElements } from '../elements';
 import { dequantiseBlocks } from '../quantise';
+import { runsOf } from '../rows';
 import { truncated, type WeightFile } from '../source';
 import type { StoreFolder } from './folder';
 import { rowBytes, rowRanges, rowsOf } from './layout';
@@ -163,15 +164,4 @@ async function readRows(
     joined.set(scaleBytes, bytes.length);
     return floatsOf({ shape: [length, width] }, blocksOf(encoding, joined, bytes.length));
   }
-}
-
-/** Distinct rows as runs of neighbours. */
-function runsOf(rows: readonly number[]): { first: number; count: number }[] {
-  const runs: { first: number; count: number }[] = [];
-  for (const row of [...rows].sort((a, b) => a - b)) {
-    const last = runs.at(-1);
-    if (last && last.first + last.count === row) last.count++;
-    else runs.push({ first: row, count: 1 });
-  }
-  return runs;
 }

@@ -11,26 +11,43 @@ import type { Plan } from './units';
 /** A file that is kept as it is, with the checksum of its bytes. */
 type SummedFile = KeptFile & { readonly checksum: string };
 
-/** Identifies what a plan makes of these very sources: equal when every byte of the result is. */
-export function fingerprint(
+/**
+ * For each source, what identifies every byte that is made of it and of those before it: equal when they
+ * are.
+ */
+export function sourcePrints(
   { conversions, units }: Plan,
   sources: readonly ByteSource[],
-  files: readonly SummedFile[],
   checksum: Checksum,
-): string {
-  const text = JSON.stringify([
-    sources.map(({ identity, size }) => [identity, size]),
-    conversions.map(({ place, located, rowsPerPiece, recipe }) => [
+): readonly string[] {
+  const prints: string[] = [];
+  for (const [index, source] of sources.entries()) {
+    const { identity, size } = source;
+    const own = conversions.filter(({ located }) => located.file === source);
+    const count = units.filter((unit) => unit.source === index).length;
+    const made = own.map(({ place, located, rowsPerPiece, recipe }) => [
       place,
       recipe.source,
       located.entry,
       located.scale?.entry,
       rowsPerPiece,
-    ]),
-    units.length,
-    files.map(({ name, checksum: sum }) => [name, sum]),
-  ]);
-  return checksum([new TextEncoder().encode(text)]);
+    ]);
+    prints.push(checksumOf([prints.at(-1), identity, size, made, count], checksum));
+  }
+  return prints;
+}
+
+/** Identifies a whole component: its sources and the files that are kept with it. */
+export function fingerprint(
+  prints: readonly string[],
+  files: readonly SummedFile[],
+  checksum: Checksum,
+): string {
+  return checksumOf([prints.at(-1), files.map(({ name, checksum: sum }) => [name, sum])], checksum);
+}
+
+function checksumOf(value: unknown, checksum: Checksum): string {
+  return checksum([new TextEncoder().encode(JSON.stringify(value))]);
 }
 
 /** The manifest of a component of which every unit is done. */

@@ -5,10 +5,10 @@ import { type Layout, type Place, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
 
 /**
- * Source bytes that are fetched, converted and written together. A crash loses one unit at most, and the
- * memory of an installation is a small multiple of it.
+ * Source bytes that are fetched, converted and written together: a slow line loses little of them, and
+ * the memory of an installation is a small multiple of it.
  */
-export const unitBytes = 8 * 2 ** 20;
+export const unitBytes = 2 ** 20;
 
 /** A tensor on its way from a source to its place. */
 export interface Conversion {

@@ -1,0 +1,184 @@
+import { KinoraError } from '../../contract';
+import type { ByteSource } from '../byte-source';
+import { convertRows } from './convert';
+import { readFactors } from './factors';
+import type { Journal, PieceRecord } from './journal';
+import { PackWriters } from './pack-writers';
+import type { Installation } from './resume';
+import { StreamReader } from './stream-reader';
+import type { Unit } from './units';
+
+/** Making something safe costs nearly the same for one unit and for many. */
+const unitsPerCommit = 16;
+/** On a slow line these would take long: what is there is made safe at least so often. */
+const commitMs = 1000;
+/** Units that the hash may lag behind in its thread. */
+const mostHashing = 8;
+
+/**
+ * Brings all that is left to do from the sources to the packs and the journal.
+ *
+ * @param onSource called with the index of each source that is begun
+ */
+export async function convertSources(
+  installation: Installation,
+  onSource: (index: number) => void,
+): Promise<void> {
+  const { options, plan, journal } = installation;
+  const { sources, signal, onProgress } = options;
+  const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
+  const report = () => {
+    const { bytesDone, bytesStored } = underway(journal);
+    onProgress?.({ bytesDone, bytesTotal, bytesStored });
+  };
+  report();
+  signal.throwIfAborted();
+  const writers = new PackWriters(options.folder);
+  try {
+    const factors = await readFactors(plan.conversions);
+    const batch = new UnitBatch(installation, writers, factors, report);
+    for (const [index, source] of sources.entries()) {
+      const done = underway(journal).units.length;
+      const left = plan.units.filter((unit, number) => number >= done && unit.source === index);
+      if (left.length === 0) continue;
+      onSource(index);
+      await convertSource(installation, source, left, batch);
+    }
+  } finally {
+    await writers.close();
+  }
+}
+
+async function convertSource(
+  { options: { signal }, journal, hash }: Installation,
+  source: ByteSource,
+  units: readonly Unit[],
+  batch: UnitBatch,
+): Promise<void> {
+  const state = underway(journal);
+  // Wherever it stopped, that unit's first byte is the next one of the stream and of the hash.
+  if (state.hash === null || !(await hash.resume(state.hash))) await hash.start();
+  const start = units[0]?.start ?? source.size;
+  const buffer = new Uint8Array(
+    units.reduce((most, { start: a, end }) => Math.max(most, end - a), 0),
+  );
+  const stream = new StreamReader(source.stream(start, source.size, signal), source.name);
+  try {
+    for (const unit of units) {
+      const bytes = buffer.subarray(0, unit.end - unit.start);
+      try {
+        await stream.fill(bytes);
+        signal.throwIfAborted();
+      } catch (thrown) {
+        await batch.commit();
+        throw thrown;
+      }
+      await batch.add(unit, bytes);
+      if (unit.end === source.size) {
+        await batch.commit(checkedDigest(source, await hash.digest()));
+      } else if (batch.isDue) {
+        await batch.commit();
+      }
+    }
+  } finally {
+    await stream.close();
+  }
+}
+
+/** Units that are in their packs, but not safe yet. */
+class UnitBatch {
+  #units: PieceRecord[][] = [];
+  #bytesDone = 0;
+  #bytesStored = 0;
+  #hashed: Promise<unknown>[] = [];
+  #since: number;
+  readonly #now: () => number;
+
+  constructor(
+    readonly installation: Installation,
+    readonly writers: PackWriters,
+    /** By tensor. */
+    readonly factors: readonly number[],
+    readonly onCommit: () => void,
+  ) {
+    this.#now = installation.options.now ?? (() => performance.now());
+    this.#since = this.#now();
+  }
+
+  get isDue(): boolean {
+    const most = this.installation.options.unitsPerCommit ?? unitsPerCommit;
+    return this.#units.length >= most || this.#now() - this.#since >= commitMs;
+  }
+
+  /** Converts a unit and writes it to its packs. */
+  async add(unit: Unit, bytes: Uint8Array): Promise<void> {
+    const { plan, hash, checksum } = this.installation;
+    const hashed = Promise.resolve(hash.update(bytes.slice()));
+    hashed.catch(() => undefined); // It shows in the commit, unless something else fails before.
+    this.#hashed.push(hashed);
+    if (this.#hashed.length > mostHashing) await this.#hashed.shift();
+    const records: PieceRecord[] = [];
+    for (const { tensor, start, end, firstRow, rows } of unit.pieces) {
+      const conversion = plan.conversions[tensor];
+      if (!conversion) throw new TypeError(`there is no tensor ${tensor}`);
+      const { place, recipe, located } = conversion;
+      const { regions, squaredError, squaredNorm } = convertRows(place, recipe, {
+        bytes: bytes.subarray(start - unit.start, end - unit.start),
+        dtype: located.entry.dtype,
+        firstRow,
+        rows,
+        factor: this.factors[tensor] ?? 1,
+      });
+      for (const region of regions) {
+        await this.writers.write(place.pack, region.at, region.bytes);
+        this.#bytesStored += region.bytes.length;
+      }
+      const sum = checksum(regions.map((region) => region.bytes));
+      records.push({ checksum: sum, squaredError, squaredNorm });
+    }
+    this.#bytesDone += unit.end - unit.start;
+    this.#units.push(records);
+  }
+
+  /**
+   * Makes everything safe that was added.
+   *
+   * @param sha256 of the source, where it was added to its end
+   */
+  async commit(sha256?: string): Promise<void> {
+    if (this.#units.length === 0) return;
+    const { journal, hash } = this.installation;
+    await Promise.all(this.#hashed);
+    await this.writers.flush();
+    const before = underway(journal);
+    await journal.append({
+      type: 'units',
+      first: before.units.length,
+      units: this.#units,
+      bytesDone: before.bytesDone + this.#bytesDone,
+      bytesStored: before.bytesStored + this.#bytesStored,
+      hash:
+        sha256 === undefined ? { at: 'middle', state: await hash.state() } : { at: 'end', sha256 },
+    });
+    this.#units = [];
+    this.#hashed = [];
+    this.#bytesDone = 0;
+    this.#bytesStored = 0;
+    this.#since = this.#now();
+    this.onCommit();
+  }
+}
+
+/** SHA-256 of a source that was read to its end. @throws KinoraError `DOWNLOAD_CORRUPT` */
+function checkedDigest(source: ByteSource, digest: string): string {
+  if (source.sha256 === null || source.sha256 === digest) return digest;
+  throw new KinoraError(
+    'DOWNLOAD_CORRUPT',
+    `${source.name} has the SHA-256 ${digest}, but ${source.sha256} was announced.`,
+  );
+}
+
+function underway({ state }: Journal) {
+  if (state.state !== 'underway') throw new TypeError('the installation has not begun');
+  return state;
+}

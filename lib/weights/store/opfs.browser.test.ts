@@ -1,0 +1,45 @@
+import { afterEach, expect, test } from 'vitest';
+import { openModelStore } from './opfs';
+
+const model = 'opfs-test';
+
+async function folder() {
+  return (await openModelStore()).folder(model);
+}
+afterEach(async () => (await folder()).clear());
+
+test('a text that many write at once is one of theirs, and each reader finds it whole', async () => {
+  const store = await folder();
+  const texts = Array.from({ length: 24 }, (_, i) => `${i}:`.padEnd(50_000, 'x'));
+  await store.writeText('note.json', 'first');
+  const writes = texts.map((text) => store.writeText('note.json', text));
+  const reads = texts.map(async (_, i) => {
+    await writes[i - 1];
+    return store.readText('note.json');
+  });
+  await Promise.all(writes);
+  for (const text of await Promise.all(reads)) {
+    expect(['first', ...texts].includes(text ?? '')).toBe(true);
+  }
+  expect(texts).toContain(await store.readText('note.json'));
+  expect(await store.list()).toEqual(['note.json']);
+});
+
+test('a file that goes or changes while it is open is named', async () => {
+  const store = await folder();
+  await store.writeText('gone.json', 'text');
+  await store.writeText('other.json', 'text');
+  const [gone, other] = [await store.open('gone.json'), await store.open('other.json')];
+  await store.remove('gone.json');
+  await store.writeText('other.json', 'another text');
+  const name = (file: string) => expect.stringContaining(`models/${model}/${file}`);
+  await expect(gone?.read(0, 4)).rejects.toMatchObject({
+    code: 'MODEL_FILE_MISSING',
+    message: name('gone.json'),
+  });
+  await expect(other?.read(0, 4)).rejects.toMatchObject({
+    code: expect.stringMatching(/^(FILE_UNREADABLE|MODEL_FILE_MISSING)$/),
+    message: name('other.json'),
+  });
+  expect(await store.readText('gone.json')).toBeNull();
+});
