@@ -1,29 +1,13 @@
-import { proxy, type Remote, wrap } from 'comlink';
+import { proxy, type Remote } from 'comlink';
 import type { EngineApi } from '../lib/contract/engine';
-import { installErrorTransfer } from '../lib/contract/error-transfer';
-import type { EngineHost, EngineSession } from '../lib/predictions/runner';
-import { crashOf } from './worker-crash';
+import type { EngineHost } from '../lib/predictions/runner';
+import { createWorkerHost } from './worker-host';
 
-/** The engine worker of this page: started on first use, started afresh after it was closed. */
+/** The engine worker of this page. */
 export function createEngineHost(): EngineHost {
-  let current: { worker: Worker; session: EngineSession } | null = null;
-  return {
-    open() {
-      current ??= start();
-      return current.session;
-    },
-    close() {
-      current?.worker.terminate();
-      current = null;
-    },
-  };
-}
-
-function start(): { worker: Worker; session: EngineSession } {
-  installErrorTransfer();
-  const worker = new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' });
-  const crashed = crashOf(worker, 'engine');
-  return { worker, session: { api: overComlink(wrap<EngineApi>(worker)), crashed } };
+  const start = () =>
+    new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' });
+  return createWorkerHost<EngineApi>('engine', start, overComlink);
 }
 
 /** The plain interface: callbacks become proxies, everything else passes as it is. */

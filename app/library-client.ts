@@ -1,29 +1,13 @@
-import { proxy, type Remote, wrap } from 'comlink';
-import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { proxy, type Remote } from 'comlink';
 import type { LibraryApi } from '../lib/contract/library';
-import type { LibraryHost, LibrarySession } from './library-store';
-import { crashOf } from './worker-crash';
+import type { LibraryHost } from './library-store';
+import { createWorkerHost } from './worker-host';
 
-/** The library worker of this page: started on first use, started afresh after it was closed. */
+/** The library worker of this page. */
 export function createLibraryHost(): LibraryHost {
-  let current: { worker: Worker; session: LibrarySession } | null = null;
-  return {
-    open() {
-      current ??= start();
-      return current.session;
-    },
-    close() {
-      current?.worker.terminate();
-      current = null;
-    },
-  };
-}
-
-function start(): { worker: Worker; session: LibrarySession } {
-  installErrorTransfer();
-  const worker = new Worker(new URL('../workers/library.ts', import.meta.url), { type: 'module' });
-  const crashed = crashOf(worker, 'library');
-  return { worker, session: { api: overComlink(wrap<LibraryApi>(worker)), crashed } };
+  const start = () =>
+    new Worker(new URL('../workers/library.ts', import.meta.url), { type: 'module' });
+  return createWorkerHost<LibraryApi>('library', start, overComlink);
 }
 
 /** The plain interface: the listener becomes a proxy, everything else passes as it is. */

@@ -5,8 +5,7 @@ import * as ort from 'onnxruntime-web';
 import { KinoraError, toKinoraError } from '../../lib/contract';
 import { createBackend, type Runtime } from '../../lib/gpu';
 import { type ParityLine, runParity } from '../../lib/wan/parity';
-import { launchBrowser } from '../browser/launch';
-import { ensureBuild, startServer } from '../browser/server';
+import { withAppPage } from '../browser/app-page';
 import { root } from '../browser/stamp';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
@@ -113,28 +112,20 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
 }
 
 async function inChromium(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
-  await ensureBuild((line) => process.stderr.write(`${line}\n`));
   const files = await serveFolder(options.folder);
-  const app = await startServer();
   try {
-    const { browser } = await launchBrowser(app.origin);
-    try {
-      const page = await browser.newPage();
-      page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
+    const failure = await withAppPage(
+      '/headless/parity',
       // NaN has no JSON, but Playwright's own transport carries it.
-      await page.exposeFunction('kinoraParityLine', onLine);
-      await page.goto(`${app.origin}/headless/parity`);
-      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
-      const failure = await page.evaluate(
-        ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
-        [files.base, await limitsOf(options)] as const,
-      );
-      if (failure) throw new KinoraError('INTERNAL', failure);
-    } finally {
-      await browser.close();
-    }
+      (page) => page.exposeFunction('kinoraParityLine', onLine),
+      async (page) =>
+        page.evaluate(
+          ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
+          [files.base, await limitsOf(options)] as const,
+        ),
+    );
+    if (failure) throw new KinoraError('INTERNAL', failure);
   } finally {
-    await app.stop();
     await files.close();
   }
 }

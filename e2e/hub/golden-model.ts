@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { wanArchitecture } from '../../lib/wan/install';
 import type { LocalHub } from './server';
+
+const { configurationFiles } = wanArchitecture;
 
 const goldens = fileURLToPath(new URL('../goldens/tiny-wan/', import.meta.url));
 const publicModels = fileURLToPath(new URL('../../public/models/', import.meta.url));
@@ -9,16 +12,6 @@ const publicModels = fileURLToPath(new URL('../../public/models/', import.meta.u
 /** Where the golden model lies on the local hub, and the id under which it is added. */
 export const goldenRepository = 'kinora/tiny-wan';
 export const goldenId = 'golden';
-
-const configurationFiles = [
-  'model_index.json',
-  'scheduler/scheduler_config.json',
-  'text_encoder/config.json',
-  'tokenizer/tokenizer.json',
-  'tokenizer/tokenizer_config.json',
-  'transformer/config.json',
-  'vae/config.json',
-] as const;
 
 /** The weights of the golden model in the forms in which the real ones are published. */
 export const goldenWeights = {

@@ -6,8 +6,7 @@ import { createBackend, type Runtime } from '../../../lib/gpu';
 import { benchmarkModel, type StageOptions, type StageResult } from '../../../lib/wan/benchmark';
 import { type ModelConfig, readModelConfig } from '../../../lib/wan/config';
 import { longestClip, type MemoryPlan, MemoryPlanner } from '../../../lib/wan/plan';
-import { launchBrowser } from '../../browser/launch';
-import { ensureBuild, startServer } from '../../browser/server';
+import { withAppPage } from '../../browser/app-page';
 import { root } from '../../browser/stamp';
 import { diskFolder } from '../disk-folder';
 import { fromUser } from '../places';
@@ -76,28 +75,17 @@ async function inChromium(
   options: StageOptions,
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
-  await ensureBuild((text) => process.stderr.write(`${text}\n`));
-  const app = await startServer();
-  try {
-    const { browser } = await launchBrowser(app.origin);
-    try {
-      const page = await browser.newPage();
-      page.on('pageerror', (error) => process.stderr.write(`${error}\n`));
-      await page.exposeFunction('kinoraBenchResult', onResult);
-      await page.goto(`${app.origin}/headless/bench`);
-      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
-      const outcome = await page.evaluate(
+  const outcome = await withAppPage(
+    '/headless/bench',
+    (page) => page.exposeFunction('kinoraBenchResult', onResult),
+    (page) =>
+      page.evaluate(
         ([model, stages]) => window.kinoraBench?.(model, stages) ?? 'The page is not ready.',
         [config, options] as const,
-      );
-      if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
-      return outcome;
-    } finally {
-      await browser.close();
-    }
-  } finally {
-    await app.stop();
-  }
+      ),
+  );
+  if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
+  return outcome;
 }
 
 const stageWidth = 32;

@@ -1,8 +1,7 @@
 import { parseArgs } from 'node:util';
 import { KinoraError } from '../../../lib/contract';
 import { readModelConfig } from '../../../lib/wan/config';
-import { launchBrowser } from '../../browser/launch';
-import { ensureBuild, startServer } from '../../browser/server';
+import { withAppPage } from '../../browser/app-page';
 import { root } from '../../browser/stamp';
 import { diskFolder } from '../disk-folder';
 
@@ -31,35 +30,26 @@ export async function benchStream(args: readonly string[]): Promise<void> {
     throw new KinoraError('PARAMETER_INVALID', `--backend must be ${backends.join(' or ')}.`);
   }
   const config = await readModelConfig(diskFolder(`${root}/e2e/goldens/tiny-wan/model`));
-  await ensureBuild((text) => process.stderr.write(`${text}\n`));
-  const app = await startServer();
-  try {
-    const { browser } = await launchBrowser(app.origin);
-    try {
-      const page = await browser.newPage();
-      await page.goto(`${app.origin}/headless/bench`);
-      await page.locator('main[data-ready="true"]').waitFor({ state: 'attached' });
-      const outcome = await page.evaluate(
+  const outcome = await withAppPage(
+    '/headless/bench',
+    async () => {},
+    (page) =>
+      page.evaluate(
         ([model, kind]) => window.kinoraStream?.(model, kind) ?? 'The page is not ready.',
         [config, backend] as const,
-      );
-      if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
-      const milliseconds = (seconds: number) => `${(seconds * 1000).toFixed(1)} ms`;
-      for (const each of outcome.cases) {
-        const rows = [
-          ['one block computes', milliseconds(each.blockSeconds)],
-          ['one block is read', milliseconds(each.readSeconds)],
-          ['loop, all resident', milliseconds(each.resident)],
-          ['loop, all streamed', milliseconds(each.streamed)],
-          ['streamed / resident', each.ratio.toFixed(3)],
-        ];
-        const lines = rows.map(([name = '', value = '']) => name.padEnd(24) + value.padStart(12));
-        process.stdout.write(`${each.name}\n${lines.join('\n')}\n`);
-      }
-    } finally {
-      await browser.close();
-    }
-  } finally {
-    await app.stop();
+      ),
+  );
+  if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
+  const milliseconds = (seconds: number) => `${(seconds * 1000).toFixed(1)} ms`;
+  for (const each of outcome.cases) {
+    const rows = [
+      ['one block computes', milliseconds(each.blockSeconds)],
+      ['one block is read', milliseconds(each.readSeconds)],
+      ['loop, all resident', milliseconds(each.resident)],
+      ['loop, all streamed', milliseconds(each.streamed)],
+      ['streamed / resident', each.ratio.toFixed(3)],
+    ];
+    const lines = rows.map(([name = '', value = '']) => name.padEnd(24) + value.padStart(12));
+    process.stdout.write(`${each.name}\n${lines.join('\n')}\n`);
   }
 }
