@@ -48,6 +48,13 @@ export function LoraLibrary(props: {
             <p className="measure">
               {name} · {amountOf(bytesDone, bytesTotal)}
             </p>
+            <button
+              type="button"
+              aria-label={`Cancel ${name}`}
+              onClick={() => actions.cancelLora(name)}
+            >
+              Cancel
+            </button>
           </div>
         );
       })}

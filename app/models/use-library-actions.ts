@@ -18,6 +18,8 @@ export interface LibraryActions {
   remove: (removal: Removal) => void;
   addModel: (source: { address: string } | { files: readonly LocalFile[] }) => void;
   addLora: (source: { address: string } | { files: readonly File[] }) => void;
+  /** Ends the download of a LoRA; nothing of it stays. */
+  cancelLora: (name: string) => void;
   setHub: (base: string) => void;
   /** Asks the browser to keep what is stored. To be called in a click handler. */
   persist: () => void;
@@ -46,7 +48,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
           return value;
         },
         (thrown: unknown) => {
-          change({ type: 'failed', subject, error: toKinoraError(thrown).toRecord() });
+          const error = toKinoraError(thrown);
+          // Whoever cancels knows it.
+          if (error.code === 'CANCELLED') change({ type: 'ended', subject });
+          else change({ type: 'failed', subject, error: error.toRecord() });
           return undefined;
         },
       );
@@ -146,6 +151,13 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
         (names) => `Added: ${names.join(', ')}.`,
       );
     },
+    cancelLora: (name) =>
+      void getLibrary()
+        .call((api) => api.deleteLora(name))
+        .catch((thrown: unknown) => {
+          const error = toKinoraError(thrown).toRecord();
+          change({ type: 'failed', subject: subjects.addLora, error });
+        }),
     setHub: (base) =>
       void run(
         subjects.hub,

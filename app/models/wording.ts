@@ -8,7 +8,7 @@ export const parts: Readonly<Record<ComponentId, { name: string; purpose: string
   transformer: { name: 'Transformer', purpose: 'Paints the motion, step by step' },
   text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
-  tiny_decoder: { name: 'Tiny decoder', purpose: 'Draws the preview while it paints' },
+  tiny_decoder: { name: 'Tiny decoder', purpose: 'A small decoder; no video needs it' },
 };
 
 /** Names of the precisions where a manifest gives none. */
