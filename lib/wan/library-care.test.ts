@@ -6,7 +6,7 @@ import { goldenBytes, goldenId, goldenRepository, goldenWeights } from '../../e2
 import type { StoreFolder } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import { goldens, safetensorsBytes } from '../weights/testing/files';
-import { libraryTests, local, modelOf, until } from './testing/library';
+import { libraryTests, local, modelOf, until, untilVaeDownloads } from './testing/library';
 
 const id = goldenId;
 const now = libraryTests();
@@ -145,11 +145,7 @@ describe('what the user has chosen', () => {
     await library.addModel({ address: goldenRepository });
     now().slowVae();
     const downloading = library.download(id, 'int8');
-    await until(library, ({ models }) =>
-      models.some(({ parts }) =>
-        parts.some(({ component, status }) => component === 'vae' && status === 'downloading'),
-      ),
-    );
+    await untilVaeDownloads(library);
     await library.pause(id);
     await downloading;
     expect((await read()).wanted[id]).toContain('vae');

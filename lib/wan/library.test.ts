@@ -5,7 +5,15 @@ import { modelLock } from '../weights/store';
 import { goldens } from '../weights/testing/files';
 import { wanArchitecture } from './install';
 import { openStoredModel } from './model';
-import { libraryTests, local, modelOf, partOf, until, weightPath } from './testing/library';
+import {
+  libraryTests,
+  local,
+  modelOf,
+  partOf,
+  until,
+  untilVaeDownloads,
+  weightPath,
+} from './testing/library';
 
 const repository = goldenRepository;
 const id = goldenId;
@@ -78,11 +86,7 @@ describe('a model of the hub', () => {
     await library.addModel({ address: repository });
     now().slowVae();
     const downloading = library.download(id, 'int8');
-    await until(library, ({ models }) =>
-      models.some(({ parts }) =>
-        parts.some(({ component, status }) => component === 'vae' && status === 'downloading'),
-      ),
-    );
+    await untilVaeDownloads(library);
     await library.pause(id);
     await downloading;
     expect(await partOf(library, 'vae')).toMatchObject({ status: 'paused', pausedBy: 'user' });
@@ -98,11 +102,7 @@ describe('a model of the hub', () => {
     await library.addModel({ address: repository });
     now().slowVae();
     const downloading = library.download(id, 'int8');
-    await until(library, ({ models }) =>
-      models.some(({ parts }) =>
-        parts.some(({ component, status }) => component === 'vae' && status === 'downloading'),
-      ),
-    );
+    await untilVaeDownloads(library);
     await library.cancel(id);
     await downloading;
     expect(await partOf(library, 'vae')).toMatchObject({ status: 'absent', bytesDone: 0 });

@@ -56,7 +56,7 @@ export class MemoryFit {
 
   /** Frees what the runtime keeps of earlier stages, where this one would not fit beside it. */
   async makeRoom(stage: StageName): Promise<void> {
-    const needed = this.#plan.stages.find((each) => each.stage === stage)?.peak ?? 0;
+    const needed = stageOf(this.#plan, stage).peak;
     const { liveBytes } = this.backend.counters();
     const budget = stage === 'denoise' ? Math.min(this.budget, this.#denoiseBudget) : this.budget;
     if (liveBytes + needed > budget) await this.backend.releaseSessions();

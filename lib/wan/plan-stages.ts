@@ -1,5 +1,5 @@
 import { CountingBackend, elementCount } from '../gpu';
-import { type Checkpoint, readEach, type TensorData, withAliases } from '../weights';
+import { type Checkpoint, withAliases } from '../weights';
 import { bitsOf } from './blocks';
 import type { ModelConfig } from './config';
 import { denoise } from './denoise';
@@ -7,7 +7,13 @@ import { precisionFor } from './layer-data';
 import type { Precision } from './layers';
 import type { LoraBranch, LoraBranches } from './lora';
 import { createScheduler } from './scheduler';
-import { textEncoderAliases, textEncoderTensors, transformerTensors } from './tensors';
+import { checkpointOfShapes } from './shape-checkpoint';
+import {
+  type TensorShapes,
+  textEncoderAliases,
+  textEncoderTensors,
+  transformerTensors,
+} from './tensors';
 import { encodePrompts } from './text-encoder';
 import type { LatentSize } from './tokens';
 import { type Residency, Transformer } from './transformer';
@@ -146,28 +152,14 @@ function uniform({ branches }: LoraBranches): LoraBranches {
  * A checkpoint of the right names and shapes. The matrices of the layers have no content at all: they
  * would be large, and nothing looks at it.
  */
-function zeroCheckpoint(
-  shapes: ReadonlyMap<string, readonly number[]>,
-  precision: Precision,
-): Checkpoint {
-  const shape = (name: string) => shapes.get(name) ?? [];
-  const read = async (name: string) => new Float32Array(elementCount(shape(name)));
-  const readStored = async (name: string): Promise<TensorData> => {
-    const [, ...inner] = shape(name);
-    const bits = bitsOf(precisionFor(precision, elementCount(inner)));
-    const linear = shape(name).length === 2 && /(^|\.)block(s?)\.\d+\..*\.weight$/.test(name);
-    if (!linear || name.includes('relative_attention_bias')) return read(name);
-    if (bits === null) return new Float32Array(0);
-    return { bits, values: new Uint8Array(0), scales: new Float32Array(0) };
-  };
-  return {
-    names: () => shapes.keys(),
-    has: (name) => shapes.has(name),
-    shape,
-    bytes: (name) => 4 * elementCount(shape(name)),
-    dtype: () => 'F32',
-    read,
-    readStored: (names) => readEach(names, readStored),
-    readRows: async (name, rows) => new Float32Array(rows.length * (shape(name)[1] ?? 1)),
-  };
+function zeroCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
+  return checkpointOfShapes(shapes, {
+    read: (_, shape) => new Float32Array(elementCount(shape)),
+    readLinear(_, __, columns) {
+      const bits = bitsOf(precisionFor(precision, columns));
+      if (bits === null) return new Float32Array(0);
+      return { bits, values: new Uint8Array(0), scales: new Float32Array(0) };
+    },
+    readRow: (_, __, width) => new Float32Array(width),
+  });
 }

@@ -1,8 +1,9 @@
 import type { Precision } from '../../contract';
 import { elementCount } from '../../gpu';
-import { type Blocks, blockSize, type Checkpoint, readEach, type TensorData } from '../../weights';
+import { type Blocks, blockSize, type Checkpoint } from '../../weights';
 import { bitsOf } from '../blocks';
 import { precisionFor } from '../layer-data';
+import { checkpointOfShapes } from '../shape-checkpoint';
 import type { TensorShapes } from '../tensors';
 
 /** Standard deviation of a byte whose values are all equally frequent. */
@@ -14,32 +15,16 @@ const byteDeviation = Math.sqrt((256 ** 2 - 1) / 12);
  * content. Weights are scaled by 1/√(fan-in), so that activations neither grow nor vanish.
  */
 export function syntheticCheckpoint(shapes: TensorShapes, precision: Precision): Checkpoint {
-  const shape = (name: string) => shapes.get(name) ?? [];
-  const read = async (name: string) => noise(name, elementCount(shape(name)), fanIn(shape(name)));
-  async function readStored(name: string): Promise<TensorData> {
-    const [rows = 0, columns = 0, ...rest] = shape(name);
-    const bits = bitsOf(precisionFor(precision, columns));
-    const linear = rest.length === 0 && /(^|\.)blocks?\.\d+\..*\.weight$/.test(name);
-    if (bits === null || !linear || columns === 0 || name.includes('relative_attention_bias')) {
-      return read(name);
-    }
-    return noiseBlocks(name, rows, columns, bits);
-  }
-  return {
-    names: () => shapes.keys(),
-    has: (name) => shapes.has(name),
-    shape,
-    bytes: (name) => 4 * elementCount(shape(name)),
-    dtype: () => 'F32',
+  const read = (name: string, shape: readonly number[]) =>
+    noise(name, elementCount(shape), fanIn(shape));
+  return checkpointOfShapes(shapes, {
     read,
-    readStored: (names) => readEach(names, readStored),
-    readRows: async (name, rows) => {
-      const width = elementCount(shape(name).slice(1));
-      const out = new Float32Array(rows.length * width);
-      for (const [i, row] of rows.entries()) out.set(noise(`${name} ${row}`, width, 1), i * width);
-      return out;
+    readLinear(name, rows, columns) {
+      const bits = bitsOf(precisionFor(precision, columns));
+      return bits === null ? read(name, [rows, columns]) : noiseBlocks(name, rows, columns, bits);
     },
-  };
+    readRow: (name, row, width) => noise(`${name} ${row}`, width, 1),
+  });
 }
 
 /** What sums up to one output: 1 for a norm or a bias. */

@@ -13,6 +13,7 @@ import {
   verifyComponent,
 } from '../../weights/store';
 import { readModelConfig } from '../config';
+import { wanArchitecture } from '../install';
 import { canonicalise } from '../naming';
 import { componentRecipe } from '../recipes';
 
@@ -29,16 +30,6 @@ export type InstallAnswer =
   | { readonly type: 'restart'; readonly reason: string }
   | { readonly type: 'done' }
   | { readonly type: 'error'; readonly message: string };
-
-const configuration = [
-  'model_index.json',
-  'transformer/config.json',
-  'text_encoder/config.json',
-  'vae/config.json',
-  'scheduler/scheduler_config.json',
-  'tokenizer/tokenizer.json',
-  'tokenizer/tokenizer_config.json',
-] as const;
 
 const components = [
   ['transformer', 'formats/transformer-Q8_0.gguf'],
@@ -58,7 +49,7 @@ self.onmessage = async ({ data }: MessageEvent<InstallTask>) => {
 async function install({ goldens, model }: InstallTask): Promise<void> {
   const store = (await openModelStore()).folder(model);
   const { signal } = new AbortController();
-  const files = configuration.map(async (path) => ({
+  const files = wanArchitecture.configurationFiles.map(async (path) => ({
     path,
     source: await fetched(goldens, `model/${path}`),
   }));

@@ -112,6 +112,15 @@ export class LibraryTest {
   }
 }
 
+/** Resolves when a tab is in the middle of the VAE's download. */
+export function untilVaeDownloads(library: Library): Promise<void> {
+  return until(library, ({ models }) =>
+    models.some(({ parts }) =>
+      parts.some(({ component, status }) => component === 'vae' && status === 'downloading'),
+    ),
+  );
+}
+
 /** A model that comes with Kinora; with `dimensions`, its configuration is of another one. */
 export async function listed(name: string, dimensions = publicModels + name): Promise<ListedModel> {
   const text = await readFile(`${publicModels}${name}.json`, 'utf8');

@@ -6,6 +6,7 @@ import { installComponent, installFiles, type StoreFolder } from '../../weights/
 import { type TestSource, testSource } from '../../weights/store/testing/source';
 import { goldens } from '../../weights/testing/files';
 import { readModelConfig } from '../config';
+import { wanArchitecture } from '../install';
 import { canonicalise } from '../naming';
 import { type ConvertedComponent, componentRecipe } from '../recipes';
 import { tinyFolder } from './model';
@@ -23,17 +24,6 @@ export const original = {
   text_encoder: 'model/text_encoder/model.safetensors',
   vae: 'model/vae/diffusion_pytorch_model.safetensors',
 } as const;
-
-/** Paths of the configuration. */
-const configuration = [
-  'model_index.json',
-  'transformer/config.json',
-  'text_encoder/config.json',
-  'vae/config.json',
-  'scheduler/scheduler_config.json',
-  'tokenizer/tokenizer.json',
-  'tokenizer/tokenizer_config.json',
-];
 
 /** A file of the goldens as a source. */
 export async function goldenSource(path: string): Promise<TestSource> {
@@ -66,7 +56,7 @@ export async function installGoldenModel(
   files: Readonly<Record<ConvertedComponent, string>>,
   precision: Precision,
 ): Promise<void> {
-  const entries = configuration.map(async (path) => ({
+  const entries = wanArchitecture.configurationFiles.map(async (path) => ({
     path,
     source: await goldenSource(`model/${path}`),
   }));

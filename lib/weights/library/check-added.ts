@@ -1,9 +1,10 @@
-import { KinoraError, type LocalFile, type ModelManifest, type SourceFile } from '../../contract';
+import type { LocalFile, ModelManifest, SourceFile } from '../../contract';
 import { type HubClient, hubByteSource } from '../hub';
-import { type ModelFolder, parseModelJson } from '../source';
+import type { ModelFolder } from '../source';
 import { keepStart, type StoreFolder } from '../store';
 import { openTensorFile } from '../tensor-file';
 import type { Architecture, ListedModel, ModelPlan } from './environment';
+import { folderOfFiles } from './file-folder';
 import { localSource } from './local-source';
 import { filesOf, hubFolder, type LocalFiles } from './sources';
 
@@ -72,22 +73,7 @@ export function configurationFor(
 
 /** Picked files of a configuration as a folder. */
 export function localFolder(files: readonly LocalFile[]): ModelFolder {
-  const known = new Map(files.map((file) => [file.path, file]));
-  async function open(path: string) {
-    const file = known.get(path);
-    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
-    return localSource(file);
-  }
-  async function text(path: string): Promise<string> {
-    const file = await open(path);
-    return new TextDecoder().decode(await file.read(0, file.size));
-  }
-  return {
-    open,
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => known.has(path),
-  };
+  return folderOfFiles(files, localSource);
 }
 
 /** Whether files are the base model's own ones: those are known to fit. */

@@ -9,8 +9,9 @@ import {
 } from '../../contract';
 import type { ByteSource } from '../byte-source';
 import { type HubClient, hubByteSource } from '../hub';
-import { type ModelFolder, parseModelJson } from '../source';
+import type { ModelFolder } from '../source';
 import { keepStart, modelFolderOf, readStoredComponent } from '../store';
+import { folderOfFiles } from './file-folder';
 import { localSource } from './local-source';
 import type { ManagedModel } from './managed-model';
 
@@ -103,20 +104,5 @@ export async function configurationOf(
 
 /** Files of the hub as a folder in which they lie under their own paths. */
 export function hubFolder(files: readonly SourceFile[], client: HubClient): ModelFolder {
-  const find = (path: string) => files.find((file) => file.path === path);
-  async function open(path: string) {
-    const file = find(path);
-    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
-    return hubByteSource(client, await client.file(file));
-  }
-  async function text(path: string): Promise<string> {
-    const file = await open(path);
-    return new TextDecoder().decode(await file.read(0, file.size));
-  }
-  return {
-    open,
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: async (path) => find(path) !== undefined,
-  };
+  return folderOfFiles(files, async (file) => hubByteSource(client, await client.file(file)));
 }

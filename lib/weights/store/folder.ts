@@ -44,6 +44,17 @@ export interface StoreWriter {
   close(): Promise<void>;
 }
 
+/** Replaces the content of a file, and closes it. */
+export async function writeWhole(writer: StoreWriter, bytes: Uint8Array): Promise<void> {
+  try {
+    await writer.truncate(0);
+    await writer.write(0, bytes);
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+}
+
 /** Turns what a failed write threw into an error; a full disk is told as such. */
 export function writeError(thrown: unknown): KinoraError {
   const error = toKinoraError(thrown);

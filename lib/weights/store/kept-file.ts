@@ -1,4 +1,4 @@
-import type { StoreFolder } from './folder';
+import { type StoreFolder, writeWhole } from './folder';
 
 /** A small file that is kept with a component as it is. */
 export interface KeptFile {
@@ -13,12 +13,5 @@ export async function writeFile(
   path: string,
   bytes: Uint8Array,
 ): Promise<void> {
-  const writer = await folder.write(path);
-  try {
-    await writer.truncate(0);
-    await writer.write(0, bytes);
-    await writer.flush();
-  } finally {
-    await writer.close();
-  }
+  await writeWhole(await folder.write(path), bytes);
 }

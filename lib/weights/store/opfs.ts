@@ -1,6 +1,6 @@
 import { KinoraError } from '../../contract';
 import { blobFile, readError } from '../source';
-import { type StoreFolder, type StoreWriter, storageFull, writeError } from './folder';
+import { type StoreFolder, type StoreWriter, storageFull, writeError, writeWhole } from './folder';
 
 /** `move` is in every browser that has the file system, but not yet in the type library. */
 interface MovableFile extends FileSystemFileHandle {
@@ -103,13 +103,13 @@ async function replaceText(
 ): Promise<void> {
   try {
     const draft: MovableFile = await folder.getFileHandle(name + partial, { create: true });
-    await writeWhole(draft, bytes);
+    await replaceContent(draft, bytes);
     if (draft.move) {
       await draft.move(name);
       return;
     }
     // Without a move a crash can cut the text; no reader takes a half of JSON for the whole.
-    await writeWhole(await folder.getFileHandle(name, { create: true }), bytes);
+    await replaceContent(await folder.getFileHandle(name, { create: true }), bytes);
     await folder.removeEntry(draft.name);
   } catch (thrown) {
     throw writeError(thrown);
@@ -147,7 +147,7 @@ function busy(cause: unknown): KinoraError {
   return new KinoraError('MODEL_BUSY', undefined, { cause });
 }
 
-async function writeWhole(
+async function replaceContent(
   handle: FileSystemFileHandle,
   bytes: Uint8Array<ArrayBuffer>,
 ): Promise<void> {
@@ -158,14 +158,7 @@ async function writeWhole(
     return;
   }
   // Safari before 26 writes in workers only, and only like this.
-  const writer = await openWriter(handle);
-  try {
-    await writer.truncate(0);
-    await writer.write(0, bytes);
-    await writer.flush();
-  } finally {
-    await writer.close();
-  }
+  await writeWhole(await openWriter(handle), bytes);
 }
 
 async function openWriter(file: FileSystemFileHandle): Promise<StoreWriter> {
