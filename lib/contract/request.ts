@@ -25,7 +25,7 @@ export const loraSchema = z.object({
  * A `seed` of −1 means a random one, drawn when the prediction is created.
  */
 export const parametersSchema = z.object({
-  prompt: z.string().refine((text) => text.trim().length > 0, { message: 'The prompt is empty.' }),
+  prompt: z.string().regex(/\S/, { message: 'The prompt is empty.' }),
   negative_prompt: z.string().default(''),
   loras: z.array(loraSchema).max(3).default([]),
   size: z.enum(sizes).default('1280*720'),

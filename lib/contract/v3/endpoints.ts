@@ -1,0 +1,443 @@
+import { z } from 'zod';
+import {
+  envelopeSchema,
+  predictionIdSchema,
+  predictionSchema,
+  predictionStatuses,
+} from './prediction';
+import { submitSchema, variants } from './submit';
+import {
+  beatSchema,
+  completeSchema,
+  failSchema,
+  leaseSchema,
+  workerDeclarationSchema,
+} from './worker';
+
+/** What a key may be allowed to do. */
+export const scopes = [
+  'predictions:write',
+  'predictions:read',
+  'uploads:write',
+  'webhooks:read',
+  'webhooks:write',
+  'admin',
+] as const;
+export type Scope = (typeof scopes)[number];
+
+/** One operation of the server: routing, checking, OpenAPI and fuzz tests read this table. */
+export interface Endpoint {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Template such as `/api/v3/predictions/{id}/result`. */
+  readonly path: string;
+  readonly summary: string;
+  /**
+   * Who may call: an API key with this scope; a worker token; whoever is signed in or has an admin key;
+   * or anybody.
+   */
+  readonly access: Scope | 'worker' | 'admin' | 'anyone';
+  /** Which limit per key it counts against. */
+  readonly limit: 'submit' | 'read' | 'none';
+  /** Schemas of path parameters, query, body; absent where there are none. */
+  readonly params?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  readonly body?: z.ZodType;
+  /** Schema of the whole answer with status 200; absent where it is not JSON. */
+  readonly answer?: z.ZodType;
+  /** Answered by the Node server itself and not through Next (v3-api.md §5). */
+  readonly bypassesNext?: true;
+  /** Left out of the public documentation. */
+  readonly internal?: true;
+}
+
+const id = z.object({ id: predictionIdSchema });
+const prediction = envelopeSchema(predictionSchema);
+const anything = z.record(z.string(), z.unknown());
+
+export const listBodySchema = z.object({
+  page: z.int().min(1).default(1),
+  page_size: z.int().min(1).max(100).default(20),
+  model: z.string().optional(),
+  status: z.enum(predictionStatuses).optional(),
+  created_after: z.iso.datetime({ offset: true }).optional(),
+  created_before: z.iso.datetime({ offset: true }).optional(),
+  include_inputs: z.boolean().default(false),
+});
+export const uploadTicketSchema = z.object({
+  filename: z.string().min(1).max(255),
+  size: z.int().positive(),
+  content_type: z.string().max(100).optional(),
+});
+export const createKeySchema = z.object({
+  kind: z.enum(['api', 'worker']).default('api'),
+  name: z.string().min(1).max(100),
+  owner: z.string().min(1).max(60).optional(),
+  scopes: z.array(z.enum(scopes)).optional(),
+  shared: z.boolean().default(false),
+  /** Days until it ends; absent means never. */
+  expires_in_days: z.number().positive().optional(),
+});
+export const keyRecordSchema = z.object({
+  id: z.string(),
+  kind: z.enum(['api', 'worker', 'sign-in']),
+  owner: z.string(),
+  name: z.string(),
+  /** `kn_abcd1234…wxyz` */
+  hint: z.string(),
+  scopes: z.array(z.string()),
+  shared: z.boolean(),
+  created_at: z.string(),
+  expires_at: z.string().nullable(),
+  revoked_at: z.string().nullable(),
+  last_used_at: z.string().nullable(),
+});
+export type KeyRecord = z.output<typeof keyRecordSchema>;
+export const workerRecordSchema = z.object({
+  id: z.string(),
+  owner: z.string(),
+  name: z.string(),
+  model: z.string(),
+  precision: z.string(),
+  state: z.enum(['idle', 'busy', 'paused']),
+  connected_at: z.string(),
+  seen_at: z.string(),
+});
+export type WorkerRecord = z.output<typeof workerRecordSchema>;
+export const deliveryRecordSchema = z.object({
+  id: z.string(),
+  prediction_id: z.string(),
+  url: z.string(),
+  status: z.enum(['due', 'delivered', 'exhausted']),
+  attempts: z.int(),
+  next_at: z.string().nullable(),
+  last_status: z.int().nullable(),
+  last_answer: z.string(),
+  created_at: z.string(),
+  finished_at: z.string().nullable(),
+});
+export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
+
+const uploaded = z.object({
+  type: z.string(),
+  download_url: z.url(),
+  filename: z.string(),
+  size: z.int(),
+});
+const modelId = z.object({ model_id: z.string(), inputs: anything.optional() });
+
+export const endpoints = {
+  submit: {
+    method: 'POST',
+    path: '/api/v3/{provider}/{family}/{variant}',
+    summary: 'Submit an image and a prompt; a connected tab makes the video',
+    access: 'predictions:write',
+    limit: 'submit',
+    params: z.object({ provider: z.string(), family: z.string(), variant: z.enum(variants) }),
+    query: z.object({ webhook: z.string().optional().describe('A public https URL.') }),
+    body: submitSchema,
+    answer: prediction,
+  },
+  result: {
+    method: 'GET',
+    path: '/api/v3/predictions/{id}/result',
+    summary: 'How a prediction stands; the video’s URL once it is completed',
+    access: 'predictions:read',
+    limit: 'read',
+    params: id,
+    query: z.object({
+      wait: z.coerce.number().min(0).max(8).optional().describe('Seconds to wait for the end.'),
+    }),
+    answer: prediction,
+  },
+  get: {
+    method: 'GET',
+    path: '/api/v3/predictions/{id}',
+    summary: 'The same as …/result',
+    access: 'predictions:read',
+    limit: 'read',
+    params: id,
+    answer: prediction,
+  },
+  legacyResult: {
+    method: 'GET',
+    path: '/api/v2/predictions/{id}/result',
+    summary: 'The same, under its old address',
+    access: 'predictions:read',
+    limit: 'read',
+    params: id,
+    answer: prediction,
+  },
+  list: {
+    method: 'POST',
+    path: '/api/v3/predictions',
+    summary: 'Your predictions, newest first',
+    access: 'predictions:read',
+    limit: 'read',
+    body: listBodySchema,
+    answer: envelopeSchema(z.object({ page: z.int(), items: z.array(predictionSchema) })),
+  },
+  remove: {
+    method: 'POST',
+    path: '/api/v3/predictions/delete',
+    summary: 'Delete finished predictions and their videos',
+    access: 'predictions:write',
+    limit: 'read',
+    body: z.object({ ids: z.array(predictionIdSchema).max(100) }),
+    answer: envelopeSchema(z.object({ deleted_count: z.int() })),
+  },
+  cancel: {
+    method: 'POST',
+    path: '/api/v3/predictions/{id}/cancel',
+    summary: 'Stop a prediction; it reads as failed with "cancelled by user"',
+    access: 'predictions:write',
+    limit: 'read',
+    params: id,
+    answer: prediction,
+  },
+  events: {
+    method: 'GET',
+    path: '/api/v3/predictions/{id}/events',
+    summary: 'Status, steps and previews as they happen (server-sent events)',
+    access: 'predictions:read',
+    limit: 'read',
+    params: id,
+  },
+  uploadTicket: {
+    method: 'POST',
+    path: '/api/v3/media/uploads',
+    summary: 'Ask for an address to upload an image or a LoRA to',
+    access: 'uploads:write',
+    limit: 'read',
+    body: uploadTicketSchema,
+    answer: envelopeSchema(
+      z.object({
+        download_url: z.url(),
+        upload: z.object({
+          method: z.literal('PUT'),
+          url: z.url(),
+          headers: z.record(z.string(), z.string()),
+        }),
+      }),
+    ),
+  },
+  uploadBinary: {
+    method: 'POST',
+    path: '/api/v3/media/upload/binary',
+    summary: 'Upload an image or a LoRA as multipart field `file`',
+    access: 'uploads:write',
+    limit: 'read',
+    answer: envelopeSchema(uploaded),
+    bypassesNext: true,
+  },
+  uploadBinaryLegacy: {
+    method: 'POST',
+    path: '/api/v2/media/upload/binary',
+    summary: 'The same, under its old address',
+    access: 'uploads:write',
+    limit: 'read',
+    answer: envelopeSchema(uploaded),
+    bypassesNext: true,
+  },
+  models: {
+    method: 'GET',
+    path: '/api/v3/models',
+    summary: 'The models that can be asked for, with the schema of their parameters',
+    access: 'predictions:read',
+    limit: 'read',
+    answer: envelopeSchema(z.array(anything)),
+  },
+  balance: {
+    method: 'GET',
+    path: '/api/v3/balance',
+    summary: 'A constant: there are no prices here',
+    access: 'predictions:read',
+    limit: 'read',
+    answer: envelopeSchema(z.object({ balance: z.number() })),
+  },
+  pricing: {
+    method: 'POST',
+    path: '/api/v3/model/pricing',
+    summary: 'Zero',
+    access: 'predictions:read',
+    limit: 'read',
+    body: modelId,
+    answer: envelopeSchema(z.object({ unit_price: z.number() })),
+  },
+  price: {
+    method: 'POST',
+    path: '/api/v3/model/price',
+    summary: 'Zero',
+    access: 'predictions:read',
+    limit: 'read',
+    body: modelId,
+    answer: envelopeSchema(z.object({ price: z.number(), discounted_price: z.number() })),
+  },
+  webhookSecret: {
+    method: 'GET',
+    path: '/api/v3/webhook/secret',
+    summary: 'The secret that your webhooks are signed with',
+    access: 'webhooks:read',
+    limit: 'read',
+    answer: envelopeSchema(z.object({ secret: z.string() })),
+  },
+  deliveries: {
+    method: 'GET',
+    path: '/api/v3/webhook/deliveries',
+    summary: 'Your webhooks, newest first: status, attempts, last answer',
+    access: 'webhooks:read',
+    limit: 'read',
+    query: z.object({
+      page: z.coerce.number().int().min(1).default(1),
+      page_size: z.coerce.number().int().min(1).max(100).default(20),
+      status: z.enum(['due', 'delivered', 'exhausted']).optional(),
+    }),
+    answer: envelopeSchema(z.object({ page: z.int(), items: z.array(deliveryRecordSchema) })),
+  },
+  replay: {
+    method: 'POST',
+    path: '/api/v3/webhook/deliveries/{id}/replay',
+    summary: 'Send a webhook again, with a new set of attempts',
+    access: 'webhooks:write',
+    limit: 'read',
+    params: z.object({ id: z.string().regex(/^msg_[0-9a-f]{32}$/) }),
+    answer: envelopeSchema(deliveryRecordSchema),
+  },
+
+  // Keys and workers: the page, and `npm run keys` while the server runs
+  signIn: {
+    method: 'POST',
+    path: '/api/admin/session',
+    summary: 'Exchange a sign-in token or an admin key for a session cookie',
+    access: 'anyone',
+    limit: 'none',
+    body: z.object({ token: z.string().min(1).max(200) }),
+    answer: envelopeSchema(z.object({ owner: z.string() })),
+    internal: true,
+  },
+  signOut: {
+    method: 'DELETE',
+    path: '/api/admin/session',
+    summary: 'End the session',
+    access: 'anyone',
+    limit: 'none',
+    answer: envelopeSchema(z.object({})),
+    internal: true,
+  },
+  listKeys: {
+    method: 'GET',
+    path: '/api/admin/keys',
+    summary: 'Keys and worker tokens of the owner',
+    access: 'admin',
+    limit: 'none',
+    answer: envelopeSchema(z.object({ owner: z.string(), keys: z.array(keyRecordSchema) })),
+    internal: true,
+  },
+  createKey: {
+    method: 'POST',
+    path: '/api/admin/keys',
+    summary: 'Create a key or a worker token; it is shown once',
+    access: 'admin',
+    limit: 'none',
+    body: createKeySchema,
+    answer: envelopeSchema(z.object({ key: z.string(), record: keyRecordSchema })),
+    internal: true,
+  },
+  revokeKey: {
+    method: 'DELETE',
+    path: '/api/admin/keys/{id}',
+    summary: 'Revoke a key at once',
+    access: 'admin',
+    limit: 'none',
+    params: z.object({ id: z.string().min(1).max(20) }),
+    answer: envelopeSchema(keyRecordSchema),
+    internal: true,
+  },
+  listWorkers: {
+    method: 'GET',
+    path: '/api/admin/workers',
+    summary: 'Connected workers of the owner',
+    access: 'admin',
+    limit: 'none',
+    answer: envelopeSchema(z.object({ workers: z.array(workerRecordSchema) })),
+    internal: true,
+  },
+
+  // The worker protocol
+  workerMe: {
+    method: 'GET',
+    path: '/api/worker/me',
+    summary: 'What this token would take',
+    access: 'worker',
+    limit: 'none',
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  claim: {
+    method: 'POST',
+    path: '/api/worker/claim',
+    summary: 'Take the next job that fits',
+    access: 'worker',
+    limit: 'none',
+    body: workerDeclarationSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  beat: {
+    method: 'POST',
+    path: '/api/worker/jobs/{id}/beat',
+    summary: 'Alive, and this far',
+    access: 'worker',
+    limit: 'none',
+    params: id,
+    body: beatSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  lease: {
+    method: 'POST',
+    path: '/api/worker/jobs/{id}/lease',
+    summary: 'Whether a lease still stands; does not prolong it',
+    access: 'worker',
+    limit: 'none',
+    params: id,
+    body: leaseSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  complete: {
+    method: 'POST',
+    path: '/api/worker/jobs/{id}/complete',
+    summary: 'The uploaded video is the result',
+    access: 'worker',
+    limit: 'none',
+    params: id,
+    body: completeSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  fail: {
+    method: 'POST',
+    path: '/api/worker/jobs/{id}/fail',
+    summary: 'It could not be done, and why',
+    access: 'worker',
+    limit: 'none',
+    params: id,
+    body: failSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+  release: {
+    method: 'POST',
+    path: '/api/worker/jobs/{id}/release',
+    summary: 'Hand the lease back; the attempt does not count',
+    access: 'worker',
+    limit: 'none',
+    params: id,
+    body: leaseSchema,
+    answer: envelopeSchema(anything),
+    internal: true,
+  },
+} as const satisfies Record<string, Endpoint>;
+
+/** Name of an operation, its `operationId` in OpenAPI. */
+export type OperationId = keyof typeof endpoints;

@@ -1,0 +1,5 @@
+export * from './endpoints';
+export * from './errors';
+export * from './prediction';
+export * from './submit';
+export * from './worker';

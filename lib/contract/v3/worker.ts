@@ -1,0 +1,187 @@
+import { z } from 'zod';
+import { precisions } from '../manifest';
+import { backends } from '../prediction';
+import { phases } from '../progress';
+import { type Parameters, sizes } from '../request';
+
+/**
+ * The worker protocol: what a connected tab and the relay say to each other. HTTP is the truth (claim,
+ * beat, upload, complete, fail, release); the WebSocket is only a doorbell, and losing it loses no
+ * job (v3-api.md §3). Every call carries `Authorization: Bearer <worker token>`.
+ */
+
+/** What a worker can run: claims are matched against it. */
+export const workerDeclarationSchema = z.object({
+  /** Drawn once per tab; 32 hex characters. */
+  worker_id: z.string().regex(/^[0-9a-f]{32}$/),
+  /** For people: "Chrome on Linux", or what its owner typed. */
+  name: z.string().max(100),
+  /** Id of the model's manifest, such as `wan2.2-ti2v-5b`. */
+  model: z.string().min(1).max(100),
+  precision: z.enum(precisions),
+  backend: z.enum(backends),
+  sizes: z.array(z.enum(sizes)).min(1),
+  loras: z.boolean(),
+  /** Longest video it takes, in seconds. */
+  max_duration: z.int().min(5).max(10).default(10),
+});
+export type WorkerDeclaration = z.output<typeof workerDeclarationSchema>;
+
+/** Why waiting jobs were not given, each with how many there are. */
+export const skipReasons = [
+  'model',
+  'size',
+  'loras',
+  'precision',
+  'duration',
+  'not-ready',
+] as const;
+export type SkipReason = (typeof skipReasons)[number];
+
+/** How an adapter of a job is to be had. */
+export type WorkerLora = {
+  /** As the caller wrote it: named in messages. */
+  readonly path: string;
+  readonly scale: number;
+} & (
+  | /** Fetched from the hub by the worker itself. `file` is absent for a repository's one adapter. */ {
+      readonly from: 'hub';
+      readonly repository: string;
+      readonly file: string | null;
+    }
+  | /** A signed address of the relay. */ { readonly from: 'relay'; readonly url: string }
+);
+
+/** A claimed job: one attempt under one lease. */
+export interface WorkerJob {
+  readonly id: string;
+  /** Counts from 1. */
+  readonly attempt: number;
+  /** Fencing token: every later call names it. */
+  readonly lease_token: string;
+  /** ISO 8601; a beat moves it. */
+  readonly lease_until: string;
+  /** When the attempt ends whatever happens, ISO 8601. */
+  readonly deadline: string;
+  /** How often to beat. */
+  readonly beat_every_ms: number;
+  /** `{provider}/{model_family}/{variant}`. */
+  readonly model: string;
+  /** With an explicit seed. */
+  readonly parameters: Parameters;
+  readonly enable_prompt_optimizer: boolean;
+  readonly enable_safety_checker: boolean;
+  /** Signed address of the image on the relay's own origin. */
+  readonly image: { readonly url: string; readonly type: string; readonly bytes: number };
+  readonly loras: readonly WorkerLora[];
+}
+
+/** `POST /api/worker/claim`, body `WorkerDeclaration`. */
+export interface ClaimAnswer {
+  readonly job: WorkerJob | null;
+  /** Only where no job was given. */
+  readonly skipped: Partial<Record<SkipReason, number>>;
+  /** When to ask again without a doorbell. */
+  readonly retry_after_ms: number;
+}
+
+const lease = { lease_token: z.string().min(1).max(100) };
+
+/** `POST /api/worker/jobs/{id}/beat`: the worker lives and is this far. */
+export const beatSchema = z.object({
+  ...lease,
+  phase: z.enum(phases).nullable().default(null),
+  step: z.int().min(0).default(0),
+  steps: z.int().min(0).default(0),
+  clip: z.int().min(0).default(0),
+  clips: z.int().min(1).default(1),
+  seconds_remaining: z.number().min(0).nullable().default(null),
+  /** Data URI of a small picture; at most about 48 kB of text. */
+  preview: z
+    .string()
+    .max(64_000)
+    .regex(/^data:image\/(webp|jpeg|png);base64,[A-Za-z0-9+/=]+$/)
+    .optional(),
+});
+export type Beat = z.output<typeof beatSchema>;
+
+/**
+ * Answer to a beat and to `POST /api/worker/jobs/{id}/lease` (does my lease still stand?). A job that was
+ * cancelled, or that another worker has, answers 409 `LEASE_LOST` instead: stop the work.
+ */
+export interface LeaseAnswer {
+  readonly lease_until: string;
+  readonly deadline: string;
+}
+export const leaseSchema = z.object(lease);
+
+/**
+ * `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`, `Content-Type: video/mp4`: the whole file,
+ * or the part that is missing with `Content-Range: bytes first-last/total`. `HEAD` on the same address
+ * answers how many bytes are there in `Upload-Offset`. Sending the same file again is no error.
+ */
+export interface UploadAnswer {
+  readonly received: number;
+  readonly complete: boolean;
+}
+
+/** `POST /api/worker/jobs/{id}/complete`, after the upload. */
+export const completeSchema = z.object({
+  ...lease,
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: z.int().positive(),
+  seed: z.int().min(0),
+  inference_ms: z.int().min(0),
+  model: z.string().max(100),
+  precision: z.enum(precisions),
+  encoder: z.string().max(40),
+});
+export type Completion = z.output<typeof completeSchema>;
+
+/** `POST /api/worker/jobs/{id}/fail`. */
+export const failSchema = z.object({
+  ...lease,
+  /** An `ErrorCode` of Kinora. */
+  code: z.string().max(60),
+  message: z.string().max(500),
+  /** Whether another attempt may succeed: a lost GPU may, an unfit LoRA may not. */
+  retryable: z.boolean(),
+});
+export type Failure = z.output<typeof failSchema>;
+
+/** `GET /api/worker/me`: what this token would take. */
+export interface WorkerIdentity {
+  readonly token: string;
+  readonly owner: string;
+  /** Whether it also takes jobs of other owners who allow it. */
+  readonly shared: boolean;
+  readonly accepts_models: readonly string[];
+  readonly waiting: number;
+}
+
+/** The doorbell, `GET /api/worker/doorbell` upgraded: what the tab says. `hello` comes first. */
+export const doorbellHelloSchema = z.object({
+  type: z.literal('hello'),
+  token: z.string().min(1).max(200),
+  declaration: workerDeclarationSchema,
+  state: z.enum(['idle', 'busy', 'paused']).default('idle'),
+});
+export const doorbellStateSchema = z.object({
+  type: z.literal('state'),
+  state: z.enum(['idle', 'busy', 'paused']),
+});
+export const doorbellClientSchema = z.discriminatedUnion('type', [
+  doorbellHelloSchema,
+  doorbellStateSchema,
+]);
+export type DoorbellClientMessage = z.input<typeof doorbellClientSchema>;
+
+/** What the relay says through the doorbell. */
+export const doorbellServerSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('welcome'), owner: z.string(), shared: z.boolean() }),
+  z.object({ type: z.literal('job_available') }),
+  z.object({ type: z.literal('cancel'), id: z.string() }),
+  z.object({ type: z.literal('drain') }),
+  z.object({ type: z.literal('refused'), message: z.string() }),
+]);
+export type DoorbellServerMessage = z.output<typeof doorbellServerSchema>;

@@ -1,0 +1,114 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+
+const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+
+/** `1`, `true`, `yes`, `on`; anything else, and nothing, is false. */
+const flag = z
+  .string()
+  .default('')
+  .transform((text) => /^(1|true|yes|on)$/i.test(text));
+const list = (text: string) =>
+  z
+    .string()
+    .default(text)
+    .transform((value) =>
+      value
+        .split(',')
+        .map((part) => part.trim())
+        .filter((part) => part !== ''),
+    );
+const count = (value: number) => z.coerce.number().int().min(0).default(value);
+const seconds = (value: number) => z.coerce.number().positive().default(value);
+
+/**
+ * Every setting of the server, read from the environment. README's table lists them; a test compares.
+ * Durations are in seconds, sizes in bytes.
+ */
+export const configSchema = z.object({
+  KINORA_HOST: z.string().default('127.0.0.1'),
+  PORT: z.coerce.number().int().min(0).max(65_535).default(3000),
+  /** Absolute URLs of answers start with it; absent means `http://{host}:{port}`. */
+  KINORA_PUBLIC_URL: z
+    .url()
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional(),
+  /** Folder of the embedded database, outputs, uploads and the control file. */
+  KINORA_DATA: z
+    .string()
+    .default(path.join(projectRoot, '.kinora', 'relay'))
+    .transform((folder) => path.resolve(folder)),
+  /** A PostgreSQL address; absent means the embedded PGlite. */
+  DATABASE_URL: z.string().optional(),
+  S3_BUCKET: z.string().optional(),
+  S3_ENDPOINT: z.url().optional(),
+  S3_REGION: z.string().default('us-east-1'),
+  S3_ACCESS_KEY_ID: z.string().optional(),
+  S3_SECRET_ACCESS_KEY: z.string().optional(),
+  S3_PREFIX: z.string().default('kinora/'),
+
+  /** `{provider}/{family}` of the API that are answered. */
+  KINORA_FAMILIES: list('kinora/wan-2.2,wavespeed-ai/wan-2.1'),
+  /** Manifest ids of the models that may serve them, `*` for any. */
+  KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,tiny'),
+  /** Precisions of weights that may serve them. */
+  KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),
+
+  KINORA_LEASE_SECONDS: seconds(30),
+  KINORA_BEAT_SECONDS: seconds(2),
+  KINORA_SWEEP_SECONDS: seconds(2),
+  KINORA_MAX_ATTEMPTS: z.coerce.number().int().min(1).max(3).default(3),
+  /** Hard end of one attempt. */
+  KINORA_ATTEMPT_SECONDS: seconds(3 * 3600),
+  /** How long a synchronous submission is held. */
+  KINORA_SYNC_SECONDS: seconds(100),
+
+  KINORA_RETENTION_DAYS: seconds(7),
+  KINORA_MAX_BODY_BYTES: count(30_000_000),
+  KINORA_MAX_UPLOAD_BYTES: count(1_000_000_000),
+  KINORA_MAX_IMAGE_BYTES: count(20_000_000),
+  KINORA_MAX_LORA_BYTES: count(2_000_000_000),
+  KINORA_MAX_VIDEO_BYTES: count(500_000_000),
+
+  /** Per key and minute. Reads grow with the number of unfinished predictions. */
+  KINORA_SUBMITS_PER_MINUTE: count(120),
+  KINORA_READS_PER_MINUTE: count(600),
+  KINORA_READS_PER_JOB_PER_MINUTE: count(120),
+  /** Per address and minute, before a key is looked at. */
+  KINORA_REQUESTS_PER_ADDRESS: count(3000),
+  /** Wrong keys per address and minute. */
+  KINORA_BAD_KEYS_PER_ADDRESS: count(30),
+  /** Unfinished predictions per key. */
+  KINORA_JOBS_PER_KEY: count(1000),
+  /** Name of the header that a proxy in front puts the caller's address in; empty without a proxy. */
+  KINORA_ADDRESS_HEADER: z.string().default(''),
+
+  /** Delays before the webhook's attempts, in seconds. */
+  KINORA_WEBHOOK_DELAYS: list('0,10,60,360').transform((parts) => parts.map(Number)),
+  /** Development only: `http:` and private addresses for webhooks, images and LoRAs. */
+  KINORA_ALLOW_PRIVATE: flag,
+  /** Base address of the hub for adapters, as workers fetch them. */
+  KINORA_HUB: z.url().default('https://huggingface.co'),
+  KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
+  /** Seconds that a stop waits for deliveries and open answers. */
+  KINORA_STOP_SECONDS: seconds(10),
+});
+
+/** Every setting, checked. */
+export type Config = z.output<typeof configSchema>;
+
+/**
+ * Reads the settings.
+ *
+ * @throws Error with one line per wrong setting, its name and what is allowed
+ */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const present = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const parsed = configSchema.safeParse(present);
+  if (parsed.success) return parsed.data;
+  const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  throw new Error(`Settings that cannot be used:\n${lines.join('\n')}`);
+}

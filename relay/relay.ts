@@ -1,0 +1,344 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex, Readable } from 'node:stream';
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import type {
+  Beat,
+  ClaimAnswer,
+  Completion,
+  DeliveryRecord,
+  Failure,
+  KeyRecord,
+  LeaseAnswer,
+  PredictionInput,
+  PredictionStatus,
+  Scope,
+  Submission,
+  WorkerDeclaration,
+  WorkerRecord,
+} from '../lib/contract/v3';
+import type { Config } from './config';
+import type { DeliveryRow, JobImage, JobLora, JobRow, UploadRow, WorkerRow } from './store/schema';
+import type { Database, Store } from './store/store';
+
+/** Who calls: what a key or a worker token stands for. */
+export interface Caller {
+  readonly keyId: string;
+  readonly kind: 'api' | 'worker' | 'session';
+  readonly owner: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly shared: boolean;
+}
+
+/** `relay/keys`: who may do what. */
+export interface Keys {
+  /** @returns the whole key, shown this once */
+  create(input: {
+    kind: 'api' | 'worker' | 'sign-in';
+    owner: string;
+    name: string;
+    scopes?: readonly Scope[];
+    shared?: boolean;
+    expiresAt?: Date;
+  }): Promise<{ key: string; record: KeyRecord }>;
+  list(owner?: string): Promise<KeyRecord[]>;
+  /** @throws ApiError `NOT_FOUND` */
+  revoke(id: string, owner?: string): Promise<KeyRecord>;
+  /**
+   * @param authorization the header's value
+   * @throws ApiError `UNAUTHORIZED`; never tells which part was wrong
+   */
+  authenticate(authorization: string | null, kind: 'api' | 'worker'): Promise<Caller>;
+  /** The caller of a bare key, a session cookie's value, or the control token of this process. */
+  authenticateAdmin(request: {
+    authorization: string | null;
+    cookie: string | null;
+  }): Promise<Caller>;
+  /** A session cookie (the whole `Set-Cookie` value) for a sign-in token, which it uses up, or an admin key. */
+  signIn(token: string): Promise<{ owner: string; setCookie: string }>;
+  /** On an empty database: an owner, an admin key, a worker token and a sign-in token; else null. */
+  firstStart(): Promise<{ apiKey: string; workerToken: string; signInToken: string } | null>;
+  webhookSecret(owner: string): Promise<string>;
+}
+
+/** `relay/limits`: how often, and how much at a time. */
+export interface Limits {
+  /** Counts one request of an address. @throws ApiError `RATE_LIMITED` */
+  address(address: string): Promise<void>;
+  /** Counts a wrong key of an address. @throws ApiError `RATE_LIMITED` when there were too many */
+  badKey(address: string): Promise<void>;
+  /**
+   * Counts one request of a key.
+   *
+   * @returns the `RateLimit-*` headers of the answer
+   * @throws ApiError `RATE_LIMITED` with `Retry-After`
+   */
+  key(caller: Caller, kind: 'submit' | 'read'): Promise<Readonly<Record<string, string>>>;
+  close(): Promise<void>;
+}
+
+/** Why the guard would not fetch, or could not. */
+export class GuardError extends Error {
+  override readonly name = 'GuardError';
+  constructor(
+    readonly reason: 'refused' | 'unreachable' | 'timeout' | 'too-large' | 'status' | 'redirects',
+    /** One sentence without the address's secrets. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** `relay/guard`: the one way in which the server calls addresses that callers name. */
+export interface Guard {
+  /** Form, scheme and literal addresses; names are looked up when they are fetched. @throws GuardError */
+  check(url: string): URL;
+  /**
+   * One request. Redirects are followed by hand up to `redirects`, each hop checked.
+   *
+   * @throws GuardError
+   */
+  fetch(
+    url: string,
+    options?: {
+      method?: 'GET' | 'HEAD' | 'POST';
+      headers?: Readonly<Record<string, string>>;
+      body?: string;
+      redirects?: number;
+      /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
+      maxBytes?: number;
+      connectMs?: number;
+      totalMs?: number;
+      signal?: AbortSignal;
+    },
+  ): Promise<{
+    status: number;
+    headers: Readonly<Record<string, string>>;
+    /** Length as announced; null where it is not. */
+    bytes: number | null;
+    body: Readable;
+  }>;
+  close(): Promise<void>;
+}
+
+/** `relay/files`: large bytes, on disk or in a bucket. Keys are made by us: `outputs/ab/….mp4`. */
+export interface BlobStore {
+  readonly kind: 'disk' | 's3';
+  /** Writes a blob whole or not at all, with its SHA-256 on the way. @throws ApiError `TOO_LARGE` */
+  put(
+    key: string,
+    source: Readable | Uint8Array,
+    options: { type: string; maxBytes: number },
+  ): Promise<{ bytes: number; sha256: string }>;
+  /** Takes over a file of this machine, which is gone after it. */
+  putFile(key: string, file: string, type: string): Promise<void>;
+  /** @param range first and last byte, both counted */
+  read(
+    key: string,
+    range?: { first: number; last: number },
+  ): Promise<{ body: Readable; bytes: number }>;
+  stat(key: string): Promise<{ bytes: number } | null>;
+  remove(key: string): Promise<void>;
+  /** A readiness check. @throws ApiError `STORAGE_DOWN` */
+  ping(): Promise<void>;
+}
+
+/** `relay/files`: absolute addresses of this installation, HMAC-signed where no key is asked for. */
+export interface Links {
+  readonly publicUrl: string;
+  /** Address of a prediction's result. */
+  prediction(id: string): string;
+  /** Address of the video; null where there is none or it has expired. */
+  output(job: JobRow): string | null;
+  /** Path (no origin) for workers: the image of a job, or one of its adapters. */
+  workerImage(job: JobRow): string;
+  workerLora(job: JobRow, index: number): string;
+  /** Where an upload's bytes go, and where they can be had. */
+  uploadTarget(upload: UploadRow): string;
+  uploadDownload(upload: UploadRow): string;
+  /** The upload that one of our own download links names; null for any other address. */
+  uploadOf(url: string): string | null;
+}
+
+/** A handler of the Node server for what does not go through Next. `params` come from the path. */
+export type NodeHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  params: Readonly<Record<string, string>>,
+) => Promise<void>;
+
+/** `relay/intake`: a submission's files, before a worker sees it. */
+export interface Intake {
+  /**
+   * Looks at image and adapters of a submission. A data URI and an own upload are checked and stored at
+   * once; another address is left to {@link run}.
+   *
+   * @returns what goes into the job's row
+   * @throws ApiError `INVALID_IMAGE` for a data URI or upload that is no usable image,
+   * `INVALID_PARAMETER` for an address or adapter path that cannot be read
+   */
+  accept(
+    jobId: string,
+    submission: Submission,
+    caller: Caller,
+  ): Promise<{
+    input: PredictionInput;
+    image: JobImage | null;
+    loras: readonly JobLora[];
+    ready: boolean;
+  }>;
+  /** Fetches what waits, on this node, until the signal; a failure ends the job with code 1402. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** `relay/files`: what callers upload, what workers upload, and who may read it. */
+export interface Files {
+  readonly blobs: BlobStore;
+  readonly links: Links;
+  ticket(
+    caller: Caller,
+    input: { filename: string; size: number; content_type?: string | undefined },
+  ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }>;
+  /** Handlers of the Node server, by path template and method; keys such as `PUT /files/uploads/{id}`. */
+  readonly routes: Readonly<Record<string, NodeHandler>>;
+  /**
+   * The uploaded video of a lease, checked as an MP4 and put where outputs are kept.
+   *
+   * @throws ApiError `OUTPUT_REJECTED`, `CONFLICT` when it is not all there
+   */
+  takeOutput(job: JobRow, completion: Completion): Promise<{ key: string; bytes: number }>;
+  /** Removes what is past its time: outputs (the record says so), uploads, parts. Bounded per call. */
+  sweep(): Promise<void>;
+  /** Removes every file of a job. */
+  removeOf(job: JobRow): Promise<void>;
+}
+
+/** A job to be inserted. */
+export interface NewJob {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly model: string;
+  readonly webhookUrl: string | null;
+  readonly input: PredictionInput;
+  readonly image: JobImage | null;
+  readonly loras: readonly JobLora[];
+  readonly ready: boolean;
+}
+
+/** How a terminal status is told to the outside, in the transaction that sets it. */
+export type OutboxRow = (
+  job: JobRow,
+) => typeof import('./store/schema').deliveries.$inferInsert | null;
+
+/** `relay/jobs`: the one place that changes a job's row. Every method is one transaction. */
+export interface Jobs {
+  /** @throws ApiError `TOO_MANY_JOBS` */
+  submit(job: NewJob): Promise<JobRow>;
+  get(id: string, owner?: string): Promise<JobRow | null>;
+  list(
+    owner: string,
+    query: {
+      page: number;
+      pageSize: number;
+      model?: string | undefined;
+      status?: PredictionStatus | undefined;
+      after?: Date | undefined;
+      before?: Date | undefined;
+    },
+  ): Promise<JobRow[]>;
+  /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
+  remove(ids: readonly string[], owner: string): Promise<JobRow[]>;
+  /** Jobs that come before this one among those its workers choose from; 0 is next. */
+  position(job: JobRow): Promise<number>;
+  unfinishedOf(keyId: string): Promise<number>;
+
+  claim(
+    caller: Caller,
+    worker: WorkerDeclaration,
+  ): Promise<{ job: JobRow | null; skipped: ClaimAnswer['skipped'] }>;
+  /** @throws ApiError `LEASE_LOST` (as do all with a token) */
+  beat(id: string, token: string, beat: Omit<Beat, 'lease_token'>): Promise<LeaseAnswer>;
+  lease(id: string, token: string): Promise<JobRow>;
+  /** With the outbox row, in one transaction. The same completion again answers the same. */
+  complete(
+    id: string,
+    token: string,
+    result: Omit<Completion, 'lease_token'> & { outputKey: string },
+  ): Promise<JobRow>;
+  /** Requeues where another attempt may succeed and is left, else ends it. */
+  fail(id: string, token: string, failure: Omit<Failure, 'lease_token'>): Promise<JobRow>;
+  release(id: string, token: string): Promise<JobRow>;
+  /** Ends it at once as failed, "cancelled by user"; a finished job stays as it is. */
+  cancel(id: string, owner: string): Promise<JobRow | null>;
+
+  /** Takes waiting jobs whose files are to be fetched, for this node and `seconds`. */
+  takeIntake(limit: number, seconds: number): Promise<JobRow[]>;
+  intakeDone(id: string, image: JobImage, loras: readonly JobLora[]): Promise<JobRow | null>;
+  intakeFailed(id: string, message: string): Promise<JobRow | null>;
+
+  /** Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once. */
+  sweep(): Promise<{ requeued: number; failed: number }>;
+  /** Queue depth and oldest age in seconds, for the metrics. */
+  depth(): Promise<{ waiting: number; processing: number; oldestSeconds: number }>;
+  preview(id: string): Promise<{ step: number; image: string } | null>;
+}
+
+/** `relay/webhooks`: the outbox and its deliveries. */
+export interface Webhooks {
+  /** @throws ApiError `INVALID_WEBHOOK` */
+  checkUrl(url: string): string;
+  readonly outboxRow: OutboxRow;
+  list(
+    owner: string,
+    query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
+  ): Promise<DeliveryRecord[]>;
+  /** @throws ApiError `NOT_FOUND` */
+  replay(id: string, owner?: string): Promise<DeliveryRecord>;
+  /** Delivers what is due until the signal; then finishes what is under way. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** `relay/doorbell`: connected tabs of this node, and the table of all nodes' workers. */
+export interface Doorbell {
+  /** Takes over an upgraded request on `/api/worker/doorbell`. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** A worker was heard of by HTTP. */
+  seen(caller: Caller, worker: WorkerDeclaration, state: WorkerRow['state']): Promise<void>;
+  list(owner?: string): Promise<WorkerRecord[]>;
+  /** Connected to this node right now. */
+  readonly connected: number;
+  /** Tells every tab to finish up; no more rings. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/** `relay/observe`: what happened, in numbers. */
+export interface Metrics {
+  readonly registry: Registry;
+  request(route: string, status: number, seconds: number): void;
+  attempt(outcome: 'completed' | 'failed' | 'requeued' | 'released' | 'expired'): void;
+  delivery(outcome: 'delivered' | 'retry' | 'exhausted', seconds: number): void;
+  inference(seconds: number): void;
+}
+
+/** Everything of one node. Made by `openRelay`, found by the route handlers through the door. */
+export interface Relay {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly limits: Limits;
+  readonly guard: Guard;
+  readonly files: Files;
+  readonly intake: Intake;
+  readonly jobs: Jobs;
+  readonly webhooks: Webhooks;
+  readonly doorbell: Doorbell;
+  /** Aborted when the node stops: no new claims, held answers end. */
+  readonly stopping: AbortSignal;
+}
+
+export type { Database };

@@ -1,0 +1,256 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+} from 'drizzle-orm/pg-core';
+import type { PredictionCode, PredictionInput, PredictionStatus } from '../../lib/contract/v3';
+import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
+
+/** One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`. */
+
+const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
+
+/** A person or a team: keys, workers and jobs belong to one. */
+export const owners = pgTable('owners', {
+  name: text('name').primaryKey(),
+  /** `whsec_` + base64 of 32 bytes. */
+  webhookSecret: text('webhook_secret').notNull(),
+  createdAt: instant('created_at').notNull().defaultNow(),
+});
+
+/** API keys and worker tokens: only a hash of the secret is kept. */
+export const keys = pgTable('keys', {
+  /** Eight characters, part of the key itself. */
+  id: text('id').primaryKey(),
+  kind: text('kind').$type<'api' | 'worker' | 'sign-in'>().notNull(),
+  owner: text('owner')
+    .notNull()
+    .references(() => owners.name),
+  name: text('name').notNull(),
+  /** SHA-256 of the whole key, hex. */
+  hash: text('hash').notNull(),
+  last4: text('last4').notNull(),
+  scopes: text('scopes').array().notNull(),
+  /** An API key's jobs may go to other owners' workers; a worker takes other owners' jobs. */
+  shared: boolean('shared').notNull().default(false),
+  createdAt: instant('created_at').notNull().defaultNow(),
+  expiresAt: instant('expires_at'),
+  revokedAt: instant('revoked_at'),
+  lastUsedAt: instant('last_used_at'),
+});
+
+/** How far a worker is with a job. */
+export interface JobProgress {
+  readonly phase: string | null;
+  readonly step: number;
+  readonly steps: number;
+  readonly clip: number;
+  readonly clips: number;
+  readonly secondsRemaining: number | null;
+}
+
+/** Where the files of a job are. */
+export interface JobImage {
+  /** Key of the blob store. */
+  readonly key: string;
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/** An adapter of a job, resolved as far as the server does it. */
+export type JobLora = { readonly path: string; readonly scale: number } & (
+  | Pick<Extract<WorkerLora, { from: 'hub' }>, 'from' | 'repository' | 'file'>
+  | { readonly from: 'link'; readonly url: string }
+  | { readonly from: 'upload'; readonly uploadId: string }
+);
+
+export const jobs = pgTable(
+  'jobs',
+  {
+    /** 32 lower-case hex characters. */
+    id: text('id').primaryKey(),
+    owner: text('owner').notNull(),
+    keyId: text('key_id').notNull(),
+    /** Other owners' shared workers may take it. */
+    shared: boolean('shared').notNull().default(false),
+    /** `{provider}/{family}/{variant}` as asked. */
+    model: text('model').notNull(),
+    input: jsonb('input').$type<PredictionInput>().notNull(),
+    /** Drawn at submission. */
+    seed: bigint('seed', { mode: 'number' }).notNull(),
+    webhookUrl: text('webhook_url'),
+
+    // What a claim looks at
+    status: text('status').$type<PredictionStatus>().notNull().default('created'),
+    /** False while image and adapters are being fetched and checked. */
+    ready: boolean('ready').notNull().default(false),
+    priority: integer('priority').notNull().default(0),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    size: text('size').notNull(),
+    duration: integer('duration').notNull(),
+    needsLora: boolean('needs_lora').notNull().default(false),
+    /** Manifest ids that may serve it; `*` for any. */
+    models: text('models').array().notNull(),
+    precisions: text('precisions').array().notNull(),
+
+    // Files
+    image: jsonb('image').$type<JobImage>(),
+    loras: jsonb('loras').$type<readonly JobLora[]>().notNull().default([]),
+    /** A node fetches the image; after this time another may. */
+    intakeUntil: instant('intake_until'),
+    intakeAttempts: integer('intake_attempts').notNull().default(0),
+
+    // The running attempt
+    attempt: integer('attempt').notNull().default(0),
+    leaseToken: text('lease_token'),
+    leaseUntil: instant('lease_until'),
+    deadline: instant('deadline'),
+    workerId: text('worker_id'),
+    workerToken: text('worker_token'),
+    startedAt: instant('started_at'),
+    progress: jsonb('progress').$type<JobProgress>(),
+
+    // How it ended
+    finishedAt: instant('finished_at'),
+    error: text('error').notNull().default(''),
+    code: integer('code').$type<PredictionCode>(),
+    inferenceMs: integer('inference_ms').notNull().default(0),
+    outputKey: text('output_key'),
+    outputBytes: bigint('output_bytes', { mode: 'number' }),
+    outputSha256: text('output_sha256'),
+    /** Part of the output's signature: a new one makes every link to it stale. */
+    outputNonce: text('output_nonce'),
+    /** When the output is removed. */
+    outputExpiresAt: instant('output_expires_at'),
+    ranModel: text('ran_model'),
+    ranPrecision: text('ran_precision'),
+    /** What is known of the output's content. */
+    safety: text('safety').$type<'unverified'>().notNull().default('unverified'),
+  },
+  (table) => [
+    index('jobs_waiting')
+      .on(table.owner, table.priority.desc(), table.createdAt)
+      .where(sql`status = 'created' and ready`),
+    index('jobs_waiting_shared')
+      .on(table.priority.desc(), table.createdAt)
+      .where(sql`status = 'created' and ready and shared`),
+    index('jobs_intake').on(table.createdAt).where(sql`status = 'created' and not ready`),
+    index('jobs_leases').on(table.leaseUntil).where(sql`status = 'processing'`),
+    index('jobs_deadlines').on(table.deadline).where(sql`status = 'processing'`),
+    index('jobs_of_owner').on(table.owner, table.createdAt.desc()),
+    index('jobs_unfinished').on(table.keyId).where(sql`status in ('created', 'processing')`),
+    index('jobs_outputs').on(table.outputExpiresAt).where(sql`output_key is not null`),
+  ],
+);
+export type JobRow = typeof jobs.$inferSelect;
+export type NewJobRow = typeof jobs.$inferInsert;
+
+/** The latest picture of a running job. */
+export const previews = pgTable('previews', {
+  jobId: text('job_id')
+    .primaryKey()
+    .references(() => jobs.id, { onDelete: 'cascade' }),
+  step: integer('step').notNull(),
+  /** Data URI. */
+  image: text('image').notNull(),
+});
+
+/** Answers to submissions with an `Idempotency-Key`, kept 24 h. */
+export const idempotency = pgTable(
+  'idempotency',
+  {
+    keyId: text('key_id').notNull(),
+    idempotencyKey: text('idempotency_key').notNull(),
+    /** SHA-256 over path, query and body. */
+    bodyHash: text('body_hash').notNull(),
+    /** Null while the first request is being handled. */
+    jobId: text('job_id'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
+    index('idempotency_age').on(table.createdAt),
+  ],
+);
+
+/** The webhook outbox: a row is written in the transaction of the terminal status. */
+export const deliveries = pgTable(
+  'deliveries',
+  {
+    /** `msg_` + 32 hex; the `webhook-id` of every attempt. */
+    id: text('id').primaryKey(),
+    jobId: text('job_id').notNull(),
+    owner: text('owner').notNull(),
+    url: text('url').notNull(),
+    /** The exact bytes that are signed and sent, written before the first attempt. */
+    body: text('body').notNull(),
+    status: text('status').$type<'due' | 'delivered' | 'exhausted'>().notNull().default('due'),
+    attempts: integer('attempts').notNull().default(0),
+    /** Attempts before the latest replay. */
+    attemptsBefore: integer('attempts_before').notNull().default(0),
+    nextAt: instant('next_at').notNull().defaultNow(),
+    /** HTTP status of the last answer; null where there was none. */
+    lastStatus: integer('last_status'),
+    /** First 1 kB of the last answer, or why there was none. */
+    lastAnswer: text('last_answer').notNull().default(''),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    finishedAt: instant('finished_at'),
+  },
+  (table) => [
+    uniqueIndex('deliveries_job').on(table.jobId),
+    index('deliveries_due').on(table.nextAt).where(sql`status = 'due'`),
+    index('deliveries_of_owner').on(table.owner, table.createdAt.desc()),
+  ],
+);
+export type DeliveryRow = typeof deliveries.$inferSelect;
+
+/** Files that callers uploaded: images and adapters. */
+export const uploads = pgTable(
+  'uploads',
+  {
+    /** 32 hex characters. */
+    id: text('id').primaryKey(),
+    owner: text('owner').notNull(),
+    keyId: text('key_id').notNull(),
+    filename: text('filename').notNull(),
+    contentType: text('content_type').notNull(),
+    bytes: bigint('bytes', { mode: 'number' }).notNull(),
+    sha256: text('sha256'),
+    /** Key of the blob store; null until the bytes are there. */
+    blobKey: text('blob_key'),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [
+    index('uploads_of_owner').on(table.owner, table.filename, table.createdAt.desc()),
+    index('uploads_expiry').on(table.expiresAt),
+  ],
+);
+export type UploadRow = typeof uploads.$inferSelect;
+
+/** Workers that were heard of lately, on any node. */
+export const workers = pgTable('workers', {
+  id: text('id').primaryKey(),
+  tokenId: text('token_id').notNull(),
+  owner: text('owner').notNull(),
+  declaration: jsonb('declaration').$type<WorkerDeclaration>().notNull(),
+  state: text('state').$type<'idle' | 'busy' | 'paused'>().notNull(),
+  jobsDone: integer('jobs_done').notNull().default(0),
+  connectedAt: instant('connected_at').notNull().defaultNow(),
+  seenAt: instant('seen_at').notNull().defaultNow(),
+});
+export type WorkerRow = typeof workers.$inferSelect;
+
+/** Secrets and marks of the installation: the signing secret, that the first start was made. */
+export const settings = pgTable('settings', {
+  name: text('name').primaryKey(),
+  value: text('value').notNull(),
+});

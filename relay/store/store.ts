@@ -1,0 +1,33 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import type * as schema from './schema';
+
+/** The database under Drizzle, whichever engine it is. A transaction has the same face. */
+export type Database = PgDatabase<PgQueryResultHKT, typeof schema>;
+
+/** Channels over which the nodes of one database tell each other; payloads stay under 200 bytes. */
+export const channels = {
+  /** A job became claimable; payload: its owner, or `*` when it is shared. */
+  jobAvailable: 'kinora_job_available',
+  /** A running job was cancelled; payload: its id. */
+  cancel: 'kinora_cancel',
+  /** A job's row, progress or preview changed; payload: `{id}:{status|step|preview}`. */
+  jobChanged: 'kinora_job_changed',
+  /** A webhook is due; payload: empty. */
+  deliveryDue: 'kinora_delivery_due',
+  /** A job waits for its image; payload: empty. */
+  intakeDue: 'kinora_intake_due',
+} as const;
+export type Channel = keyof typeof channels;
+
+/** An open database with its schema up to date. */
+export interface Store {
+  readonly engine: 'pglite' | 'postgres';
+  readonly db: Database;
+  /** Tells every node, this one too. Best effort: everything that matters is also found by time. */
+  notify(channel: Channel, payload: string): Promise<void>;
+  /** @returns a function that ends it */
+  listen(channel: Channel, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
+  /** `select 1` within a second. @throws ApiError `STORAGE_DOWN` */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
