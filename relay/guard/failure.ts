@@ -1,0 +1,41 @@
+import { GuardError } from '../relay';
+
+/** Codes of Node, OpenSSL and undici, each with what is said of the host. */
+const sentences: readonly (readonly [code: RegExp, rest: string, reason: GuardError['reason']])[] =
+  [
+    [/^(ENOTFOUND|EAI_\w+|ENODATA)$/, 'could not be found.', 'unreachable'],
+    [/^ECONNREFUSED$/, 'refused the connection.', 'unreachable'],
+    [/^UND_ERR_CONNECT_TIMEOUT$|^ETIMEDOUT$/, 'could not be reached in time.', 'timeout'],
+    [/^UND_ERR_(HEADERS|BODY)_TIMEOUT$/, 'stopped answering.', 'timeout'],
+    [/^UND_ERR_HEADERS_OVERFLOW$|^HPE_/, 'did not answer in HTTP.', 'unreachable'],
+    [/CERT|SIGNATURE|^ERR_TLS_|^EPROTO$|^ERR_SSL_/, 'has no valid TLS certificate.', 'unreachable'],
+    [
+      /^ECONNRESET$|^EPIPE$|^UND_ERR_SOCKET$|CONTENT_LENGTH/,
+      'broke off the connection.',
+      'unreachable',
+    ],
+  ];
+
+/**
+ * What went wrong, as one sentence that names the host at most. A refusal of the lookup comes up inside
+ * the socket's error and is found there.
+ */
+export function toGuardError(thrown: unknown, host: string): GuardError {
+  for (const error of withCauses(thrown)) {
+    if (error instanceof GuardError) return error;
+  }
+  for (const error of withCauses(thrown)) {
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+    const known = sentences.find(([pattern]) => pattern.test(code));
+    if (known) return new GuardError(known[2], `${host} ${known[1]}`, { cause: thrown });
+  }
+  return new GuardError('unreachable', `${host} could not be reached.`, { cause: thrown });
+}
+
+/** An error, what it gathers (several addresses were tried), and their causes. */
+function* withCauses(thrown: unknown): Generator<Error> {
+  if (!(thrown instanceof Error)) return;
+  yield thrown;
+  if (thrown instanceof AggregateError) for (const inner of thrown.errors) yield* withCauses(inner);
+  if (thrown.cause !== undefined) yield* withCauses(thrown.cause);
+}

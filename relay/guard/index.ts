@@ -1,0 +1,3 @@
+export * from './addresses';
+export * from './guard';
+export type { Lookup } from './lookup';

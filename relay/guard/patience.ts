@@ -1,0 +1,64 @@
+import { GuardError } from '../relay';
+
+/** A longer timer of Node fires at once. */
+const maxTimerMs = 2 ** 31 - 1;
+
+/** How long one call may take, over all its hops, and who may stop it. */
+export class Patience {
+  readonly #controller = new AbortController();
+  readonly #total: NodeJS.Timeout;
+  readonly #unlink: () => void;
+  #connect: NodeJS.Timeout | undefined;
+  /** Rejects when it is at its end. A socket that is still connecting does not hear of the signal. */
+  readonly ended: Promise<never>;
+
+  constructor(
+    readonly host: string,
+    private readonly connectMs: number,
+    totalMs: number,
+    stop: AbortSignal | undefined,
+  ) {
+    const { signal } = this.#controller;
+    this.ended = new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    });
+    this.ended.catch(() => undefined);
+    this.#total = setTimeout(
+      () => this.#end('timeout', 'took too long to answer.'),
+      Math.min(totalMs, maxTimerMs),
+    );
+    const onStop = () => {
+      const sentence = `The call of ${host} was stopped.`;
+      this.#controller.abort(new GuardError('unreachable', sentence, { cause: stop?.reason }));
+    };
+    stop?.addEventListener('abort', onStop, { once: true });
+    this.#unlink = () => stop?.removeEventListener('abort', onStop);
+    if (stop?.aborted) onStop();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** A hop begins: name, connection and TLS have `connectMs`. */
+  connecting(): void {
+    clearTimeout(this.#connect);
+    this.#connect = setTimeout(
+      () => this.#end('timeout', 'could not be reached in time.'),
+      this.connectMs,
+    );
+  }
+
+  readonly connected = (): void => clearTimeout(this.#connect);
+
+  /** Nothing is waited for any more. */
+  readonly done = (): void => {
+    clearTimeout(this.#total);
+    clearTimeout(this.#connect);
+    this.#unlink();
+  };
+
+  #end(reason: GuardError['reason'], rest: string): void {
+    this.#controller.abort(new GuardError(reason, `${this.host} ${rest}`));
+  }
+}

@@ -1,0 +1,20 @@
+import { generate } from 'selfsigned';
+
+const made = await generate([{ name: 'commonName', value: 'Kinora test' }], {
+  keyType: 'ec',
+  algorithm: 'sha256',
+  extensions: [
+    { name: 'basicConstraints', cA: true },
+    {
+      name: 'subjectAltName',
+      altNames: [
+        { type: 2, value: '*.hooks.example' },
+        { type: 2, value: 'localhost' },
+        { type: 7, ip: '127.0.0.1' },
+      ],
+    },
+  ],
+});
+
+/** A certificate for `*.hooks.example` and loopback with its key, made anew for each run. */
+export const testCertificate = { key: made.private, cert: made.cert };

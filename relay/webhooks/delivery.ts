@@ -1,0 +1,69 @@
+import type { DeliveryRow } from '../store/schema';
+import { retryDelay } from './schedule';
+
+/** What happened to a delivery. */
+export type DeliveryEvent =
+  /** The receiver answered. */
+  | {
+      readonly type: 'answered';
+      readonly status: number;
+      /** The beginning of its answer. */
+      readonly answer: string;
+      /** Seconds, as it asked for. */
+      readonly retryAfter: number | null;
+    }
+  /** It did not; `reason` is one sentence. */
+  | { readonly type: 'unanswered'; readonly reason: string }
+  /** This server stops: the attempt does not count and may be made again at once. */
+  | { readonly type: 'interrupted' }
+  /** Somebody asked for it to be sent again, with a new set of attempts. */
+  | { readonly type: 'replayed' };
+
+/** What of a delivery changes. */
+export interface DeliveryState
+  extends Pick<
+    DeliveryRow,
+    'status' | 'attempts' | 'attemptsBefore' | 'lastStatus' | 'lastAnswer'
+  > {
+  /** Milliseconds from now until the next attempt; null when there is none to come. */
+  readonly delayMs: number | null;
+}
+
+/**
+ * The next state of a delivery.
+ *
+ * `attempts` counts every finished attempt there ever was; a replay begins a new round by remembering
+ * them in `attemptsBefore`. Only 2xx is delivered; 410 says that nobody wants it any more and ends it at
+ * once; everything else, 3xx among it, is tried again while the schedule has attempts left.
+ *
+ * @param delays seconds before each attempt of a round
+ * @param random from 0 up to 1, for the jitter
+ */
+export function reduceDelivery(
+  state: Omit<DeliveryState, 'delayMs'>,
+  event: DeliveryEvent,
+  delays: readonly number[],
+  random: number,
+): DeliveryState {
+  const { status, attempts, attemptsBefore, lastStatus, lastAnswer } = state;
+  const before = { status, attempts, attemptsBefore, lastStatus, lastAnswer };
+  if (event.type === 'replayed') {
+    return { ...before, status: 'due', attemptsBefore: attempts, delayMs: 0 };
+  }
+  if (event.type === 'interrupted') return { ...before, delayMs: 0 };
+  const tried = {
+    ...before,
+    attempts: attempts + 1,
+    lastStatus: event.type === 'answered' ? event.status : null,
+    lastAnswer: event.type === 'answered' ? event.answer : event.reason,
+  };
+  if (event.type === 'answered' && event.status >= 200 && event.status <= 299) {
+    return { ...tried, status: 'delivered', delayMs: null };
+  }
+  const gone = event.type === 'answered' && event.status === 410;
+  const retryAfter = event.type === 'answered' ? event.retryAfter : null;
+  const delayMs = gone
+    ? null
+    : retryDelay(delays, tried.attempts - attemptsBefore, retryAfter, random);
+  return { ...tried, status: delayMs === null ? 'exhausted' : 'due', delayMs };
+}

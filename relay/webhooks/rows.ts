@@ -1,0 +1,180 @@
+import { and, asc, desc, eq, inArray, lte, sql } from 'drizzle-orm';
+import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
+import { type DeliveryRow, deliveries } from '../store/schema';
+import type { Database } from '../store/store';
+import { type DeliveryState, reduceDelivery } from './delivery';
+
+/** How many due rows a claim looks at; rows of receivers that have their share are not. */
+const candidates = 512;
+
+/** Milliseconds from the database's now: nodes may disagree about the time, it does not. */
+const fromNow = (ms: number) => sql<Date>`now() + ${ms}::float8 * interval '1 millisecond'`;
+
+/** The receiver of a delivery: host, and port where it is not the usual one. */
+export function receiverOf(url: string): string {
+  return url.split('/')[2] ?? '';
+}
+
+/**
+ * Takes due deliveries for this node. Their next attempt is put `leaseMs` ahead: a node that dies in the
+ * middle of its attempts leaves rows that become due again, and the time itself is the lease's token.
+ *
+ * @param held what this node holds already, by receiver
+ * @param perReceiver most that it may hold for one receiver: others come to their turn behind it
+ */
+export function claimDue(
+  db: Database,
+  {
+    limit,
+    leaseMs,
+    held,
+    perReceiver,
+  }: {
+    limit: number;
+    leaseMs: number;
+    held: ReadonlyMap<string, number>;
+    perReceiver: number;
+  },
+): Promise<DeliveryRow[]> {
+  const counts = JSON.stringify(Object.fromEntries(held));
+  const due = and(eq(deliveries.status, 'due'), lte(deliveries.nextAt, sql`now()`));
+  const ranked = sql`(
+    select id from (
+      select id, taken + row_number() over (partition by receiver order by next_at) as place
+      from (
+        select id, next_at, receiver, taken from (
+          select id, next_at, receiver,
+            coalesce((${counts}::jsonb ->> receiver)::int, 0) as taken
+          from (
+            select id, next_at, split_part(url, '/', 3) as receiver
+            from ${deliveries} where status = 'due' and next_at <= now()
+          ) as named
+        ) as counted
+        where taken < ${perReceiver}::int order by next_at limit ${candidates}::int
+      ) as nearest
+    ) as placed where place <= ${perReceiver}::int
+  )`;
+  return db.transaction(async (tx) => {
+    const rows = await tx
+      .select({ id: deliveries.id })
+      .from(deliveries)
+      .where(and(due, inArray(deliveries.id, ranked)))
+      .orderBy(asc(deliveries.nextAt))
+      .limit(limit)
+      .for('update', { skipLocked: true });
+    if (rows.length === 0) return [];
+    const ids = rows.map(({ id }) => id);
+    return tx
+      .update(deliveries)
+      .set({ nextAt: fromNow(leaseMs) })
+      .where(inArray(deliveries.id, ids))
+      .returning();
+  });
+}
+
+/**
+ * Writes what came of an attempt.
+ *
+ * @param claimed the row as {@link claimDue} gave it
+ * @returns false where another node has taken it over, or it was replayed meanwhile; nothing is changed
+ */
+export async function settle(
+  db: Database,
+  claimed: Pick<DeliveryRow, 'id' | 'nextAt'>,
+  state: DeliveryState,
+): Promise<boolean> {
+  const settled = await db
+    .update(deliveries)
+    .set(columnsOf(state))
+    .where(
+      and(
+        eq(deliveries.id, claimed.id),
+        eq(deliveries.status, 'due'),
+        eq(deliveries.nextAt, claimed.nextAt),
+      ),
+    )
+    .returning({ id: deliveries.id });
+  return settled.length > 0;
+}
+
+/** Milliseconds until the next delivery becomes due; null when none is to come. */
+export async function untilNextDue(db: Database): Promise<number | null> {
+  const [row] = await db
+    .select({
+      ms: sql<number | string | null>`extract(epoch from min(${deliveries.nextAt}) - now()) * 1000`,
+    })
+    .from(deliveries)
+    .where(and(eq(deliveries.status, 'due'), sql`${deliveries.nextAt} > now()`));
+  return row === undefined || row.ms === null ? null : Number(row.ms);
+}
+
+/** Deliveries, newest first; of every owner where none is named. */
+export async function listDeliveries(
+  db: Database,
+  owner: string | undefined,
+  query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
+): Promise<DeliveryRecord[]> {
+  const rows = await db
+    .select()
+    .from(deliveries)
+    .where(
+      and(
+        owner === undefined ? undefined : eq(deliveries.owner, owner),
+        query.status === undefined ? undefined : eq(deliveries.status, query.status),
+      ),
+    )
+    .orderBy(desc(deliveries.createdAt), desc(deliveries.id))
+    .limit(query.pageSize)
+    .offset((query.page - 1) * query.pageSize);
+  return rows.map(toRecord);
+}
+
+/**
+ * Makes a delivery due again, whatever it is now, with a new set of attempts. One that is under way goes
+ * on and is sent again: receivers tell by the `webhook-id`.
+ *
+ * @throws ApiError `NOT_FOUND`
+ */
+export function replayDelivery(
+  db: Database,
+  id: string,
+  owner: string | undefined,
+): Promise<DeliveryRecord> {
+  return db.transaction(async (tx) => {
+    const own = owner === undefined ? undefined : eq(deliveries.owner, owner);
+    const [row] = await tx
+      .select()
+      .from(deliveries)
+      .where(and(eq(deliveries.id, id), own))
+      .for('update');
+    if (!row) throw new ApiError('NOT_FOUND', 'There is no webhook with this id.');
+    const state = reduceDelivery(row, { type: 'replayed' }, [], 0);
+    const [replayed] = await tx
+      .update(deliveries)
+      .set(columnsOf(state))
+      .where(eq(deliveries.id, id))
+      .returning();
+    return toRecord(replayed ?? row);
+  });
+}
+
+function columnsOf({ delayMs, ...rest }: DeliveryState) {
+  return delayMs === null
+    ? { ...rest, finishedAt: sql<Date>`now()` }
+    : { ...rest, finishedAt: null, nextAt: fromNow(delayMs) };
+}
+
+function toRecord(row: DeliveryRow): DeliveryRecord {
+  return {
+    id: row.id,
+    prediction_id: row.jobId,
+    url: row.url,
+    status: row.status,
+    attempts: row.attempts,
+    next_at: row.status === 'due' ? row.nextAt.toISOString() : null,
+    last_status: row.lastStatus,
+    last_answer: row.lastAnswer,
+    created_at: row.createdAt.toISOString(),
+    finished_at: row.finishedAt?.toISOString() ?? null,
+  };
+}

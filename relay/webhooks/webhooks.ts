@@ -1,0 +1,83 @@
+import type { Logger } from 'pino';
+import { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
+import { type Guard, GuardError, type Keys, type Metrics, type Webhooks } from '../relay';
+import { type Store, storageErrors } from '../store';
+import { createOutboxRow, type WebhookLinks } from './body';
+import { deliverUntil, type LoopLimits } from './loop';
+import { listDeliveries, replayDelivery } from './rows';
+import { type SendLimits, sendWebhook } from './send';
+
+/** Limits of delivering; durations in milliseconds. */
+export type WebhookLimits = LoopLimits & SendLimits;
+
+/** What webhooks are made of. */
+export interface WebhookParts {
+  readonly store: Store;
+  readonly config: Pick<Config, 'KINORA_WEBHOOK_DELAYS' | 'KINORA_STOP_SECONDS'>;
+  readonly guard: Guard;
+  readonly keys: Pick<Keys, 'webhookSecret'>;
+  readonly links: WebhookLinks;
+  readonly log: Logger;
+  readonly metrics: Pick<Metrics, 'delivery'>;
+  /** Each limit as in v3-api.md §2 where absent. */
+  readonly limits?: Partial<WebhookLimits>;
+}
+
+/**
+ * The outbox and its deliveries (v3-api.md §2). The row of a webhook is written in the transaction of the
+ * terminal status; the loop takes it from there, so that a webhook may come twice but is never lost.
+ */
+export function createWebhooks({
+  store,
+  config,
+  guard,
+  keys,
+  links,
+  log,
+  metrics,
+  ...options
+}: WebhookParts): Webhooks {
+  const delays = config.KINORA_WEBHOOK_DELAYS;
+  const limits: WebhookLimits = {
+    concurrency: 64,
+    perReceiver: 8,
+    connectMs: 5000,
+    totalMs: 15_000,
+    queueMs: 20_000,
+    leaseMs: 45_000,
+    pollMs: 2000,
+    stopMs: config.KINORA_STOP_SECONDS * 1000,
+    ...options.limits,
+  };
+  return {
+    checkUrl(url) {
+      try {
+        return guard.check(url).href;
+      } catch (thrown) {
+        if (!(thrown instanceof GuardError)) throw thrown;
+        const details = [{ field: 'webhook', message: thrown.message }];
+        throw new ApiError('INVALID_WEBHOOK', undefined, { details, cause: thrown });
+      }
+    },
+    outboxRow: createOutboxRow(links, delays[0] ?? 0),
+    list: (owner, query) => storageErrors(() => listDeliveries(store.db, owner, query)),
+    async replay(id, owner) {
+      const record = await storageErrors(() => replayDelivery(store.db, id, owner));
+      await store.notify('deliveryDue', '').catch(() => undefined);
+      return record;
+    },
+    run: (signal) =>
+      deliverUntil(
+        signal,
+        {
+          store,
+          log,
+          metrics,
+          delays,
+          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits, stop),
+        },
+        limits,
+      ),
+  };
+}
