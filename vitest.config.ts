@@ -25,6 +25,7 @@ export default defineConfig({
           include: ['{app,workers,lib,relay,e2e}/**/*.test.{ts,tsx}'],
           exclude: ['**/*.browser.test.{ts,tsx}'],
           testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {

@@ -5,6 +5,9 @@ import { Mark } from './studio/icons';
 const places = [
   { href: '/', name: 'Studio' },
   { href: '/models', name: 'Models' },
+  { href: '/serve', name: 'Serve' },
+  { href: '/keys', name: 'Keys' },
+  { href: '/docs', name: 'Docs' },
 ] as const;
 
 /**

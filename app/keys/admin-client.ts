@@ -1,0 +1,74 @@
+import type { z } from 'zod';
+import { type createKeySchema, type Endpoint, endpoints } from '../../lib/contract/v3/endpoints';
+import { apiErrorSchema } from '../../lib/contract/v3/errors';
+
+/** The server refused, or did not answer: a sentence for the page. */
+export class AdminError extends Error {
+  override readonly name = 'AdminError';
+  /** HTTP status; 0 where there was no answer. */
+  readonly status: number;
+
+  constructor(status: number, sentence: string, options?: ErrorOptions) {
+    super(sentence, options);
+    this.status = status;
+  }
+}
+
+type Answered<Row extends { answer: z.ZodType }> = z.output<Row['answer']>;
+
+/**
+ * Calls one operation of the administration; the session's cookie goes with it.
+ *
+ * @throws AdminError
+ */
+async function call<Row extends Endpoint & { answer: z.ZodType }>(
+  endpoint: Row,
+  options: { path?: string; body?: unknown } = {},
+): Promise<Answered<Row>> {
+  const { path = endpoint.path, body } = options;
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method: endpoint.method,
+      cache: 'no-store',
+      ...(body !== undefined && {
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    });
+  } catch (cause) {
+    throw new AdminError(0, 'The server does not answer. Look whether it still runs.', { cause });
+  }
+  const json: unknown = await response.json().catch(() => null);
+  if (!response.ok) {
+    const refusal = apiErrorSchema.safeParse(json);
+    const sentence = refusal.data?.message ?? `The server answered ${response.status}.`;
+    throw new AdminError(response.status, sentence);
+  }
+  const answer = endpoint.answer.safeParse(json);
+  if (answer.success) return answer.data as Answered<Row>;
+  throw new AdminError(response.status, 'The server answered something else than it should.');
+}
+
+/** What the form asks for. */
+export type KeyRequest = z.input<typeof createKeySchema>;
+
+export const admin = {
+  signIn: async (token: string) => (await call(endpoints.signIn, { body: { token } })).data,
+  signOut: async () => (await call(endpoints.signOut)).data,
+  createKey: async (body: KeyRequest) => (await call(endpoints.createKey, { body })).data,
+  revokeKey: async (id: string) => {
+    const path = endpoints.revokeKey.path.replace('{id}', encodeURIComponent(id));
+    return (await call(endpoints.revokeKey, { path })).data;
+  },
+  /** Everything that the page shows. */
+  look: async () => {
+    const [{ data: listed }, { data: connected }] = await Promise.all([
+      call(endpoints.listKeys),
+      call(endpoints.listWorkers),
+    ]);
+    return { ...listed, ...connected };
+  },
+};
+/** What {@link admin.look} saw. */
+export type AdminView = Awaited<ReturnType<typeof admin.look>>;

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import type { Config } from '../config';
+
+/**
+ * The control file: how a command on the same machine and of the same user finds the running server
+ * and is let in, as it may not open the embedded database beside it (v3-api.md §4).
+ */
+const controlSchema = z.object({
+  /** Where the server listens, such as `http://127.0.0.1:3000`. */
+  origin: z.url(),
+  /** Where people find it: links for them start with it. */
+  publicUrl: z.url(),
+  /** Accepted as a bearer token with every scope, for as long as the process lives. */
+  token: z.string().min(1),
+  pid: z.int().positive(),
+});
+export type Control = z.output<typeof controlSchema>;
+
+type DataFolder = Pick<Config, 'KINORA_DATA'>;
+
+let ownToken: string | null = null;
+
+/** The control token of this process, drawn once. */
+export function processControlToken(): string {
+  ownToken ??= `kc_${randomBytes(32).toString('base64url')}`;
+  return ownToken;
+}
+
+/** Writes the control file, readable by this user alone. To be done once the server listens. */
+export async function writeControl(
+  config: DataFolder & Pick<Config, 'KINORA_PUBLIC_URL'>,
+  listening: { readonly origin: string; readonly token?: string },
+): Promise<void> {
+  const { origin, token = processControlToken() } = listening;
+  const publicUrl = config.KINORA_PUBLIC_URL ?? origin;
+  const control: Control = { origin, publicUrl, token, pid: process.pid };
+  const file = fileOf(config);
+  const draft = `${file}.${process.pid}`;
+  await mkdir(config.KINORA_DATA, { recursive: true });
+  await rm(draft, { force: true });
+  await writeFile(draft, JSON.stringify(control), { mode: 0o600, flag: 'wx' });
+  await rename(draft, file);
+}
+
+/** The running server's control file; null where there is none, or its process is gone. */
+export async function readControl(config: DataFolder): Promise<Control | null> {
+  const control = await parseFile(fileOf(config));
+  return control && isAlive(control.pid) ? control : null;
+}
+
+/** Takes the control file away, unless it is another process's by now. */
+export async function removeControl(config: DataFolder): Promise<void> {
+  const control = await parseFile(fileOf(config));
+  if (control?.pid === process.pid) await rm(fileOf(config), { force: true });
+}
+
+function fileOf(config: DataFolder): string {
+  return path.join(config.KINORA_DATA, 'control.json');
+}
+
+async function parseFile(file: string): Promise<Control | null> {
+  try {
+    return controlSchema.parse(JSON.parse(await readFile(file, 'utf8')));
+  } catch {
+    // Absent, of another user, or no control file: there is no server to talk to.
+    return null;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}

@@ -1,0 +1,136 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endpoints, scopes } from '../../lib/contract/v3';
+import { startTestRelay, type TestRelay } from '../testing/server';
+import { pgliteTemplate } from '../testing/store';
+
+let folder: string;
+let node: TestRelay;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'kinora-keys-http-'));
+  await cp(await pgliteTemplate(), folder, { recursive: true });
+  node = await startTestRelay({ folder, background: false });
+}, 60_000);
+afterAll(async () => {
+  await node.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** One request over HTTP, as the page or a command sends it. */
+const send = async (
+  method: string,
+  path: string,
+  headers: Record<string, string>,
+  body?: unknown,
+) => {
+  const response = await fetch(node.origin + path, {
+    method,
+    headers: { ...headers, ...(body !== undefined && { 'Content-Type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, headers: response.headers, json: await response.json() };
+};
+const bearer = (key: string) => ({ Authorization: `Bearer ${key}` });
+/** Headers of a page of ours that is signed in. */
+const page = (cookie: string, origin = node.origin) => ({ Cookie: cookie, Origin: origin });
+const signIn = async (token: string) => {
+  const { headers, status } = await send('POST', '/api/admin/session', {}, { token });
+  return { status, cookie: headers.get('set-cookie')?.split(';')[0] ?? '' };
+};
+const keyOf = async (owner: string) => {
+  const input = { kind: 'api', owner, name: owner, scopes: [...scopes] } as const;
+  return (await node.relay.keys.create(input)).key;
+};
+
+describe('the page', () => {
+  it('signs in, makes a key, lists, revokes, signs out', async () => {
+    const { cookie, status } = await signIn(node.signInToken);
+    expect(status).toBe(200);
+    const made = await send('POST', '/api/admin/keys', page(cookie), {
+      name: ' Bench\u0007 ',
+      expires_in_days: 1,
+    });
+    const { key, record } = endpoints.createKey.answer.parse(made.json).data;
+    expect(record).toMatchObject({ owner: 'owner', name: 'Bench', kind: 'api' });
+    expect(Date.parse(record.expires_at ?? '')).toBeGreaterThan(Date.now() + 23 * 3_600_000);
+    expect(made.headers.get('cache-control')).toBe('no-store');
+
+    const listed = await send('GET', '/api/admin/keys', { Cookie: cookie });
+    const { owner, keys } = endpoints.listKeys.answer.parse(listed.json).data;
+    expect(owner).toBe('owner');
+    expect(keys).toContainEqual(record);
+    expect(JSON.stringify(listed.json)).not.toContain(key.slice(12));
+
+    const revoked = await send('DELETE', `/api/admin/keys/${record.id}`, page(cookie));
+    const gone = endpoints.revokeKey.answer.parse(revoked.json).data;
+    expect(gone.revoked_at).not.toBeNull();
+    expect((await send('GET', '/api/v3/balance', bearer(key))).status).toBe(401);
+
+    const out = await send('DELETE', '/api/admin/session', page(cookie));
+    expect(out.headers.get('set-cookie')).toContain('Max-Age=0');
+    expect((await send('GET', '/api/admin/keys', { Cookie: cookie })).status).toBe(401);
+  });
+
+  it('cannot be driven by another site', async () => {
+    const { cookie } = await signIn(node.apiKey);
+    const foreign = page(cookie, 'http://127.0.0.1:1');
+    const body = { name: 'Stolen' };
+    expect((await send('POST', '/api/admin/keys', foreign, body)).status).toBe(403);
+    expect((await send('POST', '/api/admin/keys', { Cookie: cookie }, body)).status).toBe(403);
+    expect((await send('DELETE', '/api/admin/session', foreign)).status).toBe(403);
+    const own = await send('POST', '/api/admin/session', foreign, { token: node.apiKey });
+    expect(own.status).toBe(403);
+    expect(own.headers.get('set-cookie')).toBeNull();
+  });
+
+  it('is refused alike whatever is wrong with a token', async () => {
+    for (const token of [node.signInToken, node.workerToken, 'x']) {
+      expect(await signIn(token)).toEqual({ status: 401, cookie: '' });
+    }
+  });
+});
+
+describe('an admin', () => {
+  it('of the first owner looks after all keys, another one after its own', async () => {
+    const [ada, grace] = [await keyOf('ada'), await keyOf('grace')];
+    const idOfGrace = grace.slice(3, 11);
+    const ownersSeenBy = async (key: string) => {
+      const { json } = await send('GET', '/api/admin/keys', bearer(key));
+      const { keys } = endpoints.listKeys.answer.parse(json).data;
+      return [...new Set(keys.map(({ owner }) => owner))].sort();
+    };
+    expect(await ownersSeenBy(node.apiKey)).toEqual(['ada', 'grace', 'owner']);
+    expect(await ownersSeenBy(ada)).toEqual(['ada']);
+    expect((await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(ada))).status).toBe(404);
+    const body = { name: 'For another', owner: 'grace' };
+    expect((await send('POST', '/api/admin/keys', bearer(ada), body)).status).toBe(403);
+    const made = await send('POST', '/api/admin/keys', bearer(node.apiKey), body);
+    expect(endpoints.createKey.answer.parse(made.json).data.record.owner).toBe('grace');
+    const removed = await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(node.apiKey));
+    expect(removed.status).toBe(200);
+  });
+
+  it('is somebody with the scope: other keys get 403, worker tokens too', async () => {
+    const { key } = await node.relay.keys.create({ kind: 'api', owner: 'ada', name: 'Plain' });
+    expect((await send('GET', '/api/admin/keys', bearer(key))).status).toBe(403);
+    expect((await send('GET', '/api/admin/workers', bearer(node.workerToken))).status).toBe(403);
+    expect((await send('GET', '/api/admin/workers', {})).status).toBe(401);
+    const workers = await send('GET', '/api/admin/workers', bearer(node.apiKey));
+    expect(endpoints.listWorkers.answer.parse(workers.json).data.workers).toEqual([]);
+  });
+
+  it.each([
+    [{ name: '\u0001' }],
+    [{ name: 'x', owner: ' \t ' }],
+    [{ name: 'x', expires_in_days: 1e300 }],
+    [{ name: 'x', expires_in_days: -1 }],
+    [{ name: 'x', scopes: ['root'] }],
+    [{}],
+  ])('is told what is wrong with %j', async (body) => {
+    const { status, json } = await send('POST', '/api/admin/keys', bearer(node.apiKey), body);
+    expect(status).toBe(400);
+    expect(json).toMatchObject({ error_code: 'INVALID_PARAMETER' });
+  });
+});

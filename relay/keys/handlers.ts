@@ -1,0 +1,86 @@
+import { ApiError } from '../../lib/contract/v3';
+import type { HandlerOf, Handlers } from '../api/handler';
+import type { Caller } from '../relay';
+import { requireOwnOrigin } from './origin';
+import { firstOwner } from './owner';
+
+const dayMs = 24 * 3_600_000;
+
+/** `POST /api/admin/session`: the one answer of the API that sets a cookie. */
+const signIn: HandlerOf<'signIn'> = async ({ keys, config }, { request, body }) => {
+  // A sign-in by another site would put its own session into this browser. Commands send no `Origin`.
+  const origin = request.headers.get('origin');
+  const host = request.headers.get('host');
+  if (origin !== null) {
+    requireOwnOrigin({ method: request.method, origin, host }, config.KINORA_PUBLIC_URL);
+  }
+  const { owner, setCookie } = await keys.signIn(body.token.trim());
+  return withCookie({ owner }, setCookie);
+};
+
+const signOut: HandlerOf<'signOut'> = async ({ keys, config }, { request }) => {
+  const { method, headers } = request;
+  const from = { method, origin: headers.get('origin'), host: headers.get('host') };
+  requireOwnOrigin(from, config.KINORA_PUBLIC_URL);
+  return withCookie({}, await keys.signOut(headers.get('cookie')));
+};
+
+const listKeys: HandlerOf<'listKeys'> = async ({ keys }, { caller }) => ({
+  owner: caller.owner,
+  keys: await keys.list(reachOf(caller)),
+});
+
+const createKey: HandlerOf<'createKey'> = async ({ keys }, { caller, body }) => {
+  const owner = plain('owner', body.owner ?? caller.owner);
+  if (owner !== caller.owner && reachOf(caller) !== undefined) {
+    const sentence = `Only "${firstOwner}", who runs this Kinora, makes keys for other owners.`;
+    throw new ApiError('FORBIDDEN', sentence);
+  }
+  const { kind, scopes, shared, expires_in_days: days } = body;
+  return await keys.create({
+    kind,
+    owner,
+    name: plain('name', body.name),
+    shared,
+    ...(scopes && { scopes }),
+    ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs) }),
+  });
+};
+
+const revokeKey: HandlerOf<'revokeKey'> = async ({ keys }, { caller, params }) =>
+  await keys.revoke(params.id, reachOf(caller));
+
+const listWorkers: HandlerOf<'listWorkers'> = async ({ doorbell }, { caller }) => ({
+  workers: await doorbell.list(caller.owner),
+});
+
+/** What the keys page and `npm run keys` call. */
+export const adminHandlers = {
+  signIn,
+  signOut,
+  listKeys,
+  createKey,
+  revokeKey,
+  listWorkers,
+} as const satisfies Handlers;
+
+/** Whose keys an admin looks after: the installation's owner everybody's, another one's own only. */
+function reachOf(caller: Caller): string | undefined {
+  return caller.owner === firstOwner ? undefined : caller.owner;
+}
+
+/** A name for people, on one line. PostgreSQL has no place for NUL. */
+function plain(field: string, text: string): string {
+  const line = text.replace(/\p{Cc}+/gu, ' ').trim();
+  if (line !== '') return line;
+  throw new ApiError('INVALID_PARAMETER', undefined, {
+    details: [{ field, message: 'a text that is not empty' }],
+  });
+}
+
+function withCookie(data: object, setCookie: string): Response {
+  return Response.json(
+    { code: 200, message: 'success', data },
+    { headers: { 'Set-Cookie': setCookie, 'Cache-Control': 'no-store' } },
+  );
+}

@@ -1,0 +1,3 @@
+export { type Control, readControl, removeControl, writeControl } from './control';
+export { createKeys } from './keys';
+export { firstOwner } from './owner';

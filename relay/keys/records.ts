@@ -1,0 +1,182 @@
+import { randomBytes } from 'node:crypto';
+import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
+import { keys, owners, settings } from '../store/schema';
+import type { Database } from '../store/store';
+import { hashKey, hintOf, isKeyId, type KeyKind, mintKey } from './format';
+import { sessionSeconds } from './session';
+
+/** Rows of the tables `keys`, `owners` and `settings`; who may see and change them is decided above. */
+export type KeyRow = typeof keys.$inferSelect;
+
+/** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
+const signInMs = 3_600_000;
+
+/** What a new key is to be. */
+export interface NewKey {
+  readonly kind: KeyKind;
+  readonly owner: string;
+  readonly name: string;
+  readonly scopes?: readonly Scope[];
+  readonly shared?: boolean;
+  readonly expiresAt?: Date;
+}
+
+/** Inserts a key, and its owner where there is none of that name. */
+export async function insertKey(
+  db: Database,
+  input: NewKey,
+): Promise<{ key: string; row: KeyRow }> {
+  await ensureOwner(db, input.owner);
+  for (;;) {
+    const { id, key } = mintKey(input.kind);
+    const [row] = await db
+      .insert(keys)
+      .values({
+        id,
+        kind: input.kind,
+        owner: input.owner,
+        name: input.name,
+        hash: hashKey(key),
+        last4: key.slice(-4),
+        scopes: scopesOf(input),
+        shared: input.shared ?? false,
+        expiresAt: input.expiresAt ?? (input.kind === 'sign-in' ? inAnHour() : null),
+      })
+      // Two of 62⁸ ids are rarely the same; then another is drawn.
+      .onConflictDoNothing({ target: keys.id })
+      .returning();
+    if (row) return { key, row };
+  }
+}
+
+function inAnHour(): Date {
+  return new Date(Date.now() + signInMs);
+}
+
+function scopesOf({ kind, scopes: asked }: NewKey): Scope[] {
+  if (kind === 'worker') return [];
+  if (kind === 'sign-in') return [...scopes];
+  return asked ? [...new Set(asked)] : scopes.filter((scope) => scope !== 'admin');
+}
+
+async function ensureOwner(db: Database, name: string): Promise<void> {
+  const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`;
+  await db.insert(owners).values({ name, webhookSecret }).onConflictDoNothing();
+}
+
+/** The secret that an owner's webhooks are signed with; an owner that is not there yet is made. */
+export async function ownerSecret(db: Database, name: string): Promise<string> {
+  for (;;) {
+    const [row] = await db
+      .select({ secret: owners.webhookSecret })
+      .from(owners)
+      .where(eq(owners.name, name));
+    if (row) return row.secret;
+    await ensureOwner(db, name);
+  }
+}
+
+/** The newest first; sign-in tokens only while they can be used, or a session of them may stand. */
+export async function selectKeys(db: Database, owner: string | undefined): Promise<KeyRow[]> {
+  const now = new Date();
+  const aSessionAgo = new Date(now.getTime() - sessionSeconds * 1000);
+  const standing = or(
+    ne(keys.kind, 'sign-in'),
+    and(isNull(keys.revokedAt), isNull(keys.lastUsedAt), gt(keys.expiresAt, now)),
+    and(isNull(keys.revokedAt), isNotNull(keys.lastUsedAt), gt(keys.createdAt, aSessionAgo)),
+  );
+  return await db
+    .select()
+    .from(keys)
+    .where(owner === undefined ? standing : and(standing, eq(keys.owner, owner)))
+    .orderBy(desc(keys.createdAt), keys.id);
+}
+
+/** @throws ApiError `NOT_FOUND` */
+export async function revokeRow(
+  db: Database,
+  id: string,
+  owner: string | undefined,
+): Promise<KeyRow> {
+  const found = eq(keys.id, id);
+  const [row] = isKeyId(id)
+    ? await db
+        .update(keys)
+        // Revoked twice is revoked since the first time.
+        .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
+        .where(owner === undefined ? found : and(found, eq(keys.owner, owner)))
+        .returning()
+    : [];
+  if (!row) throw new ApiError('NOT_FOUND', 'There is no key with this id.');
+  return row;
+}
+
+/** The row of a key by its id. */
+export async function selectKey(db: Database, id: string): Promise<KeyRow | null> {
+  const [row] = await db.select().from(keys).where(eq(keys.id, id));
+  return row ?? null;
+}
+
+/** Uses a sign-in token up: of any number at the same time, one gets the row. */
+export async function takeSignIn(db: Database, id: string, hash: string): Promise<KeyRow | null> {
+  const now = new Date();
+  const usable = and(
+    eq(keys.id, id),
+    eq(keys.kind, 'sign-in'),
+    eq(keys.hash, hash),
+    isNull(keys.lastUsedAt),
+    isNull(keys.revokedAt),
+    gt(keys.expiresAt, now),
+  );
+  const [row] = await db.update(keys).set({ lastUsedAt: now }).where(usable).returning();
+  return row ?? null;
+}
+
+/** Notes the use of a key, unless another node did so within `everyMs`. */
+export async function touchRow(db: Database, id: string, everyMs: number): Promise<void> {
+  const now = Date.now();
+  const old = or(isNull(keys.lastUsedAt), lt(keys.lastUsedAt, new Date(now - everyMs)));
+  await db
+    .update(keys)
+    .set({ lastUsedAt: new Date(now) })
+    .where(and(eq(keys.id, id), old));
+}
+
+/** The installation's signing secret, drawn by whichever node asks first. */
+export async function signingSecret(db: Database): Promise<string> {
+  const name = 'signing_secret';
+  const value = randomBytes(32).toString('base64url');
+  await db.insert(settings).values({ name, value }).onConflictDoNothing();
+  const [row] = await db.select().from(settings).where(eq(settings.name, name));
+  if (!row) throw new Error('The signing secret was deleted while it was being read.');
+  return row.value;
+}
+
+/** Marks the first start. @returns whether this call was it, on a database without owners */
+export async function markFirstStart(db: Database): Promise<boolean> {
+  const marked = await db
+    .insert(settings)
+    .values({ name: 'first_start', value: new Date().toISOString() })
+    .onConflictDoNothing()
+    .returning();
+  if (marked.length === 0) return false;
+  return (await db.select({ name: owners.name }).from(owners).limit(1)).length === 0;
+}
+
+/** A key as lists show it, without anything that could be used. */
+export function recordOf(row: KeyRow): KeyRecord {
+  return {
+    id: row.id,
+    kind: row.kind,
+    owner: row.owner,
+    name: row.name,
+    hint: hintOf(row.kind, row.id, row.last4),
+    scopes: row.scopes,
+    shared: row.shared,
+    created_at: row.createdAt.toISOString(),
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+  };
+}

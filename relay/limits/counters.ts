@@ -1,0 +1,96 @@
+import { Pool } from 'pg';
+import type { Logger } from 'pino';
+import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+
+/** Length of every window. */
+export const windowSeconds = 60;
+const tableName = 'rate_limits';
+
+/** What counting one request gave. */
+export interface Count {
+  /** Requests of this window, this one too; above the limit when it is over. */
+  readonly used: number;
+  /** Until the window ends. */
+  readonly msLeft: number;
+}
+
+/** Counts one request of somebody. */
+export type Counter = (who: string) => Promise<Count>;
+
+/**
+ * A counter of this node, in memory: about 2 µs a request. It holds no limit of its own, so that whoever
+ * asks may compare with one that moves.
+ */
+export function memoryCounter(): Counter {
+  const limiter = new RateLimiterMemory({
+    points: Number.MAX_SAFE_INTEGER,
+    duration: windowSeconds,
+  });
+  return async (who) => {
+    const { consumedPoints, msBeforeNext } = await limiter.consume(who);
+    return { used: consumedPoints, msLeft: msBeforeNext };
+  };
+}
+
+/** Counters that all nodes of one PostgreSQL share. */
+export interface SharedCounters {
+  /** @param limit above which this node answers by itself, without asking the database, to the window's end */
+  counter(name: string, limit: number): Counter;
+  close(): Promise<void>;
+}
+
+/**
+ * Counters in PostgreSQL, over a small pool of their own: a flood of submissions waits here and not in
+ * front of the jobs. Where the database fails, memory counts.
+ *
+ * @param url `DATABASE_URL`
+ */
+export function sharedCounters(url: string, log: Logger | undefined): SharedCounters {
+  const pool = new Pool({
+    connectionString: url,
+    max: 2,
+    connectionTimeoutMillis: 1000,
+    query_timeout: 1000,
+  });
+  const warn = (error: Error) => log?.warn({ err: error }, 'the shared limits do not answer');
+  pool.on('error', warn);
+  // Unlogged: a commit to it waits for no disk. A crash of the database empties it, which is fair.
+  const ready = pool
+    .query(
+      `create unlogged table if not exists ${tableName} (
+         key varchar(255) primary key, points integer not null default 0, expire bigint)`,
+    )
+    .catch((error: Error & { code?: string }) => {
+      // Another node made it at the same moment.
+      if (error.code !== '23505' && error.code !== '42P07') warn(error);
+    });
+  return {
+    counter(name, limit) {
+      const options = { keyPrefix: name, points: limit, duration: windowSeconds };
+      const limiter = new RateLimiterPostgres({
+        ...options,
+        storeClient: pool,
+        storeType: 'pool',
+        tableName,
+        tableCreated: true,
+        inMemoryBlockOnConsumed: limit + 1,
+        insuranceLimiter: new RateLimiterMemory(options),
+      });
+      return async (who) => {
+        await ready;
+        try {
+          const { consumedPoints, msBeforeNext } = await limiter.consume(who);
+          return { used: consumedPoints, msLeft: msBeforeNext };
+        } catch (thrown) {
+          if (!(thrown instanceof RateLimiterRes)) throw thrown;
+          // One that is answered from the block in memory tells no number.
+          return { used: Math.max(thrown.consumedPoints, limit + 1), msLeft: thrown.msBeforeNext };
+        }
+      };
+    },
+    async close() {
+      await ready;
+      await pool.end();
+    },
+  };
+}

@@ -1,0 +1,1 @@
+export { createLimits } from './limits';

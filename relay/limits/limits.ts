@@ -1,0 +1,116 @@
+import type { Logger } from 'pino';
+import { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
+import type { Jobs, Limits } from '../relay';
+import type { Store } from '../store/store';
+import { addressGroup } from './address';
+import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
+import { UnfinishedCounts } from './unfinished';
+
+/** The settings that limits are made of; 0 means that there is none. */
+type LimitSettings = Pick<
+  Config,
+  | 'DATABASE_URL'
+  | 'KINORA_SUBMITS_PER_MINUTE'
+  | 'KINORA_READS_PER_MINUTE'
+  | 'KINORA_READS_PER_JOB_PER_MINUTE'
+  | 'KINORA_REQUESTS_PER_ADDRESS'
+  | 'KINORA_BAD_KEYS_PER_ADDRESS'
+>;
+
+/**
+ * Limits per key and per address, in windows of a minute.
+ *
+ * Submissions and wrong keys are counted by all nodes of one PostgreSQL together: both cost a query
+ * anyway, and it is submissions that cost GPU time. Reads, and requests of an address, are counted by each node
+ * for itself, in memory: a query per poll would double what a poll costs. With n nodes a key can so
+ * read up to n times as often. On PGlite there is one node, and all is in memory.
+ *
+ * @param options.jobs counts unfinished predictions: each allows more reads (v3-api.md, drop-in rule 4)
+ */
+export function createLimits(options: {
+  store: Pick<Store, 'engine'>;
+  config: LimitSettings;
+  jobs?: Pick<Jobs, 'unfinishedOf'>;
+  log?: Logger;
+}): Limits {
+  const { store, config, jobs, log } = options;
+  const shared =
+    store.engine === 'postgres' && config.DATABASE_URL !== undefined
+      ? sharedCounters(config.DATABASE_URL, log)
+      : null;
+  const counter = (name: string, limit: number): Counter =>
+    shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();
+
+  const submits = counter('submit', config.KINORA_SUBMITS_PER_MINUTE);
+  const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
+  const reads = memoryCounter();
+  const addresses = memoryCounter();
+  const unfinished = new UnfinishedCounts(async (keyId) => (await jobs?.unfinishedOf(keyId)) ?? 0);
+
+  const ofAddress = async (count: Counter, limit: number, address: string, sentence: string) => {
+    if (limit === 0) return;
+    const counted = await count(addressGroup(address));
+    if (counted.used > limit) throw refusal(sentence, limit, counted);
+  };
+
+  const readLimit = (jobsOfKey: number) =>
+    config.KINORA_READS_PER_MINUTE + config.KINORA_READS_PER_JOB_PER_MINUTE * jobsOfKey;
+
+  return {
+    address: async (address) =>
+      await ofAddress(
+        addresses,
+        config.KINORA_REQUESTS_PER_ADDRESS,
+        address,
+        'Too many requests came from this address within a minute.',
+      ),
+    badKey: async (address) =>
+      await ofAddress(
+        badKeys,
+        config.KINORA_BAD_KEYS_PER_ADDRESS,
+        address,
+        'Too many wrong keys came from this address within a minute.',
+      ),
+    async key({ keyId }, kind) {
+      const base =
+        kind === 'submit' ? config.KINORA_SUBMITS_PER_MINUTE : config.KINORA_READS_PER_MINUTE;
+      if (base === 0) return {};
+      if (kind === 'submit') {
+        const sentence = 'This key has submitted too many predictions within a minute.';
+        return admit(sentence, base, await submits(keyId));
+      }
+      const counted = await reads(keyId);
+      let limit = readLimit(unfinished.latest(keyId));
+      if (counted.used > limit) limit = readLimit(await unfinished.current(keyId));
+      return admit('This key has asked too often within a minute.', limit, counted);
+    },
+    async close() {
+      await shared?.close();
+    },
+  };
+}
+
+function admit(sentence: string, limit: number, count: Count): Readonly<Record<string, string>> {
+  if (count.used > limit) throw refusal(sentence, limit, count);
+  return headersOf(limit, count);
+}
+
+/** `RateLimit-*` as IETF's draft of the header fields has them up to revision 6; the reset in seconds. */
+function headersOf(limit: number, { used, msLeft }: Count): Record<string, string> {
+  return {
+    'RateLimit-Limit': String(limit),
+    'RateLimit-Remaining': String(Math.max(0, limit - used)),
+    'RateLimit-Reset': String(secondsOf(msLeft)),
+  };
+}
+
+function refusal(sentence: string, limit: number, count: Count): ApiError {
+  const headers = { ...headersOf(limit, count), 'Retry-After': String(secondsOf(count.msLeft)) };
+  return new ApiError('RATE_LIMITED', sentence, { headers });
+}
+
+/** At least 1: a client that is told 0 comes back at once. */
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}
