@@ -1,0 +1,146 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ApiError } from '../../../lib/contract/v3';
+import { readConfig } from '../../config';
+import type { BlobStore } from '../../relay';
+import { startBucket, type TestBucket } from '../testing/s3';
+import { openBlobs, partsFolder, withLocalFile } from '.';
+
+const options = { type: 'video/mp4', maxBytes: 1_000_000 };
+let folder = '';
+let bucket: TestBucket | undefined;
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'kinora-blobs-'));
+  bucket = await startBucket();
+});
+afterAll(async () => {
+  await bucket?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
+  let blobs: BlobStore;
+  beforeAll(async () => {
+    const settings = kind === 's3' ? bucket?.settings : {};
+    blobs = await openBlobs(readConfig({ KINORA_DATA: path.join(folder, kind), ...settings }));
+  });
+  const parts = () => partsFolder({ KINORA_DATA: path.join(folder, kind) });
+  const bytes = randomBytes(300_000);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const readAll = async (key: string, range?: { first: number; last: number }) => {
+    const read = await blobs.read(key, range);
+    return { bytes: read.bytes, body: await buffer(read.body) };
+  };
+
+  it('is the store that the settings name, and answers', async () => {
+    expect(blobs.kind).toBe(kind);
+    await blobs.ping();
+  });
+
+  it('keeps bytes and streams of unknown length, with their hash', async () => {
+    const pieces = Readable.from([bytes.subarray(0, 7), bytes.subarray(7)]);
+    expect(await blobs.put('outputs/ab/one', bytes, options)).toEqual({
+      bytes: 300_000,
+      sha256,
+    });
+    expect(await blobs.put('outputs/ab/two', pieces, options)).toEqual({
+      bytes: 300_000,
+      sha256,
+    });
+    for (const key of ['outputs/ab/one', 'outputs/ab/two']) {
+      expect(await blobs.stat(key)).toEqual({ bytes: 300_000 });
+      expect((await readAll(key)).body.equals(bytes)).toBe(true);
+    }
+  });
+
+  it('reads a range, both ends counted', async () => {
+    await blobs.put('outputs/ab/range', bytes, options);
+    const middle = await readAll('outputs/ab/range', { first: 100, last: 199 });
+    expect(middle.bytes).toBe(100);
+    expect(middle.body.equals(bytes.subarray(100, 200))).toBe(true);
+    const end = await readAll('outputs/ab/range', { first: 299_990, last: 299_999 });
+    expect(end.body.equals(bytes.subarray(-10))).toBe(true);
+  });
+
+  it('takes over a file', async () => {
+    const file = path.join(folder, `${kind}-file`);
+    await writeFile(file, bytes);
+    await blobs.putFile('uploads/cd/file', file, 'image/png');
+    expect((await readAll('uploads/cd/file')).body.equals(bytes)).toBe(true);
+    await expect(readdir(folder)).resolves.not.toContain(`${kind}-file`);
+  });
+
+  it('gives a blob as a file of this machine', async () => {
+    await blobs.put('outputs/ab/local', bytes, options);
+    const read = withLocalFile(blobs, 'outputs/ab/local', parts(), (file) => readFile(file));
+    expect((await read).equals(bytes)).toBe(true);
+  });
+
+  it('keeps nothing of what is too large or breaks off', async () => {
+    const large = Readable.from([bytes, bytes, bytes, bytes]);
+    await expect(blobs.put('outputs/ab/large', large, options)).rejects.toMatchObject({
+      code: 'TOO_LARGE',
+    });
+    const broken = Readable.from(
+      (async function* () {
+        yield bytes;
+        throw new Error('cut');
+      })(),
+    );
+    await expect(blobs.put('outputs/ab/cut', broken, options)).rejects.toThrow('cut');
+    expect(await blobs.stat('outputs/ab/large')).toBeNull();
+    expect(await blobs.stat('outputs/ab/cut')).toBeNull();
+    await expect(readdir(parts())).resolves.toEqual([]);
+  });
+
+  it('says that a blob is not there, and removes without complaint', async () => {
+    await blobs.put('outputs/ab/gone', bytes, options);
+    await blobs.remove('outputs/ab/gone');
+    await blobs.remove('outputs/ab/gone');
+    expect(await blobs.stat('outputs/ab/gone')).toBeNull();
+    await expect(blobs.read('outputs/ab/gone')).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    });
+  });
+
+  it.each(['../x', 'outputs/../../x', '/etc/passwd', 'outputs/.x', 'outputs//x', 'a', 'A/b', ''])(
+    'takes no key that leads elsewhere: %j',
+    async (key) => {
+      await expect(async () => blobs.put(key, bytes, options)).rejects.toThrow(TypeError);
+      await expect(async () => blobs.read(key)).rejects.toThrow(TypeError);
+      await expect(async () => blobs.remove(key)).rejects.toThrow(TypeError);
+    },
+  );
+});
+
+describe('storage that does not work', () => {
+  it('is STORAGE_DOWN: a bucket that is not there', async () => {
+    const other = await startBucket();
+    const blobs = await openBlobs(readConfig({ KINORA_DATA: folder, ...other.settings }));
+    await other.stop();
+    for (const operation of [
+      () => blobs.ping(),
+      () => blobs.stat('outputs/ab/x'),
+      () => blobs.put('outputs/ab/x', new Uint8Array(3), options),
+    ]) {
+      const thrown: unknown = await operation().catch((error: unknown) => error);
+      expect(thrown).toBeInstanceOf(ApiError);
+      expect(thrown).toMatchObject({ code: 'STORAGE_DOWN', status: 503 });
+    }
+  });
+
+  it('is STORAGE_DOWN: a folder that is a file', async () => {
+    const file = path.join(folder, 'no-folder');
+    await writeFile(file, '');
+    const blobs = await openBlobs(readConfig({ KINORA_DATA: file }));
+    await expect(blobs.ping()).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
+    const put = blobs.put('outputs/ab/x', new Uint8Array(3), options);
+    await expect(put).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
+  });
+});

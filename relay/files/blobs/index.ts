@@ -1,0 +1,55 @@
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Config } from '../../config';
+import type { BlobStore } from '../../relay';
+import { type DiskBlobs, diskBlobs } from './disk';
+import { checkKey } from './errors';
+import { temporaryFile, writeNewFile } from './write';
+
+export * from './disk';
+export * from './errors';
+export * from './write';
+
+/** Where this node keeps what is not yet whole: parts of uploads, temporary files. */
+export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {
+  return path.join(config.KINORA_DATA, 'parts');
+}
+
+/** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
+export async function openBlobs(config: Config): Promise<BlobStore> {
+  const temporary = partsFolder(config);
+  const { S3_BUCKET } = config;
+  if (S3_BUCKET !== undefined) {
+    // Loaded only where there is a bucket: the client takes half a second to start.
+    const { s3Blobs } = await import('./s3');
+    return s3Blobs({ ...config, S3_BUCKET }, temporary);
+  }
+  return diskBlobs(path.join(config.KINORA_DATA, 'files'), temporary);
+}
+
+/** Whether blobs are files of this machine. */
+export function isDisk(blobs: BlobStore): blobs is DiskBlobs {
+  return blobs.kind === 'disk';
+}
+
+/**
+ * A blob as a file of this machine, for as long as `use` runs: the file itself, or a copy.
+ *
+ * @throws ApiError `NOT_FOUND`, `STORAGE_DOWN`; what `use` throws
+ */
+export async function withLocalFile<T>(
+  blobs: BlobStore,
+  key: string,
+  temporary: string,
+  use: (file: string) => Promise<T>,
+): Promise<T> {
+  if (isDisk(blobs)) return await use(path.join(blobs.folder, checkKey(key)));
+  const file = temporaryFile(temporary);
+  const { body, bytes } = await blobs.read(key);
+  await writeNewFile(file, body, bytes);
+  try {
+    return await use(file);
+  } finally {
+    await rm(file, { force: true });
+  }
+}

@@ -1,0 +1,127 @@
+import { createReadStream } from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
+import { ApiError } from '../../../lib/contract/v3';
+import type { Config } from '../../config';
+import type { BlobStore } from '../../relay';
+import { checkKey, onStorage } from './errors';
+import { temporaryFile, writeNewFile } from './write';
+
+/** What of the settings names a bucket. */
+export type S3Settings = Pick<
+  Config,
+  'S3_ENDPOINT' | 'S3_REGION' | 'S3_ACCESS_KEY_ID' | 'S3_SECRET_ACCESS_KEY' | 'S3_PREFIX'
+> & { readonly S3_BUCKET: string };
+
+/** Longest wait for the bucket to answer a readiness check, in milliseconds. */
+const pingMs = 5000;
+
+/**
+ * Blobs in a bucket. A stream goes to a file of this machine first: an object needs its length in front,
+ * and a cut stream must leave nothing.
+ *
+ * @param temporary folder for those files
+ */
+export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
+  const client = openClient(settings);
+  const named = (key: string) => ({
+    Bucket: settings.S3_BUCKET,
+    Key: `${settings.S3_PREFIX}${checkKey(key)}`,
+  });
+  const putFile = async (key: string, file: string, type: string) => {
+    const name = named(key);
+    await onStorage(async () => {
+      const { size } = await stat(file);
+      // The client cannot send a stream twice, so the second try is ours.
+      for (let tries = 1; ; tries += 1) {
+        try {
+          const Body = size === 0 ? new Uint8Array() : createReadStream(file);
+          const object = { ...name, Body, ContentLength: size, ContentType: type };
+          await client.send(new PutObjectCommand(object));
+          break;
+        } catch (thrown) {
+          if (tries === 2) throw thrown;
+        }
+      }
+      await rm(file, { force: true });
+    });
+  };
+  return {
+    kind: 's3',
+    async put(key, source, { type, maxBytes }) {
+      checkKey(key);
+      const file = temporaryFile(temporary);
+      const written = await writeNewFile(file, source, maxBytes);
+      try {
+        await putFile(key, file, type);
+      } finally {
+        await rm(file, { force: true });
+      }
+      return written;
+    },
+    putFile,
+    async read(key, range) {
+      const Range = range && `bytes=${range.first}-${range.last}`;
+      const command = new GetObjectCommand({ ...named(key), ...(Range && { Range }) });
+      return await onStorage(async () => {
+        const answer = await client.send(command).catch((thrown: unknown) => {
+          if (isMissing(thrown)) throw new ApiError('NOT_FOUND', undefined, { cause: thrown });
+          throw thrown;
+        });
+        if (!(answer.Body instanceof Readable)) throw new Error('The bucket sent no body.');
+        return { body: answer.Body, bytes: answer.ContentLength ?? 0 };
+      });
+    },
+    async stat(key) {
+      const command = new HeadObjectCommand(named(key));
+      return await onStorage(async () => {
+        try {
+          return { bytes: (await client.send(command)).ContentLength ?? 0 };
+        } catch (thrown) {
+          if (isMissing(thrown)) return null;
+          throw thrown;
+        }
+      });
+    },
+    async remove(key) {
+      const command = new DeleteObjectCommand(named(key));
+      await onStorage(() => client.send(command));
+    },
+    async ping() {
+      const command = new HeadBucketCommand({ Bucket: settings.S3_BUCKET });
+      await onStorage(() => client.send(command, { abortSignal: AbortSignal.timeout(pingMs) }));
+    },
+  };
+}
+
+function openClient(settings: S3Settings): S3Client {
+  const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
+  return new S3Client({
+    region: settings.S3_REGION,
+    forcePathStyle: true,
+    // Stores that are not Amazon's do not know its newer checksums (v3-api.md §4).
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // Its failures are told by what it throws, not on the console.
+    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+    requestHandler: { connectionTimeout: pingMs },
+    ...(settings.S3_ENDPOINT && { endpoint: settings.S3_ENDPOINT }),
+    ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
+  });
+}
+
+const ignore = () => undefined;
+
+function isMissing(thrown: unknown): boolean {
+  if (!(thrown instanceof S3ServiceException)) return false;
+  return thrown.name === 'NoSuchKey' || thrown.name === 'NotFound';
+}

@@ -1,0 +1,63 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { onStorage, tooLarge } from './errors';
+
+/** A new file in `folder` that nobody else has. The sweep removes what is forgotten there. */
+export function temporaryFile(folder: string): string {
+  return path.join(folder, `tmp-${randomBytes(16).toString('hex')}`);
+}
+
+/** Writes all of a piece: one `write` may take less. */
+export async function writeAll(handle: FileHandle, piece: Uint8Array, at: number): Promise<void> {
+  for (let done = 0; done < piece.length; ) {
+    const { bytesWritten } = await handle.write(piece, done, piece.length - done, at + done);
+    done += bytesWritten;
+  }
+}
+
+/**
+ * Writes a stream to a new file, through to the disk; a file that could not be finished is removed.
+ *
+ * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
+ */
+export async function writeNewFile(
+  file: string,
+  source: AsyncIterable<Uint8Array> | Uint8Array,
+  maxBytes: number,
+): Promise<{ bytes: number; sha256: string }> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const handle = await onStorage(async () => {
+    await mkdir(path.dirname(file), { recursive: true });
+    return await open(file, 'wx');
+  });
+  try {
+    for await (const piece of source instanceof Uint8Array ? [source] : source) {
+      if (bytes + piece.length > maxBytes) throw tooLarge(maxBytes);
+      hash.update(piece);
+      await onStorage(() => writeAll(handle, piece, bytes));
+      bytes += piece.length;
+    }
+    await onStorage(() => handle.sync());
+  } catch (thrown) {
+    await handle.close();
+    await rm(file, { force: true });
+    throw thrown;
+  }
+  await onStorage(() => handle.close());
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** SHA-256 of a file, hex. @throws ApiError `STORAGE_DOWN` */
+export async function hashFile(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await onStorage(async () => {
+    for await (const piece of createReadStream(file) as Readable & AsyncIterable<Buffer>) {
+      hash.update(piece);
+    }
+  });
+  return hash.digest('hex');
+}

@@ -1,0 +1,148 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FilesTest, startFilesTest } from '../testing/room';
+
+let node: FilesTest;
+let web: Server;
+let origin = '';
+
+/** What the web server of these tests sends, by path. */
+function pages(lora: Buffer): Record<string, { status?: number; length?: number; body: Buffer }> {
+  const damaged = Buffer.from(lora);
+  damaged.set(Buffer.from('!!!!'), 9);
+  return {
+    '/good.safetensors': { body: lora, length: lora.length },
+    '/unannounced.safetensors': { body: lora },
+    '/missing.safetensors': { status: 404, body: Buffer.from('no') },
+    '/page.safetensors': { body: Buffer.from('<html>'.repeat(1000)) },
+    '/short.safetensors': { body: lora.subarray(0, 5), length: 5 },
+    '/half.safetensors': { body: lora.subarray(0, -10), length: lora.length - 10 },
+    '/longer.safetensors': { body: Buffer.concat([lora, lora]), length: 2 * lora.length },
+    '/damaged.safetensors': { body: damaged, length: damaged.length },
+    '/large.safetensors': { body: lora, length: 3_000_000 },
+  };
+}
+
+beforeAll(async () => {
+  node = await startFilesTest({ settings: { KINORA_MAX_LORA_BYTES: '2000000' } });
+  const table = pages(node.lora);
+  web = createServer((request, response) => {
+    const {
+      status = 200,
+      length,
+      body,
+    } = table[request.url ?? ''] ?? {
+      status: 404,
+      body: Buffer.from(''),
+    };
+    response.writeHead(status, length === undefined ? {} : { 'content-length': length });
+    response.end(body);
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => web.once('listening', resolve));
+  origin = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
+}, 60_000);
+afterAll(async () => {
+  web.closeAllConnections();
+  web.close();
+  await node.stop();
+});
+
+describe('the image of a job', () => {
+  it('is read by the worker that has the lease, under headers for isolated pages', async () => {
+    const job = await node.claim();
+    const link = node.relay.files.links.workerImage(job);
+    expect(link).toMatch(/^\/files\/jobs\//);
+    const answer = await node.get(link);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-type')).toBe('image/png');
+    expect(answer.headers.get('cross-origin-resource-policy')).toBe('same-origin');
+    expect(answer.headers.get('content-length')).toBe(String(node.image.length));
+    expect(Buffer.from(await answer.arrayBuffer()).equals(node.image)).toBe(true);
+  });
+
+  it('is nowhere for others, and no longer once the lease is lost', async () => {
+    const job = await node.claim();
+    const link = node.relay.files.links.workerImage(job);
+    const lora = node.relay.files.links.workerLora(job, 0);
+    const signature = lora.replace(/.*\?/, '');
+    for (const wrong of [
+      link.replace(/\?.*/, ''),
+      link.replace(/signature=....../, 'signature=000000'),
+      link.replace(/\?.*/, `?${signature}`),
+    ]) {
+      expect((await node.get(wrong)).status).toBe(404);
+    }
+    expect((await node.get(link)).status).toBe(200);
+    await node.relay.jobs.release(job.id, job.leaseToken);
+    expect((await node.get(link)).status).toBe(404);
+    await node.relay.jobs.cancel(job.id, job.owner);
+  });
+});
+
+describe('an adapter of a job', () => {
+  it('comes from an upload, found by its name', async () => {
+    const form = new FormData();
+    form.append('file', new Blob([new Uint8Array(node.lora)]), 'style.safetensors');
+    const headers = { authorization: `Bearer ${node.apiKey}` };
+    await node.get('/api/v3/media/upload/binary', { method: 'POST', headers, body: form });
+    const job = await node.claim({ loras: [{ path: 'style.safetensors', scale: 1 }] });
+    const answer = await node.get(node.relay.files.links.workerLora(job, 0));
+    expect(Buffer.from(await answer.arrayBuffer()).equals(node.lora)).toBe(true);
+    expect((await node.get(node.relay.files.links.workerLora(job, 1))).status).toBe(404);
+  });
+
+  const open = async (path: string) => {
+    const job = await node.claim({ loras: [{ path: origin + path, scale: 1 }] });
+    return await node.get(node.relay.files.links.workerLora(job, 0));
+  };
+
+  it.each(['/good.safetensors', '/unannounced.safetensors'])('is passed on: %s', async (path) => {
+    const answer = await open(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('content-length')).toBe(String(node.lora.length));
+    expect(answer.headers.get('cross-origin-resource-policy')).toBe('same-origin');
+    expect(Buffer.from(await answer.arrayBuffer()).equals(node.lora)).toBe(true);
+  });
+
+  it.each([
+    ['/missing.safetensors', 404, /could not be fetched: .* answered 404/],
+    ['/page.safetensors', 400, /is not a safetensors file/],
+    ['/short.safetensors', 400, /ends too early/],
+    ['/half.safetensors', 400, /ends too early/],
+    ['/longer.safetensors', 400, /bytes follow after/],
+    ['/damaged.safetensors', 400, /is damaged/],
+    ['/large.safetensors', 400, /could not be fetched/],
+  ])('is refused with a sentence that names it: %s', async (path, status, sentence) => {
+    const answer = await open(path);
+    expect(answer.status).toBe(status);
+    const body = await answer.json();
+    expect(body.details[0].message).toMatch(sentence);
+    expect(body.details[0].message).toContain(path);
+  });
+
+  it('is refused when its server cannot be reached', async () => {
+    const job = await node.claim({
+      loras: [{ path: 'http://127.0.0.1:1/x.safetensors', scale: 1 }],
+    });
+    const answer = await node.get(node.relay.files.links.workerLora(job, 0));
+    expect(answer.status).toBe(404);
+    expect((await answer.json()).details[0].message).toContain('127.0.0.1');
+  });
+
+  it('is cut off where the file ends before its table does', async () => {
+    const cut = createServer((_request, response) => {
+      response.writeHead(200);
+      response.end(node.lora.subarray(0, -10));
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => cut.once('listening', resolve));
+    const { port } = cut.address() as AddressInfo;
+    const job = await node.claim({
+      loras: [{ path: `http://127.0.0.1:${port}/x.safetensors`, scale: 1 }],
+    });
+    const answer = await node.get(node.relay.files.links.workerLora(job, 0));
+    await expect(answer.arrayBuffer()).rejects.toThrow();
+    cut.closeAllConnections();
+    cut.close();
+  });
+});

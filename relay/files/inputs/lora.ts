@@ -1,0 +1,107 @@
+import { Readable } from 'node:stream';
+import { KinoraError } from '../../../lib/contract';
+import { ApiError } from '../../../lib/contract/v3';
+import type { Config } from '../../config';
+import { type Guard, GuardError, type NodeHandler } from '../../relay';
+import { invalidField, queryOf } from '../http';
+import { headersOf, sendBody, serveBlob } from '../serving';
+import { loraType } from '../uploads/kinds';
+import type { UploadRows } from '../uploads/rows';
+import { type InputRoom, runningJob } from './image';
+import { checkedSafetensors } from './safetensors-stream';
+
+/** Longest fetch of one adapter, in milliseconds. */
+const totalMs = 15 * 60_000;
+
+/** What the handler of a job's adapters works with. */
+export interface LoraRoom extends InputRoom {
+  readonly config: Pick<Config, 'KINORA_MAX_LORA_BYTES'>;
+  readonly guard: Pick<Guard, 'fetch'>;
+  readonly rows: Pick<UploadRows, 'get'>;
+}
+
+/**
+ * `GET /files/jobs/{id}/lora/{index}`: an adapter of a job, for the worker that has its lease. An upload
+ * comes from the blob store; a link is fetched through the guard and passed on while it arrives.
+ *
+ * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
+ */
+export function getJobLora(room: LoraRoom): NodeHandler {
+  return async (request, response, { id = '', index = '' }) => {
+    const at = /^[0-9]$/.test(index) ? Number(index) : -1;
+    const job = await runningJob(room, `lora/${at}`, id, queryOf(request));
+    const lora = job.loras[at];
+    if (!lora || lora.from === 'hub') throw new ApiError('NOT_FOUND');
+    const field = `loras.${at}.path`;
+    const appearance = {
+      type: loraType,
+      filename: `${at}.safetensors`,
+      tag: `${id}-${at}`,
+      readers: 'same-origin',
+      maxAge: 0,
+    } as const;
+    if (lora.from === 'upload') {
+      const upload = await room.rows.get(lora.uploadId);
+      if (!upload?.blobKey || upload.owner !== job.owner) {
+        const sentence = `The LoRA ${lora.path} is not among the uploads any more.`;
+        throw invalidField(field, sentence, { code: 'NOT_FOUND' });
+      }
+      await serveBlob(request, response, room.blobs, upload.blobKey, {
+        ...appearance,
+        tag: upload.sha256 ?? upload.id,
+      });
+      return;
+    }
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const found = await openLink(room, lora.url, gone.signal).catch((thrown: unknown) => {
+      throw explained(thrown, field, lora.path);
+    });
+    for (const [name, value] of Object.entries(headersOf(appearance))) {
+      if (name !== 'ETag') response.setHeader(name, value);
+    }
+    response.setHeader('Content-Length', found.bytes);
+    if (request.method === 'HEAD') {
+      gone.abort();
+      response.end();
+      return;
+    }
+    await sendBody(Readable.from(found.body, { objectMode: false }), response);
+  };
+}
+
+async function openLink(
+  { guard, config }: LoraRoom,
+  url: string,
+  signal: AbortSignal,
+): Promise<{ bytes: number; body: AsyncGenerator<Uint8Array> }> {
+  const maxBytes = config.KINORA_MAX_LORA_BYTES;
+  const answer = await guard.fetch(url, { redirects: 5, maxBytes, totalMs, signal });
+  const host = new URL(url).host;
+  if (answer.status !== 200) {
+    answer.body.destroy();
+    throw new GuardError('status', `${host} answered ${answer.status}.`);
+  }
+  const checked = await checkedSafetensors('The file', answer.body, answer.bytes);
+  if (checked.bytes > maxBytes) {
+    answer.body.destroy();
+    throw new GuardError('too-large', `The file is larger than ${maxBytes} bytes.`);
+  }
+  return checked;
+}
+
+/** What the worker tells: a sentence that names the adapter and what came of it. */
+function explained(thrown: unknown, field: string, path: string): unknown {
+  if (thrown instanceof GuardError) {
+    const code = ['unreachable', 'timeout', 'status'].includes(thrown.reason)
+      ? 'NOT_FOUND'
+      : 'INVALID_PARAMETER';
+    const sentence = `The LoRA ${path} could not be fetched: ${thrown.message}`;
+    return invalidField(field, sentence, { code, cause: thrown });
+  }
+  if (thrown instanceof KinoraError) {
+    const sentence = `The LoRA ${path} cannot be used: ${thrown.message}`;
+    return invalidField(field, sentence, { cause: thrown });
+  }
+  return thrown;
+}

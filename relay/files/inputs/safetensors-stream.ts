@@ -1,0 +1,102 @@
+import type { Readable } from 'node:stream';
+import { KinoraError } from '../../../lib/contract';
+import { readSafetensorsHeader } from '../../../lib/weights/safetensors';
+import { truncated, type WeightFile } from '../../../lib/weights/source';
+
+/** Largest table of contents that is held in memory; that of a LoRA is well under 1 MB. */
+const maxHeaderBytes = 16_000_000;
+
+/**
+ * Looks at the head of a safetensors stream before anything is passed on, and then passes all of it on:
+ * only the table of contents is ever in memory.
+ *
+ * @param name for messages
+ * @param announced length of the stream; null where its sender does not tell
+ * @returns the length that the table gives, and the bytes: exactly so many, or an error at their end
+ * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`; what the source throws
+ */
+export async function checkedSafetensors(
+  name: string,
+  source: Readable,
+  announced: number | null,
+): Promise<{ bytes: number; body: AsyncGenerator<Uint8Array> }> {
+  const pieces = source[Symbol.asyncIterator]();
+  let head = new Uint8Array();
+  const readUpTo = async (length: number) => {
+    const collected = [head];
+    let bytes = head.length;
+    while (bytes < length) {
+      const next = await pieces.next();
+      if (next.done) throw truncated(name, length, bytes);
+      collected.push(next.value);
+      bytes += next.value.length;
+    }
+    head = Buffer.concat(collected);
+  };
+  try {
+    await readUpTo(9);
+    const headerBytes = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
+    // Web pages begin with "<": their first bytes are a length of many exabytes.
+    if (headerBytes > maxHeaderBytes || head[8] !== 0x7b) {
+      throw new KinoraError('MODEL_FILE_INVALID', `${name} is not a safetensors file.`);
+    }
+    await readUpTo(8 + Number(headerBytes));
+    const bytes = announced ?? lengthByTable(head, Number(headerBytes));
+    await readSafetensorsHeader(headOf(name, head, bytes));
+    return { bytes, body: passOn(name, head, pieces, bytes) };
+  } catch (thrown) {
+    source.destroy();
+    throw thrown;
+  }
+}
+
+/** The beginning of a file as if the rest were there: its table of contents is all that is read. */
+function headOf(name: string, head: Uint8Array, size: number): WeightFile {
+  return {
+    name,
+    size,
+    async read(start, end) {
+      if (end > head.length) throw truncated(name, end, head.length);
+      return head.subarray(start, end);
+    },
+  };
+}
+
+/** Where the last tensor ends; what is no table is found out by whoever reads it properly. */
+function lengthByTable(head: Uint8Array, headerBytes: number): number {
+  const start = 8 + headerBytes;
+  try {
+    const table: unknown = JSON.parse(new TextDecoder().decode(head.subarray(8, start)));
+    const ends = Object.values(table ?? {}).map((entry: { data_offsets?: unknown } | null) => {
+      const offsets = Array.isArray(entry?.data_offsets) ? entry.data_offsets : [];
+      return Number(offsets[1] ?? 0);
+    });
+    return start + ends.reduce((last, end) => Math.max(last, end), 0);
+  } catch {
+    return start;
+  }
+}
+
+async function* passOn(
+  name: string,
+  head: Uint8Array,
+  rest: AsyncIterator<Uint8Array>,
+  bytes: number,
+): AsyncGenerator<Uint8Array> {
+  let passed = 0;
+  try {
+    for (let piece = head; ; ) {
+      passed += piece.length;
+      if (passed > bytes) {
+        throw new KinoraError('MODEL_FILE_INVALID', `${name} is longer than its table says.`);
+      }
+      yield piece;
+      const next = await rest.next();
+      if (next.done) break;
+      piece = next.value;
+    }
+    if (passed < bytes) throw truncated(name, bytes, passed);
+  } finally {
+    await rest.return?.();
+  }
+}

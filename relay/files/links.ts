@@ -1,0 +1,120 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import type { Config } from '../config';
+import type { Links } from '../relay';
+import { type JobRow, settings } from '../store/schema';
+import type { Store } from '../store/store';
+
+/** What a signature allows. One for another purpose is worth nothing. */
+export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
+
+/** Links, and how the server reads them again. */
+export interface SignedLinks extends Links {
+  /**
+   * Whether a query was signed by us for this purpose, id and nonce. Time is not looked at.
+   *
+   * @returns when the link ends, or null for a wrong signature
+   */
+  verify(purpose: LinkPurpose, id: string, nonce: string, query: URLSearchParams): Date | null;
+}
+
+/** How long an upload ticket may be used, in milliseconds. */
+export const ticketMs = 3_600_000;
+const secretName = 'link_secret';
+
+/**
+ * The secret that links are signed with: made by the first node, the same on all.
+ *
+ * @returns 32 bytes, hex
+ */
+export async function loadSecret(store: Pick<Store, 'db'>): Promise<string> {
+  const made = randomBytes(32).toString('hex');
+  await store.db.insert(settings).values({ name: secretName, value: made }).onConflictDoNothing();
+  const [row] = await store.db.select().from(settings).where(eq(settings.name, secretName));
+  return row?.value ?? made;
+}
+
+/**
+ * Absolute addresses of this installation. The origin is `KINORA_PUBLIC_URL`, else host and port: never
+ * what a request says (v3-api.md, drop-in rule 7). The port is the one that the server listens on. Signatures are HMAC-SHA256 over purpose, id, end and
+ * nonce (§6); whoever changes the nonce makes the links stale.
+ */
+export function createLinks({
+  config,
+  secret,
+}: {
+  config: Pick<Config, 'KINORA_PUBLIC_URL' | 'KINORA_HOST' | 'PORT'>;
+  secret: string;
+}): SignedLinks {
+  const publicUrl = () =>
+    config.KINORA_PUBLIC_URL ?? `http://${reachable(config.KINORA_HOST)}:${config.PORT}`;
+  const sign = (purpose: LinkPurpose, id: string, nonce: string, expires: number) =>
+    createHmac('sha256', secret).update([purpose, id, expires, nonce].join('\n')).digest('hex');
+  const query = (purpose: LinkPurpose, id: string, nonce: string, end: Date) => {
+    const expires = Math.floor(end.getTime() / 1000);
+    return `expires=${expires}&signature=${sign(purpose, id, nonce, expires)}`;
+  };
+  const verify: SignedLinks['verify'] = (purpose, id, nonce, asked) => {
+    const expires = Number(asked.get('expires'));
+    const given = asked.get('signature') ?? '';
+    if (!Number.isSafeInteger(expires) || !/^[0-9a-f]{64}$/.test(given)) return null;
+    const right = Buffer.from(sign(purpose, id, nonce, expires), 'hex');
+    return timingSafeEqual(right, Buffer.from(given, 'hex')) ? new Date(expires * 1000) : null;
+  };
+
+  return {
+    get publicUrl() {
+      return publicUrl();
+    },
+    verify,
+    prediction: (id) => `${publicUrl()}/api/v3/predictions/${id}/result`,
+    output(job) {
+      const { id, status, outputKey, outputNonce, outputExpiresAt } = job;
+      if (status !== 'completed' || !outputKey || !outputNonce || !outputExpiresAt) return null;
+      if (outputExpiresAt.getTime() <= Date.now()) return null;
+      return `${publicUrl()}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
+    },
+    workerImage: (job) =>
+      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), leaseEnd(job))}`,
+    workerLora: (job, index) => {
+      const signed = query(`lora/${index}`, job.id, leaseNonce(job), leaseEnd(job));
+      return `/files/jobs/${job.id}/lora/${index}?${signed}`;
+    },
+    uploadTarget(upload) {
+      const end = new Date(upload.createdAt.getTime() + ticketMs);
+      return `${publicUrl()}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
+    },
+    uploadDownload(upload) {
+      const name = encodeURIComponent(upload.filename);
+      const signed = query('download', upload.id, '', upload.expiresAt);
+      return `${publicUrl()}/files/uploads/${upload.id}/${name}?${signed}`;
+    },
+    uploadOf(text) {
+      if (!isOwnUpload(text, publicUrl())) return null;
+      const url = new URL(text);
+      const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
+      const end = id && verify('download', id, '', url.searchParams);
+      return id && end && end.getTime() > Date.now() ? id : null;
+    },
+  };
+}
+
+/** Whether an address has the form of our own download links, valid or not. */
+export function isOwnUpload(text: string, publicUrl: string): boolean {
+  return text.startsWith(`${publicUrl}/files/uploads/`) && URL.canParse(text);
+}
+
+/** The nonce of a running attempt: a link of an attempt that lost its lease is stale. */
+export function leaseNonce(job: Pick<JobRow, 'attempt' | 'leaseToken'>): string {
+  return `${job.attempt}:${job.leaseToken ?? ''}`;
+}
+
+function leaseEnd(job: JobRow): Date {
+  return job.deadline ?? new Date(Date.now() + ticketMs);
+}
+
+/** A host that listens everywhere is reached by its loopback name; IPv6 stands in brackets. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

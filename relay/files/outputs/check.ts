@@ -1,0 +1,50 @@
+import { openAsBlob } from 'node:fs';
+import { KinoraError } from '../../../lib/contract';
+import { frameCount, framesPerSecond, sizeInPixels } from '../../../lib/contract/request';
+import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
+import { inspectVideo, type VideoFacts } from '../../../lib/video/inspect';
+import { followSamples } from './samples';
+
+/** How far length and frame rate of a result may be off: half a second. */
+const toleranceSeconds = 0.5;
+
+/**
+ * Checks that a file is the video that was asked for: an MP4 with one H.264 track, width and height
+ * exactly, length within half a second, and every sample inside the file (v3-api.md §6).
+ *
+ * @throws ApiError `OUTPUT_REJECTED` with what is wrong
+ */
+export async function checkVideo(
+  file: string,
+  asked: Pick<PredictionInput, 'size' | 'duration'>,
+): Promise<VideoFacts> {
+  const blob = await openAsBlob(file);
+  let samples: number;
+  let facts: VideoFacts;
+  try {
+    samples = (await followSamples(blob)).samples;
+    facts = await inspectVideo(blob);
+  } catch (thrown) {
+    if (thrown instanceof KinoraError) throw rejected(thrown.message, thrown);
+    if (!(thrown instanceof Error)) throw thrown;
+    throw rejected(`This is not a readable MP4: ${thrown.message}.`, thrown);
+  }
+  const { width, height } = sizeInPixels(asked.size);
+  if (facts.width !== width || facts.height !== height) {
+    throw rejected(`It is ${facts.width}×${facts.height} and not ${width}×${height}.`);
+  }
+  if (facts.frames !== samples) throw rejected('Its samples do not each have a time.');
+  const frames = frameCount(asked.duration);
+  if (Math.abs(facts.frames - frames) > toleranceSeconds * framesPerSecond) {
+    throw rejected(`It has ${facts.frames} frames and not ${frames}.`);
+  }
+  const seconds = frames / framesPerSecond;
+  if (!(Math.abs(facts.durationSeconds - seconds) <= toleranceSeconds)) {
+    throw rejected(`It lasts ${facts.durationSeconds} s and not ${seconds.toFixed(2)} s.`);
+  }
+  return facts;
+}
+
+function rejected(sentence: string, cause?: unknown): ApiError {
+  return new ApiError('OUTPUT_REJECTED', sentence, cause === undefined ? {} : { cause });
+}

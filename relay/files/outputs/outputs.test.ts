@@ -1,0 +1,299 @@
+import { createHash } from 'node:crypto';
+import { readdir, utimes } from 'node:fs/promises';
+import { request } from 'node:http';
+import path from 'node:path';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Completion } from '../../../lib/contract/v3';
+import type { JobRow } from '../../store/schema';
+import { jobs } from '../../store/schema';
+import { makeVideo } from '../../testing/video';
+import { type FilesTest, startFilesTest } from '../testing/room';
+import { startBucket, type TestBucket } from '../testing/s3';
+import { outputKey } from './parts';
+
+const hash = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+const nodes = new Map<string, FilesTest>();
+let bucket: TestBucket | undefined;
+
+beforeAll(async () => {
+  bucket = await startBucket();
+  const started = [startFilesTest(), startFilesTest({ settings: bucket.settings })] as const;
+  nodes.set('disk', await started[0]);
+  nodes.set('s3', await started[1]);
+}, 60_000);
+afterAll(async () => {
+  for (const node of nodes.values()) await node.stop();
+  await bucket?.stop();
+});
+
+describe.each(['disk', 's3'])('a video on %s', (kind) => {
+  let node: FilesTest;
+  let count = 0;
+  beforeAll(() => {
+    const started = nodes.get(kind);
+    if (!started) throw new Error('The node did not start.');
+    node = started;
+  });
+
+  type Job = JobRow & { leaseToken: string };
+  /** Videos differ, so that no test meets the bytes of another. */
+  const newVideo = () => {
+    count += 1;
+    return makeVideo({ title: `${kind} ${count}` });
+  };
+  const addressOf = (job: Job, sha256: string) =>
+    `/api/worker/jobs/${job.id}/output?lease_token=${job.leaseToken}&sha256=${sha256}`;
+  const put = async (job: Job, bytes: Uint8Array<ArrayBuffer>, options: Put = {}) => {
+    const answer = await node.get(addressOf(job, options.sha256 ?? hash(bytes)), {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${options.token ?? node.workerToken}`,
+        'content-type': 'video/mp4',
+        ...(options.range && { 'content-range': options.range }),
+      },
+      body: options.body ?? bytes,
+    });
+    return { status: answer.status, headers: answer.headers, body: await answer.json() };
+  };
+  const offset = async (job: Job, sha256: string) => {
+    const headers = { authorization: `Bearer ${node.workerToken}` };
+    const answer = await node.get(addressOf(job, sha256), { method: 'HEAD', headers });
+    return Number(answer.headers.get('upload-offset'));
+  };
+  const completion = (job: Job, bytes: Uint8Array): Completion => ({
+    lease_token: job.leaseToken,
+    sha256: hash(bytes),
+    bytes: bytes.length,
+    seed: 1,
+    inference_ms: 10,
+    model: 'tiny',
+    precision: 'f32',
+    encoder: 'test',
+  });
+  /** A job with its video, as the API tells its address. */
+  const completed = async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    expect((await put(job, bytes)).status).toBe(200);
+    const { key } = await node.relay.files.takeOutput(job, completion(job, bytes));
+    const { lease_token, ...result } = completion(job, bytes);
+    const row = await node.relay.jobs.complete(job.id, lease_token, { ...result, outputKey: key });
+    return { bytes, row, url: node.relay.files.links.output(row) ?? '' };
+  };
+
+  it('is taken whole, and again without complaint', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    expect(await offset(job, hash(bytes))).toBe(0);
+    for (const _ of [1, 2]) {
+      const { status, body } = await put(job, bytes);
+      expect({ status, data: body.data }).toEqual({
+        status: 200,
+        data: { received: bytes.length, complete: true },
+      });
+    }
+    expect(await offset(job, hash(bytes))).toBe(bytes.length);
+    const taken = await node.relay.files.takeOutput(job, completion(job, bytes));
+    expect(taken.bytes).toBe(bytes.length);
+  });
+
+  it('is taken in parts, which may overlap but not leave a gap', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const sha256 = hash(bytes);
+    const part = (first: number, last: number) =>
+      put(job, bytes, {
+        sha256,
+        range: `bytes ${first}-${last}/${bytes.length}`,
+        body: bytes.slice(first, last + 1),
+      });
+    expect((await part(0, 999)).body.data).toEqual({ received: 1000, complete: false });
+    const gap = await part(2000, 2999);
+    expect(gap.status).toBe(409);
+    expect(gap.headers.get('upload-offset')).toBe('1000');
+    expect((await part(500, 1499)).body.data).toEqual({ received: 1500, complete: false });
+    expect(await offset(job, sha256)).toBe(1500);
+    expect((await part(1500, bytes.length - 1)).body.data.complete).toBe(true);
+    await node.relay.files.takeOutput(job, completion(job, bytes));
+  });
+
+  it('goes on after a connection was cut', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const sha256 = hash(bytes);
+    const sent = request(node.origin + addressOf(job, sha256), {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${node.workerToken}`,
+        'content-length': bytes.length,
+      },
+    });
+    sent.on('error', () => undefined);
+    sent.write(bytes.subarray(0, 3000));
+    await expect.poll(() => offset(job, sha256), { timeout: 20_000 }).toBe(3000);
+    // The old connection still stands: the new one takes over.
+    const range = `bytes 3000-${bytes.length - 1}/${bytes.length}`;
+    const { body } = await put(job, bytes, { sha256, range, body: bytes.slice(3000) });
+    expect(body.data).toEqual({ received: bytes.length, complete: true });
+    sent.destroy();
+  });
+
+  it('is refused with another hash, a wrong lease, token, range or size', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const wrong = await put(job, bytes, { sha256: '0'.repeat(64) });
+    expect(wrong.body.error_code).toBe('OUTPUT_REJECTED');
+    expect(await offset(job, '0'.repeat(64))).toBe(0);
+    const stale = await put({ ...job, leaseToken: 'stale' }, bytes);
+    expect({ status: stale.status, code: stale.body.error_code }).toEqual({
+      status: 409,
+      code: 'LEASE_LOST',
+    });
+    const other = await node.relay.keys.create({ kind: 'worker', owner: 'x', name: 'other' });
+    expect((await put(job, bytes, { token: other.key })).body.error_code).toBe('LEASE_LOST');
+    expect((await put(job, bytes, { token: node.apiKey })).status).toBe(403);
+    expect((await put(job, bytes, { sha256: 'x' })).status).toBe(400);
+    expect((await put(job, bytes, { range: 'bytes 5-1/9' })).status).toBe(400);
+    const large = await put(job, bytes, {
+      range: `bytes 0-${bytes.length - 1}/${10 ** 12}`,
+    });
+    expect(large.status).toBe(413);
+  });
+
+  it('is not taken when it is not there, or not what was asked for', async () => {
+    const job = await node.claim();
+    const take = (bytes: Uint8Array, extra: Partial<Completion> = {}) =>
+      node.relay.files.takeOutput(job, { ...completion(job, bytes), ...extra });
+    const good = await newVideo();
+    await expect(take(good)).rejects.toMatchObject({ code: 'CONFLICT' });
+    const small = await makeVideo({ width: 640, height: 360, title: kind });
+    await put(job, small);
+    await expect(take(small)).rejects.toMatchObject({ code: 'OUTPUT_REJECTED' });
+    await expect(take(small)).rejects.toMatchObject({ code: 'CONFLICT' }); // it was not kept
+    await put(job, good);
+    await expect(take(good, { bytes: 5 })).rejects.toMatchObject({ code: 'OUTPUT_REJECTED' });
+  });
+
+  it('is served with length, type, ETag, ranges and headers of a sandbox', async () => {
+    const { bytes, row, url } = await completed();
+    const whole = await node.get(url);
+    expect(Object.fromEntries(whole.headers)).toMatchObject({
+      'content-length': String(bytes.length),
+      'content-type': 'video/mp4',
+      'accept-ranges': 'bytes',
+      etag: `"${hash(bytes)}"`,
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "sandbox; default-src 'none'",
+      'cross-origin-resource-policy': 'cross-origin',
+      'access-control-allow-origin': '*',
+      'content-disposition': `inline; filename*=UTF-8''${row.id}.mp4`,
+    });
+    expect(Buffer.from(await whole.arrayBuffer()).equals(bytes)).toBe(true);
+
+    const head = await node.get(url, { method: 'HEAD' });
+    expect(head.headers.get('content-length')).toBe(String(bytes.length));
+    const etag = whole.headers.get('etag') ?? '';
+    // Without a cache-control of its own, fetch would ask for a fresh answer.
+    const known = { 'if-none-match': etag, 'cache-control': 'max-age=0' };
+    expect((await node.get(url, { headers: known })).status).toBe(304);
+    const reload = { 'if-none-match': etag, 'cache-control': 'no-cache' };
+    expect((await node.get(url, { headers: reload })).status).toBe(200);
+
+    const range = async (text: string, extra: Record<string, string> = {}) => {
+      const answer = await node.get(url, { headers: { range: text, ...extra } });
+      const body = Buffer.from(await answer.arrayBuffer());
+      return { status: answer.status, is: answer.headers.get('content-range'), body };
+    };
+    const size = bytes.length;
+    expect(await range('bytes=10-19')).toEqual({
+      status: 206,
+      is: `bytes 10-19/${size}`,
+      body: Buffer.from(bytes.subarray(10, 20)),
+    });
+    expect((await range('bytes=-5')).body).toEqual(Buffer.from(bytes.subarray(-5)));
+    expect((await range(`bytes=${size - 3}-`)).is).toBe(`bytes ${size - 3}-${size - 1}/${size}`);
+    expect((await range(`bytes=0-${size + 100}`)).is).toBe(`bytes 0-${size - 1}/${size}`);
+    expect(await range(`bytes=${size}-`)).toMatchObject({ status: 416, is: `bytes */${size}` });
+    expect((await range('bytes=0-1,5-6')).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-range': '"other"' })).status).toBe(200);
+    expect((await range('bytes=0-1', { 'if-range': etag })).status).toBe(206);
+  });
+
+  it('is nowhere without its signature, and no more after a new nonce', async () => {
+    const { row, url } = await completed();
+    const bare = url.replace(/\?.*/, '');
+    for (const wrong of [bare, `${url}0`, url.replace(row.id, '0'.repeat(32))]) {
+      expect((await node.get(wrong)).status).toBe(404);
+    }
+    const { db } = node.relay.store;
+    await db.update(jobs).set({ outputNonce: 'new' }).where(eq(jobs.id, row.id));
+    expect((await node.get(url)).status).toBe(404);
+  });
+
+  it('is gone after its time, and the record says so', async () => {
+    const { row, url } = await completed();
+    const { db } = node.relay.store;
+    await db
+      .update(jobs)
+      .set({ outputExpiresAt: new Date(Date.now() - 1000) })
+      .where(eq(jobs.id, row.id));
+    await node.relay.files.sweep();
+    const answer = await node.get(url);
+    expect(answer.status).toBe(404);
+    expect((await answer.json()).message).toContain('no longer kept');
+    expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).toBeNull();
+    const { body } = await node.api(`/api/v3/predictions/${row.id}/result`);
+    expect(body.data).toMatchObject({ status: 'completed', outputs: [] });
+    expect(body.data?.error).not.toBe('');
+  });
+
+  it('leaves nothing when its lease is lost before it is completed', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    await put(job, bytes);
+    const key = outputKey({ jobId: job.id, leaseToken: job.leaseToken, sha256: hash(bytes) });
+    await node.relay.files.sweep();
+    expect(await node.relay.files.blobs.stat(key)).toEqual({ bytes: bytes.length });
+    await node.relay.jobs.cancel(job.id, job.owner);
+    await node.relay.files.sweep();
+    expect(await node.relay.files.blobs.stat(key)).toBeNull();
+    const left = await readdir(path.join(node.config.KINORA_DATA, 'parts'));
+    expect(left.filter((name) => name.startsWith(job.id))).toEqual([]);
+  });
+
+  it('outlives the image, which goes a retention after the end of the job', async () => {
+    const { row } = await completed();
+    const { db } = node.relay.store;
+    await node.relay.files.sweep();
+    expect(await node.relay.files.blobs.stat(row.image?.key ?? '')).not.toBeNull();
+    const finishedAt = new Date(Date.now() - 8 * 86_400_000);
+    await db.update(jobs).set({ finishedAt }).where(eq(jobs.id, row.id));
+    await node.relay.files.sweep();
+    expect(await node.relay.files.blobs.stat(row.image?.key ?? '')).toBeNull();
+    expect((await node.relay.jobs.get(row.id))?.image).toBeNull();
+    expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
+  });
+
+  it('leaves no part behind for longer than an attempt may last', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const range = `bytes 0-99/${bytes.length}`;
+    await put(job, bytes, { sha256: hash(bytes), range, body: bytes.slice(0, 100) });
+    await node.relay.files.sweep();
+    expect(await offset(job, hash(bytes))).toBe(100);
+    const parts = path.join(node.config.KINORA_DATA, 'parts');
+    const long = new Date(Date.now() - (node.config.KINORA_ATTEMPT_SECONDS + 60) * 1000);
+    for (const name of await readdir(parts)) await utimes(path.join(parts, name), long, long);
+    await node.relay.files.sweep();
+    expect(await offset(job, hash(bytes))).toBe(0);
+  });
+
+  it('goes with its job, and so does the image', async () => {
+    const { row } = await completed();
+    const keys = [row.outputKey ?? '', row.image?.key ?? ''];
+    for (const key of keys) expect(await node.relay.files.blobs.stat(key)).not.toBeNull();
+    await node.relay.files.removeOf(row);
+    for (const key of keys) expect(await node.relay.files.blobs.stat(key)).toBeNull();
+  });
+});
+
+interface Put {
+  readonly sha256?: string;
+  readonly token?: string;
+  readonly range?: string;
+  readonly body?: Uint8Array<ArrayBuffer>;
+}

@@ -1,0 +1,139 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { ApiError } from '../../../lib/contract/v3';
+import { hashFile, isMissing, onStorage, tooLarge, writeAll } from '../blobs';
+import { bodyOf } from '../http';
+
+/** Which upload of a worker: one video of one lease. */
+export interface OutputName {
+  readonly jobId: string;
+  readonly leaseToken: string;
+  /** Hex, as declared. */
+  readonly sha256: string;
+}
+
+/** Key under which a video is kept: another lease, or other bytes, is another key. */
+export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
+  return `outputs/${jobId.slice(0, 2)}/${jobId}-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`;
+}
+
+/** Tells leases apart without being one. */
+export function leaseHash(leaseToken: string): string {
+  return createHash('sha256').update(leaseToken).digest('hex').slice(0, 16);
+}
+
+/** Uploads that are under way on this node, in files of this machine. */
+export interface OutputParts {
+  /** How many bytes are there. */
+  received(name: OutputName): Promise<number>;
+  /**
+   * Writes a piece. A later call for the same video ends an earlier one: after a cut, the old connection
+   * may still seem to be alive.
+   *
+   * @param first where the piece begins
+   * @param maxBytes largest video
+   * @returns how many bytes are there now
+   * @throws ApiError `CONFLICT` for a gap, `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
+   */
+  write(name: OutputName, source: Readable, first: number, maxBytes: number): Promise<number>;
+  /**
+   * The whole video as a file that the caller takes over, its hash compared.
+   *
+   * @returns null where another call has taken it
+   * @throws ApiError `OUTPUT_REJECTED` for another hash; the bytes are then dropped
+   */
+  take(name: OutputName): Promise<string | null>;
+  /** Remembers that a video was stored, so that the sweep finds it if its lease is lost. */
+  remember(name: OutputName): Promise<void>;
+}
+
+/** @param folder for parts, on this machine */
+export function outputParts(folder: string): OutputParts {
+  /** Uploads being written, each with its source and the moment it has ended. */
+  const writing = new Map<string, { source: Readable; ended: Promise<unknown> }>();
+  const fileOf = ({ jobId, leaseToken, sha256 }: OutputName) =>
+    path.join(folder, `${jobId}-${leaseHash(leaseToken)}-${sha256}.part`);
+
+  return {
+    async received(name) {
+      return await onStorage(() => sizeOf(fileOf(name)));
+    },
+    async write(name, source, first, maxBytes) {
+      const file = fileOf(name);
+      const before = writing.get(file);
+      const work = (async () => {
+        before?.source.destroy();
+        await before?.ended;
+        await onStorage(() => mkdir(folder, { recursive: true }));
+        return await append(file, source, first, maxBytes);
+      })();
+      const entry = { source, ended: work.catch(() => undefined) };
+      writing.set(file, entry);
+      try {
+        return await work;
+      } finally {
+        if (writing.get(file) === entry) writing.delete(file);
+      }
+    },
+    async take(name) {
+      const file = fileOf(name);
+      const taken = `${file}.${randomBytes(8).toString('hex')}.whole`;
+      try {
+        await rename(file, taken);
+      } catch (thrown) {
+        if (isMissing(thrown)) return null;
+        throw new ApiError('STORAGE_DOWN', undefined, { cause: thrown });
+      }
+      if ((await hashFile(taken)) === name.sha256) return taken;
+      await rm(taken, { force: true });
+      throw new ApiError('OUTPUT_REJECTED', 'The received bytes have another SHA-256.');
+    },
+    async remember(name) {
+      const text = `${name.jobId} ${leaseHash(name.leaseToken)} ${outputKey(name)}`;
+      const file = fileOf(name).replace(/part$/, 'stored');
+      await onStorage(async () => {
+        await mkdir(folder, { recursive: true });
+        await writeFile(file, text);
+      });
+    },
+  };
+}
+
+async function sizeOf(file: string): Promise<number> {
+  try {
+    return (await stat(file)).size;
+  } catch (thrown) {
+    if (isMissing(thrown)) return 0;
+    throw thrown;
+  }
+}
+
+async function append(
+  file: string,
+  source: Readable,
+  first: number,
+  maxBytes: number,
+): Promise<number> {
+  const handle = await onStorage(() => open(file, constants.O_RDWR | constants.O_CREAT));
+  try {
+    const { size } = await handle.stat();
+    if (first > size) {
+      throw new ApiError('CONFLICT', `Only ${size} bytes are here; go on from there.`, {
+        headers: { 'Upload-Offset': String(size) },
+      });
+    }
+    await onStorage(() => handle.truncate(first));
+    let at = first;
+    for await (const piece of bodyOf(source)) {
+      if (at + piece.length > maxBytes) throw tooLarge(maxBytes);
+      await onStorage(() => writeAll(handle, piece, at));
+      at += piece.length;
+    }
+    return at;
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import send from 'send';
+import { ApiError } from '../../lib/contract/v3';
+import type { BlobStore } from '../relay';
+import { isDisk } from './blobs';
+
+/** How a blob is shown to browsers. */
+export interface Appearance {
+  /** Fixed: nothing is guessed from a name. */
+  readonly type: string;
+  readonly filename: string;
+  /** Changes with the bytes; without quotes. */
+  readonly tag: string;
+  /** `cross-origin` for what other sites may embed; `same-origin` for what only our pages read. */
+  readonly readers: 'cross-origin' | 'same-origin';
+  /** Seconds that a browser may keep it. */
+  readonly maxAge: number;
+}
+
+/**
+ * Answers GET and HEAD with a blob: Content-Length, ETag, one byte range, and headers under which a
+ * file cannot act as a page of ours (v3-api.md §5 and §6). Files of the disk go out by `send`; those of a
+ * bucket are read by ranges, with the same answers.
+ *
+ * @throws ApiError `NOT_FOUND`, `STORAGE_DOWN`, before anything was sent
+ */
+export async function serveBlob(
+  request: IncomingMessage,
+  response: ServerResponse,
+  blobs: BlobStore,
+  key: string,
+  appearance: Appearance,
+): Promise<void> {
+  const headers = headersOf(appearance);
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  try {
+    if (isDisk(blobs)) await serveFile(request, response, blobs.folder, key);
+    else await serveObject(request, response, blobs, key);
+  } catch (thrown) {
+    if (!response.headersSent) for (const name of Object.keys(headers)) response.removeHeader(name);
+    throw thrown;
+  }
+}
+
+/** What every file is sent with. */
+export function headersOf(appearance: Appearance): Record<string, string> {
+  const name = encodeURIComponent(appearance.filename).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return {
+    'Content-Type': appearance.type,
+    'Content-Disposition': `inline; filename*=UTF-8''${name}`,
+    ETag: `"${appearance.tag}"`,
+    'Cache-Control': `private, max-age=${appearance.maxAge}`,
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Security-Policy': "sandbox; default-src 'none'",
+    'Cross-Origin-Resource-Policy': appearance.readers,
+    ...(appearance.readers === 'cross-origin' && {
+      'Access-Control-Allow-Origin': '*',
+      'Access-Control-Expose-Headers': 'Content-Length, Content-Range, ETag, Accept-Ranges',
+    }),
+  };
+}
+
+function serveFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  folder: string,
+  key: string,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    response.once('close', resolve);
+    // `root`: the data folder may stand below one whose name begins with a dot.
+    send(request, `/${key}`, {
+      root: folder,
+      index: false,
+      lastModified: false,
+      cacheControl: false,
+    })
+      .on('error', (error: Error & { status?: number }) => {
+        if (error.status === 416 && !response.headersSent) {
+          response.statusCode = 416;
+          response.removeHeader('Content-Type');
+          response.setHeader('Content-Length', 0);
+          response.end();
+        } else if (error.status === 404 || error.status === 412) {
+          const code = error.status === 404 ? 'NOT_FOUND' : 'CONFLICT';
+          reject(new ApiError(code, undefined, { cause: error }));
+        } else {
+          reject(new ApiError('STORAGE_DOWN', undefined, { cause: error }));
+        }
+      })
+      .on('directory', () => reject(new ApiError('NOT_FOUND')))
+      .pipe(response);
+  });
+}
+
+async function serveObject(
+  request: IncomingMessage,
+  response: ServerResponse,
+  blobs: BlobStore,
+  key: string,
+): Promise<void> {
+  const found = await blobs.stat(key);
+  if (!found) throw new ApiError('NOT_FOUND');
+  const size = found.bytes;
+  const tag = String(response.getHeader('ETag'));
+  response.setHeader('Accept-Ranges', 'bytes');
+  const isReload = /(^|,)\s*no-cache\s*(,|$)/.test(request.headers['cache-control'] ?? '');
+  if (!isReload && matches(request.headers['if-none-match'], tag)) {
+    response.statusCode = 304;
+    response.removeHeader('Content-Type');
+    response.end();
+    return;
+  }
+  const conditional = request.headers['if-range'];
+  const fresh = conditional === undefined || conditional === tag;
+  const range = fresh ? readRange(request.headers.range, size) : null;
+  if (range === 'outside') {
+    response.statusCode = 416;
+    response.removeHeader('Content-Type');
+    response.setHeader('Content-Range', `bytes */${size}`);
+    response.setHeader('Content-Length', 0);
+    response.end();
+    return;
+  }
+  if (range) {
+    response.statusCode = 206;
+    response.setHeader('Content-Range', `bytes ${range.first}-${range.last}/${size}`);
+  }
+  response.setHeader('Content-Length', range ? range.last - range.first + 1 : size);
+  if (request.method === 'HEAD' || size === 0) {
+    response.end();
+    return;
+  }
+  const { body } = await blobs.read(key, range ?? undefined);
+  await sendBody(body, response);
+}
+
+/** Sends a stream; a reader that goes away ends it, and is no error of ours. */
+export async function sendBody(
+  body: NodeJS.ReadableStream,
+  response: ServerResponse,
+): Promise<void> {
+  // The server and the stream both watch for the response's end: more than the usual ten.
+  response.setMaxListeners(20);
+  try {
+    await pipeline(body, response);
+  } catch (thrown) {
+    // Half an answer cannot be taken back: the cut connection tells the reader.
+    if (!response.headersSent) throw thrown;
+    response.destroy();
+  }
+}
+
+/**
+ * The one byte range of a request (RFC 9110, 14.2).
+ *
+ * @returns null where the whole is to be sent: no range, several, or one that cannot be read
+ */
+export function readRange(
+  header: string | undefined,
+  size: number,
+): { first: number; last: number } | 'outside' | null {
+  const parts = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? '');
+  if (!parts) return null;
+  const [, from = '', to = ''] = parts;
+  if (from === '' && to === '') return null;
+  const first = from === '' ? Math.max(size - Number(to), 0) : Number(from);
+  const last = from === '' || to === '' ? size - 1 : Math.min(Number(to), size - 1);
+  if (from !== '' && to !== '' && Number(to) < first) return null;
+  return first > last ? 'outside' : { first, last };
+}
+
+function matches(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false;
+  const tags = header.split(',').map((part) => part.trim().replace(/^W\//, ''));
+  return tags.includes('*') || tags.includes(tag);
+}

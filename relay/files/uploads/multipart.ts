@@ -1,0 +1,123 @@
+import { rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import busboy from 'busboy';
+import { ApiError } from '../../../lib/contract/v3';
+import type { Config } from '../../config';
+import type { NodeHandler } from '../../relay';
+import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
+import { type Access, invalidField, sendData, typeOf } from '../http';
+import { announcedKind, checkFilename, maxBytesOf } from './kinds';
+import { storeBytes, type UploadParts } from './receive';
+import { newUpload } from './rows';
+
+/** One received file, not yet looked into. */
+interface Received {
+  readonly filename: string;
+  readonly type: string;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/**
+ * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Old clients send a
+ * `Blob` without a name ("blob"), so the part's own content type counts too.
+ */
+export function postUpload(parts: UploadParts, config: Config, access: Access): NodeHandler {
+  return async (request, response) => {
+    const caller = await access.api(request, response);
+    if (typeOf(request) !== 'multipart/form-data') {
+      throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be multipart/form-data.');
+    }
+    const file = temporaryFile(parts.temporary);
+    try {
+      const received = await receiveFile(request, file, config);
+      const draft = newUpload(
+        caller,
+        { filename: received.filename, contentType: received.type, bytes: received.bytes },
+        config,
+      );
+      // Looked into before there is a row: what is refused leaves nothing.
+      const stored = await storeBytes(parts.blobs, draft, file, received.sha256);
+      const upload = await parts.rows.insert({ ...draft, ...stored });
+      sendData(response, {
+        type: upload.contentType.startsWith('image/') ? 'image' : 'file',
+        download_url: parts.links.uploadDownload(upload),
+        filename: upload.filename,
+        size: upload.bytes,
+      });
+    } finally {
+      await rm(file, { force: true });
+    }
+  };
+}
+
+/**
+ * Streams the field `file` of a form to a file of this machine.
+ *
+ * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
+ */
+async function receiveFile(
+  request: IncomingMessage,
+  file: string,
+  config: Config,
+): Promise<Received> {
+  const form = openForm(request);
+  const received: Promise<Received>[] = [];
+  form.on('file', (field, stream: Readable, info) => {
+    if (field !== 'file' || received.length > 0) {
+      stream.resume();
+      return;
+    }
+    const receiving = receivePart(stream, info, file, config);
+    received.push(receiving);
+    // A part that is refused ends the whole; the promise itself is awaited below.
+    receiving.catch((thrown: unknown) => {
+      form.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)));
+    });
+  });
+  const broken = () => form.destroy(new ApiError('INVALID_PARAMETER', 'The body ended too early.'));
+  request.once('aborted', broken).once('error', broken);
+  request.pipe(form);
+  try {
+    await finished(form);
+  } catch (thrown) {
+    request.unpipe(form);
+    // What is still on its way is read and dropped, so that the caller gets to read the answer.
+    request.resume();
+    if (thrown instanceof ApiError) throw thrown;
+    throw new ApiError('INVALID_PARAMETER', 'The form cannot be read.', { cause: thrown });
+  } finally {
+    request.off('aborted', broken).off('error', broken);
+  }
+  const [one] = await Promise.all(received);
+  if (!one) throw invalidField('file', 'The form needs one file in its field "file".');
+  return one;
+}
+
+async function receivePart(
+  stream: Readable,
+  info: busboy.FileInfo,
+  file: string,
+  config: Config,
+): Promise<Received> {
+  const filename = checkFilename(info.filename ?? 'upload');
+  const { kind, type } = announcedKind(filename, info.mimeType);
+  const maxBytes = maxBytesOf(kind, config);
+  const written = await writeNewFile(file, stream, maxBytes);
+  if ('truncated' in stream && stream.truncated === true) throw tooLarge(maxBytes, 'file');
+  return { filename, type, ...written };
+}
+
+function openForm(request: IncomingMessage): busboy.Busboy {
+  try {
+    return busboy({
+      headers: request.headers,
+      defParamCharset: 'utf8',
+      limits: { files: 1, fields: 20, fieldSize: 10_000, parts: 30, headerPairs: 100 },
+    });
+  } catch (cause) {
+    throw new ApiError('INVALID_PARAMETER', 'The form has no boundary.', { cause });
+  }
+}

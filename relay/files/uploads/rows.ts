@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import type { Config } from '../../config';
+import type { Caller } from '../../relay';
+import { type Store, storageErrors } from '../../store';
+import { jobs, type UploadRow, uploads } from '../../store/schema';
+
+/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
+export interface UploadRows {
+  insert(upload: Omit<UploadRow, 'createdAt'>): Promise<UploadRow>;
+  get(id: string): Promise<UploadRow | null>;
+  /** Says where the bytes are. @returns null when others were there first */
+  stored(
+    id: string,
+    file: Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>,
+  ): Promise<UploadRow | null>;
+  /** The newest upload of an owner under this name whose bytes are there and that has not expired. */
+  newest(owner: string, filename: string): Promise<UploadRow | null>;
+  /** Whether an unfinished job of the owner needs an upload's bytes. */
+  inUse(upload: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean>;
+}
+
+/** 32 hex characters, drawn. */
+export function drawId(): string {
+  return randomBytes(16).toString('hex');
+}
+
+/** The name under which an upload's bytes are kept. */
+export function uploadKey(id: string): string {
+  return `uploads/${id.slice(0, 2)}/${id}`;
+}
+
+/** A row for an upload of a caller, not yet in the table. */
+export function newUpload(
+  caller: Pick<Caller, 'owner' | 'keyId'>,
+  file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
+  { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
+): Omit<UploadRow, 'createdAt'> {
+  return {
+    id: drawId(),
+    owner: caller.owner,
+    keyId: caller.keyId,
+    ...file,
+    sha256: null,
+    blobKey: null,
+    expiresAt: new Date(Date.now() + days * 86_400_000),
+  };
+}
+
+export function uploadRows({ db }: Pick<Store, 'db'>): UploadRows {
+  return {
+    async insert(upload) {
+      const [row] = await storageErrors(() =>
+        // The upload of a data URI has its job's id: the same submission again writes it again.
+        db
+          .insert(uploads)
+          .values(upload)
+          .onConflictDoUpdate({ target: uploads.id, set: upload })
+          .returning(),
+      );
+      if (!row) throw new Error('The upload was not inserted.');
+      return row;
+    },
+    async get(id) {
+      const [row] = await storageErrors(() => db.select().from(uploads).where(eq(uploads.id, id)));
+      return row ?? null;
+    },
+    async stored(id, file) {
+      const [row] = await storageErrors(() =>
+        db
+          .update(uploads)
+          .set(file)
+          .where(and(eq(uploads.id, id), isNull(uploads.blobKey)))
+          .returning(),
+      );
+      return row ?? null;
+    },
+    async newest(owner, filename) {
+      const [row] = await storageErrors(() =>
+        db
+          .select()
+          .from(uploads)
+          .where(
+            and(
+              eq(uploads.owner, owner),
+              eq(uploads.filename, filename),
+              isNotNull(uploads.blobKey),
+              gt(uploads.expiresAt, new Date()),
+            ),
+          )
+          .orderBy(desc(uploads.createdAt))
+          .limit(1),
+      );
+      return row ?? null;
+    },
+    async inUse({ id, owner, blobKey }) {
+      const asLora = JSON.stringify([{ uploadId: id }]);
+      const rows = await storageErrors(() =>
+        db
+          .select({ id: jobs.id })
+          .from(jobs)
+          .where(
+            and(
+              eq(jobs.owner, owner),
+              inArray(jobs.status, ['created', 'processing']),
+              or(
+                sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
+                sql`${jobs.loras} @> ${asLora}::jsonb`,
+              ),
+            ),
+          )
+          .limit(1),
+      );
+      return rows.length > 0;
+    },
+  };
+}

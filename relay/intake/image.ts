@@ -1,0 +1,171 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { maxImageBytes } from '../../lib/contract/request';
+import type { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
+import {
+  checkImage,
+  imageType,
+  inputKey,
+  invalidField,
+  isOwnUpload,
+  newUpload,
+  sentenceOf,
+  type UploadRows,
+} from '../files';
+import { type BlobStore, type Caller, type Guard, GuardError, type Links } from '../relay';
+import type { JobImage } from '../store/schema';
+
+/** What taking in images works with. */
+export interface ImageRoom {
+  readonly config: Config;
+  readonly blobs: BlobStore;
+  readonly guard: Guard;
+  readonly links: Links;
+  readonly rows: UploadRows;
+}
+
+/** Longest fetch of one image with all its tries, in milliseconds. */
+export const fetchMs = 30_000;
+const maxTries = 3;
+/** Waits before the second and the third try, in milliseconds. */
+const pausesMs = [250, 1000];
+
+/**
+ * The image of a submission, as far as it is to be had at once.
+ *
+ * @returns `url` is what the prediction tells from now on; `image` is null where it is to be fetched
+ * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`, `STORAGE_DOWN`
+ */
+export async function acceptImage(
+  room: ImageRoom,
+  jobId: string,
+  text: string,
+  caller: Caller,
+): Promise<{ url: string; image: JobImage | null }> {
+  if (/^data:/i.test(text)) return await keepDataUri(room, jobId, text, caller);
+  if (isOwnUpload(text, room.links.publicUrl)) {
+    const id = room.links.uploadOf(text);
+    const upload = id === null ? null : await room.rows.get(id);
+    if (!upload?.blobKey || upload.owner !== caller.owner) {
+      throw unusable('The upload that image names is not there, or has expired.');
+    }
+    if (!upload.contentType.startsWith('image/')) throw unusable('The upload is no image.');
+    const { blobKey: key, contentType: type, bytes } = upload;
+    return { url: text, image: { key, type, bytes } };
+  }
+  try {
+    room.guard.check(text);
+  } catch (thrown) {
+    if (!(thrown instanceof GuardError)) throw thrown;
+    throw invalidField('image', `image: ${thrown.message}`, { cause: thrown });
+  }
+  return { url: text, image: null };
+}
+
+/** A data URI becomes an upload of its owner: the prediction then tells a short address. */
+async function keepDataUri(
+  { config, blobs, links, rows }: ImageRoom,
+  jobId: string,
+  text: string,
+  caller: Caller,
+): Promise<{ url: string; image: JobImage }> {
+  const base64 = text.slice(text.indexOf(',') + 1);
+  // Looked at before decoding: four characters are three bytes.
+  if (base64.length > (maxBytesOf(config) * 4) / 3 + 1000) {
+    throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
+  }
+  const bytes = Buffer.from(base64, 'base64');
+  const type = checked(bytes, config);
+  const key = inputKey(jobId);
+  const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
+  const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
+  const upload = await rows.insert({
+    ...newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config),
+    // The job's own id: whoever deletes the job deletes it too.
+    id: jobId,
+    sha256,
+    blobKey: key,
+  });
+  return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
+}
+
+/**
+ * Fetches the image of a waiting job.
+ *
+ * @returns where it is now, or a sentence that says why it cannot be had
+ * @throws ApiError `STORAGE_DOWN`; the signal's reason
+ */
+export async function fetchImage(
+  room: ImageRoom,
+  jobId: string,
+  url: string,
+  signal: AbortSignal,
+): Promise<JobImage | string> {
+  const end = Date.now() + fetchMs;
+  for (let tries = 1; ; tries += 1) {
+    const fetched = await fetchOnce(room, url, end - Date.now(), signal);
+    signal.throwIfAborted();
+    if (fetched instanceof Uint8Array) return await keepFetched(room, jobId, fetched);
+    const pauseMs = pausesMs[tries - 1] ?? 0;
+    if (!fetched.again || tries === maxTries || Date.now() + pauseMs >= end) {
+      return `The image could not be fetched: ${fetched.message}`;
+    }
+    await delay(pauseMs, undefined, { signal });
+  }
+}
+
+async function fetchOnce(
+  { config, guard }: ImageRoom,
+  url: string,
+  totalMs: number,
+  signal: AbortSignal,
+): Promise<Uint8Array | { message: string; again: boolean }> {
+  try {
+    const maxBytes = maxBytesOf(config);
+    const answer = await guard.fetch(url, { redirects: 3, maxBytes, totalMs, signal });
+    if (answer.status !== 200) {
+      answer.body.destroy();
+      const message = `${new URL(url).host} answered ${answer.status}.`;
+      return { message, again: answer.status >= 500 || answer.status === 429 };
+    }
+    const pieces: Uint8Array[] = [];
+    for await (const piece of answer.body) pieces.push(piece);
+    return Buffer.concat(pieces);
+  } catch (thrown) {
+    if (!(thrown instanceof GuardError)) throw thrown;
+    return { message: thrown.message, again: thrown.reason === 'unreachable' };
+  }
+}
+
+async function keepFetched(
+  { config, blobs }: ImageRoom,
+  jobId: string,
+  bytes: Uint8Array,
+): Promise<JobImage | string> {
+  let type: string;
+  try {
+    type = checked(bytes, config);
+  } catch (thrown) {
+    return `The image cannot be used: ${sentenceOf(thrown)}`;
+  }
+  const key = inputKey(jobId);
+  await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
+  return { key, type, bytes: bytes.length };
+}
+
+/** The type that the bytes have. @throws ApiError `INVALID_IMAGE` */
+function checked(bytes: Uint8Array, config: Config): string {
+  if (bytes.length > maxBytesOf(config)) {
+    throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
+  }
+  return imageType(checkImage(bytes));
+}
+
+/** Largest image, in bytes: the setting, within what every part of Kinora takes. */
+function maxBytesOf(config: Config): number {
+  return Math.min(config.KINORA_MAX_IMAGE_BYTES, maxImageBytes);
+}
+
+function unusable(sentence: string): ApiError {
+  return invalidField('image', sentence, { code: 'INVALID_IMAGE' });
+}

@@ -1,0 +1,38 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config';
+import { type FilesRoom, uploadRows } from '../files';
+import type { Guard, Intake, Jobs } from '../relay';
+import type { Store } from '../store/store';
+import { acceptImage, type ImageRoom } from './image';
+import { findLora, isFound, type LoraFinder } from './loras';
+import { runIntake } from './run';
+
+/** What {@link createIntake} works with. */
+export interface IntakeParts {
+  readonly config: Config;
+  readonly store: Pick<Store, 'db' | 'listen'>;
+  readonly guard: Guard;
+  readonly files: Pick<FilesRoom, 'blobs' | 'links'>;
+  readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed'>;
+  readonly log: Logger;
+}
+
+/** Opens the room that looks at a submission's files before a worker sees it. */
+export function createIntake(parts: IntakeParts): Intake {
+  const { config, store, guard, jobs, log } = parts;
+  const { blobs, links } = parts.files;
+  const room: ImageRoom & LoraFinder = { config, guard, blobs, links, rows: uploadRows(store) };
+  return {
+    async accept(jobId, submission, caller) {
+      const { enable_sync_mode: _sync, enable_base64_output: _base64, ...input } = submission;
+      // Adapters first: what is refused for them leaves no image behind.
+      const loras = await Promise.all(
+        input.loras.map((lora, index) => findLora(room, caller.owner, lora, index)),
+      );
+      const { url, image } = await acceptImage(room, jobId, input.image, caller);
+      const ready = image !== null && loras.every(isFound);
+      return { input: { ...input, image: url }, image, loras, ready };
+    },
+    run: (signal) => runIntake({ ...room, store, jobs, log }, signal),
+  };
+}
