@@ -16,8 +16,13 @@ export type Size = (typeof sizes)[number];
 
 /** One adapter of a request: where it is and how strongly it acts. */
 export const loraSchema = z.object({
-  path: z.string().min(1),
-  scale: z.number().min(0).max(4),
+  path: z
+    .string()
+    .min(1)
+    .describe(
+      'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the address of an uploaded file.',
+    ),
+  scale: z.number().min(0).max(4).describe('How strongly it acts; 1 is as trained.'),
 });
 
 /**
@@ -25,15 +30,38 @@ export const loraSchema = z.object({
  * A `seed` of −1 means a random one, drawn when the prediction is created.
  */
 export const parametersSchema = z.object({
-  prompt: z.string().regex(/\S/, { message: 'The prompt is empty.' }),
-  negative_prompt: z.string().default(''),
-  loras: z.array(loraSchema).max(3).default([]),
-  size: z.enum(sizes).default('1280*720'),
-  num_inference_steps: z.int().min(1).max(40).default(30),
-  duration: z.int().min(5).max(10).default(5),
-  guidance_scale: z.number().min(1).max(10).default(5),
-  flow_shift: z.number().min(1).max(10).default(5),
-  seed: z.int().min(-1).max(maxSeed).default(-1),
+  prompt: z
+    .string()
+    .regex(/\S/, { message: 'The prompt is empty.' })
+    .describe('What happens in the video.'),
+  negative_prompt: z.string().default('').describe('What should not be seen.'),
+  loras: z.array(loraSchema).max(3).default([]).describe('Adapters, at most 3.'),
+  size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),
+  num_inference_steps: z
+    .int()
+    .min(1)
+    .max(40)
+    .default(30)
+    .describe('More steps take longer and show more detail.'),
+  duration: z.int().min(5).max(10).default(5).describe('Seconds, at 24 frames each.'),
+  guidance_scale: z
+    .number()
+    .min(1)
+    .max(10)
+    .default(5)
+    .describe('How closely the video follows the prompt; 1 is without guidance.'),
+  flow_shift: z
+    .number()
+    .min(1)
+    .max(10)
+    .default(5)
+    .describe('Higher gives more of the steps to motion, lower to detail.'),
+  seed: z
+    .int()
+    .min(-1)
+    .max(maxSeed)
+    .default(-1)
+    .describe('The same seed gives the same noise on every machine; −1 draws one.'),
 });
 
 /** Parameters with every default filled in. */
@@ -58,22 +86,67 @@ export const parameterRanges = {
 export function parseParameters(input: unknown): Parameters {
   const parsed = parametersSchema.safeParse(input);
   if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  const field = issue?.path.join('.') ?? '';
-  if (field === 'prompt') throw new KinoraError('PROMPT_EMPTY');
-  throw new KinoraError('PARAMETER_INVALID', describeIssue(field, issue?.message ?? 'invalid'));
+  const [issue] = describeIssues(parsed.error);
+  if (issue?.field === 'prompt') throw new KinoraError('PROMPT_EMPTY');
+  throw new KinoraError('PARAMETER_INVALID', issue?.message ?? 'The request is not valid.');
 }
 
-function describeIssue(field: string, message: string): string {
+/** A wrong field and a sentence that says what is allowed. */
+export interface FieldIssue {
+  /** Dotted path such as `loras.0.scale`; empty for the whole request. */
+  readonly field: string;
+  readonly message: string;
+}
+
+/** Every wrong field of a refused input, each once, in words. */
+export function describeIssues(error: z.ZodError): FieldIssue[] {
+  const byField = new Map<string, FieldIssue>();
+  for (const issue of error.issues) {
+    const field = issue.path.join('.');
+    if (!byField.has(field)) byField.set(field, { field, message: describeIssue(field, issue) });
+  }
+  return [...byField.values()];
+}
+
+function describeIssue(field: string, issue: z.core.$ZodIssue): string {
   if (field === 'size') return `size must be one of ${sizes.join(', ')}.`;
-  if (field === 'loras') return 'loras takes at most 3 adapters.';
+  if (field === 'loras' && issue.code === 'too_big') return 'loras takes at most 3 adapters.';
   if (field.endsWith('.scale')) return `${field} must be a number from 0 to 4.`;
   if (Object.hasOwn(parameterRanges, field)) {
     const range = parameterRanges[field as keyof typeof parameterRanges];
     const kind = range.step === 1 ? 'a whole number' : 'a number';
     return `${field} must be ${kind} from ${range.min} to ${range.max}.`;
   }
-  return `${field || 'The request'}: ${message}.`;
+  const name = field || 'The body';
+  if (issue.code === 'invalid_type') {
+    // Zod names what it received in the message only; a field that is not there reads "undefined".
+    if (issue.message.endsWith('undefined')) return `${name} is required.`;
+    return `${name} must be ${typeNames[issue.expected] ?? issue.expected}.`;
+  }
+  if (issue.code === 'invalid_value') return `${name} must be one of ${issue.values.join(', ')}.`;
+  if (issue.code === 'too_small' || issue.code === 'too_big') return `${name}${rangeOf(issue)}`;
+  return /[.!?]$/.test(issue.message) ? issue.message : `${name}: ${issue.message}.`;
+}
+
+const typeNames: Readonly<Record<string, string>> = {
+  string: 'text',
+  boolean: 'true or false',
+  number: 'a number',
+  int: 'a whole number',
+  array: 'a list',
+  object: 'an object',
+  record: 'an object',
+};
+
+function rangeOf(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
+  if (issue.code === 'too_small' && issue.minimum === 1) {
+    if (issue.origin === 'string' || issue.origin === 'array') return ' must not be empty.';
+  }
+  const [word, limit] =
+    issue.code === 'too_small' ? ['least', issue.minimum] : ['most', issue.maximum];
+  if (issue.origin === 'string') return ` must have at ${word} ${limit} characters.`;
+  if (issue.origin === 'array') return ` must have at ${word} ${limit} entries.`;
+  return ` must be at ${word} ${limit}.`;
 }
 
 /** Width and height in pixels of a requested size. */

@@ -1,0 +1,15 @@
+import { handle } from '../../../relay/door';
+
+/** Every operation of `lib/contract/v3/endpoints.ts` that goes through Next; `relay/api` answers. */
+export const dynamic = 'force-dynamic';
+export const runtime = 'nodejs';
+
+export {
+  handle as DELETE,
+  handle as GET,
+  handle as HEAD,
+  handle as OPTIONS,
+  handle as PATCH,
+  handle as POST,
+  handle as PUT,
+};

@@ -1,0 +1,141 @@
+import { setMaxListeners } from 'node:events';
+import type { Relay } from '../relay';
+import type { JobRow } from '../store/schema';
+import type { Store } from '../store/store';
+import { isTerminal } from './describe';
+
+/** What changed in a job. */
+export type Change = 'status' | 'step' | 'preview';
+type Listener = (change: Change) => void;
+
+/**
+ * Who waits for which job on this node. All share one subscription of the database, made for the
+ * first of them. Messages are best effort: whoever waits also looks by time.
+ */
+class Changes {
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #subscription: Promise<unknown> | null = null;
+
+  constructor(readonly store: Store) {}
+
+  /** Jobs that somebody waits for. */
+  get watched(): number {
+    return this.#listeners.size;
+  }
+
+  /** Calls back for every change of a job. @returns ends it */
+  async watch(id: string, listener: Listener): Promise<() => void> {
+    const listeners = this.#listeners.get(id) ?? new Set();
+    this.#listeners.set(id, listeners);
+    listeners.add(listener);
+    const end = () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id);
+    };
+    try {
+      this.#subscription ??= this.store.listen('jobChanged', (payload) => this.#tell(payload));
+      await this.#subscription;
+      return end;
+    } catch (error) {
+      this.#subscription = null;
+      end();
+      throw error;
+    }
+  }
+
+  #tell(payload: string): void {
+    const [id = '', change] = payload.split(':');
+    if (change !== 'status' && change !== 'step' && change !== 'preview') return;
+    for (const listener of this.#listeners.get(id) ?? []) listener(change);
+  }
+}
+
+const hubs = new WeakMap<Store, Changes>();
+
+/** The one hub of a node. */
+export function changesOf(store: Store): Changes {
+  const hub = hubs.get(store) ?? new Changes(store);
+  hubs.set(store, hub);
+  return hub;
+}
+
+/** How long a message may be missed before the row is looked at again. */
+export const lookEveryMs = 5000;
+
+/** A flag that one side raises and the other waits for. */
+export class Signal {
+  #raised = false;
+  #wake: (() => void) | null = null;
+
+  raise(): void {
+    this.#raised = true;
+    this.#wake?.();
+  }
+
+  /** Until it is raised or the time is over; lowers it. @returns whether it was raised */
+  async wait(ms: number): Promise<boolean> {
+    if (!this.#raised && ms > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.#wake = null;
+    }
+    const wasRaised = this.#raised;
+    this.#raised = false;
+    return wasRaised;
+  }
+}
+
+/**
+ * Calls back when one of the signals aborts. By hand and not with `AbortSignal.any`: the node's own
+ * signal lives as long as the node, and would remember every request that ever waited.
+ *
+ * @returns takes the listeners away again
+ */
+export function onAbort(signals: readonly AbortSignal[], wake: () => void): () => void {
+  for (const signal of signals) {
+    // As many wait as there are held answers: no leak, whatever Node thinks of more than ten.
+    setMaxListeners(0, signal);
+    signal.addEventListener('abort', wake);
+  }
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', wake);
+  };
+}
+
+/**
+ * Waits until a job has ended, the time is over, the client has gone, or the server stops.
+ *
+ * @returns the job as it stands then; null when it was deleted meanwhile
+ */
+export async function waitForEnd(
+  relay: Relay,
+  job: JobRow,
+  seconds: number,
+  client: AbortSignal,
+): Promise<JobRow | null> {
+  const until = performance.now() + seconds * 1000;
+  const signal = new Signal();
+  const wake = () => signal.raise();
+  const end = await changesOf(relay.store).watch(job.id, (change) => {
+    if (change === 'status') wake();
+  });
+  const unhook = onAbort([relay.stopping, client], wake);
+  try {
+    while (true) {
+      // Read after the subscription: what changed before it is seen here.
+      const now = await relay.jobs.get(job.id);
+      const left = until - performance.now();
+      if (now === null || isTerminal(now) || left <= 0) return now;
+      if (relay.stopping.aborted || client.aborted) return now;
+      await signal.wait(Math.min(left, lookEveryMs));
+    }
+  } finally {
+    end();
+    unhook();
+  }
+}

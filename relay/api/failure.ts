@@ -1,0 +1,27 @@
+import { ApiError } from '../../lib/contract/v3';
+import { storageDown } from '../store/errors';
+
+/**
+ * The refusal that an error is answered with. A storage that does not answer is `STORAGE_DOWN`; a value
+ * that the database cannot hold (SQLSTATE class 22) came from the caller and is never a 5xx; what
+ * nobody foresaw is `INTERNAL`.
+ */
+export function toApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  const down = storageDown(thrown);
+  if (down !== null) return down;
+  if (isDataException(thrown)) {
+    return new ApiError('INVALID_PARAMETER', 'A value cannot be stored.', { cause: thrown });
+  }
+  return new ApiError('INTERNAL', undefined, { cause: thrown });
+}
+
+function isDataException(thrown: unknown): boolean {
+  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; depth++) {
+    if ('code' in error && typeof error.code === 'string' && /^22\w{3}$/.test(error.code)) {
+      return true;
+    }
+    error = error.cause;
+  }
+  return false;
+}

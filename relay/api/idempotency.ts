@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { and, eq, lt } from 'drizzle-orm';
+import { ApiError, type Submission } from '../../lib/contract/v3';
+import { storageErrors } from '../store/errors';
+import { idempotency } from '../store/schema';
+import type { Store } from '../store/store';
+
+/** How long an answer is kept for its key. */
+const keptMs = 24 * 3_600_000;
+/** A row without its job, older than this, belongs to a request that died. */
+const handledMs = 60_000;
+
+/** What a submission with an `Idempotency-Key` is compared by. */
+export interface IdempotentRequest {
+  readonly keyId: string;
+  readonly idempotencyKey: string;
+  readonly bodyHash: string;
+}
+
+/** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */
+export function idempotencyKeyOf(request: Request): string | null {
+  const key = request.headers.get('idempotency-key');
+  if (key === null || key === '') return null;
+  if (key.length <= 255) return key;
+  throw new ApiError('INVALID_PARAMETER', 'Idempotency-Key must have at most 255 characters.', {
+    details: [{ field: 'Idempotency-Key', message: 'It must have at most 255 characters.' }],
+  });
+}
+
+/** SHA-256 over model, webhook and the body as it was understood: the order of fields does not count. */
+export function hashOf(model: string, webhookUrl: string | null, submission: Submission): string {
+  return createHash('sha256')
+    .update(JSON.stringify([model, webhookUrl, submission]))
+    .digest('hex');
+}
+
+/**
+ * Takes the key for a job that is about to be submitted, or finds the job that has it. The id is
+ * written down before the job: so a crash between the two leaves a row that time frees, and never
+ * a second job (v3-api.md §6).
+ *
+ * @param exists whether there is a job with this id
+ * @returns `mine` to submit under `jobId`; else the job with this id is the answer
+ * @throws ApiError `IDEMPOTENCY_MISMATCH`, `IDEMPOTENCY_IN_FLIGHT`
+ */
+export async function reserve(
+  store: Store,
+  request: IdempotentRequest,
+  jobId: string,
+  exists: (id: string) => Promise<boolean>,
+): Promise<{ mine: boolean; jobId: string }> {
+  const { db } = store;
+  const { keyId, idempotencyKey, bodyHash } = request;
+  const row = and(eq(idempotency.keyId, keyId), eq(idempotency.idempotencyKey, idempotencyKey));
+  // Twice at most: after a row that is past its time has been taken away.
+  for (let round = 0; round < 2; round++) {
+    const inserted = await storageErrors(() =>
+      db
+        .insert(idempotency)
+        .values({ ...request, jobId })
+        .onConflictDoNothing()
+        .returning(),
+    );
+    if (inserted.length > 0) return { mine: true, jobId };
+    const [found] = await storageErrors(() => db.select().from(idempotency).where(row));
+    if (found === undefined) continue;
+    const ageMs = Date.now() - found.createdAt.getTime();
+    if (ageMs < keptMs) {
+      if (found.bodyHash !== bodyHash) throw new ApiError('IDEMPOTENCY_MISMATCH');
+      if (found.jobId !== null && (await exists(found.jobId))) {
+        return { mine: false, jobId: found.jobId };
+      }
+      if (ageMs < handledMs) break;
+    }
+    // Only the row that was seen: another request may have replaced it meanwhile.
+    await storageErrors(() =>
+      db.delete(idempotency).where(and(row, eq(idempotency.createdAt, found.createdAt))),
+    );
+  }
+  throw new ApiError('IDEMPOTENCY_IN_FLIGHT', undefined, { headers: { 'Retry-After': '1' } });
+}
+
+/** Gives the key back after a refused submission: what is put right may be sent under it again. */
+export async function giveBack(
+  store: Store,
+  { keyId, idempotencyKey }: IdempotentRequest,
+  jobId: string,
+): Promise<void> {
+  await storageErrors(() =>
+    store.db
+      .delete(idempotency)
+      .where(
+        and(
+          eq(idempotency.keyId, keyId),
+          eq(idempotency.idempotencyKey, idempotencyKey),
+          eq(idempotency.jobId, jobId),
+        ),
+      ),
+  );
+}
+
+/** Removes keys past their 24 h. Any node, at any time. */
+export async function sweepIdempotency(store: Store): Promise<void> {
+  const before = new Date(Date.now() - keptMs);
+  await storageErrors(() => store.db.delete(idempotency).where(lt(idempotency.createdAt, before)));
+}

@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import { describeIssues } from '../../lib/contract/request';
+import { ApiError } from '../../lib/contract/v3';
+
+/**
+ * Reads the JSON body of a request.
+ *
+ * @param maxBytes largest body, looked at before and while it is read
+ * @throws ApiError `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE`, `INVALID_JSON`
+ */
+export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type !== 'application/json' && !type.endsWith('+json')) {
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE');
+  }
+  const bytes = await readBytes(request, maxBytes);
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
+  } catch {
+    // Not even a part of the body may be told back: it may carry a prompt.
+    throw new ApiError('INVALID_JSON');
+  }
+}
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new ApiError('TOO_LARGE', undefined, {
+      details: [{ field: 'body', message: `The body must be at most ${maxBytes} bytes.` }],
+    });
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of request.body ?? []) {
+      length += chunk.length;
+      // Leaving the loop cancels the stream: the rest is not read.
+      if (length > maxBytes) throw tooLarge();
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw new ApiError('INVALID_JSON', 'The body broke off.', { cause: error });
+  }
+  return Buffer.concat(chunks, length);
+}
+
+/**
+ * Checks a value against its schema, and its texts for what PostgreSQL does not store.
+ *
+ * @throws ApiError `INVALID_PARAMETER` with every wrong field and what is allowed
+ */
+export function check(schema: z.ZodType, value: unknown): unknown {
+  const parsed = schema.safeParse(value);
+  const details = parsed.success ? unstorable(parsed.data) : describeIssues(parsed.error);
+  if (details.length === 0) return parsed.data;
+  const [first] = details;
+  const sentence = details.length === 1 ? first?.message : undefined;
+  throw new ApiError('INVALID_PARAMETER', sentence, {
+    details: details.map(({ field, message }) => ({ field: field || 'body', message })),
+  });
+}
+
+/** Deeper than any schema of ours; deeper values would overflow the stack where they are written. */
+const maxDepth = 32;
+
+/** With the flag `u` a surrogate is only found where it stands alone. */
+const unstorableText = /[\0\p{Surrogate}]/u;
+
+/** `jsonb` refuses the character U+0000 and halves of surrogate pairs, and `text` refuses U+0000. */
+function unstorable(root: unknown): { field: string; message: string }[] {
+  const wrong: { field: string; message: string }[] = [];
+  const waiting: { value: unknown; path: readonly string[] }[] = [{ value: root, path: [] }];
+  for (let entry = waiting.pop(); entry !== undefined; entry = waiting.pop()) {
+    const { value, path } = entry;
+    const field = path.join('.');
+    if (typeof value === 'string' && unstorableText.test(value)) {
+      wrong.push({ field, message: `${field} must be text without U+0000 and lone surrogates.` });
+    } else if (typeof value === 'object' && value !== null) {
+      if (path.length >= maxDepth) {
+        wrong.push({ field: path[0] ?? '', message: `${path[0]} is nested too deeply.` });
+        continue;
+      }
+      for (const [key, child] of Object.entries(value)) {
+        waiting.push({ value: child, path: [...path, key] });
+      }
+    }
+  }
+  return wrong;
+}

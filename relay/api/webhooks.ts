@@ -1,0 +1,16 @@
+import type { HandlerOf } from './handler';
+
+/** `GET /api/v3/webhook/secret` */
+export const webhookSecret: HandlerOf<'webhookSecret'> = async ({ keys }, { caller }) => ({
+  secret: await keys.webhookSecret(caller.owner),
+});
+
+/** `GET /api/v3/webhook/deliveries` */
+export const deliveries: HandlerOf<'deliveries'> = async ({ webhooks }, { query, caller }) => {
+  const { page, page_size: pageSize, status } = query;
+  return { page, items: await webhooks.list(caller.owner, { page, pageSize, status }) };
+};
+
+/** `POST /api/v3/webhook/deliveries/{id}/replay` */
+export const replay: HandlerOf<'replay'> = async ({ webhooks }, { params, caller }) =>
+  webhooks.replay(params.id, caller.owner);

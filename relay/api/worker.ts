@@ -1,0 +1,148 @@
+import { and, count, eq, or, sql } from 'drizzle-orm';
+import {
+  ApiError,
+  type ClaimAnswer,
+  type Completion,
+  type WorkerIdentity,
+} from '../../lib/contract/v3';
+import { presenceOf } from '../doorbell/presence';
+import type { Caller, Relay } from '../relay';
+import { storageErrors } from '../store/errors';
+import { type JobRow, jobs } from '../store/schema';
+import type { HandlerOf, Handlers } from './handler';
+import { toWorkerJob } from './worker-job';
+
+/** When a worker asks again without a doorbell: there is none, or it was not for this one. */
+const retryAfterMs = 5000;
+
+/** `GET /api/worker/me` */
+const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) => {
+  const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
+  const own = eq(jobs.owner, caller.owner);
+  const mine = caller.shared ? or(own, jobs.shared) : own;
+  const [row] = await storageErrors(() =>
+    store.db.select({ count: count() }).from(jobs).where(and(waiting, mine)),
+  );
+  return {
+    token: caller.keyId,
+    owner: caller.owner,
+    shared: caller.shared,
+    accepts_models: config.KINORA_SERVING_MODELS,
+    waiting: row?.count ?? 0,
+  } satisfies WorkerIdentity;
+};
+
+/** `POST /api/worker/claim`: a node that is being stopped gives nothing away. */
+const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, requestId }) => {
+  const nothing: ClaimAnswer = { job: null, skipped: {}, retry_after_ms: retryAfterMs };
+  if (relay.stopping.aborted) return nothing;
+  const { job, skipped } = await relay.jobs.claim(caller, body);
+  // Only a help for people: a job must not be lost over it.
+  await relay.doorbell.seen(caller, body, job === null ? 'idle' : 'busy').catch((err: unknown) => {
+    relay.log.warn({ request_id: requestId, err }, 'a worker was not written down');
+  });
+  if (job === null) return { ...nothing, skipped };
+  const given = toWorkerJob(relay, job);
+  // Nobody is there any more to take it, or it is no job that could be done.
+  if (request.signal.aborted || given === null) {
+    await relay.jobs.release(job.id, job.leaseToken ?? '');
+    return nothing;
+  }
+  return { job: given, skipped: {}, retry_after_ms: retryAfterMs } satisfies ClaimAnswer;
+};
+
+/** `POST …/beat`: 409 `LEASE_LOST` is how a worker hears of a cancel when its doorbell is silent. */
+const beat: HandlerOf<'beat'> = async (relay, { params, body, requestId }) => {
+  const { lease_token: token, ...progress } = body;
+  const answer = await relay.jobs.beat(params.id, token, progress);
+  await noted(relay, requestId, presenceOf(relay.store).beating(params.id));
+  return answer;
+};
+
+/** `POST …/lease`: does my lease still stand? */
+const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
+  const { leaseUntil, deadline } = await leased(relay, params.id, body.lease_token, caller);
+  return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
+};
+
+/**
+ * `POST …/complete`: the uploaded file is looked at first, the status follows. A file that is not what was
+ * asked for leaves the lease as it is: the worker uploads again, or fails.
+ */
+const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
+  const { id } = params;
+  const done = await earlierCompletion(relay, id, body);
+  if (done !== null) return { status: done.status };
+  const { lease_token: token, ...result } = body;
+  const job = await leased(relay, id, token, caller);
+  const { key: outputKey } = await relay.files.takeOutput(job, body);
+  try {
+    const completed = await relay.jobs.complete(id, token, { ...result, outputKey });
+    await noted(relay, requestId, presenceOf(relay.store).done(id));
+    return { status: completed.status };
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'LEASE_LOST') {
+      await dropOutput(relay, id, outputKey);
+    }
+    throw error;
+  }
+};
+
+/** The same completion again, when its first answer was lost on the way: no lease stands any more. */
+async function earlierCompletion(
+  relay: Relay,
+  id: string,
+  { lease_token: token, ...result }: Completion,
+): Promise<JobRow | null> {
+  const job = await relay.jobs.get(id);
+  if (job?.status !== 'completed' || job.outputSha256 !== result.sha256) return null;
+  return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' });
+}
+
+/** The lease went between the look at the file and the status: cancelled, swept, or deleted. */
+async function dropOutput(relay: Relay, id: string, key: string): Promise<void> {
+  const job = await relay.jobs.get(id);
+  // Another request of the same worker may just have completed it with this very file.
+  if (job?.outputKey === key) return;
+  await relay.files.blobs.remove(key).catch((err: unknown) => {
+    relay.log.warn({ job: id, err }, 'a video without a job was not removed');
+  });
+}
+
+/** `POST …/fail` */
+const fail: HandlerOf<'fail'> = async (relay, { params, body }) => {
+  const { lease_token: token, ...failure } = body;
+  const { status } = await relay.jobs.fail(params.id, token, failure);
+  return { status };
+};
+
+/** `POST …/release` */
+const release: HandlerOf<'release'> = async (relay, { params, body }) => {
+  const { status } = await relay.jobs.release(params.id, body.lease_token);
+  return { status };
+};
+
+/** What a connected tab calls. */
+export const workerHandlers = {
+  workerMe,
+  claim,
+  beat,
+  lease,
+  complete,
+  fail,
+  release,
+} as const satisfies Handlers;
+
+/** The job under a lease of this caller. @throws ApiError `LEASE_LOST` */
+async function leased(relay: Relay, id: string, token: string, caller: Caller): Promise<JobRow> {
+  const job = await relay.jobs.lease(id, token);
+  if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');
+  return job;
+}
+
+/** The list of workers is for people; what the worker does does not fail with it. */
+async function noted(relay: Relay, requestId: string, writing: Promise<void>): Promise<void> {
+  await writing.catch((err: unknown) => {
+    relay.log.warn({ request_id: requestId, err }, 'a worker was not written down');
+  });
+}
