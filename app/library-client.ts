@@ -1,7 +1,7 @@
 import { proxy, type Remote } from 'comlink';
 import type { LibraryApi } from '../lib/contract/library';
+import { createWorkerHost } from '../lib/predictions/worker-host';
 import type { LibraryHost } from './library-store';
-import { createWorkerHost } from './worker-host';
 
 /** The library worker of this page. */
 export function createLibraryHost(): LibraryHost {

@@ -274,7 +274,7 @@ async function openTested(kind: BackendKind): Promise<Backend> {
 }
 
 function videoFileOf(request: EngineRequest): string {
-  return `${request.id}.mp4`;
+  return request.videoFile ?? `${request.id}.mp4`;
 }
 
 /** Reads the adapters and checks them against the model; undefined where there are none. */

@@ -106,12 +106,13 @@ export class HeadlessPage {
       },
       [name, args] as const,
     );
-    if ('failure' in outcome) throw toError(outcome.failure ?? '');
+    if ('failure' in outcome) throw toPageError(outcome.failure ?? '');
     return outcome.value as Awaited<ReturnType<HeadlessApi[Name]>>;
   }
 }
 
-function toError(text: string): KinoraError {
+/** An error of the page, which came out as text. */
+export function toPageError(text: string): KinoraError {
   try {
     const record = JSON.parse(text) as Partial<ErrorRecord>;
     if (isErrorCode(record.code) && record.message && record.remedy) {

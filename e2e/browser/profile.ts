@@ -15,29 +15,34 @@ export const profileOrigin = 'http://kinora.localhost';
  * Starts a browser on the profile in `home`, which the caller has locked.
  *
  * @param serverOrigin where the app is served now
+ * @param origin the app's address inside of the profile, to which what is stored belongs
  * @throws KinoraError `BROWSER_MISSING`
  */
-export async function openProfile(home: string, serverOrigin: string): Promise<StartedProfile> {
+export async function openProfile(
+  home: string,
+  serverOrigin: string,
+  origin = profileOrigin,
+): Promise<StartedProfile> {
   const { host } = new URL(serverOrigin);
   const { hostname } = new URL(profileOrigin);
-  const started = await launchProfile(path.join(home, 'browser'), profileOrigin, [
+  const started = await launchProfile(path.join(home, 'browser'), origin, [
     `--host-resolver-rules=MAP ${hostname}:80 ${host}`,
     // Chromium tells pages that 10 GiB are free at most; a model may need more, and more is granted.
     '--disable-features=StaticStorageQuota',
   ]);
-  await keepStorage(started.context);
+  await keepStorage(started.context, origin);
   return started;
 }
 
 /** Lets the page have what a click and a bookmark would give: storage that is not evicted. */
-async function keepStorage(context: BrowserContext): Promise<void> {
+async function keepStorage(context: BrowserContext, origin: string): Promise<void> {
   const [page] = context.pages();
   if (!page) return;
   const session = await context.newCDPSession(page);
   await session.send('Browser.setPermission', {
     permission: { name: 'persistent-storage' },
     setting: 'granted',
-    origin: profileOrigin,
+    origin,
   });
   await session.detach();
 }

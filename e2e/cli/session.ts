@@ -3,7 +3,7 @@ import { KinoraError, type LibrarySnapshot, type ModelEntry } from '../../lib/co
 import { HeadlessPage } from '../browser/headless';
 import { launchBrowser } from '../browser/launch';
 import { lockProfile, openProfile, profileOrigin } from '../browser/profile';
-import { ensureBuild, startServer } from '../browser/server';
+import { ensureBuild, startApp } from '../browser/server';
 import type { Command } from './command';
 import { noteAdded } from './home';
 
@@ -56,6 +56,16 @@ export async function openLibrarySession(
   command.afterwards(() => context.close());
   command.signal.throwIfAborted();
   const page = await HeadlessPage.open(context, profileOrigin, onProgress);
+  return librarySession(page, software, home, hub);
+}
+
+/** The session of a page that is open. @param hub as in {@link openLibrarySession} */
+export async function librarySession(
+  page: HeadlessPage,
+  software: boolean,
+  home: string,
+  hub: string | undefined,
+): Promise<LibrarySession> {
   let listener: ((snapshot: LibrarySnapshot) => void) | null = null;
   await page.page.exposeFunction('kinoraLibrary', (snapshot: LibrarySnapshot) =>
     listener?.(snapshot),
@@ -90,7 +100,7 @@ export async function openLibrarySession(
 
 async function serve(command: Command): Promise<string> {
   await ensureBuild(command.say, command.signal);
-  const server = await startServer();
+  const server = await startApp();
   command.afterwards(server.stop);
   return server.origin;
 }

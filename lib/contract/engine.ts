@@ -12,7 +12,7 @@ export interface LoraFile {
 
 /** What the engine needs for one video. */
 export interface EngineRequest {
-  /** The prediction's id; names the output file. */
+  /** The prediction's id; names the output file where `videoFile` does not. */
   readonly id: string;
   readonly image: Blob;
   /** Validated, with an explicit seed. */
@@ -25,6 +25,8 @@ export interface EngineRequest {
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
   /** Most device bytes to use; absent means what a probe of the device finds. */
   readonly memoryBudget?: number;
+  /** Name of the file to write; `<id>.mp4` when absent. */
+  readonly videoFile?: string;
 }
 
 /** What is known about the GPU. */

@@ -1,5 +1,6 @@
 import type { Prediction } from '../contract/prediction';
 import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
+import type { Parameters } from '../contract/request';
 
 /** The moving strip of the latent, as the engine sends it. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
@@ -80,7 +81,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
         status: 'running',
         prediction: state.prediction,
         startedAt: event.at,
-        progress: initialProgress(state.prediction),
+        progress: initialProgress(state.prediction.parameters),
         ending: state.ending,
       };
     case 'progress':
@@ -100,7 +101,8 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
   }
 }
 
-function initialProgress(prediction: Prediction): RunProgress {
+/** Nothing is known but the number of steps. */
+export function initialProgress(parameters: Pick<Parameters, 'num_inference_steps'>): RunProgress {
   return {
     phase: null,
     component: null,
@@ -108,7 +110,7 @@ function initialProgress(prediction: Prediction): RunProgress {
     clips: 1,
     bytes: null,
     step: 0,
-    steps: prediction.parameters.num_inference_steps,
+    steps: parameters.num_inference_steps,
     secondsPerStep: null,
     secondsRemaining: null,
     frame: 0,
@@ -121,7 +123,8 @@ function initialProgress(prediction: Prediction): RunProgress {
   };
 }
 
-function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgress {
+/** The progress after an event of the engine. */
+export function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgress {
   switch (event.type) {
     case 'phase': {
       const { phase, clip, clips, component = null } = event;

@@ -1,30 +1,18 @@
-import type { EngineApi, EngineRequest } from '../contract/engine';
-import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
+import type { EngineRequest } from '../contract/engine';
+import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
 import type { SourceLora } from './database';
 import { predictionLock, withGpu } from './locks';
+import { type EngineHost, runEngine } from './run-engine';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import type { PredictionStore } from './store';
 import { recoverInterrupted, sweep } from './sweep';
 import { makeThumbnail } from './thumbnail';
 import { listVideos, ownerOf, removeVideo } from './videos';
 
-/** A running engine worker. */
-export interface EngineSession {
-  readonly api: EngineApi;
-  /** Rejects when the worker dies; never resolves. */
-  readonly crashed: Promise<never>;
-}
-
-/** Where the runner gets its engine from. */
-export interface EngineHost {
-  /** The running engine; starts one where there is none. */
-  open(): EngineSession;
-  /** Ends the engine with all it holds; the next {@link open} starts a fresh one. */
-  close(): void;
-}
+export type { EngineHost, EngineSession } from './run-engine';
 
 /** What a person or a program asks for. */
 export interface RunInput {
@@ -46,11 +34,6 @@ export interface StartedRun {
   /** The row as it is when the work has ended, completed or failed. */
   readonly ended: Promise<Prediction>;
 }
-
-/** How long a cancelled engine may take to stop by itself, in milliseconds. */
-const patienceMs = 15_000;
-/** Failures after which the worker's state cannot be trusted. */
-const fatal: readonly ErrorCode[] = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
 
 /**
  * Runs predictions, one at a time: makes the row first, holds the locks, talks to the engine and
@@ -178,7 +161,6 @@ export class Runner {
       return await withGpu(work, () => this.#apply({ type: 'queued' }), signal);
     } catch (thrown) {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      if (fatal.includes(error.code)) this.engine.close();
       const failed = { type: 'failed', at: now(), error: error.toRecord() } as const;
       const row = await this.store.dispatch(id, failed);
       // What cannot be removed now has no row: the next sweep takes it.
@@ -200,29 +182,9 @@ export class Runner {
       return { name, file, scale: parameters.loras[index]?.scale ?? 1 };
     });
     const { image, encoder = 'auto', memoryBudget } = input;
-    signal.throwIfAborted();
-    const { api, crashed } = this.engine.open();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let onAbort = () => {};
-    const stuck = new Promise<never>((_, reject) => {
-      onAbort = () => {
-        // A refusal to cancel means that the run has just ended by itself.
-        api.cancel().catch(() => {});
-        timer = setTimeout(() => {
-          this.engine.close();
-          reject(new KinoraError('CANCELLED'));
-        }, patienceMs);
-      };
-      signal.addEventListener('abort', onAbort);
-    });
-    try {
-      const budget = memoryBudget === undefined ? {} : { memoryBudget };
-      const request = { id, image, parameters, model, backend, loras, encoder, ...budget };
-      return await Promise.race([api.generate(request, onProgress), crashed, stuck]);
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
-    }
+    const budget = memoryBudget === undefined ? {} : { memoryBudget };
+    const request = { id, image, parameters, model, backend, loras, encoder, ...budget };
+    return runEngine(this.engine, request, signal, onProgress);
   }
 
   async #keepThumbnail(id: string, image: Blob): Promise<void> {

@@ -2,14 +2,16 @@ import { KinoraError } from '../contract/errors';
 import { predictionLock } from './locks';
 import { isTerminal } from './machine';
 import type { PredictionStore } from './store';
-import { listVideos, ownerOf, removeVideo } from './videos';
+import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
 
 /**
  * Makes rows and files agree: removes videos that no row points to (half-written ones too), and
- * completed rows whose video is gone. What a tab is still working on is left alone.
+ * completed rows whose video is gone. What a tab is still working on is left alone, and so are the
+ * videos of served jobs, which wait for their upload and never have a row.
  */
 export async function sweep(store: PredictionStore): Promise<void> {
   for (const file of await listVideos()) {
+    if (isServedVideo(file)) continue;
     await ifUnowned(ownerOf(file), async () => {
       if ((await store.videoOf(ownerOf(file))) !== file) await removeVideo(file);
     });

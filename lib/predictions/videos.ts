@@ -67,6 +67,19 @@ export function ownerOf(file: string): string {
   return file.split('.', 1)[0] ?? file;
 }
 
+/** Beginning of the names of videos that were made for others and have no row here. */
+const served = 'served-';
+
+/** Name of the video of a served job, until it is uploaded. */
+export function servedVideo(jobId: string): string {
+  return `${served}${jobId}.mp4`;
+}
+
+/** Whether a file is a served job's: lib/serving looks after it, and nobody else. */
+export function isServedVideo(file: string): boolean {
+  return file.startsWith(served);
+}
+
 async function openFolder(): Promise<FileSystemDirectoryHandle> {
   const root = await navigator.storage.getDirectory();
   return root.getDirectoryHandle(folderName, { create: true });

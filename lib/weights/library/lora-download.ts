@@ -157,7 +157,12 @@ function nameInLink(url: string): string {
   }
 }
 
-async function onlyLora(
+/**
+ * The one safetensors file of a repository.
+ *
+ * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
+ */
+export async function onlyLora(
   client: HubClient,
   repository: string,
   revision: string,

@@ -1,6 +1,6 @@
 import { type Remote, wrap } from 'comlink';
-import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { KinoraError } from '../lib/contract/errors';
+import { installErrorTransfer } from '../contract/error-transfer';
+import { KinoraError } from '../contract/errors';
 
 /** A worker that runs. */
 export interface WorkerSession<Api> {
@@ -10,7 +10,7 @@ export interface WorkerSession<Api> {
 }
 
 /**
- * One worker of this page: started on first use, started afresh after it was closed.
+ * One worker of this page or worker: started on first use, started afresh after it was closed.
  *
  * @param name for messages
  * @param start makes the worker; the bundler wants to see its address there

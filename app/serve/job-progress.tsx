@@ -1,0 +1,64 @@
+import { phases } from '../../lib/contract/progress';
+import type { RunProgress } from '../../lib/predictions/run-state';
+import type { CurrentJob } from '../../lib/serving/connection';
+import { formatSeconds, formatSize } from '../studio/format';
+import { LatentPreview } from '../studio/latent-preview';
+import { measureOf, phaseNames } from '../studio/measure';
+import { phaseFraction } from '../studio/percent';
+import { useNow } from '../studio/use-now';
+
+/** The current job: where it is, and what it looks like. */
+export function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress }) {
+  const { phase, clip, clips, preview } = progress;
+  const reached = phase === null ? -1 : phases.indexOf(phase);
+  const fraction = phaseFraction(progress);
+  return (
+    <>
+      {preview && <LatentPreview preview={preview} />}
+      <ol className="phases">
+        {phases.map((name, index) => (
+          <li
+            key={name}
+            data-state={index < reached ? 'done' : index === reached ? 'now' : 'later'}
+            aria-current={index === reached ? 'step' : undefined}
+          >
+            {phaseNames[name]}
+          </li>
+        ))}
+      </ol>
+      <progress
+        aria-label={phase ? phaseNames[phase] : 'Starting'}
+        {...(fraction !== null && { value: fraction, max: 1 })}
+      />
+      <p className="measure">
+        {measureOf(progress)}
+        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
+      </p>
+      <JobFacts job={job} secondsRemaining={progress.secondsRemaining} />
+    </>
+  );
+}
+
+/** Whose job it is nobody needs to know; what it takes, somebody may. */
+export function JobFacts(props: { job: CurrentJob; secondsRemaining: number | null }) {
+  const { job, secondsRemaining } = props;
+  const elapsed = Math.max(0, useNow() - job.startedAt) / 1000;
+  const facts = [
+    ['Job', job.id.slice(0, 8)],
+    ['Attempt', `${job.attempt}`],
+    ['Video', `${formatSize(job.size)}, ${job.duration} s`],
+    ['LoRAs', `${job.loras}`],
+    ['Elapsed', formatSeconds(elapsed)],
+    ['Remaining', secondsRemaining === null ? '–' : `about ${formatSeconds(secondsRemaining)}`],
+  ];
+  return (
+    <dl className="facts">
+      {facts.map(([term, value]) => (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,69 @@
+'use client';
+
+import { useCallback, useEffect, useState } from 'react';
+import { useLibrary } from '../library';
+import { SiteHeader } from '../site-header';
+import { GpuBadge } from '../studio/gpu-badge';
+import { GpuNotice } from '../studio/gpu-notice';
+import { useGpu } from '../studio/use-gpu';
+import { pickModel, useModels } from '../studio/use-models';
+import { ConnectForm } from './connect-form';
+import { ConnectionPanel } from './connection-panel';
+import { installServeApi } from './serve-api';
+import { ServedList } from './served-list';
+import { TakesPanel } from './takes-panel';
+import { optionsOf, useConnect } from './use-connect';
+import { useServing } from './use-serving';
+
+/** The page on which this tab becomes a worker of the API. */
+export function ServePage() {
+  const library = useLibrary();
+  const models = useModels();
+  const { gpu, check } = useGpu();
+  const { connection, served, completed, options } = useServing();
+  const hub = library.status === 'ready' ? library.snapshot.hub : null;
+  const list = models.status === 'ready' ? models.models : null;
+  const pick = useCallback((id: string) => (list ? pickModel(list, id) : undefined), [list]);
+  const form = useConnect(pick, hub);
+  const { values, change, model } = form;
+  const connected = options !== null;
+  const backend = options?.backend ?? values.backend;
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    setReady(true);
+    return installServeApi();
+  }, []);
+  return (
+    <>
+      <SiteHeader here="/serve">
+        <GpuBadge gpu={gpu} backend={backend} />
+      </SiteHeader>
+      <main className="serve" data-ready={ready}>
+        <h1>Serve</h1>
+        <div className="serve-columns">
+          <ConnectForm
+            {...{ values, change, models, model, connected }}
+            tokenError={form.tokenError}
+            onConnect={form.connect}
+          />
+          <div className="serve-main">
+            {!connected && (
+              <GpuNotice
+                {...{ gpu, backend }}
+                lastError={null}
+                onCheck={check}
+                onUseCpu={() => change({ backend: 'wasm' })}
+              />
+            )}
+            <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
+            <ServedList served={served} completed={completed} />
+            <TakesPanel
+              connection={connection}
+              options={options ?? (model && hub !== null ? optionsOf(model, backend, hub) : null)}
+            />
+          </div>
+        </div>
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+import { proxy, type Remote } from 'comlink';
+import { createWorkerHost, type WorkerSession } from '../../lib/predictions/worker-host';
+import type { ServingApi } from '../../lib/serving/api';
+
+/** Where the page's connection gets its worker from. */
+export interface ServingHost {
+  open(): WorkerSession<ServingApi>;
+  close(): void;
+}
+
+/** The serving worker of this page. */
+export function createServingHost(): ServingHost {
+  const start = () =>
+    new Worker(new URL('../../workers/serving.ts', import.meta.url), { type: 'module' });
+  return createWorkerHost<ServingApi>('serving worker', start, overComlink);
+}
+
+/** The plain interface: the listeners become proxies, everything else passes as it is. */
+function overComlink(remote: Remote<ServingApi>): ServingApi {
+  return {
+    serve: (options, onEvent, onLease) => remote.serve(options, proxy(onEvent), proxy(onLease)),
+    pause: () => remote.pause(),
+    resume: () => remote.resume(),
+    disconnect: () => remote.disconnect(),
+    retryNow: () => remote.retryNow(),
+  };
+}

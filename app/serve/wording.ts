@@ -1,0 +1,107 @@
+import type { SkipReason } from '../../lib/contract/v3/worker';
+import type { ServedJob } from '../../lib/serving/api';
+import type { Connection } from '../../lib/serving/connection';
+import { phaseNames } from '../studio/measure';
+
+/** Why a job was not given, as the end of "3 jobs wait, but …". */
+const skipSentences: Readonly<Record<SkipReason, string>> = {
+  model: 'this server does not give its jobs to this model',
+  size: 'they want a size that it does not make',
+  loras: 'they use LoRAs',
+  precision: 'this server does not give its jobs to weights of this precision',
+  duration: 'they are longer than it takes',
+  'not-ready': 'their images are still being fetched',
+};
+
+/** How a job ended, in a word. */
+export const outcomeNames: Readonly<Record<ServedJob['outcome'], string>> = {
+  completed: 'Done',
+  failed: 'Failed',
+  lost: 'Cancelled or taken over',
+  released: 'Handed back',
+};
+
+/** What the connection is called. */
+export function titleOf(connection: Connection): string {
+  switch (connection.status) {
+    case 'disconnected':
+      return 'Not connected';
+    case 'connecting':
+      return 'Connecting …';
+    case 'refused':
+      return 'Refused';
+    case 'reconnecting':
+      return 'Connection lost';
+    case 'idle':
+      return 'Ready for jobs';
+    case 'paused':
+      return 'Paused';
+    case 'waiting':
+      return 'Waiting for the GPU';
+    case 'working':
+      return 'Making a video';
+    case 'uploading':
+      return 'Sending the video';
+  }
+}
+
+/** What a person should know about it, besides errors; empty where the title says all. */
+export function sentencesOf(connection: Connection): readonly string[] {
+  switch (connection.status) {
+    case 'disconnected':
+      return connection.error ? [] : ['Connect this tab, and it makes videos for the API.'];
+    case 'reconnecting':
+      return [connection.reason];
+    case 'idle':
+      return [...skippedSentences(connection.skipped), ...quiet(connection.doorbell)];
+    case 'paused':
+      return [
+        connection.error
+          ? 'No job is taken for five minutes, or until you resume.'
+          : 'No job is taken until you resume.',
+      ];
+    case 'waiting':
+      return ['The studio, or another tab, is using the GPU. Jobs are taken when that ends.'];
+    case 'working':
+    case 'uploading':
+      return [...unheard(connection.heard), ...nextSentence[connection.next]];
+    default:
+      return [];
+  }
+}
+
+const nextSentence: Readonly<Record<'claim' | 'pause' | 'drain', readonly string[]>> = {
+  claim: [],
+  pause: ['It pauses after this job.'],
+  drain: ['The server is being stopped: no other job is taken until it is back.'],
+};
+
+function unheard(heard: boolean): readonly string[] {
+  if (heard) return [];
+  return ['The server does not answer right now. The work goes on, and it is tried again.'];
+}
+
+function quiet(doorbell: boolean): readonly string[] {
+  if (doorbell) return [];
+  return [
+    'The server cannot ring here, so it is asked now and then: jobs may begin a little later.',
+  ];
+}
+
+/** Each reason why jobs wait and are not given, as a sentence. */
+export function skippedSentences(skipped: Partial<Record<SkipReason, number>>): readonly string[] {
+  return Object.entries(skipped).map(([reason, count]) => {
+    const jobs = count === 1 ? '1 job waits' : `${count} jobs wait`;
+    return `${jobs}, but ${skipSentences[reason as SkipReason]}.`;
+  });
+}
+
+/** What a screen reader hears: each new topic at once, within one now and then. */
+export function announce(connection: Connection): { topic: string; text: string } {
+  const title = titleOf(connection).replace(/ …$/, '');
+  if (connection.status !== 'working') return { topic: connection.status, text: `${title}.` };
+  const { phase, step, steps } = connection.progress;
+  const name = phase === null ? 'Starting' : phaseNames[phase];
+  const rest = phase === 'denoise' ? `, step ${step} of ${steps}` : '';
+  return { topic: `working ${connection.job.id} ${phase}`, text: `${title}: ${name}${rest}.` };
+}

@@ -1,0 +1,92 @@
+import type { ServeReport } from '../../app/serve/serve-api';
+import { outcomeNames, skippedSentences } from '../../app/serve/wording';
+import { formatBytes, formatSeconds, formatSize } from '../../app/studio/format';
+import { phaseNames } from '../../app/studio/measure';
+
+/** Shortest time between two lines about steps of one job, in milliseconds. */
+const quietMs = 10_000;
+
+/** What a worker without a person says: one line per event, steps now and then. */
+export class WorkerReport {
+  #job = '';
+  #phase: string | null = null;
+  #stepAt = Number.NEGATIVE_INFINITY;
+  /** The last line about waiting, which is not said twice. */
+  #waiting = '';
+
+  /** @param now milliseconds, monotonic */
+  constructor(
+    readonly say: (line: string) => void,
+    readonly now: () => number = () => performance.now(),
+  ) {}
+
+  take(event: ServeReport): void {
+    const line = this.#lineOf(event);
+    if (line === null) return;
+    const waiting = event.type === 'nothing' || event.type === 'gpuBusy';
+    if (waiting && line === this.#waiting) return;
+    this.#waiting = waiting ? line : '';
+    this.say(line);
+  }
+
+  #lineOf(event: ServeReport): string | null {
+    switch (event.type) {
+      case 'connected': {
+        const { owner, shared, waiting } = event.identity;
+        const whose = shared ? `${owner} and whoever shares` : owner;
+        return `connected: takes jobs of ${whose}; ${waiting} waiting`;
+      }
+      case 'nothing': {
+        const [why] = skippedSentences(event.skipped);
+        return why ? `waiting: ${why}` : 'waiting for jobs';
+      }
+      case 'gpuBusy':
+        return 'waiting: another tab has the GPU';
+      case 'claimed': {
+        const { id, attempt, size, duration, loras } = event.job;
+        this.#job = id.slice(0, 8);
+        this.#phase = null;
+        this.#stepAt = Number.NEGATIVE_INFINITY;
+        const adapters = loras === 0 ? '' : `, ${loras} LoRA${loras === 1 ? '' : 's'}`;
+        const steps = event.parameters.num_inference_steps;
+        const video = `${formatSize(size)}, ${duration} s, ${steps} steps${adapters}`;
+        return `job ${this.#job} taken, attempt ${attempt}: ${video}`;
+      }
+      case 'progress': {
+        const { phase, step, steps } = event;
+        const changed = phase !== this.#phase;
+        this.#phase = phase;
+        if (phase === null) return null;
+        if (phase !== 'denoise') {
+          return changed ? `job ${this.#job} ${phaseNames[phase].toLowerCase()}` : null;
+        }
+        if (step === 0 || (step < steps && this.now() - this.#stepAt < quietMs)) return null;
+        this.#stepAt = this.now();
+        return `job ${this.#job} step ${step}/${steps}`;
+      }
+      case 'uploading':
+        this.#job = event.job.id.slice(0, 8);
+        return `job ${this.#job} sending ${formatBytes(event.bytes)}`;
+      case 'ended': {
+        const { outcome, seconds, error } = event.job;
+        const why = error ? `: ${error.message} ${error.remedy}` : '';
+        const word = outcomeNames[outcome].toLowerCase();
+        return `job ${this.#job} ${word} after ${formatSeconds(seconds)}${why}`;
+      }
+      case 'beat':
+        return event.heard
+          ? null
+          : `job ${this.#job}: the server does not answer; the work goes on`;
+      case 'paused':
+        return event.error ? `paused: ${event.error.message} ${event.error.remedy}` : 'paused';
+      case 'draining':
+        return 'the server is being stopped';
+      case 'unreachable': {
+        const seconds = Math.max(0, (event.at - Date.now()) / 1000);
+        return `connection lost: ${event.reason} Trying again in ${formatSeconds(seconds)}.`;
+      }
+      default:
+        return null;
+    }
+  }
+}

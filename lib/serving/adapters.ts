@@ -1,0 +1,112 @@
+import { createSHA256 } from 'hash-wasm';
+import type { LoraFile } from '../contract/engine';
+import { KinoraError } from '../contract/errors';
+import { ApiError } from '../contract/v3/errors';
+import type { WorkerLora } from '../contract/v3/worker';
+import { SourceChanged } from '../weights/byte-source';
+import { HubClient, type HubOptions, hubByteSource, parseHub } from '../weights/hub';
+import { onlyLora } from '../weights/library/lora-download';
+import type { WorkerClient } from './client';
+
+/** Adapters of the hub that are kept for the next job. */
+const keptAdapters = 3;
+/** Largest adapter, in bytes. */
+const largestAdapter = 2_000_000_000;
+
+/** Fetches the adapters of served jobs. Those of the hub are kept for a while: jobs repeat them. */
+export class Adapters {
+  /** By what the hub says of their content; the least recently used first. */
+  readonly #kept = new Map<string, Blob>();
+
+  /**
+   * @param hub base address
+   * @throws KinoraError `ADDRESS_INVALID`
+   */
+  constructor(
+    readonly client: WorkerClient,
+    hub: string,
+    readonly hubOptions: HubOptions = {},
+  ) {
+    this.#hub = parseHub(hub);
+  }
+  readonly #hub: string;
+
+  /**
+   * @throws KinoraError `LORA_MISSING` where there is no such adapter, `LORA_INVALID` where it is too
+   * large, a `HUB_…` code where it may be had later; each names the adapter as its caller wrote it
+   * @throws ApiError when the relay does not take this worker
+   */
+  async fetch(lora: WorkerLora, signal: AbortSignal): Promise<LoraFile> {
+    const { path, scale } = lora;
+    try {
+      const file =
+        lora.from === 'hub'
+          ? await this.#ofHub(lora.repository, lora.file, signal)
+          : await this.client.file(lora.url, { signal });
+      return { name: path, file, scale };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      throw naming(path, thrown);
+    }
+  }
+
+  async #ofHub(repository: string, file: string | null, signal: AbortSignal): Promise<Blob> {
+    // A client remembers what it was told; the repository may have changed since the last job.
+    const client = new HubClient(this.#hub, this.hubOptions);
+    const revision = 'main';
+    const path = file ?? (await onlyLora(client, repository, revision, signal));
+    const remote = await client.file({ repository, path, revision }, signal);
+    const kept = this.#kept.get(remote.identity);
+    if (kept) {
+      this.#keep(remote.identity, kept);
+      return kept;
+    }
+    if (remote.size > largestAdapter) {
+      throw new KinoraError('LORA_INVALID', 'it is larger than 2 GB.');
+    }
+    const hash = await createSHA256();
+    const parts: Blob[] = [];
+    const source = hubByteSource(client, remote);
+    for await (const bytes of source.stream(0, source.size, signal)) {
+      hash.update(bytes);
+      // The browser may move the bytes of a blob to its disk.
+      parts.push(new Blob([new Uint8Array(bytes)]));
+    }
+    if (remote.sha256 !== null && hash.digest('hex') !== remote.sha256) {
+      throw new KinoraError('DOWNLOAD_CORRUPT');
+    }
+    const blob = new Blob(parts);
+    this.#keep(remote.identity, blob);
+    return blob;
+  }
+
+  #keep(identity: string, blob: Blob): void {
+    this.#kept.delete(identity);
+    this.#kept.set(identity, blob);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > keptAdapters && oldest !== undefined) this.#kept.delete(oldest);
+  }
+}
+
+/** The failure as a sentence that names the adapter. */
+function naming(path: string, thrown: unknown): unknown {
+  // The relay's own sentences name it already.
+  const because = (reason: string) =>
+    reason.includes(path) ? reason : `The LoRA ${path} cannot be had: ${reason}`;
+  if (thrown instanceof ApiError) {
+    if (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN') return thrown;
+    const code = thrown.status < 500 ? 'LORA_MISSING' : 'HUB_UNREACHABLE';
+    return new KinoraError(code, because(thrown.message), { cause: thrown });
+  }
+  if (thrown instanceof SourceChanged) {
+    return new KinoraError('HUB_ANSWER_INVALID', because('it was replaced while it was fetched.'));
+  }
+  if (thrown instanceof KinoraError) {
+    const { code, message, remedy } = thrown;
+    const missing = ['ADDRESS_INVALID', 'HUB_NOT_FOUND', 'HUB_DENIED'].includes(code);
+    const cause = { cause: thrown, ...(!missing && { remedy }) };
+    return new KinoraError(missing ? 'LORA_MISSING' : code, because(message), cause);
+  }
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  return new KinoraError('HUB_UNREACHABLE', because(`${reason}.`), { cause: thrown });
+}

@@ -1,0 +1,64 @@
+import type { ErrorRecord } from '../contract/errors';
+import type { Precision } from '../contract/manifest';
+import type { Backend } from '../contract/prediction';
+import type { Size } from '../contract/request';
+import type { ServingEvent } from './connection';
+
+/** What a person or a program connects with. */
+export interface ServeOptions {
+  /** Origin of the relay, without a path. */
+  readonly server: string;
+  readonly token: string;
+  /** For people: "Chrome on Linux". */
+  readonly name: string;
+  readonly model: string;
+  readonly precision: Precision;
+  readonly sizes: readonly Size[];
+  readonly backend: Backend;
+  /** Base address of the hub that adapters are fetched from. */
+  readonly hub: string;
+  /** Most device bytes to use; absent means what a probe of the device finds. */
+  readonly memoryBudget?: number;
+}
+
+/** The lease that a page hands back when it is closed in the middle of a job. */
+export interface HeldLease {
+  readonly id: string;
+  readonly token: string;
+}
+
+/** What the serving worker calls back. */
+export interface ServingListener {
+  onEvent(event: ServingEvent): void;
+  /** The lease to hand back should the page vanish now; null where there is none to hand back. */
+  onLease(lease: HeldLease | null): void;
+}
+
+/** The serving worker's face, spoken over Comlink. */
+export interface ServingApi {
+  /** Connects and serves; resolves when it has ended: by {@link disconnect}, or refused. */
+  serve(
+    options: ServeOptions,
+    onEvent: ServingListener['onEvent'],
+    onLease: ServingListener['onLease'],
+  ): Promise<void>;
+  /** Finishes the current job and takes no other. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Ends the current job, hands its lease back, and goes. */
+  disconnect(): Promise<void>;
+  /** Tries again now what waits for its time: a lost connection. */
+  retryNow(): Promise<void>;
+}
+
+/** A job that has ended here; its prompt and image belong to whoever asked for it. */
+export interface ServedJob {
+  readonly id: string;
+  readonly attempt: number;
+  /** `lost`: cancelled by its caller, or given to another worker; `released`: handed back. */
+  readonly outcome: 'completed' | 'failed' | 'lost' | 'released';
+  readonly error: ErrorRecord | null;
+  readonly seconds: number;
+  /** Milliseconds since the epoch. */
+  readonly endedAt: number;
+}

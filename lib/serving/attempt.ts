@@ -1,0 +1,251 @@
+import { createSHA256 } from 'hash-wasm';
+import { KinoraError, toKinoraError } from '../contract/errors';
+import type { ProgressEvent } from '../contract/progress';
+import { parseParameters } from '../contract/request';
+import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
+import type { Beat, WorkerJob } from '../contract/v3/worker';
+import { type EngineHost, runEngine } from '../predictions/run-engine';
+import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
+import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
+import type { Adapters } from './adapters';
+import type { ServedJob, ServeOptions, ServingListener } from './api';
+import { isLeaseLost, isRefusal, Unreachable, type WorkerClient } from './client';
+import type { CurrentJob } from './connection';
+import { describeFailure } from './failures';
+import { keepLease } from './lease-keeper';
+import { PreviewPictures } from './preview';
+import type { FinishedJob, Shelf } from './shelf';
+import { uploadVideo } from './upload';
+
+/** What an attempt is done with. */
+export interface AttemptDoors extends ServingListener {
+  readonly options: ServeOptions;
+  readonly client: WorkerClient;
+  readonly engine: EngineHost;
+  readonly adapters: Adapters;
+  readonly shelf: Shelf;
+}
+
+/** Refusals of a video after which it is sent once more. */
+const resendable: readonly ApiErrorCode[] = ['OUTPUT_REJECTED', 'CONFLICT'];
+/** How long an upload may go on after somebody has disconnected, in milliseconds. */
+const uploadGraceMs = 10_000;
+
+/** How an attempt ended; `error` is what a person should know. */
+export interface Ended {
+  readonly served: ServedJob;
+  readonly error: KinoraError | null;
+}
+
+/**
+ * One attempt at one job under one lease: compute, then deliver. Beats go out from the first moment to
+ * the last. Nothing here throws but a relay that does not take this worker: every other end is told
+ * to the relay and becomes a {@link ServedJob}.
+ */
+export class Attempt {
+  readonly #doors: AttemptDoors;
+  readonly #stop: AbortSignal;
+  readonly #job: CurrentJob;
+  readonly #token: string;
+  readonly #lost = new AbortController();
+  readonly #over = new AbortController();
+  readonly #pictures = new PreviewPictures();
+  #progress: RunProgress;
+  #refused: unknown = null;
+  #failure: unknown = null;
+
+  /**
+   * Beats from now on.
+   *
+   * @param stop somebody disconnects: the lease is handed back
+   */
+  constructor(
+    doors: AttemptDoors,
+    lease: { readonly job: CurrentJob; readonly token: string; readonly beatEveryMs: number },
+    stop: AbortSignal,
+    steps = 0,
+  ) {
+    this.#doors = doors;
+    this.#stop = stop;
+    this.#job = lease.job;
+    this.#token = lease.token;
+    this.#progress = initialProgress({ num_inference_steps: steps });
+    const watcher = {
+      state: () => this.#beat(),
+      onLost: () => this.lose(),
+      onRefused: (error: unknown) => {
+        this.#refused = error;
+        this.lose();
+      },
+      onHeard: (heard: boolean) => doors.onEvent({ type: 'beat', heard }),
+    };
+    const kept = { id: this.id, token: lease.token, beatEveryMs: lease.beatEveryMs };
+    void keepLease(doors.client, kept, watcher, this.#over.signal);
+  }
+
+  get id(): string {
+    return this.#job.id;
+  }
+
+  /** The job was cancelled, or another worker has it: all work on it stops at once. */
+  lose(): void {
+    this.#lost.abort();
+  }
+
+  /** Makes the video and puts it on the shelf; null when that failed, and {@link end} tells. */
+  async compute(job: WorkerJob): Promise<FinishedJob | null> {
+    const { onEvent, onLease, engine, client, adapters, shelf, options } = this.#doors;
+    const signal = AbortSignal.any([this.#stop, this.#lost.signal]);
+    onLease({ id: this.id, token: this.#token });
+    try {
+      const parameters = parseParameters(job.parameters);
+      const image = await client.file(job.image.url, { signal }).catch(unlessRefused);
+      const loras = await Promise.all(job.loras.map((lora) => adapters.fetch(lora, signal)));
+      const { model, backend, memoryBudget } = options;
+      const videoFile = servedVideo(this.id);
+      const budget = memoryBudget === undefined ? {} : { memoryBudget };
+      const request = { id: this.id, image, parameters, model, backend, loras, videoFile };
+      const result = await runEngine(engine, { ...request, ...budget }, signal, (event) => {
+        this.#take(event);
+        onEvent({ type: 'progress', event });
+      });
+      const completion = {
+        lease_token: this.#token,
+        sha256: await sha256Of(await readVideo(videoFile)),
+        bytes: result.videoBytes,
+        seed: result.seed,
+        inference_ms: Math.round(result.timings.total * 1000),
+        model,
+        precision: options.precision,
+        encoder: result.encoder,
+      };
+      const beatEveryMs = job.beat_every_ms;
+      const finished = { id: this.id, job: this.#job, beatEveryMs, videoFile, completion };
+      await shelf.keep(finished);
+      return finished;
+    } catch (thrown) {
+      this.#failure = thrown;
+      return null;
+    } finally {
+      onLease(null);
+    }
+  }
+
+  /** Uploads the video and completes the job. A failure is told by {@link end}. */
+  async deliver(finished: FinishedJob): Promise<void> {
+    const { client, onEvent } = this.#doors;
+    const { completion, videoFile } = finished;
+    onEvent({ type: 'uploading', job: this.#job, bytes: completion.bytes });
+    const grace = new AbortController();
+    const end = () => setTimeout(() => grace.abort(), uploadGraceMs);
+    if (this.#stop.aborted) end();
+    else this.#stop.addEventListener('abort', end, { once: true });
+    const signal = AbortSignal.any([this.#lost.signal, grace.signal]);
+    const target = { id: this.id, leaseToken: this.#token, sha256: completion.sha256 };
+    try {
+      const file = await readVideo(videoFile);
+      for (let sent = 1; ; sent++) {
+        try {
+          await uploadVideo(client, target, file, signal);
+          const attempts = Number.POSITIVE_INFINITY;
+          await client.complete(this.id, completion, { signal, attempts });
+          return;
+        } catch (thrown) {
+          // What arrived is not what was sent, or not all there: once more, whole.
+          const again = thrown instanceof ApiError && resendable.includes(thrown.code);
+          if (!again || sent === 2) throw thrown;
+        }
+      }
+    } catch (thrown) {
+      this.#failure = thrown;
+    } finally {
+      this.#stop.removeEventListener('abort', end);
+    }
+  }
+
+  /**
+   * Ends the beats, tells the relay how it ended where it does not know, and tidies up.
+   *
+   * @throws ApiError when the relay does not take this worker any more
+   */
+  async end(): Promise<Ended> {
+    const { client, shelf, onEvent } = this.#doors;
+    const failure = this.#failure;
+    const lost = this.#lost.signal.aborted || isLeaseLost(failure);
+    const stopped = this.#stop.aborted && !lost;
+    this.#over.abort();
+    let outcome: ServedJob['outcome'] = 'completed';
+    let error: KinoraError | null = null;
+    if (failure !== null && lost) outcome = 'lost';
+    else if (failure !== null && stopped) {
+      outcome = 'released';
+      await client.release(this.id, this.#token, { attempts: 2, timeoutMs: 5000 }).catch(() => {});
+    } else if (failure !== null) {
+      outcome = 'failed';
+      error = inWords(failure);
+      const told = { lease_token: this.#token, ...describeFailure(error) };
+      await client.fail(this.id, told).catch((thrown: unknown) => {
+        // Where it cannot be told, the lease runs out. Without it, that was why the image was gone.
+        if (!isLeaseLost(thrown)) return;
+        outcome = 'lost';
+        error = null;
+      });
+    }
+    const videoFile = servedVideo(this.id);
+    await shelf.drop(this.id, videoFile).catch(() => removeVideo(videoFile).catch(() => {}));
+    const endedAt = Date.now();
+    const { id, attempt, startedAt } = this.#job;
+    const seconds = (endedAt - startedAt) / 1000;
+    const record = error?.toRecord() ?? null;
+    const served = { id, attempt, outcome, error: record, seconds, endedAt };
+    onEvent({ type: 'ended', job: served });
+    const refusal = this.#refused ?? (isRefusal(failure) ? failure : null);
+    if (refusal) throw refusal;
+    return { served, error };
+  }
+
+  #take(event: ProgressEvent): void {
+    this.#progress = advanceProgress(this.#progress, event);
+    if (event.type === 'preview') this.#pictures.offer(event);
+  }
+
+  async #beat(): Promise<Omit<Beat, 'lease_token'>> {
+    const { phase, step, steps, clip, clips, secondsRemaining } = this.#progress;
+    const preview = await this.#pictures.take().catch(() => null);
+    return {
+      ...{ phase, step, steps, clip, clips },
+      seconds_remaining: secondsRemaining,
+      ...(preview !== null && { preview }),
+    };
+  }
+}
+
+/** Looks at a failure of the image's own request. */
+function unlessRefused(thrown: unknown): never {
+  if (thrown instanceof ApiError && thrown.status < 500 && !isRefusal(thrown)) {
+    throw new KinoraError('IMAGE_UNREACHABLE', `The image cannot be had: ${thrown.message}`);
+  }
+  throw thrown;
+}
+
+/** A failure of the work, or of the relay, as one of ours. */
+function inWords(thrown: unknown): KinoraError {
+  if (thrown instanceof Unreachable) {
+    return new KinoraError('INTERRUPTED', `The connection was lost: ${thrown.message}.`);
+  }
+  if (thrown instanceof ApiError) {
+    return new KinoraError('INTERNAL', `The server did not take it: ${thrown.message}`, {
+      remedy: thrown.remedy,
+    });
+  }
+  return toKinoraError(thrown);
+}
+
+async function sha256Of(file: Blob): Promise<string> {
+  const hash = await createSHA256();
+  const reader = file.stream().getReader();
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    hash.update(piece.value);
+  }
+  return hash.digest('hex');
+}

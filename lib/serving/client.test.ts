@@ -1,0 +1,152 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
+import { isLeaseLost, isRefusal, Unreachable, WorkerClient } from './client';
+import { uploadVideo } from './upload';
+
+type Answer = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void;
+
+/** A real server on this machine; each request takes the next answer of the script. */
+let script: Answer[] = [];
+const seen: { method: string; url: string; headers: IncomingMessage['headers']; body: Buffer }[] =
+  [];
+const server = createServer((request, response) => {
+  const next = script.shift();
+  if (!next) {
+    response.writeHead(500).end('no answer is left');
+    return;
+  }
+  const parts: Buffer[] = [];
+  request.on('data', (part: Buffer) => parts.push(part));
+  request.on('error', () => {});
+  request.on('end', () => {
+    const body = Buffer.concat(parts);
+    const { method = '', url = '', headers } = request;
+    seen.push({ method, url, headers, body });
+    next(request, response, body);
+  });
+});
+let client: WorkerClient;
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const clock = { now: Date.now, random: () => 0, sleep: async () => {} };
+  client = new WorkerClient({ server: origin, token: 'kn_secret', clock });
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  script = [];
+  seen.length = 0;
+});
+
+const ok =
+  (data: unknown): Answer =>
+  (_, response) =>
+    json(response, 200, { code: 200, message: 'success', data });
+const refuse =
+  (code: ApiErrorCode): Answer =>
+  (_, response) => {
+    const error = new ApiError(code);
+    json(response, error.status, error.toBody('req'));
+  };
+const cut: Answer = (request) => request.socket.destroy();
+
+function json(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+}
+
+const id = 'ab'.repeat(16);
+
+test('cuts and answers of 500 and more are tried again, with the token', async () => {
+  const identity = { token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting: 0 };
+  script = [cut, refuse('STORAGE_DOWN'), (_, r) => json(r, 502, {}), ok(identity)];
+  expect(await client.me()).toEqual(identity);
+  // The one that was cut was seen as well.
+  expect(seen).toHaveLength(4);
+  expect(seen.every(({ headers }) => headers.authorization === 'Bearer kn_secret')).toBe(true);
+});
+
+test('a refusal is never tried again, and is what the relay said', async () => {
+  script = [refuse('UNAUTHORIZED'), ok({})];
+  const error = await client.me().catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(ApiError);
+  expect(error).toMatchObject({
+    code: 'UNAUTHORIZED',
+    message: 'The API key is missing or not valid.',
+    remedy: 'Send the header `Authorization: Bearer <API_KEY>`.',
+  });
+  expect(isRefusal(error)).toBe(true);
+  expect(seen).toHaveLength(1);
+});
+
+test('a lost lease is an outcome of its own', async () => {
+  script = [refuse('LEASE_LOST'), refuse('CONFLICT')];
+  const lost = await client.lease(id, 'tok').catch((thrown: unknown) => thrown);
+  expect(isLeaseLost(lost)).toBe(true);
+  expect(seen[0]).toMatchObject({ method: 'POST', url: `/api/worker/jobs/${id}/lease` });
+  expect(JSON.parse(`${seen[0]?.body}`)).toEqual({ lease_token: 'tok' });
+  const other = await client.lease(id, 'tok').catch((thrown: unknown) => thrown);
+  expect(isLeaseLost(other)).toBe(false);
+});
+
+test('what does not come from the relay is unreachable, never a success', async () => {
+  script = [(_, r) => r.writeHead(200).end('<html>'), (_, r) => json(r, 200, { data: null })];
+  const declared = {} as Parameters<typeof client.claim>[0];
+  await expect(client.claim(declared)).rejects.toBeInstanceOf(Unreachable);
+  await expect(client.claim(declared)).rejects.toBeInstanceOf(Unreachable);
+});
+
+test('a signal ends a call, and no attempt follows', async () => {
+  const stop = new AbortController();
+  script = [() => stop.abort(new Error('enough')), ok({})];
+  await expect(client.me({ signal: stop.signal })).rejects.toThrow('enough');
+  expect(seen).toHaveLength(1);
+});
+
+test('an upload that was cut goes on at the byte where the server is', async () => {
+  const bytes = crypto.getRandomValues(new Uint8Array(1000));
+  const target = { id, leaseToken: 'a b', sha256: 'f'.repeat(64) };
+  script = [
+    cut,
+    (_, r) => r.writeHead(200, { 'Upload-Offset': '400' }).end(),
+    ok({ received: 1000, complete: true }),
+  ];
+  await uploadVideo(client, target, new Blob([bytes]), new AbortController().signal);
+  expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
+  const [first, , rest] = seen;
+  expect(first?.url).toBe(`/api/worker/jobs/${id}/output?lease_token=a+b&sha256=${'f'.repeat(64)}`);
+  expect(first?.body.equals(bytes)).toBe(true);
+  expect(rest?.headers['content-range']).toBe('bytes 400-999/1000');
+  expect(rest?.headers['content-type']).toBe('video/mp4');
+  expect(rest?.body.equals(bytes.subarray(400))).toBe(true);
+});
+
+test('a relay that has all of it, or none, is sent the whole again', async () => {
+  const file = new Blob(['0123456789']);
+  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
+  script = [
+    refuse('STORAGE_DOWN'),
+    (_, r) => r.writeHead(200, { 'Upload-Offset': '10' }).end(),
+    refuse('CONFLICT'),
+    (_, r) => r.writeHead(200, { 'Upload-Offset': '0' }).end(),
+    ok({ received: 10, complete: true }),
+  ];
+  await uploadVideo(client, target, file, new AbortController().signal);
+  const sent = seen.filter(({ method }) => method === 'PUT').map(({ body }) => `${body}`);
+  expect(sent).toEqual(['0123456789', '0123456789', '0123456789']);
+});
+
+test('an upload without a lease ends at once', async () => {
+  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
+  script = [refuse('LEASE_LOST')];
+  const error = await uploadVideo(client, target, new Blob(['x']), new AbortController().signal)
+    .then(() => null)
+    .catch((thrown: unknown) => thrown);
+  expect(isLeaseLost(error)).toBe(true);
+});

@@ -1,0 +1,32 @@
+import { type ErrorRecord, KinoraError } from '../contract/errors';
+import { ApiError } from '../contract/v3/errors';
+import { Unreachable } from './client';
+
+/** The relay asks its workers to come back later: it is being stopped. */
+export class Drained extends Error {}
+
+/** Why a connection ended, for people; null for what is no matter of the connection. */
+export function reasonOf(thrown: unknown): string | null {
+  if (thrown instanceof Drained) return 'The server is being stopped.';
+  if (thrown instanceof Unreachable) return `${capital(thrown.message)}.`;
+  if (thrown instanceof ApiError) return thrown.message;
+  return null;
+}
+
+/** `Retry-After` of a refusal in milliseconds; 0 without one. */
+export function retryAfterMs(thrown: unknown): number {
+  const seconds = thrown instanceof ApiError ? Number(thrown.headers['Retry-After'] ?? 0) : 0;
+  return Number.isFinite(seconds) ? seconds * 1000 : 0;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Nothing but another token helps. */
+export function refusalOf(sentence: string): ErrorRecord {
+  return new KinoraError('REQUEST_INVALID', sentence, {
+    remedy:
+      'Use a worker token of this server: its Keys page makes one, and so does `npm run keys`.',
+  }).toRecord();
+}

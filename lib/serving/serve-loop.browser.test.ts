@@ -1,0 +1,341 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { KinoraError } from '../contract/errors';
+import { parseParameters } from '../contract/request';
+import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
+import { KinoraDatabase } from '../predictions/database';
+import { gpuLock } from '../predictions/locks';
+import { PredictionStore } from '../predictions/store';
+import { sweep } from '../predictions/sweep';
+import { listVideos, removeVideo, servedVideo, writeVideo } from '../predictions/videos';
+import { Adapters } from './adapters';
+import type { HeldLease, ServeOptions } from './api';
+import { WorkerClient } from './client';
+import { advanceConnection, type Connection, disconnected } from './connection';
+import { ServeLoop } from './serve-loop';
+import { Shelf } from './shelf';
+import { ScriptedEngine } from './testing/engine';
+import { SmallRelay } from './testing/relay';
+
+const options: ServeOptions = {
+  server: 'http://relay.test',
+  token: 'kn_token',
+  name: 'Test',
+  model: 'tiny',
+  precision: 'f32',
+  sizes: ['1280*720'],
+  backend: 'wasm',
+  hub: 'https://hub.test',
+};
+let relay: SmallRelay;
+let engine: ScriptedEngine;
+let shelf: Shelf;
+let loop: ServeLoop;
+let running: Promise<void>;
+let state: Connection;
+let lease: HeldLease | null;
+let outcomes: unknown[];
+let statuses: string[];
+
+beforeEach(() => {
+  relay = new SmallRelay();
+  relay.files.set('/files/image', new Blob(['image bytes']));
+  engine = new ScriptedEngine();
+  shelf = new Shelf(`serving-${crypto.randomUUID()}`);
+});
+afterEach(async () => {
+  loop.stop();
+  await running;
+  await shelf.database.delete();
+  for (const file of await listVideos()) await removeVideo(file);
+});
+
+/** A loop as one page has it. */
+function serve(): void {
+  state = disconnected;
+  lease = null;
+  outcomes = [];
+  statuses = [];
+  const client = new WorkerClient({ ...options, fetch: relay.fetch, firstDelayMs: 1 });
+  loop = new ServeLoop({
+    options,
+    client,
+    engine,
+    shelf,
+    adapters: new Adapters(client, options.hub),
+    connect: relay.connect,
+    firstDelayMs: 1,
+    onEvent(event) {
+      state = advanceConnection(state, event);
+      if (statuses.at(-1) !== state.status) statuses.push(state.status);
+      if (event.type === 'ended') outcomes.push([event.job.outcome, event.job.error?.code ?? null]);
+    },
+    onLease: (held) => {
+      lease = held;
+    },
+  });
+  running = loop.run();
+}
+
+function makeJob(n = 1, loras: WorkerLora[] = []): WorkerJob {
+  return {
+    id: `${n}`.padStart(32, '0'),
+    attempt: 1,
+    lease_token: `lease-${n}`,
+    lease_until: '',
+    deadline: '',
+    beat_every_ms: 10,
+    model: 'kinora/wan-2.2/i2v-720p-lora',
+    parameters: parseParameters({ prompt: 'a boat', num_inference_steps: 2, seed: 7 }),
+    enable_prompt_optimizer: false,
+    enable_safety_checker: true,
+    image: { url: '/files/image', type: 'image/png', bytes: 11 },
+    loras,
+  };
+}
+
+function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
+const isWorking = () => expect.poll(() => state.status).toBe('working');
+
+test('a job is claimed with the GPU, computed, beaten for, uploaded whole and completed', async () => {
+  const { opened, open } = gate();
+  engine.script = () => opened;
+  const job = makeJob();
+  relay.submit(job);
+  serve();
+  await isWorking();
+  expect((await navigator.locks.query()).held?.map(({ name }) => name)).toContain(gpuLock);
+  expect(lease).toEqual({ id: job.id, token: 'lease-1' });
+  // Beats go on while no step ends, and one of them has the picture.
+  await expect.poll(() => relay.verbs('beat').length).toBeGreaterThanOrEqual(3);
+  const pictures = relay.asked.filter(({ body }) => typeof body.preview === 'string');
+  expect(pictures).toHaveLength(1);
+  expect(pictures[0]?.body).toMatchObject({ phase: 'denoise', step: 0, steps: 2 });
+  expect(pictures[0]?.body.preview).toMatch(/^data:image\/webp;base64,[A-Za-z0-9+/=]{20,}$/);
+  open();
+  await expect.poll(() => outcomes).toEqual([['completed', null]]);
+
+  const sent = relay.uploads.get(job.id) ?? new Uint8Array();
+  expect(new TextDecoder().decode(sent)).toContain(job.id);
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', new Uint8Array(sent)));
+  const sha256 = [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  expect(relay.asked.find(({ verb }) => verb === 'complete')?.body).toEqual({
+    lease_token: 'lease-1',
+    sha256,
+    bytes: sent.length,
+    seed: 7,
+    inference_ms: 1250,
+    model: 'tiny',
+    precision: 'f32',
+    encoder: 'webcodecs',
+  });
+  expect(await engine.seen?.image.text()).toBe('image bytes');
+  expect(await listVideos()).toEqual([]);
+  expect(await shelf.all()).toEqual([]);
+  expect(statuses).toEqual(['connecting', 'idle', 'working', 'uploading', 'idle']);
+  const socket = relay.socket?.sent.map((said) => (said as { state: string }).state);
+  expect(socket?.slice(-2)).toEqual(['busy', 'idle']);
+});
+
+test('nothing is claimed while the studio has the GPU', async () => {
+  const { opened, open } = gate();
+  const studio = navigator.locks.request(gpuLock, () => opened);
+  relay.submit(makeJob());
+  serve();
+  await expect.poll(() => state.status).toBe('waiting');
+  expect(relay.verbs('claim')).toEqual([]);
+  open();
+  await studio;
+  await expect.poll(() => outcomes).toEqual([['completed', null]]);
+});
+
+test('a lost lease cancels the engine, and nothing is told of the job', async () => {
+  engine.script = () => new Promise((resolve) => setTimeout(resolve, 5));
+  const job = makeJob();
+  relay.submit({ ...job, parameters: { ...job.parameters, num_inference_steps: 40 } });
+  serve();
+  await isWorking();
+  relay.leases.clear();
+  await expect.poll(() => outcomes).toEqual([['lost', null]]);
+  expect(engine.cancels).toBe(1);
+  expect(relay.verbs('fail', 'release', 'complete', 'output')).toEqual([]);
+});
+
+test('the doorbell cancels without a beat', async () => {
+  const { opened, open } = gate();
+  engine.script = () => opened;
+  relay.submit({ ...makeJob(), beat_every_ms: 60_000 });
+  serve();
+  await isWorking();
+  relay.ring({ type: 'cancel', id: makeJob(2).id });
+  expect(engine.cancels).toBe(0);
+  relay.ring({ type: 'cancel', id: makeJob().id });
+  await expect.poll(() => engine.cancels).toBe(1);
+  open();
+  await expect.poll(() => outcomes).toEqual([['lost', null]]);
+});
+
+test('stopping hands the lease back', async () => {
+  engine.script = () => new Promise((resolve) => setTimeout(resolve, 5));
+  const job = makeJob();
+  relay.submit({ ...job, parameters: { ...job.parameters, num_inference_steps: 40 } });
+  serve();
+  await isWorking();
+  loop.stop();
+  await running;
+  expect(outcomes).toEqual([['released', null]]);
+  expect(relay.verbs('release', 'fail')).toEqual(['release']);
+  expect(state).toEqual({ status: 'disconnected', error: null });
+  expect(engine.closed).toBe(1);
+});
+
+test('a pause lets the job end and takes no other; a resume takes it', async () => {
+  const { opened, open } = gate();
+  engine.script = () => opened;
+  relay.submit(makeJob(1));
+  relay.submit(makeJob(2));
+  serve();
+  await isWorking();
+  loop.pause();
+  expect(state).toMatchObject({ next: 'pause' });
+  open();
+  await expect.poll(() => state.status).toBe('paused');
+  relay.ring({ type: 'job_available' });
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(relay.verbs('claim')).toHaveLength(1);
+  loop.resume();
+  await expect.poll(() => outcomes).toHaveLength(2);
+});
+
+test('failures are told with whether another attempt may succeed', async () => {
+  const errors = [
+    new KinoraError('LORA_WRONG_BASE', 'style was made for another model.'),
+    new KinoraError('DEVICE_LOST'),
+    new KinoraError('MODEL_NOT_INSTALLED'),
+  ];
+  engine.script = async () => {
+    throw errors.shift();
+  };
+  for (const n of [1, 2, 3, 4]) relay.submit(makeJob(n));
+  serve();
+  // The third says that this worker cannot work: it takes itself out.
+  await expect.poll(() => state).toMatchObject({ error: { code: 'MODEL_NOT_INSTALLED' } });
+  expect(state.status).toBe('paused');
+  const told = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body);
+  expect(told).toMatchObject([
+    { code: 'LORA_WRONG_BASE', message: 'style was made for another model.', retryable: false },
+    { code: 'DEVICE_LOST', retryable: true },
+    { code: 'MODEL_NOT_INSTALLED', retryable: true },
+  ]);
+  expect(relay.waiting).toHaveLength(1);
+});
+
+test('an adapter of the relay comes by its signed address; a missing one names itself', async () => {
+  relay.files.set('/files/lora', new Blob(['lora bytes']));
+  const there = { path: 'https://x/a.safetensors', scale: 0.5, from: 'relay', url: '/files/lora' };
+  const gone = { ...there, path: 'https://x/b.safetensors', url: '/gone' };
+  relay.submit(makeJob(1, [there as WorkerLora]));
+  relay.submit(makeJob(2, [gone as WorkerLora]));
+  serve();
+  await expect
+    .poll(() => outcomes)
+    .toEqual([
+      ['completed', null],
+      ['failed', 'LORA_MISSING'],
+    ]);
+  expect(engine.seen?.loras).toMatchObject([{ name: 'https://x/a.safetensors', scale: 0.5 }]);
+  expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
+  expect(relay.asked.find(({ verb }) => verb === 'fail')?.body).toMatchObject({
+    message: expect.stringContaining('https://x/b.safetensors'),
+    retryable: false,
+  });
+});
+
+test('a video that was not delivered survives the page and the studio, and is uploaded again', async () => {
+  // The page that made it was closed after the work: its video and its note are there.
+  const { id, lease_token } = makeJob();
+  const videoFile = servedVideo(id);
+  const current = {
+    id,
+    attempt: 1,
+    size: '1280*720',
+    duration: 5,
+    loras: 0,
+    startedAt: 0,
+  } as const;
+  const completion = {
+    lease_token,
+    sha256: 'a'.repeat(64),
+    bytes: 9,
+    seed: 7,
+    inference_ms: 1,
+    model: 'tiny',
+    precision: 'f32',
+    encoder: 'webcodecs',
+  } as const;
+  await writeVideo(videoFile, new Blob(['the video']));
+  await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of nobody']));
+  await shelf.keep({ id, job: current, beatEveryMs: 10, videoFile, completion });
+  const studio = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
+  await sweep(studio);
+  await studio.database.delete();
+  expect(await listVideos()).toContain(videoFile);
+
+  relay.leases.add(lease_token);
+  relay.faults.push(['output', 'cut']);
+  serve();
+  await expect.poll(() => outcomes, { timeout: 5000 }).toEqual([['completed', null]]);
+  expect(new TextDecoder().decode(relay.uploads.get(id))).toBe('the video');
+  expect(relay.verbs('lease', 'complete')).toEqual(['lease', 'complete']);
+  expect(await listVideos()).toEqual([]);
+});
+
+test('without its lease a kept video is dropped', async () => {
+  const { id, lease_token } = makeJob();
+  const videoFile = servedVideo(id);
+  await writeVideo(videoFile, new Blob(['late']));
+  const job = { id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 } as const;
+  const completion = { lease_token, bytes: 4 } as never;
+  await shelf.keep({ id, job, beatEveryMs: 10, videoFile, completion });
+  serve();
+  await expect.poll(() => relay.verbs('claim').length).toBeGreaterThan(0);
+  expect(relay.verbs('output')).toEqual([]);
+  expect(await listVideos()).toEqual([]);
+  expect(await shelf.all()).toEqual([]);
+});
+
+test('a relay that is away is tried again; one that refuses is not', async () => {
+  relay.faults.push(['me', 'cut'], ['claim', 'STORAGE_DOWN'], ['claim', 'UNAUTHORIZED']);
+  serve();
+  await running;
+  expect(statuses).toEqual([
+    'connecting',
+    'reconnecting',
+    'idle',
+    'reconnecting',
+    'idle',
+    'refused',
+  ]);
+  expect(relay.verbs('me')).toHaveLength(3);
+  expect(state).toMatchObject({ error: { message: 'The server does not take this token.' } });
+});
+
+test('a drained relay is left after the job, and asked again later', async () => {
+  const { opened, open } = gate();
+  engine.script = () => opened;
+  relay.submit(makeJob(1));
+  serve();
+  await isWorking();
+  relay.ring({ type: 'drain' });
+  expect(state).toMatchObject({ status: 'working', next: 'drain' });
+  relay.submit(makeJob(2));
+  open();
+  await expect.poll(() => outcomes).toHaveLength(2);
+  expect(statuses.filter((status) => status === 'reconnecting')).toHaveLength(1);
+});

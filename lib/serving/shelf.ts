@@ -1,0 +1,52 @@
+import Dexie, { type EntityTable } from 'dexie';
+import type { Completion } from '../contract/v3/worker';
+import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
+import type { CurrentJob } from './connection';
+
+/** A video that is made and not yet delivered: all that another attempt to upload it needs. */
+export interface FinishedJob {
+  readonly id: string;
+  readonly job: CurrentJob;
+  readonly beatEveryMs: number;
+  readonly videoFile: string;
+  /** With the lease's token. */
+  readonly completion: Completion;
+}
+
+/**
+ * What is made and not yet delivered, in a database of its own: prompts and images of others never
+ * enter the studio's. A reload, or a cut after hours of work, uploads again from here.
+ */
+export class Shelf {
+  readonly database: Dexie & { finished: EntityTable<FinishedJob, 'id'> };
+
+  /** @param name another name keeps tests apart */
+  constructor(name = 'kinora-serving') {
+    const database = new Dexie(name);
+    database.version(1).stores({ finished: 'id' });
+    this.database = database as Shelf['database'];
+  }
+
+  keep(finished: FinishedJob): Promise<unknown> {
+    return this.database.finished.put(finished);
+  }
+
+  all(): Promise<FinishedJob[]> {
+    return this.database.finished.toArray();
+  }
+
+  /** Forgets a job and its video. */
+  async drop(id: string, videoFile: string): Promise<void> {
+    await this.database.finished.delete(id);
+    await removeVideo(videoFile);
+  }
+
+  /** Removes videos of jobs that were never finished. Only for whoever alone serves in this browser. */
+  async sweep(): Promise<void> {
+    const kept = new Set((await this.all()).map(({ videoFile }) => videoFile));
+    for (const file of await listVideos()) {
+      const name = file.replace(/\.part$/, '');
+      if (isServedVideo(file) && !kept.has(name)) await removeVideo(name);
+    }
+  }
+}

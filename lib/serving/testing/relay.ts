@@ -1,0 +1,125 @@
+import { ApiError, type ApiErrorCode } from '../../contract/v3/errors';
+import type { DoorbellServerMessage, WorkerJob } from '../../contract/v3/worker';
+import type { Socket } from '../doorbell';
+
+/** What the relay was asked, by its last path segment. */
+export interface Asked {
+  readonly verb: string;
+  readonly id: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The smallest relay that keeps the worker protocol, inside the page: `fetch` and a doorbell. */
+export class SmallRelay {
+  readonly asked: Asked[] = [];
+  readonly waiting: WorkerJob[] = [];
+  readonly uploads = new Map<string, Uint8Array>();
+  /** What each path answers besides the protocol: images and adapters. */
+  readonly files = new Map<string, Blob>();
+  /** Leases that stand. */
+  readonly leases = new Set<string>();
+  /** The next answers of a verb, instead of what it would do; `cut` is no answer. */
+  readonly faults: [verb: string, fault: ApiErrorCode | 'cut'][] = [];
+  socket: FakeSocket | null = null;
+
+  /** Puts a job in the queue. */
+  submit(job: WorkerJob): void {
+    this.waiting.push(job);
+  }
+
+  verbs(...only: string[]): string[] {
+    return this.asked.map(({ verb }) => verb).filter((verb) => only.includes(verb));
+  }
+
+  ring(message: DoorbellServerMessage): void {
+    this.socket?.emit('message', JSON.stringify(message));
+  }
+
+  readonly connect = (): Socket => {
+    const socket = new FakeSocket();
+    this.socket = socket;
+    socket.onSend = (text) => {
+      if (JSON.parse(text).type === 'hello') {
+        socket.emit('message', '{"type":"welcome","owner":"ann","shared":false}');
+      }
+    };
+    queueMicrotask(() => socket.emit('open'));
+    return socket;
+  };
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    const { signal } = init ?? {};
+    signal?.throwIfAborted();
+    const file = this.files.get(url.pathname);
+    if (file) return new Response(file);
+    const parts = url.pathname.split('/');
+    const verb = parts.at(-1) ?? '';
+    const id = parts.at(-2) ?? '';
+    const json = typeof init?.body === 'string' ? JSON.parse(init.body) : {};
+    this.asked.push({ verb, id, body: json });
+    const [fault] = this.faults;
+    if (fault?.[0] === verb) {
+      this.faults.shift();
+      if (fault[1] === 'cut') throw new TypeError('Failed to fetch');
+      return refusal(fault[1]);
+    }
+    return this.#answer(verb, id, url, init ?? {}, json);
+  };
+
+  async #answer(
+    verb: string,
+    id: string,
+    url: URL,
+    init: RequestInit,
+    body: { lease_token?: string },
+  ): Promise<Response> {
+    if (verb === 'me') {
+      return data({ token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting: 0 });
+    }
+    if (verb === 'claim') {
+      const job = this.waiting.shift() ?? null;
+      if (job) this.leases.add(job.lease_token);
+      return data({ job, skipped: {}, retry_after_ms: 20 });
+    }
+    const token = body.lease_token ?? url.searchParams.get('lease_token') ?? '';
+    if (!this.leases.has(token)) return refusal('LEASE_LOST');
+    if (verb === 'output' && init.method === 'PUT') {
+      const bytes = new Uint8Array(await new Response(init.body).arrayBuffer());
+      this.uploads.set(id, bytes);
+      return Response.json({ received: bytes.length, complete: true });
+    }
+    if (['complete', 'fail', 'release'].includes(verb)) this.leases.delete(token);
+    return data({ lease_until: '', deadline: '' });
+  }
+}
+
+/** A socket without a network. */
+export class FakeSocket extends EventTarget implements Socket {
+  onSend: (text: string) => void = () => {};
+  readonly sent: unknown[] = [];
+
+  send(text: string): void {
+    this.sent.push(JSON.parse(text));
+    this.onSend(text);
+  }
+
+  close(): void {
+    this.emit('close');
+  }
+
+  emit(type: 'open' | 'message' | 'close', text?: string): void {
+    this.dispatchEvent(
+      type === 'message' ? new MessageEvent(type, { data: text }) : new Event(type),
+    );
+  }
+}
+
+function data(value: unknown): Response {
+  return Response.json({ code: 200, message: 'success', data: value });
+}
+
+function refusal(code: ApiErrorCode): Response {
+  const error = new ApiError(code);
+  return Response.json(error.toBody('req'), { status: error.status });
+}

@@ -1,0 +1,44 @@
+import * as Comlink from 'comlink';
+import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { createEngineHost } from '../lib/predictions/engine-host';
+import { Adapters } from '../lib/serving/adapters';
+import type { ServingApi } from '../lib/serving/api';
+import { WorkerClient } from '../lib/serving/client';
+import { ServeLoop } from '../lib/serving/serve-loop';
+import { Shelf } from '../lib/serving/shelf';
+
+/** The same engine as the studio's, in a worker below this one: a step does not hold up the beats. */
+const engine = createEngineHost(
+  () => new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' }),
+);
+const shelf = new Shelf();
+let loop: ServeLoop | null = null;
+
+/**
+ * The serving worker: loop, beats and doorbell live here, where the throttling of hidden pages does
+ * not reach.
+ */
+const serving: ServingApi = {
+  async serve(options, onEvent, onLease) {
+    const { server, token, hub } = options;
+    const client = new WorkerClient({ server, token });
+    const adapters = new Adapters(client, hub);
+    const doors = { options, client, engine, adapters, shelf, onEvent, onLease };
+    const mine = new ServeLoop(doors);
+    loop = mine;
+    try {
+      await mine.run();
+    } finally {
+      if (loop === mine) loop = null;
+    }
+  },
+  pause: async () => loop?.pause(),
+  resume: async () => loop?.resume(),
+  disconnect: async () => loop?.stop(),
+  retryNow: async () => loop?.retryNow(),
+};
+
+// A connection that is back is used at once.
+self.addEventListener('online', () => loop?.retryNow());
+installErrorTransfer();
+Comlink.expose(serving);
