@@ -85,12 +85,20 @@ export const configSchema = z.object({
   KINORA_ADDRESS_HEADER: z.string().default(''),
 
   /** Delays before the webhook's attempts, in seconds. */
-  KINORA_WEBHOOK_DELAYS: list('0,10,60,360').transform((parts) => parts.map(Number)),
+  KINORA_WEBHOOK_DELAYS: list('0,10,60,360')
+    .transform((parts) => parts.map(Number))
+    .pipe(z.array(z.number().min(0)).min(1)),
   /** Development only: `http:` and private addresses for webhooks, images and LoRAs. */
   KINORA_ALLOW_PRIVATE: flag,
-  /** Base address of the hub for adapters, as workers fetch them. */
+  /** The hub: `loras[].path` may be a link to a file of it, which a worker fetches from its own hub. */
   KINORA_HUB: z.url().default('https://huggingface.co'),
   KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
+  /** Whoever has it as a bearer token may read `/metrics` from other machines; admins may in any case. */
+  KINORA_METRICS_TOKEN: z.string().min(16).optional(),
+  /** Where the first start also writes its keys, for programs that start a server: JSON, mode 0600. */
+  KINORA_FIRST_START_FILE: z.string().optional(),
+  /** Ends the server when the process that started it ends. For programs that start a server. */
+  KINORA_END_WITH_PARENT: flag,
   /** Seconds that a stop waits for deliveries and open answers. */
   KINORA_STOP_SECONDS: seconds(10),
 });

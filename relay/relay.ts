@@ -50,13 +50,24 @@ export interface Keys {
    * @throws ApiError `UNAUTHORIZED`; never tells which part was wrong
    */
   authenticate(authorization: string | null, kind: 'api' | 'worker'): Promise<Caller>;
-  /** The caller of a bare key, a session cookie's value, or the control token of this process. */
+  /**
+   * The caller of an admin key, of a session cookie, or of this process's control token.
+   *
+   * @param request header values as they came; by cookie, a method other than GET and HEAD must come
+   * from one of our own pages, which `origin` (against the public URL and `host`) tells
+   * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
+   */
   authenticateAdmin(request: {
     authorization: string | null;
     cookie: string | null;
+    method: string;
+    origin: string | null;
+    host: string | null;
   }): Promise<Caller>;
   /** A session cookie (the whole `Set-Cookie` value) for a sign-in token, which it uses up, or an admin key. */
   signIn(token: string): Promise<{ owner: string; setCookie: string }>;
+  /** Ends the session of a cookie. @returns the `Set-Cookie` value that takes it away */
+  signOut(cookie: string | null): Promise<string>;
   /** On an empty database: an owner, an admin key, a worker token and a sign-in token; else null. */
   firstStart(): Promise<{ apiKey: string; workerToken: string; signInToken: string } | null>;
   webhookSecret(owner: string): Promise<string>;
@@ -96,7 +107,9 @@ export interface Guard {
   /** Form, scheme and literal addresses; names are looked up when they are fetched. @throws GuardError */
   check(url: string): URL;
   /**
-   * One request. Redirects are followed by hand up to `redirects`, each hop checked.
+   * One request. Redirects of a GET or HEAD are followed by hand up to `redirects` (5), each hop checked;
+   * with 0, and of a POST, a 3xx is the answer. Credentials are not told to the next hop. The body comes
+   * uncompressed; whoever does not read it to its end destroys it.
    *
    * @throws GuardError
    */
@@ -290,8 +303,9 @@ export interface Webhooks {
   /** @throws ApiError `INVALID_WEBHOOK` */
   checkUrl(url: string): string;
   readonly outboxRow: OutboxRow;
+  /** Newest first; of every owner where none is named. */
   list(
-    owner: string,
+    owner: string | undefined,
     query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
   ): Promise<DeliveryRecord[]>;
   /** @throws ApiError `NOT_FOUND` */

@@ -39,6 +39,10 @@ const benches: Readonly<Record<string, Bench & { readonly quick?: boolean }>> = 
     summary: 'the loop with its blocks on the device, and streamed from storage',
     run: async (args) => (await import('./bench/stream')).benchStream(args),
   },
+  relay: {
+    summary: 'the server: its store, webhooks, and requests through HTTP',
+    run: async (args) => (await import('./bench/relay')).benchRelay(args),
+  },
   model: {
     summary: 'layers of a model at its real widths, with random weights',
     run: async (args) => (await import('./bench/model')).benchModel(args),

@@ -14,7 +14,12 @@ import {
 import type { PredictionCode, PredictionInput, PredictionStatus } from '../../lib/contract/v3';
 import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
-/** One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`. */
+/**
+ * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.
+ *
+ * Falling index columns say `nullsFirst()`: that is what a plain `ORDER BY … DESC` means in PostgreSQL.
+ * Drizzle's own default, `NULLS LAST`, would make an index that no such query can use.
+ */
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
 
@@ -110,6 +115,8 @@ export const jobs = pgTable(
 
     // The running attempt
     attempt: integer('attempt').notNull().default(0),
+    /** How often a worker handed it back; the first 20 times give the attempt back too. */
+    releases: integer('releases').notNull().default(0),
     leaseToken: text('lease_token'),
     leaseUntil: instant('lease_until'),
     deadline: instant('deadline'),
@@ -137,17 +144,20 @@ export const jobs = pgTable(
   },
   (table) => [
     index('jobs_waiting')
-      .on(table.owner, table.priority.desc(), table.createdAt)
+      .on(table.owner, table.priority.desc().nullsFirst(), table.createdAt)
       .where(sql`status = 'created' and ready`),
     index('jobs_waiting_shared')
-      .on(table.priority.desc(), table.createdAt)
+      .on(table.priority.desc().nullsFirst(), table.createdAt)
       .where(sql`status = 'created' and ready and shared`),
     index('jobs_intake').on(table.createdAt).where(sql`status = 'created' and not ready`),
     index('jobs_leases').on(table.leaseUntil).where(sql`status = 'processing'`),
     index('jobs_deadlines').on(table.deadline).where(sql`status = 'processing'`),
-    index('jobs_of_owner').on(table.owner, table.createdAt.desc()),
+    index('jobs_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
     index('jobs_unfinished').on(table.keyId).where(sql`status in ('created', 'processing')`),
     index('jobs_outputs').on(table.outputExpiresAt).where(sql`output_key is not null`),
+    index('jobs_inputs')
+      .on(table.finishedAt)
+      .where(sql`image is not null and finished_at is not null`),
   ],
 );
 export type JobRow = typeof jobs.$inferSelect;
@@ -171,7 +181,7 @@ export const idempotency = pgTable(
     idempotencyKey: text('idempotency_key').notNull(),
     /** SHA-256 over path, query and body. */
     bodyHash: text('body_hash').notNull(),
-    /** Null while the first request is being handled. */
+    /** Drawn before the job is there: a row without its job is a request that is being handled. */
     jobId: text('job_id'),
     createdAt: instant('created_at').notNull().defaultNow(),
   },
@@ -207,7 +217,7 @@ export const deliveries = pgTable(
   (table) => [
     uniqueIndex('deliveries_job').on(table.jobId),
     index('deliveries_due').on(table.nextAt).where(sql`status = 'due'`),
-    index('deliveries_of_owner').on(table.owner, table.createdAt.desc()),
+    index('deliveries_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
   ],
 );
 export type DeliveryRow = typeof deliveries.$inferSelect;
@@ -230,7 +240,7 @@ export const uploads = pgTable(
     expiresAt: instant('expires_at').notNull(),
   },
   (table) => [
-    index('uploads_of_owner').on(table.owner, table.filename, table.createdAt.desc()),
+    index('uploads_of_owner').on(table.owner, table.filename, table.createdAt.desc().nullsFirst()),
     index('uploads_expiry').on(table.expiresAt),
   ],
 );

@@ -1,0 +1,14 @@
+import { benchStore } from '../../../relay/bench/store';
+import { benchWebhooks } from '../../../relay/bench/webhooks';
+import { benchHttp } from './relay-http';
+
+const parts = ['store', 'webhooks', 'http'] as const;
+
+/** `npm run bench -- relay [store|webhooks|http] [options of store]`: the server without a GPU. */
+export async function benchRelay(args: readonly string[]): Promise<void> {
+  const [first, ...rest] = args;
+  const only = parts.find((part) => part === first);
+  if (only === undefined || only === 'store') await benchStore(only ? rest : args);
+  if (only === undefined || only === 'webhooks') await benchWebhooks();
+  if (only === undefined || only === 'http') await benchHttp();
+}

@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { configSchema, readConfig } from './config';
+
+const readme = fileURLToPath(new URL('../README.md', import.meta.url));
+
+/** Rows of README's table of settings: name and default. */
+async function tableOfReadme(): Promise<Map<string, string>> {
+  const rows = (await readFile(readme, 'utf8')).matchAll(
+    /^\| `([A-Z0-9_]+)`[^|]*\| ([^|]*?)\s*\| [^|]+\|$/gm,
+  );
+  return new Map([...rows].map(([, name = '', value = '']) => [name, value.replaceAll('`', '')]));
+}
+
+function asShown(name: string, value: unknown): string {
+  if (name === 'KINORA_DATA') return '.kinora/relay';
+  if (value === undefined || value === '') return '';
+  if (typeof value === 'boolean') return value ? '1' : '';
+  return Array.isArray(value) ? value.join(',') : String(value);
+}
+
+test('README lists every setting with its default', async () => {
+  const config: Readonly<Record<string, unknown>> = readConfig({});
+  const names = Object.keys(configSchema.shape);
+  expect(Object.fromEntries(await tableOfReadme())).toEqual(
+    Object.fromEntries(names.map((name) => [name, asShown(name, config[name])])),
+  );
+});
+
+test('wrong settings are told all at once, by name; empty ones count as absent', () => {
+  expect(() => readConfig({ PORT: 'http', KINORA_LEASE_SECONDS: '-1' })).toThrow(
+    /PORT: .*\nKINORA_LEASE_SECONDS: /,
+  );
+  expect(readConfig({ PORT: '', KINORA_ALLOW_PRIVATE: 'on' })).toMatchObject({
+    PORT: 3000,
+    KINORA_ALLOW_PRIVATE: true,
+  });
+  expect(readConfig({ KINORA_PUBLIC_URL: 'https://a.example/' }).KINORA_PUBLIC_URL).toBe(
+    'https://a.example',
+  );
+});

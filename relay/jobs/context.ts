@@ -1,0 +1,79 @@
+import { eq, type SQL, sql } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import type { Logger } from 'pino';
+import type { Config } from '../config';
+import type { Metrics, OutboxRow } from '../relay';
+import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
+import type { Database, Store } from '../store/store';
+import type { JobStep } from './status';
+
+/** What the jobs need of the node. */
+export interface JobsDependencies {
+  readonly store: Store;
+  readonly config: Config;
+  readonly outboxRow: OutboxRow;
+  readonly log: Logger;
+  readonly metrics?: Metrics;
+}
+
+/** The database's own clock: nodes need not agree about the time. */
+export const now = sql`now()`;
+
+/** A time so many seconds from now. */
+export function inSeconds(seconds: number): SQL {
+  return sql`now() + make_interval(secs => ${seconds})`;
+}
+
+/** What a job loses with its lease. */
+const withoutLease = {
+  leaseToken: null,
+  leaseUntil: null,
+  deadline: null,
+  workerId: null,
+  workerToken: null,
+  startedAt: null,
+  progress: null,
+} satisfies Partial<NewJobRow>;
+
+/**
+ * Writes a step of a job whose row this transaction has locked; a terminal one with its webhook.
+ *
+ * @param extra what only a completion has
+ */
+export async function writeStep(
+  tx: Database,
+  job: JobRow,
+  step: JobStep,
+  outboxRow: OutboxRow,
+  extra: PgUpdateSetSource<typeof jobs> = {},
+): Promise<{ job: JobRow; delivery: boolean }> {
+  const { status, attempt, releases, error, code } = step;
+  const ended = status === 'completed' || status === 'failed';
+  const [written] = await tx
+    .update(jobs)
+    .set({
+      status,
+      attempt,
+      releases,
+      error,
+      code,
+      // A finished job keeps its token, so that a repeated completion is known again.
+      ...(ended ? { finishedAt: now, leaseUntil: null, deadline: null } : withoutLease),
+      ...extra,
+    })
+    .where(eq(jobs.id, job.id))
+    .returning();
+  if (!written) throw new Error('A locked job has gone.');
+  const row = ended ? outboxRow(written) : null;
+  if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
+  return { job: written, delivery: row !== null };
+}
+
+/** Tells what a change means to others, after its transaction. */
+export function announce(store: Store, job: JobRow, delivery = false): void {
+  void store.notify('jobChanged', `${job.id}:status`);
+  if (delivery) void store.notify('deliveryDue', '');
+  if (job.status !== 'created') return;
+  if (job.ready) void store.notify('jobAvailable', job.shared ? '*' : job.owner);
+  else void store.notify('intakeDue', '');
+}

@@ -1,0 +1,175 @@
+import { and, eq } from 'drizzle-orm';
+import type { Jobs } from '../relay';
+import { storageErrors } from '../store';
+import { type JobRow, jobs } from '../store/schema';
+import { createClaimer } from './claims';
+import { announce, type JobsDependencies, writeStep } from './context';
+import { finishIntake, takeWaiting } from './intake';
+import { beatLease, completeLease, endLease, leasedJob } from './lease';
+import { createPositions } from './positions';
+import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
+import { type JobEvent, nextStep } from './status';
+import { countUnfinished, createSubmitter } from './submit';
+import { sweepJobs } from './sweep';
+import { storable } from './text';
+
+export type { JobsDependencies } from './context';
+export { freeReleases } from './status';
+
+/**
+ * The jobs of an installation: leases per attempt with a fencing token (v3-api.md §3). Every method is
+ * one transaction and throws ApiError `STORAGE_DOWN` when the database is not there.
+ */
+export function createJobs(dependencies: JobsDependencies): Jobs {
+  const { store, config, outboxRow, log, metrics } = dependencies;
+  const { db } = store;
+  const submit = createSubmitter(dependencies);
+  const claim = createClaimer(dependencies);
+  const positions = createPositions(db);
+
+  /** Tells others, and our own memory of the queue. */
+  function changed(job: JobRow, delivery = false): void {
+    positions.changed(job.owner);
+    announce(store, job, delivery);
+  }
+
+  /** Ends or requeues a job that nobody's token speaks for: cancel, files that cannot be had. */
+  async function apply(
+    id: string,
+    owner: string | undefined,
+    event: JobEvent,
+  ): Promise<{ job: JobRow; before: JobRow } | null> {
+    const result = await db.transaction(async (tx) => {
+      const [before] = await tx
+        .select()
+        .from(jobs)
+        .where(
+          and(eq(jobs.id, storable(id)), owner === undefined ? undefined : eq(jobs.owner, owner)),
+        )
+        .for('update');
+      if (!before) return null;
+      const step = nextStep(before, event, config.KINORA_MAX_ATTEMPTS);
+      if (!step) return { job: before, before, delivery: false };
+      return { ...(await writeStep(tx, before, step, outboxRow)), before };
+    });
+    if (result && result.job !== result.before) changed(result.job, result.delivery);
+    return result;
+  }
+
+  async function end(id: string, token: string, event: JobEvent): Promise<JobRow> {
+    const { job, delivery } = await endLease(db, dependencies, id, token, event);
+    changed(job, delivery);
+    return job;
+  }
+
+  const methods: Jobs = {
+    async submit(job) {
+      const row = await submit(job);
+      announce(store, row);
+      return row;
+    },
+    get: (id, owner) => getJob(db, id, owner),
+    list: (owner, query) => listJobs(db, owner, query),
+    remove: (ids, owner) => removeJobs(db, ids, owner),
+    position: (job) => positions.of(job),
+    async unfinishedOf(keyId) {
+      const counts = await countUnfinished(db, [keyId], config.KINORA_JOBS_PER_KEY);
+      return counts.get(keyId) ?? 0;
+    },
+
+    async claim(caller, worker) {
+      const answer = await claim(caller, worker);
+      if (answer.job) changed(answer.job);
+      return answer;
+    },
+    async beat(id, token, beat) {
+      const answer = await beatLease(db, dependencies, id, token, beat);
+      void store.notify('jobChanged', `${id}:step`);
+      if (beat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      return answer;
+    },
+    lease: (id, token) => leasedJob(db, id, token),
+    async complete(id, token, result) {
+      const { job, delivery, repeated } = await completeLease(db, dependencies, id, token, result);
+      if (repeated) return job;
+      changed(job, delivery);
+      metrics?.attempt('completed');
+      metrics?.inference(result.inference_ms / 1000);
+      return job;
+    },
+    async fail(id, token, { message, code, retryable }) {
+      const sentence = storable(message);
+      const job = await end(id, token, { type: 'failed', message: sentence, retryable });
+      metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
+      log.info({ job: id, code, status: job.status }, 'an attempt failed');
+      return job;
+    },
+    async release(id, token) {
+      const job = await end(id, token, { type: 'released' });
+      metrics?.attempt('released');
+      return job;
+    },
+    async cancel(id, owner) {
+      const result = await apply(id, owner, { type: 'cancelled' });
+      if (result?.before.status === 'processing') void store.notify('cancel', id);
+      return result?.job ?? null;
+    },
+
+    takeIntake: (limit, seconds) => takeWaiting(db, limit, seconds),
+    async intakeDone(id, image, loras) {
+      const job = await finishIntake(db, id, image, loras);
+      if (job) changed(job);
+      return job;
+    },
+    async intakeFailed(id, message) {
+      const event = { type: 'intake-failed', message: storable(message) } as const;
+      return (await apply(id, undefined, event))?.job ?? null;
+    },
+
+    async sweep() {
+      const swept = await sweepJobs(dependencies);
+      for (const { job, delivery, event } of swept) {
+        changed(job, delivery);
+        if (event.type === 'intake-failed') continue;
+        metrics?.attempt('expired');
+        log.info({ job: job.id, status: job.status, why: event.type }, 'a lease was ended');
+      }
+      const requeued = swept.filter(({ job }) => job.status === 'created').length;
+      return { requeued, failed: swept.length - requeued };
+    },
+    depth: () => queueDepth(db),
+    preview: (id) => previewOf(db, id),
+  };
+  return guarded(methods);
+}
+
+/** Every method with the database's errors named. */
+function guarded(methods: Jobs): Jobs {
+  const wrap =
+    <Arguments extends readonly unknown[], Result>(
+      method: (...args: Arguments) => Promise<Result>,
+    ): ((...args: Arguments) => Promise<Result>) =>
+    (...args) =>
+      storageErrors(() => method(...args));
+  return {
+    submit: wrap(methods.submit),
+    get: wrap(methods.get),
+    list: wrap(methods.list),
+    remove: wrap(methods.remove),
+    position: wrap(methods.position),
+    unfinishedOf: wrap(methods.unfinishedOf),
+    claim: wrap(methods.claim),
+    beat: wrap(methods.beat),
+    lease: wrap(methods.lease),
+    complete: wrap(methods.complete),
+    fail: wrap(methods.fail),
+    release: wrap(methods.release),
+    cancel: wrap(methods.cancel),
+    takeIntake: wrap(methods.takeIntake),
+    intakeDone: wrap(methods.intakeDone),
+    intakeFailed: wrap(methods.intakeFailed),
+    sweep: wrap(methods.sweep),
+    depth: wrap(methods.depth),
+    preview: wrap(methods.preview),
+  };
+}

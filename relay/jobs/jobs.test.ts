@@ -1,0 +1,272 @@
+import { inspect } from 'node:util';
+import { eq, sql } from 'drizzle-orm';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Jobs } from '../relay';
+import { deliveries, jobs as jobsTable, previews } from '../store/schema';
+import { testBeat, testCaller, testJob, testJobs, testResult, testWorker } from '../testing/jobs';
+import { clearJobs, engines, withStore } from '../testing/store';
+
+const ada = testCaller('ada');
+const bob = testCaller('bob');
+const adasWorker = testCaller('ada', { kind: 'worker', keyId: 'token-ada' });
+const lost = { code: 'LEASE_LOST' };
+
+describe.each(engines)('jobs', (engine) => {
+  withStore(engine, (fixture) => {
+    let jobs: Jobs;
+    beforeEach(async () => {
+      await clearJobs(fixture().store);
+      jobs = testJobs(fixture().store);
+    });
+    const claimOne = async (caller = adasWorker, worker = testWorker()) => {
+      const { job } = await jobs.claim(caller, worker);
+      if (!job?.leaseToken) throw new Error('Nothing was given.');
+      return { id: job.id, token: job.leaseToken, job };
+    };
+    /** Puts a time of a running job into the past, by the database's clock. */
+    const overdue = (column: 'lease_until' | 'deadline', id: string) =>
+      fixture().store.db.execute(
+        sql`update jobs set ${sql.identifier(column)} = now() - interval '1 second' where id = ${id}`,
+      );
+
+    it('answers a submission with the row as it is kept', async () => {
+      const submitted = await Promise.all([
+        jobs.submit(testJob(ada, { webhookUrl: 'https://example.com/', input: { seed: 7 } })),
+        jobs.submit(testJob(ada, { ready: false, image: null })),
+        jobs.submit(testJob({ ...bob, shared: true }, { input: { size: '720*1280' } })),
+      ]);
+      for (const row of submitted) expect(await jobs.get(row.id)).toEqual(row);
+      expect(submitted[0].seed).toBe(7);
+      expect(await jobs.get(submitted[0].id, 'bob')).toBeNull();
+    });
+
+    it('keeps what no text of the database may hold, and refuses nothing for it', async () => {
+      const prompt = 'a\u0000b\ud800c \u{1f600}';
+      const { id } = await jobs.submit(testJob(ada, { input: { prompt } }));
+      expect((await jobs.get(id))?.input.prompt).toBe('a\ufffdb\ufffdc \u{1f600}');
+      expect(await jobs.get('\u0000')).toBeNull();
+      await expect(jobs.beat(id, '\u0000', testBeat)).rejects.toMatchObject(lost);
+    });
+
+    it('holds the limit of a key, also for submissions at once', async () => {
+      jobs = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 3 });
+      const all = await Promise.allSettled(
+        Array.from({ length: 8 }, () => jobs.submit(testJob(ada))),
+      );
+      expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+      expect(all.at(-1)).toMatchObject({ reason: { code: 'TOO_MANY_JOBS' } });
+      await jobs.submit(testJob(bob));
+      expect(await jobs.unfinishedOf(ada.keyId)).toBe(3);
+    });
+
+    it('inserts the others of a batch when the database refuses one', async () => {
+      const twice = testJob(ada);
+      await jobs.submit(twice);
+      const [same, other] = await Promise.allSettled([
+        jobs.submit(twice),
+        jobs.submit(testJob(ada)),
+      ]);
+      expect(other.status).toBe('fulfilled');
+      if (same.status === 'fulfilled') throw new Error('The same id was taken twice.');
+      // Logs carry what an error holds: the prompt of the statement is not in it.
+      expect(inspect(same.reason, { depth: 9 })).toMatch(/duplicate key/);
+      expect(inspect(same.reason, { depth: 9 })).not.toContain('A boat');
+    });
+
+    it('gives the oldest job first, and each to one worker', async () => {
+      const submitted = [];
+      for (let count = 0; count < 4; count++) {
+        submitted.push((await jobs.submit(testJob(ada))).id);
+        await fixture().store.db.execute(sql`select pg_sleep(0.002)`);
+      }
+      expect(await Promise.all(submitted.map(async (id) => place(id)))).toEqual([0, 1, 2, 3]);
+      expect((await claimOne()).id).toBe(submitted[0]);
+      const rest = await Promise.all(
+        Array.from({ length: 6 }, () => jobs.claim(adasWorker, testWorker())),
+      );
+      const given = rest.flatMap(({ job }) => job?.id ?? []);
+      expect(given.sort()).toEqual(submitted.slice(1).sort());
+    });
+    const place = async (id: string) => {
+      const job = await jobs.get(id);
+      return job ? jobs.position(job) : -1;
+    };
+
+    it('gives shared jobs to shared workers only, after their own', async () => {
+      const shared = await jobs.submit(testJob({ ...bob, shared: true }));
+      await jobs.submit(testJob(bob));
+      const own = await jobs.submit(testJob(ada));
+      const sharing = { ...adasWorker, shared: true };
+      expect((await claimOne(sharing)).id).toBe(own.id);
+      expect(await jobs.claim(adasWorker, testWorker())).toEqual({ job: null, skipped: {} });
+      expect((await claimOne(sharing)).id).toBe(shared.id);
+      expect((await jobs.claim(sharing, testWorker())).job).toBeNull();
+    });
+
+    it('says why nothing was given', async () => {
+      jobs = testJobs(fixture().store, { KINORA_SERVING_PRECISIONS: ['f32'] });
+      const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;
+      await jobs.submit(testJob(ada, { loras: [lora] }));
+      await jobs.submit(testJob(ada, { input: { size: '720*1280' } }));
+      await jobs.submit(testJob(ada, { input: { duration: 8 } }));
+      await jobs.submit(testJob(ada, { ready: false }));
+      const narrow = testWorker({ sizes: ['1280*720'], loras: false, max_duration: 5 });
+      expect(await jobs.claim(adasWorker, narrow)).toEqual({
+        job: null,
+        skipped: { loras: 1, size: 1, duration: 1, 'not-ready': 1 },
+      });
+      const other = await jobs.claim(adasWorker, testWorker({ model: 'else' }));
+      expect(other.skipped).toEqual({ model: 3, 'not-ready': 1 });
+      const eighth = await jobs.claim(adasWorker, testWorker({ precision: 'int8' }));
+      expect(eighth.skipped).toEqual({ precision: 3, 'not-ready': 1 });
+    });
+
+    it('takes any model where the configuration says so', async () => {
+      jobs = testJobs(fixture().store, { KINORA_SERVING_MODELS: ['*'] });
+      const { id } = await jobs.submit(testJob(ada));
+      expect((await claimOne(adasWorker, testWorker({ model: 'else' }))).id).toBe(id);
+    });
+
+    it('completes with the webhook in one transaction, and the same again', async () => {
+      await jobs.submit(testJob(ada, { webhookUrl: 'https://example.com/' }));
+      const { id, token } = await claimOne();
+      await expect(jobs.complete(id, 'stale', testResult())).rejects.toMatchObject(lost);
+      const done = await jobs.complete(id, token, testResult());
+      expect(done).toMatchObject({ status: 'completed', inferenceMs: 1500, outputBytes: 1000 });
+      expect(await jobs.complete(id, token, testResult())).toEqual(done);
+      const other = testResult('b'.repeat(64));
+      await expect(jobs.complete(id, token, other)).rejects.toMatchObject(lost);
+      await expect(jobs.beat(id, token, testBeat)).rejects.toMatchObject(lost);
+      expect(await fixture().store.db.select().from(deliveries)).toMatchObject([
+        { jobId: id, body: 'completed' },
+      ]);
+      expect(await jobs.cancel(id, 'ada')).toEqual(done);
+    });
+
+    it('undoes the terminal status when the webhook cannot be written', async () => {
+      await jobs.submit(testJob(ada, { webhookUrl: 'https://example.com/\u0000' }));
+      const { id, token } = await claimOne();
+      await fixture().store.db.execute(
+        sql`update jobs set webhook_url = repeat('x', 10) where id = ${id}`,
+      );
+      await fixture().store.db.execute(
+        sql`alter table deliveries add constraint refuse check (length(url) > 10)`,
+      );
+      try {
+        await expect(jobs.complete(id, token, testResult())).rejects.toThrow(/refuse/);
+      } finally {
+        await fixture().store.db.execute(sql`alter table deliveries drop constraint refuse`);
+      }
+      expect((await jobs.get(id))?.status).toBe('processing');
+      expect((await jobs.complete(id, token, testResult())).status).toBe('completed');
+    });
+
+    it('keeps a lease by beats, and takes away what has run out', async () => {
+      await jobs.submit(testJob(ada));
+      const first = await claimOne();
+      await overdue('lease_until', first.id);
+      await jobs.beat(first.id, first.token, { ...testBeat, phase: 'denoise', step: 4 });
+      expect(await jobs.sweep()).toEqual({ requeued: 0, failed: 0 });
+      expect((await jobs.lease(first.id, first.token)).progress).toMatchObject({ step: 4 });
+      await overdue('lease_until', first.id);
+      expect(await jobs.sweep()).toEqual({ requeued: 1, failed: 0 });
+      await expect(jobs.lease(first.id, first.token)).rejects.toMatchObject(lost);
+      const second = await claimOne();
+      expect(second.job).toMatchObject({ attempt: 2, progress: null });
+      await overdue('deadline', second.id);
+      expect(await jobs.sweep()).toEqual({ requeued: 1, failed: 0 });
+      const third = await claimOne();
+      await overdue('lease_until', third.id);
+      expect(await jobs.sweep()).toEqual({ requeued: 0, failed: 1 });
+      expect(await jobs.get(third.id)).toMatchObject({ status: 'failed', code: 5003, attempt: 3 });
+      await expect(jobs.fail(first.id, first.token, failure(true))).rejects.toMatchObject(lost);
+    });
+    const failure = (retryable: boolean) => ({
+      code: 'DEVICE_LOST',
+      message: 'The GPU was lost.',
+      retryable,
+    });
+
+    it('tries again after a failure that may pass, and hands back without a cost', async () => {
+      await jobs.submit(testJob(ada));
+      const first = await claimOne();
+      expect((await jobs.fail(first.id, first.token, failure(true))).status).toBe('created');
+      const second = await claimOne();
+      expect((await jobs.release(second.id, second.token)).attempt).toBe(1);
+      const third = await claimOne();
+      expect(third.job.attempt).toBe(2);
+      expect(await jobs.fail(third.id, third.token, failure(false))).toMatchObject({
+        status: 'failed',
+        error: 'The GPU was lost.',
+        code: 1403,
+      });
+    });
+
+    it('shows the latest picture while the job runs', async () => {
+      await jobs.submit(testJob(ada));
+      const { id, token } = await claimOne();
+      const preview = 'data:image/png;base64,AAAA';
+      await jobs.beat(id, token, { ...testBeat, preview });
+      await jobs.beat(id, token, { ...testBeat, step: 2, preview });
+      expect(await jobs.preview(id)).toEqual({ step: 2, image: preview });
+      await jobs.release(id, token);
+      expect(await jobs.preview(id)).toBeNull();
+      await jobs.sweep();
+      expect(await fixture().store.db.select().from(previews)).toEqual([]);
+    });
+
+    it('cancels at once and tells the worker', async () => {
+      const { store } = fixture();
+      const heard: string[] = [];
+      const stop = await store.listen('cancel', (id) => heard.push(id));
+      const waiting = await jobs.submit(testJob(ada));
+      expect(await jobs.cancel(waiting.id, 'bob')).toBeNull();
+      expect(await jobs.cancel(waiting.id, 'ada')).toMatchObject({ status: 'failed', code: 1403 });
+      await jobs.submit(testJob(ada));
+      const { id, token } = await claimOne();
+      await jobs.cancel(id, 'ada');
+      await expect(jobs.complete(id, token, testResult())).rejects.toMatchObject(lost);
+      await expect.poll(() => heard).toEqual([id]);
+      await stop();
+    });
+
+    it('hands out the fetching of images, again when a node was lost, and gives up at last', async () => {
+      const { id } = await jobs.submit(testJob(ada, { ready: false, image: null }));
+      expect((await jobs.claim(adasWorker, testWorker())).job).toBeNull();
+      expect(await jobs.takeIntake(10, 60)).toMatchObject([{ id, intakeAttempts: 1 }]);
+      expect(await jobs.takeIntake(10, 60)).toEqual([]);
+      const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
+      expect(await jobs.intakeDone(id, image, [])).toMatchObject({ ready: true, image });
+      expect(await jobs.intakeDone(id, image, [])).toBeNull();
+
+      const gone = await jobs.submit(testJob(ada, { ready: false, image: null }));
+      expect(await jobs.intakeFailed(gone.id, 'It answered 404.')).toMatchObject({
+        status: 'failed',
+        code: 1402,
+        error: 'It answered 404.',
+      });
+      const poisoned = await jobs.submit(testJob(ada, { ready: false, image: null }));
+      await fixture()
+        .store.db.update(jobsTable)
+        .set({ intakeAttempts: 5, intakeUntil: new Date(0) })
+        .where(eq(jobsTable.id, poisoned.id));
+      expect(await jobs.takeIntake(10, 60)).toEqual([]);
+      expect(await jobs.sweep()).toEqual({ requeued: 0, failed: 1 });
+    });
+
+    it('lists, counts and removes', async () => {
+      await jobs.submit(testJob(ada));
+      await jobs.submit(testJob(bob));
+      const { id } = await claimOne();
+      expect(await jobs.depth()).toMatchObject({ waiting: 1, processing: 1 });
+      expect(await jobs.list('ada', { page: 1, pageSize: 10 })).toMatchObject([{ id }]);
+      expect(await jobs.list('ada', { page: 2, pageSize: 10 })).toEqual([]);
+      expect(await jobs.list('ada', { page: 2 ** 52, pageSize: 100 })).toEqual([]);
+      expect(await jobs.list('ada', { page: 1, pageSize: 9, status: 'failed' })).toEqual([]);
+      expect(await jobs.remove([id], 'ada')).toEqual([]);
+      await jobs.cancel(id, 'ada');
+      expect(await jobs.remove([id], 'bob')).toEqual([]);
+      expect(await jobs.remove([id, 'no id'], 'ada')).toMatchObject([{ id }]);
+    });
+  });
+});

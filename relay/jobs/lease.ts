@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, sql } from 'drizzle-orm';
+import { ApiError, type Beat, type LeaseAnswer } from '../../lib/contract/v3';
+import type { Jobs } from '../relay';
+import { type JobRow, jobs, previews } from '../store/schema';
+import type { Database } from '../store/store';
+import { inSeconds, type JobsDependencies, writeStep } from './context';
+import { type JobEvent, nextStep } from './status';
+import { storable } from './text';
+
+/** The one holder of a lease; what every call with a token asks. */
+function holds(id: string, token: string) {
+  return and(
+    eq(jobs.id, storable(id)),
+    eq(jobs.leaseToken, storable(token)),
+    sql`${jobs.status} = 'processing'`,
+  );
+}
+
+/**
+ * The job under a lease. One that has run out but that no sweep has seen still stands.
+ *
+ * @throws ApiError `LEASE_LOST`
+ */
+export async function leasedJob(db: Database, id: string, token: string): Promise<JobRow> {
+  const [job] = await db.select().from(jobs).where(holds(id, token));
+  if (!job) throw new ApiError('LEASE_LOST');
+  return job;
+}
+
+/** Moves a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
+export async function beatLease(
+  db: Database,
+  { config }: Pick<JobsDependencies, 'config'>,
+  id: string,
+  token: string,
+  beat: Omit<Beat, 'lease_token'>,
+): Promise<LeaseAnswer> {
+  const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = beat;
+  const move = async (tx: Database) => {
+    const [moved] = await tx
+      .update(jobs)
+      .set({
+        leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
+        progress: { phase, step, steps, clip, clips, secondsRemaining },
+      })
+      .where(holds(id, token))
+      .returning({ leaseUntil: jobs.leaseUntil, deadline: jobs.deadline });
+    if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
+    return {
+      lease_until: moved.leaseUntil.toISOString(),
+      deadline: moved.deadline.toISOString(),
+    };
+  };
+  const { preview: image } = beat;
+  if (image === undefined) return move(db);
+  return db.transaction(async (tx) => {
+    const answer = await move(tx);
+    await tx
+      .insert(previews)
+      .values({ jobId: id, step, image })
+      .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
+    return answer;
+  });
+}
+
+/**
+ * Ends a lease: fail, release.
+ *
+ * @throws ApiError `LEASE_LOST`
+ */
+export async function endLease(
+  db: Database,
+  { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
+  id: string,
+  token: string,
+  event: JobEvent,
+): Promise<{ job: JobRow; delivery: boolean }> {
+  return db.transaction(async (tx) => {
+    const [job] = await tx.select().from(jobs).where(holds(id, token)).for('update');
+    const step = job && nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
+    if (!step) throw new ApiError('LEASE_LOST');
+    return writeStep(tx, job, step, outboxRow);
+  });
+}
+
+/**
+ * Completes a job. The same result again under the same token is no error: the first answer may have
+ * been lost on its way.
+ *
+ * @throws ApiError `LEASE_LOST`
+ */
+export async function completeLease(
+  db: Database,
+  { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
+  id: string,
+  token: string,
+  result: Parameters<Jobs['complete']>[2],
+): Promise<{ job: JobRow; delivery: boolean; repeated: boolean }> {
+  return db.transaction(async (tx) => {
+    const [job] = await tx
+      .select()
+      .from(jobs)
+      .where(and(eq(jobs.id, storable(id)), eq(jobs.leaseToken, storable(token))))
+      .for('update');
+    if (job?.status === 'completed' && job.outputSha256 === result.sha256) {
+      return { job, delivery: false, repeated: true };
+    }
+    const step = job && nextStep(job, { type: 'completed' }, config.KINORA_MAX_ATTEMPTS);
+    if (!step) throw new ApiError('LEASE_LOST');
+    const written = await writeStep(tx, job, step, outboxRow, {
+      inferenceMs: result.inference_ms,
+      outputKey: result.outputKey,
+      outputBytes: result.bytes,
+      outputSha256: result.sha256,
+      outputNonce: randomBytes(12).toString('hex'),
+      outputExpiresAt: inSeconds(config.KINORA_RETENTION_DAYS * 86_400),
+      ranModel: storable(result.model),
+      ranPrecision: result.precision,
+    });
+    return { ...written, repeated: false };
+  });
+}

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { predictionStatuses } from '../../lib/contract/v3';
+import { cancelledError, freeReleases, type JobEvent, type JobState, nextStep } from './status';
+
+const events: readonly JobEvent[] = [
+  { type: 'claimed' },
+  { type: 'completed' },
+  { type: 'failed', message: 'The GPU was lost.', retryable: true },
+  { type: 'failed', message: 'The LoRA does not fit.', retryable: false },
+  { type: 'released' },
+  { type: 'cancelled' },
+  { type: 'lease-expired' },
+  { type: 'deadline-passed', seconds: 10_800 },
+  { type: 'intake-failed', message: 'The image is not there.' },
+];
+const running = (attempt: number, releases = 0): JobState => ({
+  status: 'processing',
+  attempt,
+  releases,
+});
+
+describe('nextStep', () => {
+  it('moves only along the four states', () => {
+    const moves = new Set<string>();
+    for (const status of predictionStatuses) {
+      for (const attempt of [0, 1, 2, 3]) {
+        for (const event of events) {
+          const step = nextStep({ status, attempt, releases: 0 }, event, 3);
+          if (step) moves.add(`${status} to ${step.status}`);
+        }
+      }
+    }
+    expect([...moves].sort()).toEqual([
+      'created to failed',
+      'created to processing',
+      'processing to completed',
+      'processing to created',
+      'processing to failed',
+    ]);
+  });
+
+  it('leaves what has ended as it is', () => {
+    for (const status of ['completed', 'failed'] as const) {
+      for (const event of events) {
+        expect(nextStep({ status, attempt: 1, releases: 0 }, event, 3)).toBeNull();
+      }
+    }
+  });
+
+  it('tries again while an attempt is left, then says why it gave up', () => {
+    const lost = { type: 'lease-expired' } as const;
+    expect(nextStep(running(2), lost, 3)).toMatchObject({ status: 'created', attempt: 2 });
+    expect(nextStep(running(3), lost, 3)).toMatchObject({
+      status: 'failed',
+      code: 5003,
+      error: 'The task ended without a result after 3 attempts: the last worker was lost.',
+    });
+    const late = { type: 'deadline-passed', seconds: 10_800 } as const;
+    expect(nextStep(running(3), late, 3)).toMatchObject({
+      code: 5004,
+      error: 'The video was not ready within 3 hours, in the last of 3 attempts.',
+    });
+    expect(nextStep(running(1), { type: 'deadline-passed', seconds: 1 }, 1)?.error).toBe(
+      'The video was not ready within 1 second.',
+    );
+  });
+
+  it('ends at once what another attempt cannot help', () => {
+    const unfit = { type: 'failed', message: 'The LoRA does not fit.', retryable: false } as const;
+    expect(nextStep(running(1), unfit, 3)).toMatchObject({
+      status: 'failed',
+      code: 1403,
+      error: 'The LoRA does not fit.',
+    });
+  });
+
+  it('gives the attempt back for a release, but not for ever', () => {
+    const released = { type: 'released' } as const;
+    expect(nextStep(running(1), released, 3)).toMatchObject({
+      status: 'created',
+      attempt: 0,
+      releases: 1,
+    });
+    expect(nextStep(running(1, freeReleases), released, 3)).toMatchObject({
+      status: 'created',
+      attempt: 1,
+    });
+    expect(nextStep(running(3, freeReleases + 2), released, 3)).toMatchObject({
+      status: 'failed',
+      code: 5003,
+    });
+  });
+
+  it('cancels what waits and what runs', () => {
+    for (const status of ['created', 'processing'] as const) {
+      const step = nextStep({ status, attempt: 1, releases: 0 }, { type: 'cancelled' }, 3);
+      expect(step).toMatchObject({ status: 'failed', error: cancelledError, code: 1403 });
+    }
+  });
+});

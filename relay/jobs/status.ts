@@ -1,0 +1,123 @@
+import { type PredictionCode, type PredictionStatus, predictionCodes } from '../../lib/contract/v3';
+
+/** What of a job decides how it goes on. */
+export interface JobState {
+  readonly status: PredictionStatus;
+  /** Attempts so far, the running one included. */
+  readonly attempt: number;
+  /** How often a worker handed it back. */
+  readonly releases: number;
+}
+
+/** What can happen to a job. */
+export type JobEvent =
+  | { readonly type: 'claimed' }
+  | { readonly type: 'completed' }
+  /** The worker says that it cannot; `message` is its sentence. */
+  | { readonly type: 'failed'; readonly message: string; readonly retryable: boolean }
+  | { readonly type: 'released' }
+  | { readonly type: 'cancelled' }
+  /** No beat came in time. */
+  | { readonly type: 'lease-expired' }
+  /** The attempt took longer than one may; `seconds` is how long that is. */
+  | { readonly type: 'deadline-passed'; readonly seconds: number }
+  /** Image or adapters could not be had; `message` says which and why. */
+  | { readonly type: 'intake-failed'; readonly message: string };
+
+/** What becomes of it. `error` and `code` are for the caller of the API. */
+export interface JobStep extends JobState {
+  readonly error: string;
+  readonly code: PredictionCode | null;
+}
+
+/**
+ * A worker may hand a job back this often without using up an attempt: tabs are closed all the time.
+ * From then on it counts, so that a job which every worker hands back ends one day.
+ */
+export const freeReleases = 20;
+
+/** What a cancelled job reads as (v3-api.md §1: the API has four states). */
+export const cancelledError = 'cancelled by user';
+
+/**
+ * The life of a job: created → processing → completed | failed, and processing → created when a lease
+ * is lost or handed back and an attempt is left. A terminal status never changes.
+ *
+ * @param maxAttempts attempts that a job may have
+ * @returns what it becomes; null where the event does not fit its status, and nothing may change
+ */
+export function nextStep(state: JobState, event: JobEvent, maxAttempts: number): JobStep | null {
+  const { status, attempt, releases } = state;
+  if (status === 'completed' || status === 'failed') return null;
+  const fail = (error: string, code: PredictionCode): JobStep => ({
+    status: 'failed',
+    attempt,
+    releases,
+    error,
+    code,
+  });
+  const waiting = { status: 'created', attempt, releases, error: '', code: null } as const;
+
+  if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.executionFailed);
+  if (status === 'created') {
+    if (event.type === 'claimed') return { ...waiting, status: 'processing', attempt: attempt + 1 };
+    if (event.type === 'intake-failed')
+      return fail(event.message, predictionCodes.mediaUnavailable);
+    return null;
+  }
+
+  const last = attempt >= maxAttempts;
+  switch (event.type) {
+    case 'completed':
+      return { ...waiting, status: 'completed' };
+    case 'failed':
+      if (event.retryable && !last) return waiting;
+      return fail(
+        event.retryable && attempt > 1
+          ? `All ${attempt} attempts failed; the last one said: ${event.message}`
+          : event.message,
+        predictionCodes.executionFailed,
+      );
+    case 'released': {
+      const counted = { ...waiting, releases: releases + 1 };
+      if (releases < freeReleases) return { ...counted, attempt: Math.max(0, attempt - 1) };
+      if (!last) return counted;
+      return {
+        ...fail(
+          `No worker kept the task: it was handed back ${counted.releases} times.`,
+          predictionCodes.unavailable,
+        ),
+        releases: counted.releases,
+      };
+    }
+    case 'lease-expired':
+      if (!last) return waiting;
+      return fail(
+        attempt > 1
+          ? `The task ended without a result after ${attempt} attempts: the last worker was lost.`
+          : 'The task ended without a result: its worker was lost.',
+        predictionCodes.unavailable,
+      );
+    case 'deadline-passed':
+      if (!last) return waiting;
+      return fail(
+        `The video was not ready within ${duration(event.seconds)}` +
+          `${attempt > 1 ? `, in the last of ${attempt} attempts` : ''}.`,
+        predictionCodes.timeout,
+      );
+    default:
+      return null;
+  }
+}
+
+/** "3 hours", "90 seconds": the largest unit that is whole. */
+function duration(seconds: number): string {
+  const [unit, size] =
+    seconds % 3600 === 0
+      ? (['hour', 3600] as const)
+      : seconds % 60 === 0
+        ? (['minute', 60] as const)
+        : (['second', 1] as const);
+  const count = seconds / size;
+  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,80 @@
+import { and, eq, inArray, sql } from 'drizzle-orm';
+import { type JobRow, jobs, previews } from '../store/schema';
+import { type JobsDependencies, writeStep } from './context';
+import { type JobEvent, nextStep } from './status';
+
+/** Jobs per transaction, and transactions per sweep: a node that was away must not stand still. */
+const batch = 100;
+const batches = 20;
+/** How often a node may begin to fetch a job's files before the job is given up. */
+export const maxIntakeAttempts = 5;
+
+/** One kind of job that time has overtaken. */
+interface Overdue {
+  readonly where: ReturnType<typeof sql>;
+  readonly event: JobEvent;
+}
+
+/**
+ * Requeues or fails what has lost its lease or passed its deadline, and what no node could fetch the
+ * files of. SKIP LOCKED lets any number of nodes sweep at once.
+ *
+ * @returns the changed jobs
+ */
+export async function sweepJobs({
+  store,
+  config,
+  outboxRow,
+}: JobsDependencies): Promise<readonly { job: JobRow; delivery: boolean; event: JobEvent }[]> {
+  const kinds: readonly Overdue[] = [
+    {
+      where: sql`${jobs.status} = 'processing' and ${jobs.deadline} < now()`,
+      event: { type: 'deadline-passed', seconds: config.KINORA_ATTEMPT_SECONDS },
+    },
+    {
+      where: sql`${jobs.status} = 'processing' and ${jobs.leaseUntil} < now()`,
+      event: { type: 'lease-expired' },
+    },
+    {
+      where: sql`${jobs.status} = 'created' and not ${jobs.ready}
+        and ${jobs.intakeAttempts} >= ${maxIntakeAttempts} and ${jobs.intakeUntil} < now()`,
+      event: {
+        type: 'intake-failed',
+        message: `The image could not be fetched: the server was interrupted ${maxIntakeAttempts} times.`,
+      },
+    },
+  ];
+  const changed: { job: JobRow; delivery: boolean; event: JobEvent }[] = [];
+  for (const { where, event } of kinds) {
+    for (let count = 0; count < batches; count++) {
+      const swept = await store.db.transaction(async (tx) => {
+        const overdue = await tx
+          .select()
+          .from(jobs)
+          .where(where)
+          .limit(batch)
+          .for('update', { skipLocked: true });
+        const written = [];
+        for (const job of overdue) {
+          const step = nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
+          if (step) written.push({ ...(await writeStep(tx, job, step, outboxRow)), event });
+        }
+        return written;
+      });
+      changed.push(...swept);
+      if (swept.length < batch) break;
+    }
+  }
+  await removePreviews(store.db);
+  return changed;
+}
+
+/** Previews of jobs that no longer run: up to 48 kB each, and of use to nobody. */
+async function removePreviews(db: JobsDependencies['store']['db']): Promise<void> {
+  const idle = db
+    .select({ id: previews.jobId })
+    .from(previews)
+    .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} <> 'processing'`))
+    .limit(1000);
+  await db.delete(previews).where(inArray(previews.jobId, idle));
+}

@@ -1,0 +1,84 @@
+import { DrizzleQueryError } from 'drizzle-orm';
+import { ApiError } from '../../lib/contract/v3';
+
+/** Node's codes for a server that is not there or went away. */
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOENT',
+]);
+/**
+ * SQLSTATEs of a database that cannot work now: connection exceptions (class 08), lack of resources
+ * (53: disk, memory, connections), shutdown and start-up (57P0x), a statement over its time (57014),
+ * a read-only standby (25006), an input or output error of the disk (58).
+ */
+const unavailableStates = /^(08...|53...|57P0.|57014|25006|58...)$/;
+/** What `pg` and PGlite say without a code. */
+const unavailableMessages =
+  /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|PGlite is clos)/;
+
+/**
+ * What an error of the database means to a caller.
+ *
+ * @returns `STORAGE_DOWN` where the database could not be reached or cannot work now; null for any
+ * other error, which is a fault of ours
+ */
+export function storageDown(thrown: unknown): ApiError | null {
+  for (const error of chain(thrown)) {
+    if (error instanceof ApiError) return error.code === 'STORAGE_DOWN' ? error : null;
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+    const down =
+      networkCodes.has(code) ||
+      unavailableStates.test(code) ||
+      unavailableMessages.test(error.message);
+    if (down) return new ApiError('STORAGE_DOWN', undefined, { cause: withoutValues(thrown) });
+  }
+  return null;
+}
+
+/**
+ * Runs work on the database and names its errors.
+ *
+ * Drizzle's own error carries the statement's values, prompts among them, in its message: it never
+ * leaves this function, so that it reaches no log.
+ *
+ * @throws ApiError `STORAGE_DOWN` where the database is not there; every other error as it is
+ */
+export async function storageErrors<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (thrown) {
+    throw storageDown(thrown) ?? withoutValues(thrown);
+  }
+}
+
+/** The error under Drizzle's, which names no values; any other error as it is. */
+export function withoutValues(thrown: unknown): unknown {
+  if (!(thrown instanceof DrizzleQueryError)) return thrown;
+  if (!(thrown.cause instanceof Error)) return new Error('A statement failed.');
+  const cause: Error & { detail?: unknown; where?: unknown; params?: unknown } = thrown.cause;
+  // "Key (id)=(…) already exists" and its like quote values too.
+  delete cause.detail;
+  delete cause.where;
+  delete cause.params;
+  return cause;
+}
+
+function* chain(thrown: unknown): Iterable<Error> {
+  let current = thrown;
+  for (let depth = 0; current instanceof Error && depth < 5; depth++) {
+    yield current;
+    // A connection tried over several addresses fails with all of their errors.
+    if (current instanceof AggregateError) {
+      for (const error of current.errors) if (error instanceof Error) yield error;
+    }
+    current = current.cause;
+  }
+}

@@ -1,0 +1,67 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/pglite';
+import { migrate } from 'drizzle-orm/pglite/migrator';
+import type { Logger } from 'pino';
+import { storageErrors } from './errors';
+import { takeLock } from './lock';
+import { migrationsFolder, withinASecond } from './migrations';
+import { createBatcher, Listeners } from './notifier';
+import * as schema from './schema';
+import type { Store } from './store';
+
+/**
+ * The embedded database, in one folder, for one process.
+ *
+ * It does not wait for the disk: a killed process loses nothing that was acknowledged, a machine that
+ * loses its power may (v3-api.md §4).
+ *
+ * @param folder `{folder}/db` holds the database, `{folder}/db.lock` names its process
+ * @throws Error with one sentence when another process has the folder
+ */
+export async function openPglite(folder: string, log?: Logger): Promise<Store> {
+  await mkdir(folder, { recursive: true });
+  const data = path.join(folder, 'db');
+  const lock = await takeLock(`${data}.lock`, `The database in ${data}`);
+  const client = new PGlite(data);
+  const db = drizzle(client, { schema });
+  try {
+    await client.waitReady;
+    await migrate(db, { migrationsFolder });
+  } catch (error) {
+    await client.close().catch(() => undefined);
+    await lock.release();
+    throw error;
+  }
+
+  const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
+  const listeners = new Listeners(onError);
+  // The lock makes this process the only one: a message has nowhere else to go, and a real NOTIFY
+  // would cost a statement of the one connection.
+  const batcher = createBatcher(async (messages) => {
+    for (const { channel, payload } of messages) listeners.emit(channel, payload);
+  }, onError);
+
+  let closing: Promise<void> | null = null;
+  return {
+    engine: 'pglite',
+    db,
+    notify: batcher.add,
+    async listen(channel, onMessage) {
+      const remove = listeners.add(channel, onMessage);
+      return async () => remove();
+    },
+    ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
+    close() {
+      closing ??= (async () => {
+        await batcher.flushed();
+        listeners.clear();
+        await client.close();
+        await lock.release();
+      })();
+      return closing;
+    },
+  };
+}

@@ -1,0 +1,92 @@
+import { sql } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { storageErrors } from './errors';
+import { migrationsFolder, withinASecond } from './migrations';
+import { createBatcher } from './notifier';
+import { startListener } from './postgres-listener';
+import * as schema from './schema';
+import { channels, type Store } from './store';
+
+/** Times in milliseconds after which the database counts as down. */
+const connectMs = 3_000;
+const statementMs = 15_000;
+/** Connections of one node. PostgreSQL allows 100 to all nodes as it comes. */
+const poolSize = 16;
+/** "kinora" as a number: the advisory lock under which one node at a time migrates. */
+const migrationLock = 0x6b696e6f;
+
+/**
+ * A PostgreSQL database, for any number of nodes.
+ *
+ * @param url as libpq reads it
+ * @throws ApiError `STORAGE_DOWN` when it cannot be reached
+ */
+export async function openPostgres(url: string, log?: Logger): Promise<Store> {
+  const connection: pg.ClientConfig = {
+    connectionString: url,
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    application_name: 'kinora',
+  };
+  await storageErrors(() => migrateOnce(connection));
+
+  const pool = new pg.Pool({
+    ...connection,
+    max: poolSize,
+    statement_timeout: statementMs,
+    // The server's own limit comes first; this one is for a server that does not answer at all.
+    query_timeout: statementMs + 3_000,
+    idle_in_transaction_session_timeout: 2 * statementMs,
+  });
+  // Without a listener an idle connection that breaks would end the process.
+  pool.on('error', (error) => log?.warn({ err: error }, 'a connection to the database broke'));
+  const db = drizzle(pool, { schema });
+
+  const listener = startListener(connection, log);
+  const batcher = createBatcher(
+    async (messages) => {
+      // One statement of its own: NOTIFY makes commits queue behind one lock, so it is never part
+      // of a job's transaction.
+      await pool.query({
+        name: 'kinora_notify',
+        text: 'select pg_notify(c, p) from unnest($1::text[], $2::text[]) as m(c, p)',
+        values: [messages.map((m) => channels[m.channel]), messages.map((m) => m.payload)],
+      });
+    },
+    (error) => log?.warn({ err: error }, 'the other nodes could not be told'),
+  );
+
+  let closing: Promise<void> | null = null;
+  return {
+    engine: 'postgres',
+    db,
+    notify: batcher.add,
+    listen: (channel, onMessage) => listener.listen(channel, onMessage),
+    ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
+    close() {
+      closing ??= (async () => {
+        await batcher.flushed();
+        await listener.close();
+        await pool.end();
+      })();
+      return closing;
+    },
+  };
+}
+
+/** Two nodes that start together migrate one after the other; the second finds nothing to do. */
+async function migrateOnce(connection: pg.ClientConfig): Promise<void> {
+  const client = new pg.Client(connection);
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    await client.query('select pg_advisory_lock($1)', [migrationLock]);
+    await migrate(drizzle(client, { schema }), { migrationsFolder });
+  } finally {
+    // The lock ends with the connection.
+    await client.end();
+  }
+}

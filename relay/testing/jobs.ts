@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
+import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
+import { type Config, readConfig } from '../config';
+import { createJobs } from '../jobs';
+import type { Caller, Jobs, NewJob, OutboxRow } from '../relay';
+import type { Store } from '../store';
+
+/** Jobs over a store, with a webhook row for every job that asked for one. */
+export function testJobs(store: Store, settings: Partial<Config> = {}): Jobs {
+  const outboxRow: OutboxRow = (job) =>
+    job.webhookUrl === null
+      ? null
+      : {
+          id: `msg_${job.id}`,
+          jobId: job.id,
+          owner: job.owner,
+          url: job.webhookUrl,
+          body: job.status,
+        };
+  const config = { ...readConfig({}), ...settings };
+  return createJobs({ store, config, outboxRow, log: pino({ level: 'silent' }) });
+}
+
+/** A caller with a key, or a worker's token, of its own owner. */
+export function testCaller(owner: string, settings: Partial<Caller> = {}): Caller {
+  return {
+    keyId: `key-${owner}`,
+    kind: 'api',
+    owner,
+    name: owner,
+    scopes: [],
+    shared: false,
+    ...settings,
+  };
+}
+
+/** A job that may be claimed. */
+export function testJob(
+  caller: Caller,
+  {
+    input,
+    ...settings
+  }: Partial<Omit<NewJob, 'input'>> & { input?: Partial<NewJob['input']> } = {},
+): NewJob {
+  return {
+    id: randomBytes(16).toString('hex'),
+    caller,
+    model: 'kinora/wan-2.2/i2v-720p-lora',
+    webhookUrl: null,
+    image: { key: 'images/a.png', type: 'image/png', bytes: 100 },
+    loras: [],
+    ready: true,
+    ...settings,
+    input: {
+      image: 'https://example.com/a.png',
+      prompt: 'A boat.',
+      negative_prompt: '',
+      loras: [],
+      size: '1280*720',
+      num_inference_steps: 30,
+      duration: 5,
+      guidance_scale: 5,
+      flow_shift: 5,
+      seed: -1,
+      enable_prompt_optimizer: false,
+      enable_safety_checker: true,
+      ...input,
+    },
+  };
+}
+
+/** A worker that can do everything. */
+export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDeclaration {
+  return {
+    worker_id: randomBytes(16).toString('hex'),
+    name: 'test',
+    model: 'tiny',
+    precision: 'f32',
+    backend: 'wasm',
+    sizes: ['1280*720', '720*1280'],
+    loras: true,
+    max_duration: 10,
+    ...settings,
+  };
+}
+
+/** A result as a worker reports it. */
+export function testResult(
+  sha256 = 'a'.repeat(64),
+): Omit<Completion, 'lease_token'> & { outputKey: string } {
+  return {
+    sha256,
+    bytes: 1000,
+    seed: 1,
+    inference_ms: 1500,
+    model: 'tiny',
+    precision: 'f32',
+    encoder: 'full',
+    outputKey: 'outputs/a.mp4',
+  };
+}
+
+/** A beat with nothing to say. */
+export const testBeat = {
+  phase: null,
+  step: 1,
+  steps: 30,
+  clip: 0,
+  clips: 1,
+  seconds_remaining: null,
+} as const;

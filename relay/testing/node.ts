@@ -1,0 +1,19 @@
+/** `npm start` without Next, as a program that tests start, signal and kill. */
+import { runNode } from '../server/node';
+
+try {
+  await runNode({
+    environment: process.env,
+    lazy: false,
+    pages: async () => ({
+      handle: async (_request, response) => {
+        response.end('a page');
+      },
+      close: async () => undefined,
+    }),
+    say: (line) => process.stderr.write(`${line}\n`),
+  });
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,126 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
+import { type Logger, pino } from 'pino';
+import { answer } from '../api/answer';
+import { type Config, readConfig } from '../config';
+import { openRelay, type RunningRelay } from '../open';
+import { startServer } from '../server/start';
+
+/** A node with everything real but Next: the API answers where Next's route handlers would call it. */
+export interface TestRelay {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  readonly config: Config;
+  readonly relay: RunningRelay;
+  /** Of the owner of the first start; empty for a node that was not the first on its database. */
+  readonly apiKey: string;
+  readonly workerToken: string;
+  readonly signInToken: string;
+  /** Ends it as SIGTERM would; its temporary folder goes, one that was given stays. */
+  stop(): Promise<void>;
+}
+
+/** What a test may choose. */
+export interface TestRelayOptions {
+  /** Settings as in the environment; over the tests' own. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** A PostgreSQL database; PGlite where absent. */
+  readonly databaseUrl?: string;
+  /** Where files are kept; a folder that goes with the node where absent. */
+  readonly folder?: string;
+  /** Silent where absent. */
+  readonly log?: Logger;
+  /** Whether sweepers, webhooks and intake run. Default true. */
+  readonly background?: boolean;
+}
+
+/**
+ * Starts a node on a free port of this machine. Loopback addresses are allowed for webhooks and
+ * images, sweeps come often, and limits are out of the way.
+ */
+export async function startTestRelay(options: TestRelayOptions = {}): Promise<TestRelay> {
+  const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-relay-')));
+  const config = readConfig({
+    PORT: '0',
+    KINORA_DATA: folder,
+    KINORA_ALLOW_PRIVATE: '1',
+    KINORA_SWEEP_SECONDS: '0.2',
+    KINORA_STOP_SECONDS: '5',
+    KINORA_REQUESTS_PER_ADDRESS: '0',
+    KINORA_BAD_KEYS_PER_ADDRESS: '0',
+    KINORA_READS_PER_MINUTE: '0',
+    KINORA_SUBMITS_PER_MINUTE: '0',
+    ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
+    ...options.settings,
+  });
+  const log = options.log ?? pino({ level: 'silent' });
+  const server = await startServer({
+    config,
+    log,
+    pages: async () => ({
+      handle: async (request, response) => answerHere(await server.relay, request, response),
+      close: async () => undefined,
+    }),
+    open: (listening) => openRelay(listening, { log }),
+  });
+  const stop = async () => {
+    await server.stop();
+    if (options.folder === undefined) await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    const relay = await server.relay;
+    if (options.background !== false) relay.start();
+    const first = await relay.keys.firstStart();
+    const none = { apiKey: '', workerToken: '', signInToken: '' };
+    return { origin: server.origin, config: relay.config, relay, ...(first ?? none), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What Next does between the Node server and a route handler. */
+async function answerHere(
+  relay: RunningRelay,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://localhost');
+  if (!url.pathname.startsWith('/api/')) {
+    response.writeHead(404).end();
+    return;
+  }
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const answered = await answer(relay, toRequest(request, url, gone.signal));
+  response.statusCode = answered.status;
+  for (const [name, value] of answered.headers) {
+    if (name === 'set-cookie') response.appendHeader(name, value);
+    else response.setHeader(name, value);
+  }
+  if (answered.body === null) {
+    response.end();
+    return;
+  }
+  // A reader that goes away is no failure.
+  await pipeline(Readable.fromWeb(answered.body as NodeReadableStream), response).catch(
+    () => undefined,
+  );
+}
+
+function toRequest(request: IncomingMessage, url: URL, signal: AbortSignal): Request {
+  const method = request.method ?? 'GET';
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    for (const one of [value ?? []].flat()) headers.append(name, one);
+  }
+  const hasBody = method !== 'GET' && method !== 'HEAD';
+  const body = hasBody ? (Readable.toWeb(request) as BodyInit & NodeReadableStream) : null;
+  const init: RequestInit & { duplex: 'half' } = { method, headers, body, signal, duplex: 'half' };
+  return new Request(url, init);
+}
