@@ -12,7 +12,8 @@ const nextConfig = {
   async headers() {
     return [
       {
-        source: '/:path*',
+        // Pages and what they load. What the API answers says itself who may read it.
+        source: '/((?!api/).*)',
         headers: [
           { key: 'Cross-Origin-Opener-Policy', value: 'same-origin' },
           { key: 'Cross-Origin-Embedder-Policy', value: 'require-corp' },

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright';
 import { launchBrowser } from './launch';
-import { ensureBuild, startServer } from './server';
+import { ensureBuild, startApp } from './server';
 
 /**
  * Opens a page of the built app in headless Chromium for some work, and ends browser and server after it.
@@ -14,7 +14,7 @@ export async function withAppPage<T>(
   work: (page: Page) => Promise<T>,
 ): Promise<T> {
   await ensureBuild((line) => process.stderr.write(`${line}\n`));
-  const app = await startServer();
+  const app = await startApp();
   try {
     const { browser } = await launchBrowser(app.origin);
     try {

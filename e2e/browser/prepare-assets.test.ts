@@ -1,7 +1,8 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Script } from 'node:vm';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { prepareAssets } from './prepare-assets';
 
 let root = '';
@@ -18,6 +19,10 @@ beforeEach(async () => {
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
+  await put(
+    'node_modules/@scalar/api-reference/dist/browser/standalone.js',
+    'globalThis.drawn = [typeof console.error, console.info(1)];',
+  );
 });
 afterEach(() => rm(root, { recursive: true }));
 
@@ -28,8 +33,13 @@ test('copies what is missing, then nothing', async () => {
     'public/ffmpeg/worker.js',
     'public/models/tiny/model_index.json',
     'public/models/tiny/vae/config.json',
+    'public/openapi.json',
+    'public/scalar/standalone.js',
   ]);
   expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":1}');
+  expect(JSON.parse(await readFile(join(root, 'public/openapi.json'), 'utf8')).openapi).toBe(
+    '3.1.0',
+  );
   expect(await prepareAssets(root)).toEqual([]);
   expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(3);
 });
@@ -37,12 +47,14 @@ test('copies what is missing, then nothing', async () => {
 test('copies again what changed or was cut short', async () => {
   await prepareAssets(root);
   await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
+  await put('public/openapi.json', '{}');
   const changed = 'e2e/goldens/tiny-wan/model/vae/config.json';
   await put(changed, '{"a":2}');
   await utimes(join(root, changed), 2e9, 2e9);
   expect((await prepareAssets(root)).sort()).toEqual([
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/models/tiny/vae/config.json',
+    'public/openapi.json',
   ]);
   expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":2}');
 });
@@ -56,4 +68,14 @@ test('two runs at once leave whole files', async () => {
 test('a source that is missing is an error', async () => {
   await rm(join(root, 'node_modules'), { recursive: true });
   await expect(prepareAssets(root)).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('the reference page is drawn by a silent program', async () => {
+  await prepareAssets(root);
+  const program = await readFile(join(root, 'public/scalar/standalone.js'), 'utf8');
+  const info = vi.spyOn(console, 'info').mockImplementation(() => undefined);
+  new Script(program).runInThisContext();
+  expect(info).not.toHaveBeenCalled();
+  info.mockRestore();
+  expect(globalThis).toHaveProperty('drawn', ['function', undefined]);
 });

@@ -1,24 +1,38 @@
 /**
- * Puts the public files that are not in the repository where the app serves them from: the bundled
- * model and ffmpeg (module files and core in one folder). Run by `npm run prepare:assets`; the one file of `lib` that needs Node.
+ * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
+ * in one folder) and the API's reference page, which are not in the repository, and openapi.json,
+ * which is. Run by `npm run prepare:assets`.
  */
 import { randomUUID } from 'node:crypto';
-import { copyFile, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openApiText } from '../../lib/contract/v3/openapi';
 
 const goldenModel = 'e2e/goldens/tiny-wan/model';
 const ffmpegFolders = [
   'node_modules/@ffmpeg/ffmpeg/dist/esm',
   'node_modules/@ffmpeg/core/dist/esm',
 ];
+/** Draws the page of the API's endpoints: one file, with its styles in it. It tells its timings. */
+const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
 
 /**
  * Copies every public asset that is missing or differs from its source in size or time. Each file
  * appears whole or not at all, also when two runs meet.
  *
  * @param root the repository's root
- * @returns the copied files, relative to `root`; empty when all were there
+ * @returns the written files, relative to `root`; empty when all were there
  */
 export async function prepareAssets(root: string): Promise<string[]> {
   const model = await readdir(join(root, goldenModel), { recursive: true, withFileTypes: true });
@@ -42,24 +56,50 @@ export async function prepareAssets(root: string): Promise<string[]> {
   for (const [source, target] of pairs) {
     if (await copyIfChanged(source, target)) copied.push(target.slice(resolve(root).length + 1));
   }
+  const written: [target: string, text: string][] = [
+    ['public/openapi.json', openApiText()],
+    ['public/scalar/standalone.js', silenced(await readFile(join(root, scalar), 'utf8'))],
+  ];
+  for (const [target, text] of written) {
+    if (await writeIfChanged(join(root, target), text)) copied.push(target);
+  }
   return copied;
+}
+
+/** The program itself, unchanged; but the console that it sees takes nothing below an error. */
+function silenced(program: string): string {
+  const quiet = '{ ...console, info() {}, log() {}, warn() {} }';
+  return `(function (console) {\n${program}\n}).call(globalThis, ${quiet});\n`;
 }
 
 async function copyIfChanged(source: string, target: string): Promise<boolean> {
   const from = await stat(source);
   const to = await stat(target).catch(() => undefined);
   if (to?.isFile() && to.size === from.size && sameSecond(to.mtimeMs, from.mtimeMs)) return false;
+  await putWhole(target, async (part) => {
+    await copyFile(source, part);
+    await utimes(part, from.atime, from.mtime);
+  });
+  return true;
+}
+
+async function writeIfChanged(target: string, text: string): Promise<boolean> {
+  if ((await readFile(target, 'utf8').catch(() => undefined)) === text) return false;
+  await putWhole(target, (part) => writeFile(part, text));
+  return true;
+}
+
+/** Makes a file under another name, which it gets when it is whole. */
+async function putWhole(target: string, make: (part: string) => Promise<void>): Promise<void> {
   await mkdir(dirname(target), { recursive: true });
   const part = `${target}.${randomUUID()}.part`;
   try {
-    await copyFile(source, part);
-    await utimes(part, from.atime, from.mtime);
+    await make(part);
     await rename(part, target);
   } catch (error) {
     await rm(part, { force: true });
     throw error;
   }
-  return true;
 }
 
 /** File systems keep times with different precision. */

@@ -22,7 +22,7 @@ const sources = [
 ];
 
 /** Folders in `public/` that `prepare:assets` fills from other places. */
-const prepared = ['public/ffmpeg', 'public/models/tiny'];
+const prepared = ['public/ffmpeg', 'public/models/tiny', 'public/scalar'];
 
 const stampFile = path.join('.next', 'kinora-stamp');
 const buildIdFile = path.join('.next', 'BUILD_ID');

@@ -1,4 +1,4 @@
-import { controlKeyId } from '../keys/control';
+import { controlKeyId } from '../keys/owner';
 import type { Caller } from '../relay';
 import type { HandlerOf } from './handler';
 

@@ -54,28 +54,32 @@ const id = z.object({ id: predictionIdSchema });
 const prediction = envelopeSchema(predictionSchema);
 const anything = z.record(z.string(), z.unknown());
 
+/** Beyond it an offset is no longer a number that the database takes. */
+const maxPage = 1_000_000;
+
 export const listBodySchema = z.object({
-  page: z.int().min(1).default(1),
+  page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
-  model: z.string().optional(),
-  status: z.enum(predictionStatuses).optional(),
-  created_after: z.iso.datetime({ offset: true }).optional(),
-  created_before: z.iso.datetime({ offset: true }).optional(),
-  include_inputs: z.boolean().default(false),
+  model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
+  status: z.enum(predictionStatuses).optional().describe('Only in this state.'),
+  created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
+  created_before: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
+  include_inputs: z.boolean().default(false).describe('With the parameters of each, as `input`.'),
 });
 export const uploadTicketSchema = z.object({
-  filename: z.string().min(1).max(255),
-  size: z.int().positive(),
-  content_type: z.string().max(100).optional(),
+  filename: z.string().min(1).max(255).describe('An image or a `.safetensors` file.'),
+  size: z.int().positive().describe('Bytes, exactly.'),
+  content_type: z.string().max(100).optional().describe('Media type; the bytes decide in the end.'),
 });
 export const createKeySchema = z.object({
-  kind: z.enum(['api', 'worker']).default('api'),
+  /** A sign-in token has no scopes of its own, and ends after an hour or when it is used. */
+  kind: z.enum(['api', 'worker', 'sign-in']).default('api'),
   name: z.string().min(1).max(100),
   owner: z.string().min(1).max(60).optional(),
   scopes: z.array(z.enum(scopes)).optional(),
   shared: z.boolean().default(false),
   /** Days until it ends; absent means never. */
-  expires_in_days: z.number().positive().optional(),
+  expires_in_days: z.number().positive().max(36_500).optional(),
 });
 export const keyRecordSchema = z.object({
   id: z.string(),
@@ -104,26 +108,31 @@ export const workerRecordSchema = z.object({
 });
 export type WorkerRecord = z.output<typeof workerRecordSchema>;
 export const deliveryRecordSchema = z.object({
-  id: z.string(),
+  id: z.string().describe('The same as in the header `webhook-id`.'),
   prediction_id: z.string(),
   url: z.string(),
-  status: z.enum(['due', 'delivered', 'exhausted']),
-  attempts: z.int(),
-  next_at: z.string().nullable(),
-  last_status: z.int().nullable(),
-  last_answer: z.string(),
+  status: z
+    .enum(['due', 'delivered', 'exhausted'])
+    .describe('Exhausted: every attempt failed; a replay starts again.'),
+  attempts: z.int().describe('How often it was sent.'),
+  next_at: z.string().nullable().describe('When it is sent next, ISO 8601.'),
+  last_status: z.int().nullable().describe('HTTP status of the last answer; null for none.'),
+  last_answer: z.string().describe('The beginning of the last answer, or what went wrong.'),
   created_at: z.string(),
   finished_at: z.string().nullable(),
 });
 export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
 
 const uploaded = z.object({
-  type: z.string(),
-  download_url: z.url(),
+  type: z.string().describe('What the bytes are, such as `image`.'),
+  download_url: z.url().describe('Use it as `image`, or as the `path` of a LoRA.'),
   filename: z.string(),
-  size: z.int(),
+  size: z.int().describe('Bytes.'),
 });
-const modelId = z.object({ model_id: z.string(), inputs: anything.optional() });
+const modelId = z.object({
+  model_id: z.string().describe('`{provider}/{model_family}/{variant}`.'),
+  inputs: anything.optional().describe('The parameters of a submission.'),
+});
 
 export const endpoints = {
   submit: {
@@ -132,7 +141,11 @@ export const endpoints = {
     summary: 'Submit an image and a prompt; a connected tab makes the video',
     access: 'predictions:write',
     limit: 'submit',
-    params: z.object({ provider: z.string(), family: z.string(), variant: z.enum(variants) }),
+    params: z.object({
+      provider: z.string().describe('With `family`, one that the server is configured for.'),
+      family: z.string().describe('The family of models, such as `wan-2.2`.'),
+      variant: z.enum(variants).describe('Both take the same parameters.'),
+    }),
     query: z.object({ webhook: z.string().optional().describe('A public https URL.') }),
     body: submitSchema,
     answer: prediction,
@@ -182,7 +195,7 @@ export const endpoints = {
     summary: 'Delete finished predictions and their videos',
     access: 'predictions:write',
     limit: 'read',
-    body: z.object({ ids: z.array(predictionIdSchema).max(100) }),
+    body: z.object({ ids: z.array(predictionIdSchema).max(100).describe('At most 100.') }),
     answer: envelopeSchema(z.object({ deleted_count: z.int() })),
   },
   cancel: {
@@ -287,7 +300,7 @@ export const endpoints = {
     access: 'webhooks:read',
     limit: 'read',
     query: z.object({
-      page: z.coerce.number().int().min(1).default(1),
+      page: z.coerce.number().int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
       page_size: z.coerce.number().int().min(1).max(100).default(20),
       status: z.enum(['due', 'delivered', 'exhausted']).optional(),
     }),

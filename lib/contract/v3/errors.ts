@@ -79,9 +79,19 @@ export interface ApiErrorDetail {
 export const apiErrorSchema = z.object({
   code: z.int().describe('The HTTP status.'),
   message: z.string().describe('One sentence and its remedy.'),
-  error_code: z.enum(apiErrorCodes as [ApiErrorCode, ...ApiErrorCode[]]),
-  request_id: z.string(),
-  details: z.array(z.object({ field: z.string(), message: z.string() })).optional(),
+  error_code: z
+    .enum(apiErrorCodes as [ApiErrorCode, ...ApiErrorCode[]])
+    .describe('Stable; decide by it and not by the message.'),
+  request_id: z.string().describe('The same as in the header `X-Request-Id` and in the logs.'),
+  details: z
+    .array(
+      z.object({
+        field: z.string().describe('Dotted path, such as `loras.0.scale`.'),
+        message: z.string().describe('What is allowed.'),
+      }),
+    )
+    .optional()
+    .describe('Each wrong field.'),
 });
 export type ApiErrorBody = z.output<typeof apiErrorSchema>;
 

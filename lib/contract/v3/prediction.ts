@@ -5,7 +5,10 @@ export const predictionStatuses = ['created', 'processing', 'completed', 'failed
 export type PredictionStatus = (typeof predictionStatuses)[number];
 
 /** 32 lower-case hex characters. */
-export const predictionIdSchema = z.string().regex(/^[0-9a-f]{32}$/);
+export const predictionIdSchema = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/)
+  .describe('32 lower-case hex characters.');
 
 /** Codes of a prediction that failed or that was not waited for (v3-api.md, drop-in rule 9). */
 export const predictionCodes = {
@@ -25,13 +28,15 @@ export const predictionSchema = z.object({
   id: predictionIdSchema,
   model: z.string().describe('`{provider}/{model_family}/{variant}` as it was asked for.'),
   outputs: z.array(z.url()).describe('One URL per video; empty unless completed.'),
-  urls: z.object({ get: z.url() }),
+  urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
-  status: z.enum(predictionStatuses),
-  created_at: z.iso.datetime({ precision: 3 }),
+  status: z
+    .enum(predictionStatuses)
+    .describe('Moves from created to processing, then completed or failed; the last two stay.'),
+  created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
   error: z.string().describe('One sentence; empty where there is none.'),
   code: z.int().optional().describe('Why it failed, or 5004 when a synchronous wait ended.'),
-  timings: z.object({ inference: z.int().min(0) }).describe('Milliseconds.'),
+  timings: z.object({ inference: z.int().min(0).describe('Milliseconds that the video took.') }),
   queue_position: z
     .int()
     .min(0)
@@ -49,14 +54,16 @@ export function envelopeSchema<Data extends z.ZodType>(data: Data) {
 /** Body of a webhook: one per finished prediction. */
 export const webhookBodySchema = z.object({
   id: predictionIdSchema,
-  model: z.string(),
-  input: z.record(z.string(), z.unknown()),
+  model: z.string().describe('`{provider}/{model_family}/{variant}` as it was asked for.'),
+  input: z
+    .record(z.string(), z.unknown())
+    .describe('The parameters, every default filled in; the image as a URL.'),
   outputs: z.array(z.url()).optional().describe('Only when completed.'),
-  urls: z.object({ get: z.url() }),
-  has_nsfw_contents: z.array(z.boolean()),
+  urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
+  has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
   status: z.enum(['completed', 'failed']),
-  created_at: z.iso.datetime({ precision: 3 }),
-  error: z.string(),
+  created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
+  error: z.string().describe('One sentence; empty where there is none.'),
 });
 export type WebhookBody = z.output<typeof webhookBodySchema>;
 

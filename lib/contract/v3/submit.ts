@@ -16,8 +16,14 @@ export const submitSchema = parametersSchema.extend({
       message: 'image must be an https URL or a data URI of an image.',
     })
     .describe('The still: an https URL, a data URI, or a URL from our own upload.'),
-  enable_prompt_optimizer: z.boolean().default(false),
-  enable_safety_checker: z.boolean().default(true),
+  enable_prompt_optimizer: z
+    .boolean()
+    .default(false)
+    .describe('Carried to the worker, which may rewrite the prompt.'),
+  enable_safety_checker: z
+    .boolean()
+    .default(true)
+    .describe('Carried to the worker, which may check what it made.'),
   enable_sync_mode: z
     .boolean()
     .default(false)

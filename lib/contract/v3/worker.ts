@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
-import { type Parameters, sizes } from '../request';
+import { maxSeed, type Parameters, sizes } from '../request';
 
 /**
  * The worker protocol: what a connected tab and the relay say to each other. HTTP is the truth (claim,
@@ -85,16 +85,18 @@ export interface ClaimAnswer {
   readonly retry_after_ms: number;
 }
 
+/** Largest number of a 32-bit column. */
+const maxInteger = 2_147_483_647;
 const lease = { lease_token: z.string().min(1).max(100) };
 
 /** `POST /api/worker/jobs/{id}/beat`: the worker lives and is this far. */
 export const beatSchema = z.object({
   ...lease,
   phase: z.enum(phases).nullable().default(null),
-  step: z.int().min(0).default(0),
-  steps: z.int().min(0).default(0),
-  clip: z.int().min(0).default(0),
-  clips: z.int().min(1).default(1),
+  step: z.int().min(0).max(maxInteger).default(0),
+  steps: z.int().min(0).max(maxInteger).default(0),
+  clip: z.int().min(0).max(maxInteger).default(0),
+  clips: z.int().min(1).max(maxInteger).default(1),
   seconds_remaining: z.number().min(0).nullable().default(null),
   /** Data URI of a small picture; at most about 48 kB of text. */
   preview: z
@@ -130,8 +132,8 @@ export const completeSchema = z.object({
   ...lease,
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: z.int().positive(),
-  seed: z.int().min(0),
-  inference_ms: z.int().min(0),
+  seed: z.int().min(0).max(maxSeed),
+  inference_ms: z.int().min(0).max(maxInteger),
   model: z.string().max(100),
   precision: z.enum(precisions),
   encoder: z.string().max(40),
