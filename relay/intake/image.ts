@@ -108,7 +108,7 @@ export async function fetchImage(
     if (fetched instanceof Uint8Array) return await keepFetched(room, jobId, fetched);
     const pauseMs = pausesMs[tries - 1] ?? 0;
     if (!fetched.again || tries === maxTries || Date.now() + pauseMs >= end) {
-      return `The image could not be fetched: ${fetched.message}`;
+      return `The image could not be loaded: ${fetched.message}`;
     }
     await delay(pauseMs, undefined, { signal });
   }

@@ -124,11 +124,11 @@ describe('an image', () => {
   });
 
   it.each([
-    ['/missing.png', /could not be fetched: 127\.0\.0\.1:\d+ answered 404\./, 1],
+    ['/missing.png', /could not be loaded: 127\.0\.0\.1:\d+ answered 404\./, 1],
     ['/busy.png', /answered 503/, 3],
     ['/page.png', /cannot be used/, 1],
     ['/cut.png', /cannot be used: .* ends too early/, 1],
-    ['/large.png', /could not be fetched/, 1],
+    ['/large.png', /could not be loaded/, 1],
     ['/loop.png', /redirects more than 3 times/, 4],
   ])('that cannot be had ends the job with a sentence: %s', async (path, sentence, requests) => {
     const job = await settled(await submit({ image: origin + path }));

@@ -40,7 +40,7 @@ export async function sweepJobs({
         and ${jobs.intakeAttempts} >= ${maxIntakeAttempts} and ${jobs.intakeUntil} < now()`,
       event: {
         type: 'intake-failed',
-        message: `The image could not be fetched: the server was interrupted ${maxIntakeAttempts} times.`,
+        message: `The image could not be loaded: the server was interrupted ${maxIntakeAttempts} times.`,
       },
     },
   ];

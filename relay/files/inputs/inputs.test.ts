@@ -106,13 +106,13 @@ describe('an adapter of a job', () => {
   });
 
   it.each([
-    ['/missing.safetensors', 404, /could not be fetched: .* answered 404/],
+    ['/missing.safetensors', 404, /could not be loaded: .* answered 404/],
     ['/page.safetensors', 400, /is not a safetensors file/],
     ['/short.safetensors', 400, /ends too early/],
     ['/half.safetensors', 400, /ends too early/],
     ['/longer.safetensors', 400, /bytes follow after/],
     ['/damaged.safetensors', 400, /is damaged/],
-    ['/large.safetensors', 400, /could not be fetched/],
+    ['/large.safetensors', 400, /could not be loaded/],
   ])('is refused with a sentence that names it: %s', async (path, status, sentence) => {
     const answer = await open(path);
     expect(answer.status).toBe(status);

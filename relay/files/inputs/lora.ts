@@ -96,7 +96,7 @@ function explained(thrown: unknown, field: string, path: string): unknown {
     const code = ['unreachable', 'timeout', 'status'].includes(thrown.reason)
       ? 'NOT_FOUND'
       : 'INVALID_PARAMETER';
-    const sentence = `The LoRA ${path} could not be fetched: ${thrown.message}`;
+    const sentence = `The LoRA ${path} could not be loaded: ${thrown.message}`;
     return invalidField(field, sentence, { code, cause: thrown });
   }
   if (thrown instanceof KinoraError) {

@@ -1,0 +1,12 @@
+import type { ReactNode } from 'react';
+import './docs.css';
+import { SiteHeader } from '../site-header';
+
+export default function Layout({ children }: { children: ReactNode }) {
+  return (
+    <>
+      <SiteHeader here="/docs" />
+      {children}
+    </>
+  );
+}

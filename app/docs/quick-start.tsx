@@ -1,0 +1,70 @@
+import Link from 'next/link';
+import { Code, Section, Snippet, Table } from './parts';
+
+/** From the first key to the downloaded video. */
+export function QuickStart() {
+  return (
+    <>
+      <Section id="quick-start" title="Quick start">
+        <ol className="steps">
+          <li>
+            <strong>Start the server</strong> with <code>npm start</code>. The first start prints an
+            API key, a worker token and a sign-in link, once.
+          </li>
+          <li>
+            <strong>Connect a tab</strong>: open{' '}
+            <Link href="/serve" prefetch={false}>
+              Serve
+            </Link>{' '}
+            on the machine with the GPU and give it the worker token. A key without a connected tab
+            only fills the queue.
+          </li>
+          <li>
+            <strong>Submit</strong> an image and a prompt. The answer comes at once and names the
+            prediction.
+          </li>
+          <li>
+            <strong>Follow</strong> it by polling, by events, or by a webhook, and download the
+            video.
+          </li>
+        </ol>
+        <p>
+          More keys: the page{' '}
+          <Link href="/keys" prefetch={false}>
+            Keys
+          </Link>
+          , or on the server’s machine:
+        </p>
+        <Code label="A key from the command line" text="npm run keys -- create --name laptop" />
+        <p>
+          Each of these programs does all of it with a <code>still.png</code> beside it. Set{' '}
+          <code>KINORA_URL</code> and <code>KINORA_KEY</code> first.
+        </p>
+        <Snippet name="quick-start.sh" label="curl" />
+        <Snippet name="quick-start-client.mjs" label="JavaScript with the wavespeed client" />
+        <Snippet name="quick-start-fetch.mjs" label="JavaScript with fetch" />
+        <Snippet name="quick_start.py" label="Python" />
+      </Section>
+      <Section id="clients" title="Clients by base URL">
+        <Table
+          label="How each client is pointed at this server"
+          columns={['Client', 'Set']}
+          rows={[
+            ['wavespeed 0.3 (npm)', <code key="a">{'new Client(key, { baseUrl: url })'}</code>],
+            [
+              'wavespeed 0.0.15 (npm)',
+              <code key="b">{"new WaveSpeed(key, { baseUrl: url + '/api/v3/' })"}</code>,
+            ],
+            ['wavespeed (Python)', <code key="c">Client(api_key=key, base_url=url)</code>],
+            ['@wavespeed/mcp and Java', <code key="d">WAVESPEED_BASE_URL, WAVESPEED_API_KEY</code>],
+          ]}
+        />
+        <p>
+          Models are <code>kinora/wan-2.2/i2v-720p-lora</code> and{' '}
+          <code>…/i2v-720p-lora-ultra-fast</code>; <code>wavespeed-ai/wan-2.1/…</code> works too. A
+          webhook may stand in the model’s name: <code>…-ultra-fast?webhook=https://…</code>
+        </p>
+      </Section>
+    </>
+  );
+}

@@ -1,0 +1,150 @@
+import { spawnSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import type { IncomingHttpHeaders, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { webhookExample } from '../../lib/contract/v3/openapi-examples';
+import { snippetNames } from './snippet';
+
+/** The files are what the page shows: they are loaded here as a reader would run them. */
+const folder = fileURLToPath(new URL('./snippets', import.meta.url));
+type Headers = Readonly<Record<string, string>>;
+type Verify = (body: Buffer, headers: Headers, secret: string) => unknown;
+const load = async <T>(name: string, member: string): Promise<T> => {
+  const exports = (await import(path.join(folder, name))) as Record<string, T>;
+  const found = exports[member];
+  if (found === undefined) throw new Error(`${name} has no ${member}`);
+  return found;
+};
+
+const secret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')}`;
+const body = Buffer.from(JSON.stringify({ ...webhookExample, error: 'ä, ☃' }));
+
+/** Both signatures, written from v3-api.md §2 and not from the relay's code. */
+function signed(at = Math.floor(Date.now() / 1000), by = secret): Headers {
+  const id = 'msg_0d7a4c356f1c2b9eb8e1f2a3d4c5b6a7';
+  const text = by.slice('whsec_'.length);
+  const hmac = (key: string | Buffer) =>
+    createHmac('sha256', key).update(`${id}.${at}.`).update(body);
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(at),
+    'webhook-signature': `v3,${hmac(text).digest('hex')}`,
+    'svix-id': id,
+    'svix-timestamp': String(at),
+    'svix-signature': `v1,${hmac(Buffer.from(text, 'base64')).digest('base64')}`,
+  };
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+const tampered = Buffer.concat([body, Buffer.from(' ')]);
+const otherSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const refusedHeaders: readonly [string, () => Headers][] = [
+  ['an old one', () => signed(now() - 301)],
+  ['one of the future', () => signed(now() + 302)],
+  ['one of another secret', () => signed(now(), otherSecret)],
+  ['one without headers', () => ({})],
+];
+
+test('every file of the folder is shown and tested', async () => {
+  const files = (await readdir(folder)).filter((name) => !name.startsWith('__'));
+  expect(files.sort()).toEqual([...snippetNames].sort());
+});
+
+describe('verify-webhook.mjs', () => {
+  const verify = load<Verify>('verify-webhook.mjs', 'verifyWebhook');
+
+  test('takes what is signed', async () => {
+    expect((await verify)(body, signed(), secret)).toBe(true);
+  });
+  test.each(refusedHeaders)('refuses %s', async (_, headers) => {
+    expect((await verify)(body, headers(), secret)).toBe(false);
+  });
+  test('refuses a changed body and a cut signature', async () => {
+    expect((await verify)(tampered, signed(), secret)).toBe(false);
+    const cut = { ...signed(), 'webhook-signature': 'v3,00' };
+    expect((await verify)(body, cut, secret)).toBe(false);
+  });
+});
+
+describe.each([
+  ['verify-standard.mjs', 'verifyStandard'],
+  ['verify-svix.mjs', 'verifySvix'],
+])('%s', (file, name) => {
+  const verify = load<Verify>(file, name);
+
+  test('takes what is signed', async () => {
+    expect((await verify)(body, signed(), secret)).toEqual({ ...webhookExample, error: 'ä, ☃' });
+  });
+  test.each(refusedHeaders)('refuses %s', async (_, headers) => {
+    const checked = await verify;
+    expect(() => checked(body, headers(), secret)).toThrow();
+  });
+  test('refuses a changed body', async () => {
+    const checked = await verify;
+    expect(() => checked(tampered, signed(), secret)).toThrow();
+  });
+});
+
+test('receive-webhook.mjs works once per prediction and refuses what is not signed', async () => {
+  type Create = (secret: string, whenFinished: (body: unknown) => void) => Server;
+  const create = await load<Create>('receive-webhook.mjs', 'createReceiver');
+  const finished: unknown[] = [];
+  const server = create(secret, (one) => finished.push(one)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    const { port } = server.address() as AddressInfo;
+    const send = async (headers: Headers | IncomingHttpHeaders) => {
+      const method = 'POST';
+      const sent = { method, body, headers: headers as Record<string, string> };
+      return (await fetch(`http://127.0.0.1:${port}/`, sent)).status;
+    };
+    const headers = signed();
+    expect([await send(headers), await send(headers), await send({})]).toEqual([204, 204, 401]);
+    expect(finished).toEqual([{ ...webhookExample, error: 'ä, ☃' }]);
+  } finally {
+    server.close();
+  }
+});
+
+const python = spawnSync('python3', ['--version']).status === 0;
+
+test.skipIf(!python)('verify_webhook.py takes what is signed and nothing else', () => {
+  const cases = [
+    { body, headers: signed() },
+    { body: tampered, headers: signed() },
+    ...refusedHeaders.map(([, headers]) => ({ body, headers: headers() })),
+  ];
+  const program = [
+    'import base64, json, sys',
+    'sys.dont_write_bytecode = True',
+    'from verify_webhook import verify_webhook',
+    'given = json.load(sys.stdin)',
+    'print(json.dumps([verify_webhook(base64.b64decode(c["body"]), c["headers"], given["secret"]) for c in given["cases"]]))',
+  ].join('\n');
+  const { stdout, stderr } = spawnSync('python3', ['-c', program], {
+    cwd: folder,
+    encoding: 'utf8',
+    input: JSON.stringify({
+      secret,
+      cases: cases.map((one) => ({ ...one, body: one.body.toString('base64') })),
+    }),
+  });
+  expect(stderr).toBe('');
+  expect(JSON.parse(stdout)).toEqual([true, false, false, false, false, false]);
+});
+
+test.each(snippetNames.filter((name) => !/verify|receive/.test(name)))('%s can be read', (name) => {
+  const [command, args] = name.endsWith('.sh')
+    ? ['sh', ['-n', name]]
+    : name.endsWith('.py')
+      ? ['python3', ['-c', `import ast; ast.parse(open("${name}").read())`]]
+      : [process.execPath, ['--check', name]];
+  if (name.endsWith('.py') && !python) return;
+  const { status, stderr } = spawnSync(command, args, { cwd: folder, encoding: 'utf8' });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+});

@@ -1,0 +1,40 @@
+# Python 3, nothing to install. KINORA_URL is your server, KINORA_KEY an API key.
+import base64
+import json
+import os
+import urllib.request
+
+
+def call(path, body=None):
+    request = urllib.request.Request(
+        os.environ["KINORA_URL"] + "/api/v3/" + path,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={
+            "Authorization": "Bearer " + os.environ["KINORA_KEY"],
+            "Content-Type": "application/json",
+        },
+    )
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)["data"]
+
+
+with open("still.png", "rb") as still:
+    image = "data:image/png;base64," + base64.b64encode(still.read()).decode()
+
+prediction = call(
+    "kinora/wan-2.2/i2v-720p-lora",
+    {
+        "image": image,
+        "prompt": "Waves roll towards the lighthouse, evening light",
+        "num_inference_steps": 10,  # few, for a first try
+    },
+)
+
+# Each request waits up to eight seconds for the end.
+while prediction["status"] in ("created", "processing"):
+    prediction = call(f"predictions/{prediction['id']}/result?wait=8")
+if prediction["status"] == "failed":
+    raise SystemExit(prediction["error"])
+
+urllib.request.urlretrieve(prediction["outputs"][0], "video.mp4")
+print("video.mp4 is there.")

@@ -1,0 +1,49 @@
+import Link from 'next/link';
+import { webhookExample } from '../../lib/contract/v3/openapi-examples';
+import { Code, Section, Snippet } from './parts';
+
+/** What is sent, how to tell that it is ours, and what happens when it does not arrive. */
+export function Webhooks() {
+  return (
+    <>
+      <Section id="webhooks" title="Webhooks">
+        <p>
+          Add <code>?webhook=https://…</code> to the address of a submission. When the prediction
+          has ended, completed or failed, this is sent there as a POST:
+        </p>
+        <Code label="Body of a webhook" text={JSON.stringify(webhookExample, null, 2)} />
+        <p>
+          <code>outputs</code> is there only when it completed. The address must be a public https
+          URL; redirects are not followed.
+        </p>
+        <p>
+          Answer with any 2xx within 15 seconds. Anything else is tried again after about 10
+          seconds, one minute and six minutes; <code>Retry-After</code> of up to 15 minutes is kept,
+          and 410 ends it. Attempts carry the same <code>webhook-id</code>: duplicates are possible,
+          so do each id once.
+        </p>
+        <p>
+          After the last attempt the delivery is <code>exhausted</code> and stays visible, with the
+          last answer, in <code>GET /api/v3/webhook/deliveries</code>. Send it again with{' '}
+          <Link href="/docs/api" prefetch={false}>
+            <code>POST …/deliveries/{'{id}'}/replay</code>
+          </Link>{' '}
+          or <code>npm run webhooks -- replay</code>.
+        </p>
+      </Section>
+      <Section id="signatures" title="Signatures">
+        <p>
+          Every webhook is signed twice with one secret, <code>whsec_…</code> from{' '}
+          <code>GET /api/v3/webhook/secret</code>: <code>webhook-signature</code> in the{' '}
+          <code>v3</code> way of this API family, and <code>svix-signature</code> in the way of
+          Standard Webhooks. Check either, against the bytes as they came.
+        </p>
+        <Snippet name="verify-webhook.mjs" label="v3 in JavaScript: verify-webhook.mjs" />
+        <Snippet name="receive-webhook.mjs" label="A receiver in JavaScript" />
+        <Snippet name="verify_webhook.py" label="v3 in Python" />
+        <Snippet name="verify-standard.mjs" label="With npm standardwebhooks" />
+        <Snippet name="verify-svix.mjs" label="With npm svix" />
+      </Section>
+    </>
+  );
+}

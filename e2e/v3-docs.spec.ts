@@ -1,0 +1,53 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { expect, test } from 'playwright/test';
+
+const views = [
+  { colorScheme: 'light', width: 1280 },
+  { colorScheme: 'dark', width: 1280 },
+  { colorScheme: 'light', width: 390 },
+  { colorScheme: 'dark', width: 390 },
+] as const;
+
+for (const path of ['/docs', '/docs/api']) {
+  test(`${path} is accessible, isolated, silent, and asks no other host`, async ({
+    page,
+    baseURL,
+  }) => {
+    const said: string[] = [];
+    page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => said.push(`uncaught: ${error.message}`));
+    page.on('request', (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol.startsWith('http') && origin !== new URL(baseURL ?? '').origin) {
+        said.push(`foreign: ${request.url()}`);
+      }
+    });
+    for (const { colorScheme, width } of views) {
+      await test.step(`${colorScheme}, ${width} px`, async () => {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 800 });
+        await page.goto(path);
+        const first = path === '/docs' ? 'Quick start' : 'Submit an image and a prompt';
+        await expect(page.getByText(first).first()).toBeVisible();
+        expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+        const { violations } = await new AxeBuilder({ page }).analyze();
+        expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html)}`)).toEqual([]);
+        const overflow = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+      });
+    }
+    expect(said).toEqual([]);
+  });
+}
+
+test('the contents lead to their sections', async ({ page }) => {
+  await page.goto('/docs');
+  const links = page.getByRole('navigation', { name: 'Contents' }).getByRole('link');
+  for (const link of await links.all()) {
+    const name = (await link.textContent()) ?? '';
+    await link.click();
+    await expect(page.getByRole('heading', { name, exact: true })).toBeInViewport();
+  }
+});

@@ -1,0 +1,166 @@
+import type { z } from 'zod';
+import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from './endpoints';
+import type { ApiErrorBody } from './errors';
+import { ApiError } from './errors';
+import type { PublicOperation } from './openapi-texts';
+import type { ApiPrediction, WebhookBody } from './prediction';
+import type { SubmitInput } from './submit';
+
+const id = '6f1c2b9e0d7a4c35b8e1f2a3d4c5b6a7';
+const model = 'kinora/wan-2.2/i2v-720p-lora';
+const get = `https://kinora.example/api/v3/predictions/${id}/result`;
+const video = `https://kinora.example/files/outputs/${id}.mp4`;
+const upload = 'https://kinora.example/files/uploads/lighthouse.png';
+const created_at = '2026-03-01T10:20:30.400Z';
+
+const submission: SubmitInput = {
+  image: 'https://images.example/lighthouse.jpg',
+  prompt: 'Waves roll towards the lighthouse, its lamp turns, evening light',
+  loras: [{ path: 'owner/name', scale: 0.8 }],
+  size: '1280*720',
+  num_inference_steps: 30,
+  duration: 5,
+  seed: 42,
+};
+
+const waiting: ApiPrediction = {
+  id,
+  model,
+  outputs: [],
+  urls: { get },
+  has_nsfw_contents: [],
+  status: 'created',
+  created_at,
+  error: '',
+  timings: { inference: 0 },
+  queue_position: 0,
+};
+
+const completed: ApiPrediction = {
+  id,
+  model,
+  outputs: [video],
+  urls: { get },
+  has_nsfw_contents: [false],
+  status: 'completed',
+  created_at,
+  error: '',
+  timings: { inference: 412_345 },
+};
+
+const cancelled: ApiPrediction = { ...waiting, status: 'failed', error: 'cancelled by user' };
+delete cancelled.queue_position;
+
+const delivery: z.output<typeof deliveryRecordSchema> = {
+  id: 'msg_0d7a4c356f1c2b9eb8e1f2a3d4c5b6a7',
+  prediction_id: id,
+  url: 'https://app.example/hooks/kinora',
+  status: 'exhausted',
+  attempts: 4,
+  next_at: null,
+  last_status: 500,
+  last_answer: 'Internal Server Error',
+  created_at: '2026-03-01T10:28:02.120Z',
+  finished_at: '2026-03-01T10:35:21.007Z',
+};
+
+/** Body of a webhook, as the documentation shows it. */
+export const webhookExample: WebhookBody = {
+  id,
+  model,
+  input: {
+    prompt: submission.prompt,
+    negative_prompt: '',
+    loras: [],
+    size: '1280*720',
+    num_inference_steps: 30,
+    duration: 5,
+    guidance_scale: 5,
+    flow_shift: 5,
+    seed: 42,
+    image: submission.image,
+    enable_prompt_optimizer: false,
+    enable_safety_checker: true,
+  },
+  outputs: [video],
+  urls: { get },
+  has_nsfw_contents: [false],
+  status: 'completed',
+  created_at,
+  error: '',
+};
+
+/** A refusal, as the documentation shows it. */
+export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', undefined, {
+  details: [
+    {
+      field: 'num_inference_steps',
+      message: 'num_inference_steps must be a whole number from 1 to 40.',
+    },
+  ],
+}).toBody('1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed');
+
+const ticket: z.input<typeof uploadTicketSchema> = {
+  filename: 'lighthouse.png',
+  size: 1_240_033,
+  content_type: 'image/png',
+};
+const list: z.input<typeof listBodySchema> = { page: 1, page_size: 20, status: 'completed' };
+const quoted = { model_id: model, inputs: { duration: 5 } };
+const uploaded = {
+  type: 'image',
+  download_url: upload,
+  filename: 'lighthouse.png',
+  size: 1_240_033,
+};
+
+/** One example of a body and of the `data` of its answer, by operation. */
+export const operationExamples: Readonly<
+  Record<PublicOperation, { readonly body?: unknown; readonly data?: unknown }>
+> = {
+  submit: { body: submission, data: waiting },
+  result: { data: completed },
+  get: { data: completed },
+  legacyResult: { data: completed },
+  list: { body: list, data: { page: 1, items: [completed] } },
+  remove: { body: { ids: [id] }, data: { deleted_count: 1 } },
+  cancel: { data: cancelled },
+  events: {},
+  uploadTicket: {
+    body: ticket,
+    data: {
+      download_url: upload,
+      upload: { method: 'PUT', url: upload, headers: { 'Content-Type': 'image/png' } },
+    },
+  },
+  uploadBinary: { data: uploaded },
+  uploadBinaryLegacy: { data: uploaded },
+  models: {
+    data: [
+      {
+        model_id: model,
+        name: 'Wan 2.2 image to video, 720p, with LoRA',
+        type: 'image-to-video',
+        base_price: 0,
+        description: 'One still image and a prompt become a 720p video.',
+      },
+    ],
+  },
+  balance: { data: { balance: 1_000_000 } },
+  pricing: { body: quoted, data: { unit_price: 0 } },
+  price: { body: quoted, data: { price: 0, discounted_price: 0 } },
+  webhookSecret: { data: { secret: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=' } },
+  deliveries: { data: { page: 1, items: [delivery] } },
+  replay: {
+    data: { ...delivery, status: 'due', attempts: 0, next_at: created_at, finished_at: null },
+  },
+};
+
+/** A stream of events, as the documentation shows it. */
+export const eventsExample = [
+  `event: status\ndata: ${JSON.stringify({ ...waiting, status: 'processing' })}`,
+  'event: step\ndata: {"phase":"denoise","step":12,"steps":30,"seconds_remaining":240}',
+  'event: preview\ndata: {"step":12,"image":"data:image/webp;base64,UklGRg=="}',
+  `event: status\ndata: ${JSON.stringify(completed)}`,
+  '',
+].join('\n\n');

@@ -1,0 +1,162 @@
+import type { z } from 'zod';
+import { type Endpoint, endpoints, type OperationId } from './endpoints';
+import { type ApiErrorCode, describeApiError } from './errors';
+import { eventsExample, operationExamples } from './openapi-examples';
+import type { JsonSchema, SchemaBook } from './openapi-schemas';
+import { operationTexts, type PublicOperation } from './openapi-texts';
+
+/** Public operations in the table's order. */
+export const publicOperations = (Object.keys(endpoints) as OperationId[]).filter(
+  (name): name is PublicOperation => rowOf(name).internal !== true,
+);
+
+/** Every code with which a public operation can refuse, without 5xx of our own fault. */
+export function refusalsOf(name: PublicOperation): ApiErrorCode[] {
+  const { body, query, params } = rowOf(name);
+  return [
+    ...(body ? (['INVALID_JSON', 'INVALID_PARAMETER', 'TOO_LARGE'] as const) : []),
+    ...(query && !body ? (['INVALID_PARAMETER'] as const) : []),
+    'UNAUTHORIZED',
+    'FORBIDDEN',
+    ...(params ? (['NOT_FOUND'] as const) : []),
+    ...(body ? (['UNSUPPORTED_MEDIA_TYPE'] as const) : []),
+    'RATE_LIMITED',
+    'STORAGE_DOWN',
+    'SHUTTING_DOWN',
+    ...(operationTexts[name].refusals ?? []),
+  ];
+}
+
+/**
+ * The Operation Object of one row of the table.
+ *
+ * @param refusals answers that operations share, by name; those of this one are added
+ */
+export function operationObject(
+  name: PublicOperation,
+  book: SchemaBook,
+  refusals: Record<string, JsonSchema>,
+): JsonSchema {
+  const row = rowOf(name);
+  const { tag, description } = operationTexts[name];
+  const parameters = parametersOf(name, book);
+  const body = requestBody(name, book);
+  return {
+    operationId: name,
+    tags: [tag],
+    summary: row.summary,
+    description: `${description}\n\nScope: \`${row.access}\`.`,
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && { requestBody: body }),
+    responses: { '200': success(name, book), ...refusalResponses(name, refusals) },
+  };
+}
+
+function parametersOf(name: PublicOperation, book: SchemaBook): JsonSchema[] {
+  const { params, query } = rowOf(name);
+  return [
+    ...(params ? parametersIn('path', params, book) : []),
+    ...(query ? parametersIn('query', query, book) : []),
+    ...(name === 'submit' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
+  ];
+}
+
+const pathExamples: Readonly<Record<string, string>> = {
+  provider: 'kinora',
+  family: 'wan-2.2',
+  variant: 'i2v-720p-lora',
+};
+
+function parametersIn(place: 'path' | 'query', schema: z.ZodObject, book: SchemaBook) {
+  const { properties = {}, required = [] } = book.convert(schema, 'input') as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    ...(typeof description === 'string' && { description }),
+    ...(required.includes(name) && { required: true }),
+    schema: rest,
+    ...(place === 'path' && pathExamples[name] && { example: pathExamples[name] }),
+  }));
+}
+
+function requestBody(name: PublicOperation, book: SchemaBook): JsonSchema | undefined {
+  if (name === 'uploadBinary' || name === 'uploadBinaryLegacy') {
+    const file = { type: 'string', contentMediaType: 'application/octet-stream' };
+    const schema = { type: 'object', properties: { file }, required: ['file'] };
+    return { required: true, content: { 'multipart/form-data': { schema } } };
+  }
+  const { body } = rowOf(name);
+  if (!body) return undefined;
+  const schema = book.convert(body, 'input');
+  const example = operationExamples[name].body;
+  return { required: true, content: { 'application/json': { schema, example } } };
+}
+
+const answerHeaders = {
+  'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+  'RateLimit-Limit': { $ref: '#/components/headers/RateLimitLimit' },
+  'RateLimit-Remaining': { $ref: '#/components/headers/RateLimitRemaining' },
+  'RateLimit-Reset': { $ref: '#/components/headers/RateLimitReset' },
+};
+
+function success(name: PublicOperation, book: SchemaBook): JsonSchema {
+  const { answer } = rowOf(name);
+  if (!answer) {
+    const schema = { type: 'string', description: 'Server-sent events.' };
+    return {
+      description: 'A stream of events.',
+      headers: { 'X-Request-Id': answerHeaders['X-Request-Id'] },
+      content: { 'text/event-stream': { schema, example: eventsExample } },
+    };
+  }
+  const schema = book.convert(answer, 'output');
+  const example = { code: 200, message: 'success', data: operationExamples[name].data };
+  return {
+    description: 'Success.',
+    headers: answerHeaders,
+    content: { 'application/json': { schema, example } },
+  };
+}
+
+function refusalResponses(
+  name: PublicOperation,
+  refusals: Record<string, JsonSchema>,
+): Record<string, JsonSchema> {
+  const byStatus = new Map<number, ApiErrorCode[]>();
+  for (const code of refusalsOf(name)) {
+    const { status } = describeApiError(code);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  const responses = [...byStatus].toSorted(([a], [b]) => a - b);
+  return Object.fromEntries(
+    responses.map(([status, codes]) => {
+      const shared = codes.join('.');
+      refusals[shared] ??= refusalResponse(status, codes);
+      return [String(status), { $ref: `#/components/responses/${shared}` }];
+    }),
+  );
+}
+
+function refusalResponse(status: number, codes: readonly ApiErrorCode[]): JsonSchema {
+  return {
+    description: codes.map(refusalSentence).join('\n\n'),
+    headers: {
+      'X-Request-Id': answerHeaders['X-Request-Id'],
+      ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
+    },
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  };
+}
+
+/** One line of the documentation: the code, what is wrong, what to do. */
+export function refusalSentence(code: ApiErrorCode): string {
+  const { message, remedy } = describeApiError(code);
+  return `\`${code}\`: ${message} ${remedy}`;
+}
+
+function rowOf(name: OperationId): Endpoint {
+  return endpoints[name];
+}

@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises';
+import { validate } from '@scalar/openapi-parser';
+import { Ajv2020 } from 'ajv/dist/2020';
+import addFormats from 'ajv-formats';
+import { expect, test } from 'vitest';
+import { endpoints, type OperationId } from './endpoints';
+import { apiErrorCodes, describeApiError } from './errors';
+import { buildOpenApi, openApiText } from './openapi';
+
+/** Parts of the document that the tests look into. */
+interface Media {
+  readonly schema: object;
+  readonly example?: unknown;
+}
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly parameters?: readonly { in?: string; name?: string; required?: boolean }[];
+  readonly requestBody?: { content: Record<string, Media> };
+  readonly responses: Record<string, { content?: Record<string, Media>; $ref?: string }>;
+}
+
+const document = buildOpenApi();
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({
+    path,
+    method,
+    operation: operation as unknown as Operation,
+  })),
+);
+
+test('the committed public/openapi.json is the one that the contract gives', async () => {
+  const committed = await readFile(
+    new URL('../../../public/openapi.json', import.meta.url),
+    'utf8',
+  );
+  expect(committed === openApiText(), 'stale: run `npm run prepare:assets`').toBe(true);
+});
+
+test('is a valid OpenAPI 3.1 document whose references all lead somewhere', async () => {
+  const { valid, version, errors } = await validate(openApiText());
+  expect(errors).toEqual([]);
+  expect({ valid, version }).toEqual({ valid: true, version: '3.1' });
+});
+
+test('has every public operation and no internal one', () => {
+  const expected = (Object.keys(endpoints) as OperationId[]).filter(
+    (name) => !('internal' in endpoints[name]),
+  );
+  expect(operations.map(({ operation }) => operation.operationId).sort()).toEqual(expected.sort());
+  for (const { path, method, operation } of operations) {
+    const row = endpoints[operation.operationId as OperationId];
+    expect({ path, method: method.toUpperCase() }).toEqual({ path: row.path, method: row.method });
+    const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+    const declared = operation.parameters?.filter((parameter) => parameter.in === 'path') ?? [];
+    expect(declared.map(({ name }) => name)).toEqual(inPath);
+    expect(declared.every(({ required }) => required)).toBe(true);
+  }
+});
+
+test('every example fits its schema, and every JSON body has one', () => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema({ ...document, $id: 'doc:/' });
+  const fits = (media: Media | undefined, what: string) => {
+    expect(media?.example, `${what} has an example`).toBeDefined();
+    const local = JSON.parse(JSON.stringify(media?.schema).replaceAll('"#/', '"doc:/#/'));
+    const check = ajv.compile(local);
+    expect(check(media?.example) ? [] : check.errors, what).toEqual([]);
+  };
+  for (const { operation } of operations) {
+    const { operationId, requestBody, responses } = operation;
+    const body = requestBody?.content['application/json'];
+    if (body) fits(body, `body of ${operationId}`);
+    const answer = responses['200']?.content?.['application/json'];
+    if (answer) fits(answer, `answer of ${operationId}`);
+    else expect(responses['200']?.content).toHaveProperty('text/event-stream');
+  }
+  const { post } = document.webhooks.predictionFinished as { post: Operation };
+  fits(post.requestBody?.content['application/json'], 'webhook');
+  const { examples = [], ...error } = document.components.schemas.Error as { examples?: unknown[] };
+  fits({ schema: error, example: examples[0] }, 'error');
+});
+
+test('tells the meaning of every error code', () => {
+  for (const code of apiErrorCodes) {
+    const { status, message } = describeApiError(code);
+    expect(document.components.schemas.Error?.description).toContain(
+      `- ${status} \`${code}\`: ${message}`,
+    );
+  }
+});
+
+test('describes every parameter of a submission with its range and default', () => {
+  const { properties, required } = document.components.schemas.Submission as {
+    properties: Record<string, { description?: string; default?: unknown }>;
+    required: string[];
+  };
+  expect(required.sort()).toEqual(['image', 'prompt']);
+  for (const [name, schema] of Object.entries(properties)) {
+    expect(schema.description, name).toMatch(/\S/);
+    if (!required.includes(name)) expect(schema, name).toHaveProperty('default');
+  }
+  expect(properties.num_inference_steps).toMatchObject({ minimum: 1, maximum: 40, default: 30 });
+  expect(properties.seed).toMatchObject({ minimum: -1, maximum: 9_999_999_999, default: -1 });
+});
+
+test('names no machine', () => {
+  expect(document.servers).toEqual([{ url: '/', description: 'This server' }]);
+  expect(openApiText()).not.toMatch(/localhost|127\.0\.0\.1/);
+});

@@ -1,0 +1,156 @@
+import type { Endpoint } from './endpoints';
+import { endpoints } from './endpoints';
+import { apiErrorCodes, apiErrorSchema, describeApiError } from './errors';
+import { errorExample, webhookExample } from './openapi-examples';
+import { operationObject, publicOperations, refusalSentence } from './openapi-operations';
+import { type JsonSchema, openSchemaBook } from './openapi-schemas';
+import { tags } from './openapi-texts';
+import { predictionSchema, webhookBodySchema } from './prediction';
+import { submitSchema } from './submit';
+
+/** An OpenAPI 3.1 document, as far as our own code looks into it. */
+export interface OpenApiDocument {
+  readonly openapi: string;
+  readonly info: JsonSchema;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, JsonSchema>>>>;
+  readonly webhooks: JsonSchema;
+  readonly components: JsonSchema & { readonly schemas: Readonly<Record<string, JsonSchema>> };
+  readonly [key: string]: unknown;
+}
+
+const whole = { type: 'integer', minimum: 0 };
+
+const headers = {
+  RequestId: {
+    description: 'Name it when you report a fault; the log has it too.',
+    schema: { type: 'string' },
+  },
+  RateLimitLimit: { description: 'Requests per minute of this key.', schema: whole },
+  RateLimitRemaining: { description: 'Requests that are left of them.', schema: whole },
+  RateLimitReset: { description: 'Seconds until all are there again.', schema: whole },
+  RetryAfter: { description: 'Seconds to wait before the next try.', schema: whole },
+};
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'Send the same request again under the same key and get the first answer, for 24 hours; with another body it is refused.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  example: 'order-1042',
+};
+
+const webhookHeader = (name: string, description: string) => ({
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
+});
+
+const webhookParameters = [
+  webhookHeader('webhook-id', 'The same for every attempt: tells duplicates apart.'),
+  webhookHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
+  webhookHeader(
+    'webhook-signature',
+    '`v3,` and the HMAC-SHA256 of `id.timestamp.body` in hex; the key is the secret without `whsec_`, as text.',
+  ),
+  webhookHeader('svix-id', 'As `webhook-id`.'),
+  webhookHeader('svix-timestamp', 'As `webhook-timestamp`.'),
+  webhookHeader(
+    'svix-signature',
+    '`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; the key is the secret without `whsec_`, base64-decoded (Standard Webhooks).',
+  ),
+];
+
+/**
+ * The OpenAPI 3.1 document of every public operation, from the contract alone: the same input gives
+ * the same document, key by key. Not for bundles of the studio: build, documentation and tests use it.
+ */
+export function buildOpenApi(): OpenApiDocument {
+  const book = openSchemaBook({
+    Prediction: predictionSchema,
+    Submission: submitSchema,
+    Error: apiErrorSchema,
+    WebhookBody: webhookBodySchema,
+  });
+  const responses: Record<string, JsonSchema> = {};
+  const paths: Record<string, Record<string, JsonSchema>> = {};
+  for (const name of publicOperations) {
+    const { path, method }: Endpoint = endpoints[name];
+    const item = paths[path] ?? {};
+    item[method.toLowerCase()] = operationObject(name, book, responses);
+    paths[path] = item;
+  }
+  const webhookBody = book.convert(webhookBodySchema, 'output');
+  book.convert(apiErrorSchema, 'output');
+  const schemas = Object.fromEntries(
+    Object.entries(book.components).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  );
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Kinora',
+      version: '3',
+      summary: 'One still image and a prompt become a 720p video, computed by a browser tab.',
+      description: [
+        'Every answer is `{code, message, data}`; a refusal is `{code, message, error_code, request_id, details?}`.',
+        'Every request carries `Authorization: Bearer <API_KEY>`.',
+      ].join('\n\n'),
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    security: [{ key: [] }],
+    tags,
+    paths,
+    webhooks: {
+      predictionFinished: {
+        post: {
+          summary: 'A prediction has ended',
+          description:
+            'Sent once per prediction that ended, to the `webhook` of its submission. Up to three more attempts when the answer is not 2xx; duplicates are possible.',
+          security: [],
+          parameters: webhookParameters,
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: webhookBody, example: webhookExample } },
+          },
+          responses: {
+            '2XX': { description: 'Received.' },
+            '410': { description: 'No more attempts, please.' },
+          },
+        },
+      },
+    },
+    components: {
+      schemas: { ...schemas, Error: describedError(schemas.Error) },
+      responses,
+      headers,
+      parameters: { IdempotencyKey: idempotencyKey },
+      securitySchemes: {
+        key: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A key from the page “Keys” or from `npm run keys -- create`.',
+        },
+      },
+    },
+  };
+}
+
+/** The same text for the same document: what `public/openapi.json` holds. */
+export function openApiText(): string {
+  return `${JSON.stringify(buildOpenApi(), null, 2)}\n`;
+}
+
+/** The error's schema with the meaning of every code, and an example. */
+function describedError(schema: JsonSchema | undefined): JsonSchema {
+  const lines = apiErrorCodes.map(
+    (code) => `- ${describeApiError(code).status} ${refusalSentence(code)}`,
+  );
+  return {
+    ...schema,
+    description: `A refusal.\n\n${lines.join('\n')}`,
+    examples: [errorExample],
+  };
+}

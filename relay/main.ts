@@ -1,0 +1,29 @@
+/**
+ * `npm start`: one node, with the app. `npm run dev` is the same with `--dev`. With `--lazy` the
+ * database is opened only when a request needs it, for commands that want the pages alone. Settings
+ * come from the environment; stdout is the log, in JSON lines, and stderr is for people.
+ */
+import { openNext } from './server/next';
+import { runNode } from './server/node';
+
+const options = process.argv.slice(2);
+const say = (line: string) => process.stderr.write(`${line}\n`);
+
+try {
+  await runNode({
+    environment: process.env,
+    lazy: options.includes('--lazy'),
+    pages: (at) => openNext({ dev: options.includes('--dev'), ...at }),
+    say,
+  });
+} catch (error) {
+  say(describe(error));
+  process.exit(1);
+}
+
+/** A failed start, in sentences. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? `\n${error.cause.message}` : '';
+  return `${error.message}${cause}`;
+}

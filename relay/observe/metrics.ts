@@ -1,0 +1,148 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { WorkerRecord } from '../../lib/contract/v3';
+import type { Jobs, Metrics } from '../relay';
+
+const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
+const deliveryOutcomes = ['delivered', 'retry', 'exhausted'] as const;
+const workerStates = ['idle', 'busy', 'paused'] as const;
+
+/** Upper bounds in seconds. The longest answer is a synchronous submission's. */
+const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 100];
+const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_800];
+
+type Depth = Awaited<ReturnType<Jobs['depth']>>;
+
+/** What is looked up when somebody asks for the numbers. */
+export interface MetricSources {
+  depth(): Promise<Depth>;
+  /** Workers of all nodes, heard of lately. */
+  workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
+  /** Doorbells of this node. */
+  connected(): number;
+}
+
+/** The numbers of one node, with those that are looked up. */
+export interface NodeMetrics extends Metrics {
+  /** From now on the gauges tell what these say. */
+  watch(sources: MetricSources): void;
+}
+
+/**
+ * The numbers of one node in a registry of their own, names prefixed `kinora_`. Gauges are looked up
+ * at each scrape; one that cannot be (the database is down) is left out of that answer, so that the
+ * others can still be had.
+ */
+export function createMetrics(): NodeMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  let sources: MetricSources | null = null;
+  collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
+
+  // Both gauges of the queue are collected at the same moment: they share one look at the database.
+  let looking: Promise<Depth | null> | null = null;
+  const depth = (): Promise<Depth | null> => {
+    looking ??= Promise.resolve(sources?.depth() ?? null)
+      .catch(() => null)
+      .finally(() => {
+        looking = null;
+      });
+    return looking;
+  };
+  new Gauge({
+    name: 'kinora_predictions',
+    help: 'Unfinished predictions of all nodes: waiting for a worker, or being processed by one.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      const now = await depth();
+      this.reset();
+      if (!now) return;
+      this.set({ state: 'waiting' }, now.waiting);
+      this.set({ state: 'processing' }, now.processing);
+    },
+  });
+  new Gauge({
+    name: 'kinora_oldest_waiting_seconds',
+    help: 'Age of the prediction that has waited longest for a worker.',
+    registers,
+    async collect() {
+      const now = await depth();
+      if (now) this.set(now.oldestSeconds);
+      else this.remove();
+    },
+  });
+  new Gauge({
+    name: 'kinora_workers',
+    help: 'Workers of all nodes that were heard of lately, by what they do.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      const workers = await sources?.workers().catch(() => null);
+      this.reset();
+      if (!workers) return;
+      for (const state of workerStates) {
+        this.set({ state }, workers.filter((worker) => worker.state === state).length);
+      }
+    },
+  });
+  new Gauge({
+    name: 'kinora_doorbells',
+    help: 'Workers whose doorbell is connected to this node.',
+    registers,
+    collect() {
+      if (sources) this.set(sources.connected());
+    },
+  });
+
+  const attempts = new Counter({
+    name: 'kinora_attempts_total',
+    help: 'Attempts of workers that ended on this node, by how.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const deliveries = new Counter({
+    name: 'kinora_webhook_attempts_total',
+    help: 'Attempts to deliver a webhook, by result; exhausted ones are not tried again.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  // A counter that is there from the start at 0 shows its first event as a rise.
+  for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
+  for (const outcome of deliveryOutcomes) deliveries.inc({ outcome }, 0);
+  const deliveryTimes = new Histogram({
+    name: 'kinora_webhook_duration_seconds',
+    help: 'How long an attempt to deliver a webhook took.',
+    buckets: deliverySeconds,
+    registers,
+  });
+  const answers = new Histogram({
+    name: 'kinora_http_request_duration_seconds',
+    help: 'How long requests of the API took, by operation and class of status.',
+    labelNames: ['operation', 'status'],
+    buckets: answerSeconds,
+    registers,
+  });
+  const inferences = new Histogram({
+    name: 'kinora_inference_duration_seconds',
+    help: 'How long the GPU computed for a completed prediction, as its worker told.',
+    buckets: inferenceSeconds,
+    registers,
+  });
+
+  return {
+    registry,
+    watch(next) {
+      sources = next;
+    },
+    request(operation, status, seconds) {
+      answers.observe({ operation, status: `${Math.floor(status / 100)}xx` }, seconds);
+    },
+    attempt: (outcome) => attempts.inc({ outcome }),
+    delivery(outcome, seconds) {
+      deliveries.inc({ outcome });
+      deliveryTimes.observe(seconds);
+    },
+    inference: (seconds) => inferences.observe(seconds),
+  };
+}

@@ -1,0 +1,129 @@
+import type { Logger } from 'pino';
+import { sweepIdempotency } from './api/idempotency';
+import type { Config } from './config';
+import { createDoorbell } from './doorbell';
+import { createFiles, createLinks, loadSecret } from './files';
+import { createGuard } from './guard';
+import { createIntake } from './intake';
+import { createJobs } from './jobs';
+import { createKeys } from './keys';
+import { createLimits } from './limits';
+import { createLog, createMetrics } from './observe';
+import type { Relay } from './relay';
+import { repeat } from './server/loop';
+import { openStore } from './store';
+import { createWebhooks } from './webhooks';
+
+/** Seconds between two looks for what is past its time. Nobody waits for it. */
+const retentionSeconds = 60;
+const idempotencySeconds = 600;
+
+/** A relay that can be set to work and stopped. */
+export interface RunningRelay extends Relay {
+  /** Starts what goes on in the background: sweepers, webhooks, fetching of images. */
+  start(): void;
+  /**
+   * Takes nothing new from now on and finishes what goes on in the background; held answers end. What
+   * is already open goes on being answered.
+   */
+  finish(): Promise<void>;
+  /** {@link finish}es, then closes everything, the database last. Calling it again waits for the same end. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Opens every room of one node. Nothing goes on by itself before `start()`.
+ *
+ * @param config with the port that the server has: links are made of it
+ * @throws Error, ApiError as `openStore` does; what was opened before is closed again
+ */
+export async function openRelay(
+  config: Config,
+  options: { log?: Logger } = {},
+): Promise<RunningRelay> {
+  const log = options.log ?? createLog(config);
+  /** What to close, the last first. */
+  const closers: (() => Promise<unknown>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) {
+      await close().catch((error: unknown) => log.error({ err: error }, 'a room did not close'));
+    }
+  };
+  try {
+    return await openRooms(config, log, (close) => closers.push(close), closeAll);
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function openRooms(
+  config: Config,
+  log: Logger,
+  onClose: (close: () => Promise<unknown>) => void,
+  closeAll: () => Promise<void>,
+): Promise<RunningRelay> {
+  const metrics = createMetrics();
+  const store = await openStore(config, log);
+  onClose(() => store.close());
+  const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
+  onClose(() => guard.close());
+  const keys = createKeys({ store, config, log });
+  const links = createLinks({ config, secret: await loadSecret(store) });
+  const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
+  const { outboxRow } = webhooks;
+  const jobs = createJobs({ store, config, outboxRow, log, metrics });
+  const limits = createLimits({ store, config, jobs, log });
+  onClose(() => limits.close());
+  const files = await createFiles({ config, store, keys, limits, guard, jobs });
+  const intake = createIntake({ config, store, guard, files, jobs, log });
+  const doorbell = createDoorbell({ config, store, keys, jobs, log });
+  onClose(() => doorbell.close());
+  metrics.watch({
+    depth: () => jobs.depth(),
+    workers: () => doorbell.list(),
+    connected: () => doorbell.connected,
+  });
+
+  const stopping = new AbortController();
+  const background: Promise<void>[] = [];
+  let stopped: Promise<void> | null = null;
+  const finish = async () => {
+    stopping.abort();
+    await Promise.allSettled(background);
+  };
+  return {
+    config,
+    log,
+    metrics,
+    store,
+    keys,
+    limits,
+    guard,
+    files,
+    intake,
+    jobs,
+    webhooks,
+    doorbell,
+    stopping: stopping.signal,
+    start() {
+      if (background.length > 0 || stopping.signal.aborted) return;
+      const loop = { signal: stopping.signal, log };
+      const fallen = (room: string) => (error: unknown) => {
+        log.error({ err: error }, `${room} stopped working on this node`);
+      };
+      background.push(
+        repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, () => jobs.sweep(), loop),
+        repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
+        repeat('sweep of idempotency', idempotencySeconds, () => sweepIdempotency(store), loop),
+        webhooks.run(stopping.signal).catch(fallen('webhooks')),
+        intake.run(stopping.signal).catch(fallen('intake')),
+      );
+    },
+    finish,
+    stop() {
+      stopped ??= finish().then(closeAll);
+      return stopped;
+    },
+  };
+}

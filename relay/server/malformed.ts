@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ApiError } from '../../lib/contract/v3';
+
+/**
+ * Answers what was no HTTP request, or never became one. There is no response object to write to:
+ * Node hands over the bare connection.
+ */
+export function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
+  // A client that went away is told nothing.
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const refusal = new ApiError('INVALID_PARAMETER', 'This is not an HTTP request.');
+  sendBare(socket, statusOf(error.code), refusal);
+}
+
+/** Refuses to upgrade a connection. */
+export function refuseUpgrade(socket: Duplex, refusal: ApiError): void {
+  sendBare(socket, refusal.status, refusal);
+}
+
+function statusOf(code: string | undefined): number {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  return 400;
+}
+
+function sendBare(socket: Duplex, status: number, refusal: ApiError): void {
+  const requestId = randomUUID();
+  const body = JSON.stringify({ ...refusal.toBody(requestId), code: status });
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${requestId}`,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  );
+}

@@ -1,0 +1,39 @@
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Pages } from './pages';
+
+const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * Starts Next inside of this process, so that its route handlers see the running relay.
+ *
+ * @param options.dev compiles on demand and reloads pages; else a finished build is served
+ * @throws Error with one sentence when there is no build
+ */
+export async function openNext(options: {
+  dev: boolean;
+  hostname: string;
+  port: number;
+}): Promise<Pages> {
+  if (!options.dev && !existsSync(path.join(projectRoot, '.next', 'BUILD_ID'))) {
+    throw new Error('There is no build of the app yet. Run npm run build first.');
+  }
+  // Next reads it while its modules are loaded, and test runners set it to what Next does not know.
+  Object.assign(process.env, { NODE_ENV: options.dev ? 'development' : 'production' });
+  const { default: next } = await import('next');
+  // Left to itself Next listens for every upgrade of the server it finds, the doorbell's too. So it
+  // is given a server that never listens, and hears there what is meant for it.
+  const ears = createServer();
+  const app = next({ ...options, dir: projectRoot, httpServer: ears });
+  await app.prepare();
+  const handle = app.getRequestHandler();
+  return {
+    handle: (request, response) => handle(request, response),
+    ...(options.dev && {
+      upgrade: (request, socket, head) => void ears.emit('upgrade', request, socket, head),
+    }),
+    close: () => app.close(),
+  };
+}

@@ -1,0 +1,93 @@
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { exitCode, signalTree, startChild } from '../../e2e/browser/process';
+import { root } from '../../e2e/browser/stamp';
+
+/** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
+const folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));
+const keysFile = path.join(folder, 'first-start.json');
+const children: ChildProcess[] = [];
+afterAll(() => {
+  for (const child of children) signalTree(child, 'SIGKILL');
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Started {
+  readonly child: ChildProcess;
+  /** What people are told, and the log. */
+  told(): string;
+  log(): string;
+  origin(): Promise<string>;
+}
+
+function start(settings: Readonly<Record<string, string>> = {}): Started {
+  const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay/testing/node.ts')], {
+    env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
+  });
+  children.push(child);
+  let told = '';
+  let log = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    told += chunk.toString();
+  });
+  child.stdout?.on('data', (chunk: Buffer) => {
+    log += chunk.toString();
+  });
+  return {
+    child,
+    told: () => told,
+    log: () => log,
+    async origin() {
+      await expect.poll(() => told, { timeout: 100_000 }).toMatch(/runs at \S+\n/);
+      return /runs at (\S+)/.exec(told)?.[1] ?? '';
+    },
+  };
+}
+
+describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, () => {
+  it('shows its keys at the first start, to people alone, and ends gently', async () => {
+    const node = start();
+    const origin = await node.origin();
+    await expect.poll(node.told, { timeout: 20_000 }).toContain('/serve');
+    const keys = JSON.parse(readFileSync(keysFile, 'utf8')) as Record<string, string>;
+    expect(statSync(keysFile).mode & 0o777).toBe(0o600);
+    for (const name of ['apiKey', 'workerToken', 'signInToken']) {
+      expect(node.told()).toContain(keys[name]);
+      expect(node.log()).not.toContain(keys[name]);
+    }
+    const control = path.join(folder, 'control.json');
+    expect(JSON.parse(readFileSync(control, 'utf8'))).toMatchObject({ origin });
+
+    expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`${origin}/somewhere`)).text()).toBe('a page');
+    const ended = exitCode(node.child);
+    node.child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    expect(existsSync(control)).toBe(false);
+    for (const line of node.log().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
+  });
+
+  it('does not show them again, and says who has the folder or the port', async () => {
+    const node = start();
+    const origin = await node.origin();
+    expect(node.told()).not.toMatch(/first start|k[nws]_/);
+
+    const second = start();
+    const third = start({ PORT: new URL(origin).port });
+    const fourth = start({ PORT: 'x', KINORA_LEASE_SECONDS: '-1' });
+    const codes = await Promise.all([second, third, fourth].map(({ child }) => exitCode(child)));
+    expect(codes).toEqual([1, 1, 1]);
+    expect(second.told()).toMatch(/^The database in \S+ is in use by process \d+/);
+    expect(third.told()).toMatch(/^Port \d+ of 127\.0\.0\.1 is taken/);
+    expect(fourth.told()).toMatch(
+      /^Settings that cannot be used:\nPORT: .+\nKINORA_LEASE_SECONDS: /,
+    );
+
+    const ended = exitCode(node.child);
+    node.child.kill('SIGINT');
+    expect(await ended).toBe(0);
+  });
+});

@@ -1,0 +1,267 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ApiError } from '../../lib/contract/v3';
+import { readConfig } from '../config';
+import { createMetrics } from '../observe';
+import type { RunningRelay } from '../open';
+import type { NodeHandler } from '../relay';
+import { type RunningServer, startServer } from './start';
+
+/**
+ * The HTTP layer alone: handlers of a few lines in place of files, no pages, a database that can be
+ * said to be down.
+ */
+let down = false;
+const received: number[] = [];
+const routes: Readonly<Record<string, NodeHandler>> = {
+  'GET /files/things/{id}': async (request, response, { id }) => {
+    const { 'x-kinora-address': address, 'x-request-id': requestId } = request.headers;
+    response.end(JSON.stringify({ id, address, requestId }));
+  },
+  'PUT /files/things/{id}': async (request, response) => {
+    let bytes = 0;
+    for await (const chunk of request) bytes += (chunk as Buffer).length;
+    received.push(bytes);
+    response.end('{}');
+  },
+  'PUT /files/refused/{id}': async () => {
+    throw new ApiError('UNAUTHORIZED');
+  },
+  'GET /files/broken/{id}': async () => {
+    throw new Error('hush: the reason');
+  },
+  'GET /files/half/{id}': async (_request, response) => {
+    response.writeHead(200, { 'Content-Length': 100 });
+    response.write('half');
+    throw new Error('then it broke');
+  },
+};
+
+const ping = async () => {
+  if (down) throw new ApiError('STORAGE_DOWN');
+};
+const log = pino({ level: 'silent' });
+const stopping = new AbortController();
+const config = readConfig({ PORT: '0', KINORA_METRICS_TOKEN: 'metrics-token-of-a-test' });
+
+/** The parts of a relay that the HTTP layer touches. */
+function smallRelay(): RunningRelay {
+  const parts = {
+    config,
+    log,
+    metrics: createMetrics(),
+    store: { ping },
+    keys: { authenticateAdmin: () => Promise.reject(new ApiError('UNAUTHORIZED')) },
+    limits: { address: async () => undefined },
+    files: { routes, blobs: { ping } },
+    doorbell: { connected: 0, drain: () => undefined, close: async () => undefined },
+    stopping: stopping.signal,
+    finish: async () => stopping.abort(),
+    stop: async () => undefined,
+  };
+  return parts as unknown as RunningRelay;
+}
+
+let server: RunningServer;
+beforeAll(async () => {
+  server = await startServer({
+    config,
+    log,
+    pages: async () => ({
+      handle: async (request, response) => {
+        response.end(`page ${request.url}`);
+      },
+      close: async () => undefined,
+    }),
+    open: async () => smallRelay(),
+    patience: { headMs: 30_000, bodyMs: 300, idleMs: 300, keepAliveMs: 1000 },
+  });
+  await server.relay;
+});
+afterAll(() => server.stop());
+
+const get = (path: string, options?: RequestInit) => fetch(server.origin + path, options);
+
+/** Sends bytes as they are. @returns everything that comes back */
+async function raw(...pieces: readonly string[]): Promise<string> {
+  const socket = connect(server.port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.toString();
+  });
+  socket.on('error', () => undefined);
+  for (const piece of pieces) socket.write(piece);
+  await once(socket, 'close');
+  return text;
+}
+
+describe('the server', () => {
+  it('hands what is not its own to the pages, with an id on every answer', async () => {
+    const response = await get('/somewhere?a=1');
+    expect(await response.text()).toBe('page /somewhere?a=1');
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('keeps a sane request id and replaces any other', async () => {
+    const sane = await get('/files/things/a', { headers: { 'x-request-id': 'mine-12345678' } });
+    expect(sane.headers.get('x-request-id')).toBe('mine-12345678');
+    expect(await sane.json()).toMatchObject({ requestId: 'mine-12345678' });
+    const odd = await get('/files/things/a', { headers: { 'x-request-id': 'a "b" {c}' } });
+    expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('never believes an address that a caller claims', async () => {
+    const headers = { 'x-kinora-address': '8.8.8.8', 'x-forwarded-for': '8.8.4.4' };
+    const response = await get('/files/things/a', { headers });
+    expect(await response.json()).toMatchObject({ address: '127.0.0.1' });
+  });
+
+  it('answers a refusal as the API does, whoever asks from wherever', async () => {
+    const response = await get('/files/refused/a', { method: 'PUT', body: 'x' });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    expect(await response.json()).toMatchObject({
+      code: 401,
+      error_code: 'UNAUTHORIZED',
+      request_id: response.headers.get('x-request-id'),
+    });
+  });
+
+  it('says nothing of an error of its own', async () => {
+    const response = await get('/files/broken/a');
+    expect(response.status).toBe(500);
+    const text = await response.text();
+    expect(text).toContain('INTERNAL');
+    expect(text).not.toContain('hush');
+  });
+
+  it('cuts an answer that broke off, so that half of it is not taken for the whole', async () => {
+    const whole = get('/files/half/a').then((response) => response.text());
+    await expect(whole).rejects.toThrow();
+  });
+
+  it('names the methods of a path, and answers a preflight', async () => {
+    const wrong = await get('/files/things/a', { method: 'DELETE' });
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get('allow')).toBe('GET, PUT, HEAD, OPTIONS');
+    const preflight = await get('/files/things/a', { method: 'OPTIONS' });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization');
+  });
+
+  it('lets the sender of a refused upload hear why, however much of it is under way', async () => {
+    // fetch of Node sends the whole body: with a plain close it would see a reset.
+    const body = Buffer.alloc(20_000_000);
+    for (let round = 0; round < 3; round++) {
+      const response = await get('/files/refused/a', { method: 'PUT', body });
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ error_code: 'UNAUTHORIZED' });
+    }
+  });
+
+  it('takes an upload that is slow as a whole and never stands still', async () => {
+    received.length = 0;
+    let pieces = 0;
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        controller.enqueue(new Uint8Array(10));
+        pieces += 1;
+        if (pieces === 6) controller.close();
+      },
+    });
+    const options = { method: 'PUT', body, duplex: 'half' } as RequestInit;
+    expect((await get('/files/things/a', options)).status).toBe(200);
+    expect(received).toEqual([60]);
+  });
+
+  it('ends an upload that stands still', async () => {
+    const head = 'PUT /files/things/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
+    expect(await raw(head, 'only this')).not.toContain('200 OK');
+  });
+});
+
+describe('malformed requests', () => {
+  it.each([
+    ['no HTTP at all', 'hello\r\n\r\n', 400],
+    [
+      'two lengths',
+      'GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      400,
+    ],
+    ['no host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
+    [
+      'half an escape',
+      'GET /files/things/%f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      400,
+    ],
+    [
+      'a bad escape for the pages',
+      'GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      400,
+    ],
+    [
+      'an upgrade to nothing',
+      'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+      404,
+    ],
+  ])('%s', async (_name, text, status) => {
+    expect(await raw(text)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+});
+
+describe('health', () => {
+  it('is ready while database and files answer', async () => {
+    const response = await get('/readyz');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      status: 'ready',
+      parts: { node: 'ok', database: 'ok', files: 'ok' },
+    });
+  });
+
+  it('lives on without a database, and says that it is not ready', async () => {
+    down = true;
+    try {
+      const ready = await get('/readyz');
+      expect(ready.status).toBe(503);
+      expect(await ready.json()).toMatchObject({ parts: { node: 'ok', database: 'down' } });
+      expect((await get('/healthz')).status).toBe(200);
+    } finally {
+      down = false;
+    }
+  });
+
+  it('gives its numbers to this machine and to who has the token, not to who came by a proxy', async () => {
+    const open = await get('/metrics');
+    expect(open.headers.get('content-type')).toContain('text/plain');
+    expect(await open.text()).toContain('kinora_attempts_total');
+    const proxied = { 'x-forwarded-for': '203.0.113.7' };
+    expect((await get('/metrics', { headers: proxied })).status).toBe(401);
+    const wrong = { ...proxied, authorization: 'Bearer wrong' };
+    expect((await get('/metrics', { headers: wrong })).status).toBe(401);
+    const right = { ...proxied, authorization: 'Bearer metrics-token-of-a-test' };
+    expect((await get('/metrics', { headers: right })).status).toBe(200);
+  });
+
+  it('counts what bypasses the API under the name of its route', async () => {
+    await get('/files/things/secret-name');
+    const text = await (await get('/metrics')).text();
+    expect(text).toContain('operation="GET /files/things/{id}",status="2xx"');
+    expect(text).not.toContain('secret-name');
+  });
+});
+
+it('says in one sentence that its port is taken', async () => {
+  const start = startServer({
+    config: { ...config, PORT: server.port },
+    log,
+    pages: async () => ({ handle: async () => undefined, close: async () => undefined }),
+    open: async () => smallRelay(),
+  });
+  await expect(start).rejects.toThrow(/^Port \d+ of 127\.0\.0\.1 is taken\. .+ PORT/);
+});

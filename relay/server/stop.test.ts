@@ -1,0 +1,48 @@
+import { rm } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestRelay, type TestRelay } from '../testing/server';
+
+/** A whole node with everything real but Next. */
+let node: TestRelay;
+beforeAll(async () => {
+  node = await startTestRelay();
+}, 120_000);
+afterAll(async () => {
+  await node.stop();
+  await rm(node.config.KINORA_DATA, { recursive: true, force: true });
+});
+
+const image =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGP4z8AARAwQCgAf7gP9i18U1AAAAABJRU5ErkJggg==';
+
+it('answers the API, lets events and a synchronous submission end when it stops, and closes all', async () => {
+  const headers = {
+    authorization: `Bearer ${node.apiKey}`,
+    'content-type': 'application/json',
+  };
+  const submit = async (more: object) =>
+    await fetch(`${node.origin}/api/v3/kinora/wan-2.2/i2v-720p-lora`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ image, prompt: 'a boat', ...more }),
+    });
+  const submitted = await submit({});
+  expect(submitted.status).toBe(200);
+  const { data } = (await submitted.json()) as { data: { id: string; status: string } };
+  expect(data.status).toBe('created');
+
+  const events = await fetch(`${node.origin}/api/v3/predictions/${data.id}/events`, { headers });
+  expect(events.headers.get('content-type')).toContain('text/event-stream');
+  const told = events.text();
+  const held = submit({ enable_sync_mode: true });
+  const preflight = await fetch(`${node.origin}/api/v3/predictions`, { method: 'OPTIONS' });
+  expect(preflight.status).toBe(204);
+  // The held submission is in the database before the stop begins.
+  await expect.poll(async () => (await node.relay.jobs.depth()).waiting).toBe(2);
+
+  await node.stop();
+  expect(await told).toContain('event: status');
+  expect((await held).status).toBe(200);
+  await expect(fetch(`${node.origin}/healthz`)).rejects.toThrow();
+  await expect(node.relay.store.ping()).rejects.toThrow();
+}, 60_000);
