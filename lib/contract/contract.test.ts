@@ -36,6 +36,7 @@ describe('parameters', () => {
     [{ seed: 10_000_000_000 }, 'seed must be a whole number from -1 to 9999999999.'],
     [{ size: '640*480' }, 'size must be one of 1280*720, 720*1280.'],
     [{ loras: Array(4).fill({ path: 'a', scale: 1 }) }, 'loras takes at most 3 adapters.'],
+    [{ prompt: 'x'.repeat(10_001) }, 'prompt must have at most 10000 characters.'],
     [{ loras: [{ path: 'a', scale: 4.1 }] }, 'loras.0.scale must be a number from 0 to 4.'],
   ])('%o is refused with its range', (field, message) => {
     const parse = () => parseParameters({ prompt: 'waves', ...field });

@@ -10,6 +10,9 @@ export const maxImagePixels = 40_000_000;
 /** Largest explicit seed. */
 export const maxSeed = 9_999_999_999;
 
+/** Longest prompt, in characters; the text encoder reads 512 tokens of it. */
+export const maxPromptLength = 10_000;
+
 /** The sizes a video can have, `width*height` in pixels, as the v3 API writes them. */
 export const sizes = ['1280*720', '720*1280'] as const;
 export type Size = (typeof sizes)[number];
@@ -19,6 +22,7 @@ export const loraSchema = z.object({
   path: z
     .string()
     .min(1)
+    .max(4096)
     .describe(
       'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the address of an uploaded file.',
     ),
@@ -32,9 +36,10 @@ export const loraSchema = z.object({
 export const parametersSchema = z.object({
   prompt: z
     .string()
+    .max(maxPromptLength)
     .regex(/\S/, { message: 'The prompt is empty.' })
     .describe('What happens in the video.'),
-  negative_prompt: z.string().default('').describe('What should not be seen.'),
+  negative_prompt: z.string().max(maxPromptLength).default('').describe('What should not be seen.'),
   loras: z.array(loraSchema).max(3).default([]).describe('Adapters, at most 3.'),
   size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),
   num_inference_steps: z
@@ -87,7 +92,8 @@ export function parseParameters(input: unknown): Parameters {
   const parsed = parametersSchema.safeParse(input);
   if (parsed.success) return parsed.data;
   const [issue] = describeIssues(parsed.error);
-  if (issue?.field === 'prompt') throw new KinoraError('PROMPT_EMPTY');
+  const tooLong = parsed.error.issues[0]?.code === 'too_big';
+  if (issue?.field === 'prompt' && !tooLong) throw new KinoraError('PROMPT_EMPTY');
   throw new KinoraError('PARAMETER_INVALID', issue?.message ?? 'The request is not valid.');
 }
 

@@ -88,7 +88,7 @@ export function createAccess({
     async api(request, response) {
       const caller = await authenticate(request, 'api');
       const scopes: readonly string[] = caller.scopes;
-      if (!scopes.includes('uploads:write') && !scopes.includes('admin')) {
+      if (!scopes.includes('uploads:write')) {
         throw new ApiError('FORBIDDEN', undefined, {
           details: [{ field: 'Authorization', message: 'needs the scope uploads:write' }],
         });

@@ -12,7 +12,7 @@ export type Variant = (typeof variants)[number];
 export const submitSchema = parametersSchema.extend({
   image: z
     .string()
-    .regex(/^(https?:\/\/\S+|data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=\s]+)$/i, {
+    .regex(/^(https?:\/\/\S{1,4096}|data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=\s]+)$/i, {
       message: 'image must be an https URL or a data URI of an image.',
     })
     .describe('The still: an https URL, a data URI, or a URL from our own upload.'),

@@ -20,7 +20,7 @@ export const workerDeclarationSchema = z.object({
   model: z.string().min(1).max(100),
   precision: z.enum(precisions),
   backend: z.enum(backends),
-  sizes: z.array(z.enum(sizes)).min(1),
+  sizes: z.array(z.enum(sizes)).min(1).max(sizes.length),
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
