@@ -7,7 +7,7 @@ import type { Scope, SubmitInput, WorkerDeclaration } from '../../lib/contract/v
 import { readConfig } from '../config';
 import { createLog } from '../observe';
 import { openRelay, type RunningRelay } from '../open';
-import { pgliteTemplate } from '../testing/store';
+import { pgliteTemplate } from '../testing/pglite';
 import { answer } from './answer';
 
 /** A PNG of one pixel, as a data URI: the smallest image that is one. */

@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import { eq, getTableColumns, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../relay';
 import { type JobRow, jobs } from '../store/schema';
@@ -6,8 +6,13 @@ import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, now } from './context';
 import { storable } from './text';
 
-/** Waiting jobs that are looked at to say why none was given. */
-const skippedWindow = 1000;
+/**
+ * Waiting jobs of a pool that are looked at, for a claim and to say why nothing was given: a worker that
+ * fits nothing must not cost a look at the whole queue.
+ */
+export const windowSize = 1000;
+/** Jobs that are looked up beyond those wanted: another node may be taking the first. */
+const spare = 32;
 
 /** The order in which jobs are given: that of the indexes `jobs_waiting` and `jobs_waiting_shared`. */
 const queueOrder = sql`${jobs.priority} desc, ${jobs.createdAt}`;
@@ -36,6 +41,31 @@ function pools(caller: Caller): readonly SQL[] {
   return [own, sql`${waitingShared} and ${ne(jobs.owner, caller.owner)}`];
 }
 
+/** Ids of the first jobs of a pool that fit, stopping at what is enough. */
+function fitting(
+  db: Database,
+  worker: WorkerDeclaration,
+  pool: SQL,
+  count: number,
+  everything: boolean,
+) {
+  const misfit = sql.join(
+    misfits(worker).map(([, condition]) => condition),
+    sql` or `,
+  );
+  const looked = db
+    .select({ id: jobs.id, fits: sql<boolean>`not (${misfit})`.as('fits') })
+    .from(jobs)
+    .where(pool)
+    .orderBy(queueOrder);
+  const first = (everything ? looked : looked.limit(windowSize)).as('looked');
+  return db
+    .select({ id: first.id })
+    .from(first)
+    .where(sql`${first.fits}`)
+    .limit(count + spare);
+}
+
 /** A worker that asks, and the token that it gets with its job. */
 export interface Asking {
   readonly caller: Caller;
@@ -50,15 +80,16 @@ export interface Asking {
  * The jobs are chosen in a WITH query because that is read once: a subquery that locks rows may be read
  * again by another plan, and would then lock more than it gives.
  *
+ * @param options.everything looks at the whole queue; else at its first {@link windowSize} jobs
  * @returns the given jobs, each with the token of its worker
  */
 export async function claimJobs(
   db: Database,
   { config }: Pick<JobsDependencies, 'config'>,
   asking: readonly [Asking, ...Asking[]],
+  { everything = false } = {},
 ): Promise<JobRow[]> {
   const [{ caller, worker }] = asking;
-  const misfit = misfits(worker).map(([, condition]) => sql`not (${condition})`);
   const jobsGiven: JobRow[] = [];
   for (const pool of pools(caller)) {
     const rest = asking.slice(jobsGiven.length);
@@ -66,7 +97,12 @@ export async function claimJobs(
     const chosen = db
       .select({ id: jobs.id })
       .from(jobs)
-      .where(and(pool, ...misfit))
+      // As an array, and without the rest of the pool's conditions, which never change: so the rows
+      // are found by their ids, and not by another look at the queue.
+      .where(
+        sql`${jobs.id} = any(array(${fitting(db, worker, pool, rest.length, everything)}))
+          and ${jobs.status} = 'created'`,
+      )
       .orderBy(queueOrder)
       .limit(rest.length)
       .for('update', { skipLocked: true });
@@ -129,7 +165,7 @@ export async function skippedFor(
       .from(jobs)
       .where(condition)
       .orderBy(order)
-      .limit(skippedWindow)
+      .limit(windowSize)
       .as('looked');
     const rows = await db
       .select({ reason: looked.reason, count: sql`count(*)::int`.mapWith(Number) })

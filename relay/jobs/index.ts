@@ -13,6 +13,9 @@ import { countUnfinished, createSubmitter } from './submit';
 import { sweepJobs } from './sweep';
 import { storable } from './text';
 
+/** Unfinished jobs of a key are counted no further where it may have any number. */
+const countedAtMost = 1000;
+
 export type { JobsDependencies } from './context';
 export { freeReleases } from './status';
 
@@ -73,7 +76,11 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     remove: (ids, owner) => removeJobs(db, ids, owner),
     position: (job) => positions.of(job),
     async unfinishedOf(keyId) {
-      const counts = await countUnfinished(db, [keyId], config.KINORA_JOBS_PER_KEY);
+      const counts = await countUnfinished(
+        db,
+        [keyId],
+        config.KINORA_JOBS_PER_KEY || countedAtMost,
+      );
       return counts.get(keyId) ?? 0;
     },
 

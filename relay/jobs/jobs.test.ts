@@ -1,10 +1,12 @@
 import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { fillQueue } from '../bench/store-load';
 import type { Jobs } from '../relay';
 import { deliveries, jobs as jobsTable, previews } from '../store/schema';
 import { testBeat, testCaller, testJob, testJobs, testResult, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
+import { windowSize as lookedAt } from './claim';
 
 const ada = testCaller('ada');
 const bob = testCaller('bob');
@@ -57,6 +59,18 @@ describe.each(engines)('jobs', (engine) => {
       expect(all.at(-1)).toMatchObject({ reason: { code: 'TOO_MANY_JOBS' } });
       await jobs.submit(testJob(bob));
       expect(await jobs.unfinishedOf(ada.keyId)).toBe(3);
+
+      const { id, token } = await claimOne();
+      await jobs.complete(id, token, testResult());
+      await jobs.submit(testJob(ada));
+      await expect(jobs.submit(testJob(ada))).rejects.toMatchObject({ code: 'TOO_MANY_JOBS' });
+    });
+
+    it('has no limit where the setting is 0', async () => {
+      jobs = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 0 });
+      await jobs.submit(testJob(ada));
+      await jobs.submit(testJob(ada));
+      expect(await jobs.unfinishedOf(ada.keyId)).toBe(2);
     });
 
     it('inserts the others of a batch when the database refuses one', async () => {
@@ -119,6 +133,26 @@ describe.each(engines)('jobs', (engine) => {
       expect(other.skipped).toEqual({ model: 3, 'not-ready': 1 });
       const eighth = await jobs.claim(adasWorker, testWorker({ precision: 'int8' }));
       expect(eighth.skipped).toEqual({ precision: 3, 'not-ready': 1 });
+    });
+
+    it('finds what waits behind any number of jobs that do not fit', async () => {
+      await fillQueue(fixture().store, lookedAt + 10);
+      const bench = testCaller('bench');
+      const upright = testWorker({ sizes: ['720*1280'] });
+      const { skipped } = await jobs.claim(bench, upright);
+      expect(skipped).toEqual({ size: lookedAt });
+      const last = [];
+      for (let index = 0; index < 2; index += 1) {
+        last.push((await jobs.submit(testJob(bench, { input: { size: '720*1280' } }))).id);
+      }
+      // Looks at the whole queue are rare: the second may have to wait for its own.
+      const given: string[] = [];
+      const ask = async () => {
+        const { job } = await jobs.claim(bench, upright);
+        if (job) given.push(job.id);
+        return given;
+      };
+      await expect.poll(ask, { timeout: 20_000 }).toEqual(last);
     });
 
     it('takes any model where the configuration says so', async () => {

@@ -12,6 +12,10 @@ import { storable, storableJson } from './text';
 const tooManyRetrySeconds = 10;
 /** Submissions that share one statement and one commit. */
 const batchSize = 64;
+/** How long the count of a key's jobs is believed, in milliseconds; only other nodes can make it wrong. */
+const countedMs = 5000;
+/** Keys whose counts are remembered. */
+const maxRooms = 10_000;
 
 interface Waiting {
   readonly job: NewJob;
@@ -25,7 +29,7 @@ interface Waiting {
  * for a batch to fill, and everybody for its commit.
  *
  * The limit of a key holds exactly for one node; several nodes may together pass it by what they
- * insert at the very same moment.
+ * insert within {@link countedMs}.
  *
  * @returns a function that throws ApiError `TOO_MANY_JOBS`
  */
@@ -34,6 +38,8 @@ export function createSubmitter({
   config,
 }: Pick<JobsDependencies, 'store' | 'config'>): (job: NewJob) => Promise<JobRow> {
   const limit = config.KINORA_JOBS_PER_KEY;
+  /** How many more jobs a key may have, by its last count and what this node inserted since. */
+  const rooms = new Map<string, { left: number; readonly countedAt: number }>();
   let waiting: Waiting[] = [];
   let running = false;
 
@@ -62,19 +68,41 @@ export function createSubmitter({
 
   /** Rejects those whose key has enough. */
   async function admit(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
-    const counts = await countUnfinished(
-      db,
-      batch.map(({ job }) => job.caller.keyId),
-      limit,
-    );
+    if (limit === 0) return batch;
+    await count(batch);
     return batch.filter(({ job, reject }) => {
-      const count = counts.get(job.caller.keyId) ?? 0;
-      counts.set(job.caller.keyId, count + 1);
-      if (count < limit) return true;
+      const room = rooms.get(job.caller.keyId);
+      if (room && room.left > 0) {
+        room.left -= 1;
+        return true;
+      }
       const headers = { 'Retry-After': String(tooManyRetrySeconds) };
       reject(new ApiError('TOO_MANY_JOBS', undefined, { headers }));
       return false;
     });
+  }
+
+  /**
+   * Counts the jobs of keys whose last count is old or used up. A count reads every unfinished job of
+   * the key, so it is not made for each: jobs that end meanwhile only make more room than is known.
+   */
+  async function count(batch: readonly Waiting[]): Promise<void> {
+    const wanted = new Map<string, number>();
+    for (const { job } of batch) {
+      wanted.set(job.caller.keyId, (wanted.get(job.caller.keyId) ?? 0) + 1);
+    }
+    if (rooms.size > maxRooms) rooms.clear();
+    const countedAt = performance.now();
+    const keyIds = [...wanted].flatMap(([keyId, jobs]) => {
+      const room = rooms.get(keyId);
+      const known = room && countedAt - room.countedAt < countedMs && room.left >= jobs;
+      return known ? [] : [keyId];
+    });
+    if (keyIds.length === 0) return;
+    const counts = await countUnfinished(db, keyIds, limit);
+    for (const keyId of keyIds) {
+      rooms.set(keyId, { left: limit - (counts.get(keyId) ?? 0), countedAt });
+    }
   }
 
   return (job) =>

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pgliteTemplate } from '../testing/pglite';
 import { startTestRelay, type TestRelay } from '../testing/server';
-import { pgliteTemplate } from '../testing/store';
 import { runKeys } from './cli-run';
 import { processControlToken, readControl, removeControl, writeControl } from './control';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endpoints, scopes } from '../../lib/contract/v3';
+import { pgliteTemplate } from '../testing/pglite';
 import { startTestRelay, type TestRelay } from '../testing/server';
-import { pgliteTemplate } from '../testing/store';
 
 let folder: string;
 let node: TestRelay;

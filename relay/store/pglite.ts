@@ -7,6 +7,7 @@ import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from 'pino';
 import { storageErrors } from './errors';
 import { takeLock } from './lock';
+import { clearDead, maintenanceSeconds } from './maintenance';
 import { migrationsFolder, withinASecond } from './migrations';
 import { createBatcher, Listeners } from './notifier';
 import * as schema from './schema';
@@ -37,12 +38,19 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
   }
 
   const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
+  const onMaintenanceError = (error: unknown) =>
+    log?.error({ err: error }, 'the database could not be cleared of what is dead');
   const listeners = new Listeners(onError);
   // The lock makes this process the only one: a message has nowhere else to go, and a real NOTIFY
   // would cost a statement of the one connection.
   const batcher = createBatcher(async (messages) => {
     for (const { channel, payload } of messages) listeners.emit(channel, payload);
   }, onError);
+
+  let clearing: Promise<unknown> = Promise.resolve();
+  const maintenance = setInterval(() => {
+    clearing = clearDead(db).catch(onMaintenanceError);
+  }, maintenanceSeconds * 1000).unref();
 
   let closing: Promise<void> | null = null;
   return {
@@ -56,6 +64,8 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     ping: () => storageErrors(() => withinASecond(db.execute(sql`select 1`))),
     close() {
       closing ??= (async () => {
+        clearInterval(maintenance);
+        await clearing;
         await batcher.flushed();
         listeners.clear();
         await client.close();

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { postgresBinaries, type RunAs, runAs } from './postgres-binaries';
+import { copyPostgresData } from './postgres-data';
 
 /** A PostgreSQL server of this process. */
 export interface TestPostgres {
@@ -37,12 +38,14 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
   const folder = mkdtempSync(path.join(os.tmpdir(), 'kinora-pg-'));
   if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
   const data = path.join(folder, 'data');
+  try {
+    await copyPostgresData(binaries, user, data);
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   const port = await freePort();
   const guard = startGuarded(folder, user, [
-    [
-      path.join(binaries, 'bin', 'initdb'),
-      ...['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
-    ],
     [
       path.join(binaries, 'bin', 'postgres'),
       ...['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', ''],

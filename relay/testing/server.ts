@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -10,6 +11,7 @@ import { answer } from '../api/answer';
 import { type Config, readConfig } from '../config';
 import { openRelay, type RunningRelay } from '../open';
 import { startServer } from '../server/start';
+import { pgliteTemplate } from './pglite';
 
 /** A node with everything real but Next: the API answers where Next's route handlers would call it. */
 export interface TestRelay {
@@ -58,6 +60,9 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
     ...options.settings,
   });
+  if (config.DATABASE_URL === undefined && !existsSync(path.join(folder, 'db'))) {
+    await cp(await pgliteTemplate(), folder, { recursive: true });
+  }
   const log = options.log ?? pino({ level: 'silent' });
   const server = await startServer({
     config,

@@ -1,13 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { openStore, type Store } from '../store';
-import { migrationsFolder } from '../store/migrations';
+import { pgliteTemplate } from './pglite';
 import { startPostgres, type TestPostgres } from './postgres';
 
 /** Both engines: whatever touches the store is tested on each. */
@@ -101,31 +99,4 @@ let users = 0;
 function sharedPostgres(): Promise<TestPostgres> {
   shared ??= startPostgres();
   return shared;
-}
-
-/**
- * A folder with an embedded database that is up to date, made once per version of the engine and of the
- * migrations: making one takes seconds, copying it a moment.
- */
-export async function pgliteTemplate(): Promise<string> {
-  const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
-  const hash = createHash('sha256').update(engine);
-  hash.update(readFileSync(path.join(path.dirname(engine), '..', 'package.json')));
-  for (const file of readdirSync(migrationsFolder).sort()) {
-    if (file.endsWith('.sql')) hash.update(readFileSync(path.join(migrationsFolder, file)));
-  }
-  const user = process.getuid?.() ?? 'user';
-  const name = `kinora-pglite-${user}-${hash.digest('hex').slice(0, 16)}`;
-  const template = path.join(os.tmpdir(), name);
-  if (existsSync(template)) return template;
-  const draft = await mkdtemp(`${template}-`);
-  const store = await openStore({ KINORA_DATA: draft });
-  await store.close();
-  try {
-    await rename(draft, template);
-  } catch {
-    // Another test file was first.
-    await rm(draft, { recursive: true, force: true });
-  }
-  return template;
 }

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Caller } from '../../relay';
 import type { JobRow } from '../../store/schema';
+import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../testing/server';
-import { pgliteTemplate } from '../../testing/store';
 
 const goldens = fileURLToPath(new URL('../../../e2e/goldens/tiny-wan/', import.meta.url));
 
