@@ -7,10 +7,11 @@ export default defineConfig({
   testMatch: '*.spec.ts',
   globalSetup: './e2e/browser/global-setup.ts',
   outputDir: 'test-results/playwright',
-  // One at a time: every test computes a video on the CPU.
-  workers: 1,
-  timeout: 120_000,
-  expect: { timeout: 15_000 },
+  // Two files at a time: a page waits as often as it computes. The time limits are for two cores that
+  // emulate a graphics card meanwhile.
+  workers: 2,
+  timeout: 240_000,
+  expect: { timeout: 30_000 },
   forbidOnly: Boolean(process.env.CI),
   reporter: [['list']],
   use: {

@@ -24,7 +24,7 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
       <h2 id="created-title" ref={title} tabIndex={-1}>
         Copy “{record.name}” now
       </h2>
-      <p>It is shown only this once; afterwards nobody can tell it any more.</p>
+      <p>It is shown only this once: the server keeps no copy that could be shown again.</p>
       <p className="keys-whole">
         <code ref={code}>{key}</code>
       </p>

@@ -1,3 +1,4 @@
+import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
 import { type Backend, backends } from '../../lib/contract/prediction';
@@ -45,7 +46,15 @@ export function ConnectForm(props: {
           <FieldNotes
             id="token"
             error={error}
-            hint="From the Keys page, or from what the server printed at its first start."
+            hint={
+              <>
+                From the{' '}
+                <Link href="/keys" prefetch={false}>
+                  Keys page
+                </Link>
+                , or from what the server printed at its first start.
+              </>
+            }
           />
           <label className="check">
             <input

@@ -40,7 +40,7 @@ export function ServePage() {
       </SiteHeader>
       <main className="serve" data-ready={ready}>
         <h1>Serve</h1>
-        <div className="serve-columns">
+        <div className="serve-columns" data-connected={connected}>
           <ConnectForm
             {...{ values, change, models, model, connected }}
             tokenError={form.tokenError}

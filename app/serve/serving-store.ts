@@ -168,6 +168,6 @@ export function checkToken(text: string): string {
   throw new KinoraError(
     'REQUEST_INVALID',
     token === '' ? 'There is no worker token.' : 'This is not a worker token.',
-    { remedy: 'Create one on the Keys page of this server, or with `npm run keys`.' },
+    { remedy: 'Create one on the Keys page of this server, or with “npm run keys”.' },
   );
 }

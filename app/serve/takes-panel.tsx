@@ -42,8 +42,8 @@ export function TakesPanel(props: {
           )}
           {identity && (
             <div>
-              <dt>Waiting</dt>
-              <dd>{identity.waiting} as it connected</dd>
+              <dt>Queue</dt>
+              <dd>{queueSentence(identity.waiting)}</dd>
             </div>
           )}
         </dl>
@@ -61,6 +61,12 @@ export function TakesPanel(props: {
       </p>
     </section>
   );
+}
+
+/** It is not asked for again, so the words say of when it is. */
+function queueSentence(waiting: number): string {
+  const jobs = waiting === 1 ? '1 job' : `${waiting} jobs`;
+  return `${waiting === 0 ? 'empty' : jobs} at the start`;
 }
 
 function accepts(models: readonly string[], model: string): boolean {

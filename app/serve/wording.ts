@@ -1,6 +1,6 @@
 import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { ServedJob } from '../../lib/serving/api';
-import type { Connection } from '../../lib/serving/connection';
+import type { Connection, Skipped } from '../../lib/serving/connection';
 import { phaseNames } from '../studio/measure';
 
 /** Why a job was not given, as the end of "3 jobs wait, but …". */
@@ -49,11 +49,13 @@ export function titleOf(connection: Connection): string {
 export function sentencesOf(connection: Connection): readonly string[] {
   switch (connection.status) {
     case 'disconnected':
-      return connection.error ? [] : ['Connect this tab, and it makes videos for the API.'];
+      return connection.error
+        ? []
+        : ['Once it is connected, this tab makes the videos that programs ask this server for.'];
     case 'reconnecting':
       return [connection.reason];
     case 'idle':
-      return [...skippedSentences(connection.skipped), ...quiet(connection.doorbell)];
+      return [...waitingSentences(connection.skipped), ...quiet(connection.doorbell)];
     case 'paused':
       return [
         connection.error
@@ -68,6 +70,11 @@ export function sentencesOf(connection: Connection): readonly string[] {
     default:
       return [];
   }
+}
+
+function waitingSentences(skipped: Skipped): readonly string[] {
+  const skips = skippedSentences(skipped);
+  return skips.length > 0 ? skips : ['A job begins by itself as soon as there is one.'];
 }
 
 const nextSentence: Readonly<Record<'claim' | 'pause' | 'drain', readonly string[]>> = {
@@ -89,7 +96,7 @@ function quiet(doorbell: boolean): readonly string[] {
 }
 
 /** Each reason why jobs wait and are not given, as a sentence. */
-export function skippedSentences(skipped: Partial<Record<SkipReason, number>>): readonly string[] {
+export function skippedSentences(skipped: Skipped): readonly string[] {
   return Object.entries(skipped).map(([reason, count]) => {
     const jobs = count === 1 ? '1 job waits' : `${count} jobs wait`;
     return `${jobs}, but ${skipSentences[reason as SkipReason]}.`;

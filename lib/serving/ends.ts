@@ -27,6 +27,6 @@ function capital(text: string): string {
 export function refusalOf(sentence: string): ErrorRecord {
   return new KinoraError('REQUEST_INVALID', sentence, {
     remedy:
-      'Use a worker token of this server: its Keys page makes one, and so does `npm run keys`.',
+      'Use a worker token of this server: its Keys page makes one, and so does “npm run keys”.',
   }).toRecord();
 }
