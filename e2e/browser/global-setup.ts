@@ -5,8 +5,6 @@ async function setUp(): Promise<() => Promise<void>> {
   await ensureBuild((line) => console.log(line));
   const server = await startServer();
   process.env.KINORA_ORIGIN = server.origin;
-  process.env.KINORA_API_KEY = server.apiKey;
-  process.env.KINORA_WORKER_TOKEN = server.workerToken;
   return server.stop;
 }
 

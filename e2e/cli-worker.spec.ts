@@ -1,0 +1,108 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { ClaimAnswer, WorkerDeclaration } from '../lib/contract/v3';
+import { exitCode, signalTree, startChild } from './browser/process';
+import { binary } from './browser/server';
+import { root } from './browser/stamp';
+import { ApiCaller } from './pages/serve-caller';
+import { expect, test } from './pages/serve-fixtures';
+
+/** A running `npm run worker`. */
+interface Run {
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly code: Promise<number>;
+  /** As a service manager would end it. */
+  terminate(): void;
+}
+
+/** Starts the command with a browser profile of this test's own; the token is in the environment. */
+async function start(token: string, ...args: readonly string[]): Promise<Run> {
+  const folder = test.info().outputPath('run');
+  await mkdir(folder, { recursive: true });
+  const script = path.join(root, 'e2e', 'cli', 'worker.ts');
+  const tsx = binary('tsx', 'dist/cli.mjs');
+  const child = startChild([tsx, '--tsconfig', path.join(root, 'tsconfig.json'), script, ...args], {
+    cwd: folder,
+    env: {
+      KINORA_GPU: 'software',
+      KINORA_HOME: test.info().outputPath('home'),
+      KINORA_WORKER_TOKEN: token,
+      INIT_CWD: folder,
+    },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  return {
+    stdout: () => stdout,
+    stderr: () => stderr,
+    code: exitCode(child),
+    terminate: () => signalTree(child, 'SIGTERM'),
+  };
+}
+
+const tiny = ['--model', 'tiny', '--backend', 'wasm', '--name', 'Cellar'] as const;
+
+/** Takes the next job as another worker would, and hands it back. @returns which attempt it would be */
+async function nextAttempt(origin: string, token: string, id: string): Promise<number> {
+  const declaration: WorkerDeclaration = {
+    worker_id: crypto.randomUUID().replaceAll('-', ''),
+    name: 'Another',
+    model: 'tiny',
+    precision: 'f32',
+    backend: 'wasm',
+    sizes: ['1280*720'],
+    loras: true,
+    max_duration: 10,
+  };
+  const worker = new ApiCaller(origin, token);
+  const body = JSON.stringify(declaration);
+  const { job } = await worker.json<ClaimAnswer>('POST', '/api/worker/claim', body);
+  expect(job?.id).toBe(id);
+  const lease = JSON.stringify({ lease_token: job?.lease_token });
+  await worker.json('POST', `/api/worker/jobs/${id}/release`, lease);
+  return job?.attempt ?? 0;
+}
+
+test('the worker makes a video, and hands the next job back when it is told to end', async ({
+  caller,
+  workerToken,
+}) => {
+  const { origin } = caller;
+  const run = await start(workerToken, '--server', origin, ...tiny);
+  const id = await caller.submit();
+  expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
+  const short = id.slice(0, 8);
+  await expect.poll(run.stdout).toMatch(new RegExp(`^job ${short} done after \\d`, 'm'));
+  const said = run.stdout();
+  expect(said).toMatch(/^connected: takes jobs of \S+/m);
+  expect(said).toContain(`job ${short} taken, attempt 1: 1280×720, 5 s, 1 steps`);
+  expect(said).toMatch(new RegExp(`^job ${short} step 1/1$`, 'm'));
+  expect(said).toMatch(new RegExp(`^job ${short} sending `, 'm'));
+
+  const held = await caller.submit({ num_inference_steps: 40, guidance_scale: 5 });
+  await expect.poll(run.stdout, { intervals: [50] }).toContain(`job ${held.slice(0, 8)} step 1/40`);
+  run.terminate();
+  expect(await run.code, run.stderr()).toBe(0);
+  expect(run.stdout()).toMatch(new RegExp(`^job ${held.slice(0, 8)} handed back after `, 'm'));
+  expect(await caller.result(held)).toMatchObject({ status: 'created', error: '', outputs: [] });
+  expect(await nextAttempt(origin, workerToken, held)).toBe(1);
+  expect(run.stdout() + run.stderr()).not.toContain(workerToken);
+});
+
+test('a token that the server does not take ends the worker with a sentence', async ({
+  caller,
+}) => {
+  const wrong = 'kn_aaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb';
+  const run = await start(wrong, '--server', caller.origin, ...tiny);
+  expect(await run.code, run.stdout()).toBe(1);
+  const [sentence, remedy] = run.stderr().split('\n');
+  expect(sentence).toBe('REQUEST_INVALID: The server does not take this token.');
+  expect(remedy).toMatch(/^Use a worker token of this server/);
+});

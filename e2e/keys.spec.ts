@@ -1,0 +1,143 @@
+import { expectAccessible } from './pages/accessible';
+import { KeysPage } from './pages/keys';
+import { ServePage } from './pages/serve';
+import type { ApiCaller } from './pages/serve-caller';
+import { expect, test } from './pages/serve-fixtures';
+
+/** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
+async function signInToken(caller: ApiCaller): Promise<string> {
+  const body = JSON.stringify({ kind: 'sign-in', name: 'A link' });
+  return (await caller.json<{ key: string }>('POST', '/api/admin/keys', body)).key;
+}
+
+/** What the API answers to a key. */
+async function answerTo(caller: ApiCaller, key: string): Promise<number> {
+  const headers = { Authorization: `Bearer ${key}` };
+  const response = await fetch(`${caller.origin}/api/v3/balance`, { headers });
+  await response.body?.cancel();
+  return response.status;
+}
+
+test('a link signs in; a key is made, shown once, copied, used and revoked', async ({
+  page,
+  context,
+  caller,
+}) => {
+  const keys = new KeysPage(page);
+  const token = await signInToken(caller);
+  await keys.openLink(token);
+  expect(page.url()).toBe(`${caller.origin}/keys`);
+  expect(await page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
+  await expect(keys.list.getByRole('heading', { level: 2 })).toBeFocused();
+
+  const name = `Editor ${token.slice(-6)}`;
+  const key = await keys.createKey(name);
+  expect(key).toMatch(/^kn_[A-Za-z0-9]{8}_[A-Za-z0-9]{40,}$/);
+  await expect(keys.created.getByRole('heading')).toBeFocused();
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await keys.created.getByRole('button', { name: 'Copy', exact: true }).click();
+  await expect(keys.created.getByRole('status')).toHaveText('Copied.');
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
+  expect(await answerTo(caller, key)).toBe(200);
+  await keys.created.getByRole('button', { name: 'I have it' }).click();
+  await expect(keys.created).toHaveCount(0);
+  await expect(page.locator('body')).not.toContainText(key);
+
+  // The session outlives a reload; the key cannot be seen again.
+  await page.reload();
+  await expect(keys.key(name)).toContainText('Everything but administration');
+  await expect(page.locator('body')).not.toContainText(key);
+  await keys
+    .key(name)
+    .getByRole('button', { name: `Revoke ${name}` })
+    .click();
+  await expect(keys.dialog).toHaveAccessibleName(`Revoke “${name}”?`);
+  await expect(keys.dialog.getByRole('button', { name: 'Keep it' })).toBeFocused();
+  await page.keyboard.press('Escape');
+  await expect(keys.dialog).toHaveCount(0);
+  expect(await answerTo(caller, key)).toBe(200);
+  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+  await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
+  await expect(keys.dialog).toHaveCount(0);
+  await expect(keys.key(name)).toBeHidden();
+  await keys.list.getByText(/^Revoked and ended/).click();
+  await expect(keys.key(name)).toContainText('Revoked');
+  expect(await answerTo(caller, key)).toBe(401);
+
+  await keys.signOutButton.click();
+  await expect(keys.signIn).toBeVisible();
+  await page.reload();
+  await expect(keys.signIn).toBeVisible();
+});
+
+test('a worker token connects a tab, which the page counts; revoking it turns the tab out', async ({
+  page,
+  context,
+  caller,
+}) => {
+  const keys = new KeysPage(page);
+  const token = await signInToken(caller);
+  await keys.openLink(token);
+  await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
+  const name = `Desk ${token.slice(-6)}`;
+  const worker = await keys.createKey(name, 'Worker token');
+  await expect(keys.created.getByRole('link', { name: 'Serve' })).toBeVisible();
+
+  const serve = new ServePage(await context.newPage());
+  await serve.open();
+  await serve.connect(worker, { name });
+  await serve.waitFor('idle');
+  await page.reload();
+  // Others may still be known from tests before.
+  await expect(keys.workers).toContainText(
+    /(One of your workers is|\d of your workers are) connected/,
+  );
+  await expect(keys.workers.getByRole('listitem').filter({ hasText: name })).toHaveText(
+    `${name}tiny, f32: waits for a job`,
+  );
+
+  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+  await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
+  await serve.waitFor('refused');
+  await expect(serve.connection).toContainText('Use a worker token of this server');
+});
+
+test('axe finds nothing: signed in, with a new key, and asked about it', async ({
+  page,
+  caller,
+}) => {
+  const keys = new KeysPage(page);
+  const token = await signInToken(caller);
+  await keys.openLink(token);
+  const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
+  await keys.createKey(name);
+  await test.step('signed in', () => expectAccessible(page));
+  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+  await expect(keys.dialog).toBeVisible();
+  await test.step('asked', () => expectAccessible(page));
+});
+
+test.describe('with requests that are refused', () => {
+  test.use({ cuts: true });
+
+  test('a link works once; whoever is let in nowhere is told what to do', async ({
+    page,
+    browser,
+    baseURL,
+    caller,
+  }) => {
+    const token = await signInToken(caller);
+    const elsewhere = await browser.newContext({ ...(baseURL && { baseURL }) });
+    await new KeysPage(await elsewhere.newPage()).openLink(token);
+    await elsewhere.close();
+    const keys = new KeysPage(page);
+    await page.goto(`/keys#sign-in=${token}`);
+    await expect(keys.signIn.getByRole('status')).toContainText('This lets nobody in');
+    expect(page.url()).toBe(`${caller.origin}/keys`);
+    await test.step('signed out', () => expectAccessible(page));
+    // An admin key in the field does as well.
+    await keys.signIn.getByLabel('Admin key or sign-in link').fill(caller.key);
+    await keys.signIn.getByRole('button', { name: 'Sign in' }).click();
+    await expect(keys.signOutButton).toBeVisible();
+  });
+});

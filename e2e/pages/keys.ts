@@ -1,0 +1,45 @@
+import type { Locator, Page } from 'playwright';
+import { expect } from 'playwright/test';
+
+/** The page at `/keys`, by what a person sees and hears of it. */
+export class KeysPage {
+  readonly signIn: Locator;
+  readonly signOutButton: Locator;
+  readonly list: Locator;
+  readonly create: Locator;
+  /** The new key, as long as it is shown. */
+  readonly created: Locator;
+  readonly workers: Locator;
+  /** The question before something is revoked. */
+  readonly dialog: Locator;
+
+  constructor(readonly page: Page) {
+    this.signIn = page.getByRole('region', { name: 'Sign in' });
+    this.signOutButton = page.getByRole('button', { name: 'Sign out' });
+    this.list = page.getByRole('region', { name: 'Keys and tokens' });
+    this.create = page.getByRole('region', { name: 'Create a key' });
+    this.created = page.getByRole('region', { name: /^Copy “/ });
+    this.workers = page.getByRole('region', { name: 'Workers' });
+    this.dialog = page.getByRole('dialog');
+  }
+
+  /** Opens the link that lets a browser in, and waits until it is. */
+  async openLink(token: string): Promise<void> {
+    await this.page.goto(`/keys#sign-in=${token}`);
+    await expect(this.signOutButton).toBeVisible();
+  }
+
+  /** Fills in the form and creates a key, or a worker token. @returns the whole of it */
+  async createKey(name: string, kind: 'API key' | 'Worker token' = 'API key'): Promise<string> {
+    await this.create.getByRole('radio', { name: kind }).check();
+    await this.create.getByLabel('Name', { exact: true }).fill(name);
+    await this.create.getByRole('button', { name: /^Create the/ }).click();
+    await expect(this.created).toHaveAccessibleName(`Copy “${name}” now`);
+    return (await this.created.locator('.keys-whole code').textContent()) ?? '';
+  }
+
+  /** A key that works, or has ended, by its name. */
+  key(name: string): Locator {
+    return this.list.getByRole('listitem').filter({ hasText: name });
+  }
+}

@@ -1,0 +1,263 @@
+import { inspectVideo } from '../lib/video/inspect';
+import { expectAccessible } from './pages/accessible';
+import { loraPath, picturePath } from './pages/fixtures';
+import { ServePage } from './pages/serve';
+import { expect, test } from './pages/serve-fixtures';
+import { StudioPage } from './pages/studio';
+
+/**
+ * The page Serve in a real Chromium, with jobs that come through the API of the running server. A job
+ * of 40 steps is there long enough to be looked at; where only its beginning matters, it is cancelled.
+ */
+const long = { num_inference_steps: 40 };
+
+test('a tab that a person connects makes the video of an API call, and lists it', async ({
+  serve,
+  caller,
+  workerToken,
+}) => {
+  await expect(serve.connection).toHaveAccessibleName('Not connected');
+  await serve.connect(workerToken, { name: 'Study' });
+  await serve.waitFor('idle');
+  await expect(serve.connection.getByRole('heading')).toBeFocused();
+  await expect(serve.connection).toHaveAccessibleName('Ready for jobs');
+  for (const fact of [/Model\s*tiny/, /Sizes\s*1280×720, 720×1280/, /Jobs of\s*\S/]) {
+    await expect(serve.takes).toContainText(fact);
+  }
+
+  const id = await caller.submit({ ...long, guidance_scale: 5 });
+  const told = caller.events(id, (seen) => seen.has('step') && seen.has('preview'));
+  await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
+  await expect(serve.connection).toHaveAccessibleName('Making a video');
+  await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
+  await expect(serve.fact('Attempt')).toHaveText('1');
+  await expect(serve.fact('Video')).toHaveText('1280×720, 5 s');
+  await expect(serve.preview).toBeVisible();
+  expect(await told).toMatch(/"image":"data:image\/webp;base64,/);
+
+  await expect(serve.line(id)).toContainText('Done', { timeout: 60_000 });
+  await expect(serve.served).toHaveAccessibleName('1 job done since this page was opened');
+  await serve.waitFor('idle');
+  const { status, outputs, timings } = await caller.result(id);
+  expect(status).toBe('completed');
+  expect(timings.inference).toBeGreaterThan(0);
+  const video = await fetch(String(outputs[0]));
+  const facts = await inspectVideo(await video.blob());
+  expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
+
+  await serve.press('Disconnect');
+  await serve.waitFor('disconnected');
+  await expect(serve.connectButton).toBeEnabled();
+});
+
+test('axe finds nothing: not connected, idle and at work', async ({
+  serve,
+  caller,
+  workerToken,
+  page,
+}) => {
+  await test.step('not connected', () => expectAccessible(page));
+  await serve.connect(workerToken);
+  await serve.waitFor('idle');
+  await test.step('idle', () => expectAccessible(page));
+  // Its steps take a while with guidance, so that all four views have it at work.
+  await caller.submit({ ...long, duration: 10, guidance_scale: 5 });
+  await serve.waitFor('working');
+  await expect(serve.preview).toBeVisible();
+  await test.step('at work', () => expectAccessible(page));
+  await caller.cancelAll();
+});
+
+test('a cancel through the API ends the work within two seconds', async ({
+  serve,
+  caller,
+  workerToken,
+}) => {
+  await serve.connect(workerToken);
+  await serve.waitFor('idle');
+  const id = await caller.submit({ ...long, guidance_scale: 5 });
+  await serve.waitFor('working');
+  await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
+  await caller.cancel(id);
+  await expect(serve.connection).not.toHaveAttribute('data-status', 'working', { timeout: 2000 });
+  await expect(serve.line(id)).toContainText('Cancelled or taken over');
+  expect(await caller.result(id)).toMatchObject({ status: 'failed', error: 'cancelled by user' });
+});
+
+test('the studio and the served jobs of one browser wait for each other', async ({
+  serve,
+  caller,
+  workerToken,
+  context,
+}) => {
+  await serve.connect(workerToken);
+  await serve.waitFor('idle');
+  const studio = new StudioPage(await context.newPage());
+  await studio.open();
+  await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
+  await studio.chooseCpu();
+
+  const first = await caller.submit({ ...long, duration: 10 });
+  await serve.waitFor('working');
+  await studio.generate();
+  await expect(studio.progress).toHaveAccessibleName('Waiting for the GPU');
+  await serve.waitFor('working');
+  await caller.cancel(first);
+  await studio.waitForStep(1, 40);
+
+  await serve.waitFor('waiting');
+  await expect(serve.connection).toContainText('is using the GPU');
+  const second = await caller.submit(long);
+  expect((await caller.result(second, 1)).status).toBe('created');
+  await serve.waitFor('waiting');
+  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+  await serve.waitFor('working');
+  await expect(serve.fact('Job')).toHaveText(second.slice(0, 8));
+});
+
+test('a pause waits for the end of the job, and takes no other until it is resumed', async ({
+  serve,
+  caller,
+  workerToken,
+}) => {
+  await serve.connect(workerToken);
+  await serve.waitFor('idle');
+  const first = await caller.submit(long);
+  await serve.waitFor('working');
+  await serve.press('Pause after this job');
+  await expect(serve.connection).toContainText('It pauses after this job.');
+  await caller.cancel(first);
+  await serve.waitFor('paused');
+  const second = await caller.submit(long);
+  expect((await caller.result(second, 2)).status).toBe('created');
+  await serve.waitFor('paused');
+  await serve.press('Resume');
+  await serve.waitFor('working');
+  await expect(serve.fact('Job')).toHaveText(second.slice(0, 8));
+});
+
+test('a second tab of the browser says which one serves', async ({
+  serve,
+  workerToken,
+  context,
+}) => {
+  await serve.connect(workerToken, { name: 'The first' });
+  await serve.waitFor('idle');
+  const second = new ServePage(await context.newPage());
+  await second.open();
+  await second.connect(workerToken);
+  await expect(second.connection.locator('[data-code="BUSY"]')).toContainText(
+    /Another tab of this browser serves already, as “The first” since \d/,
+  );
+  await serve.press('Disconnect');
+  await serve.waitFor('disconnected');
+  await second.connectButton.click();
+  await second.waitFor('idle');
+});
+
+test.describe('with requests that fail on purpose', () => {
+  test.use({ cuts: true });
+
+  test('a wrong token is a sentence, with what helps', async ({ serve, workerToken }) => {
+    await serve.connect('not a token');
+    await expect(serve.token).toHaveAccessibleDescription(/This is not a worker token\. \S/);
+    await serve.connect('kn_aaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb');
+    await serve.waitFor('refused');
+    await expect(serve.connection).toContainText(
+      /The server does not take this token\. Use a worker token of this server/,
+    );
+    await serve.connect(workerToken);
+    await serve.waitFor('idle');
+  });
+
+  test('a server that cannot be reached is tried again, and at once when asked', async ({
+    serve,
+    workerToken,
+    context,
+  }) => {
+    const me = '**/api/worker/me';
+    await context.route(me, (route) => route.abort('connectionrefused'));
+    await serve.connect(workerToken);
+    await serve.waitFor('reconnecting');
+    await expect(serve.connection).toHaveAccessibleName('Connection lost');
+    await expect(serve.connection).toContainText('The server cannot be reached.');
+    await expect(serve.connection).toContainText(/It is tried again in \d/);
+    await context.unroute(me);
+    await serve.press('Try now');
+    await serve.waitFor('idle');
+  });
+
+  test('a page reloaded in mid-upload sends the video again, and another cut does not matter', async ({
+    serve,
+    caller,
+    workerToken,
+    context,
+  }) => {
+    const events: string[] = [];
+    await context.exposeFunction('kinoraServing', ({ type }: { type: string }) =>
+      events.push(type),
+    );
+    await serve.connect(workerToken, { remember: true });
+    await serve.waitFor('idle');
+    const output = '**/api/worker/jobs/*/output?*';
+    const sent: string[] = [];
+    await context.route(output, (route) => {
+      if (route.request().method() !== 'PUT') return route.continue();
+      sent.push(new URL(route.request().url()).searchParams.get('lease_token') ?? '');
+      // The first one hangs until the page goes; the second one is cut; then the way is free.
+      if (sent.length === 1) return;
+      return sent.length === 2 ? route.abort('connectionfailed') : route.continue();
+    });
+    const id = await caller.submit();
+    await serve.waitFor('uploading', 60_000);
+    await expect.poll(() => sent).toHaveLength(1);
+    events.length = 0;
+    await serve.page.reload();
+    await serve.waitFor('uploading');
+    await expect(serve.fact('Attempt')).toHaveText('1');
+    await expect(serve.line(id)).toContainText('Done', { timeout: 30_000 });
+    expect(sent).toEqual([sent[0], sent[0], sent[0]]);
+    expect(events).not.toContain('claimed');
+    expect(await caller.result(id)).toMatchObject({ status: 'completed', error: '' });
+  });
+});
+
+test('a page reloaded in mid-job hands the job back, and takes it again', async ({
+  serve,
+  caller,
+  workerToken,
+}) => {
+  await serve.connect(workerToken, { remember: true });
+  await serve.waitFor('idle');
+  const id = await caller.submit(long);
+  await serve.waitFor('working');
+  await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
+  await serve.page.reload();
+  // Well before the lease would have run out.
+  await serve.waitFor('working', 15_000);
+  await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
+  await expect(serve.fact('Attempt')).toHaveText('1');
+});
+
+test('a job uses an uploaded LoRA; one for another base fails with its name', async ({
+  serve,
+  caller,
+  workerToken,
+}) => {
+  const path = await caller.upload(loraPath('a_comfy'));
+  const wrong = await caller.upload(loraPath('wrong_base_14b'));
+  await serve.connect(workerToken);
+  await serve.waitFor('idle');
+  const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });
+  await serve.waitFor('working');
+  await expect(serve.fact('LoRAs')).toHaveText('1');
+  const misfit = await caller.submit({ loras: [{ path: wrong, scale: 1 }] });
+  expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
+  const failed = await caller.ended(misfit);
+  expect(failed).toMatchObject({ status: 'failed', outputs: [] });
+  expect(failed.error).toContain(wrong);
+  await expect(serve.line(misfit)).toContainText('Failed');
+  await expect(serve.line(misfit)).toContainText(wrong);
+  await expect(serve.served).toHaveAccessibleName(/^1 job done/);
+  await serve.waitFor('idle');
+});
