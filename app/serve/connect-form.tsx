@@ -1,13 +1,11 @@
 import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
-import { type Backend, backends } from '../../lib/contract/prediction';
+import { BackendField } from '../studio/backend-field';
 import { describedBy, FieldNotes } from '../studio/field';
 import { ModelField } from '../studio/model-field';
 import type { ModelList } from '../studio/use-models';
 import type { ConnectValues } from './use-connect';
-
-const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm: 'CPU' };
 
 /** What this tab connects with; while it is connected nothing can be changed. */
 export function ConnectForm(props: {
@@ -77,24 +75,7 @@ export function ConnectForm(props: {
           />
         </div>
         <ModelField list={models} model={model} onChange={(id) => change({ model: id })} />
-        <fieldset className="field">
-          <legend>Backend</legend>
-          <div className="choices">
-            {backends.map((name) => (
-              <label key={name} className="choice">
-                <input
-                  type="radio"
-                  name="backend"
-                  value={name}
-                  checked={values.backend === name}
-                  onChange={() => change({ backend: name })}
-                />
-                <span>{backendNames[name]}</span>
-              </label>
-            ))}
-          </div>
-          <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
-        </fieldset>
+        <BackendField backend={values.backend} onChange={(backend) => change({ backend })} />
         {!connected && (
           <button type="submit" className="primary" disabled={!model?.ready}>
             Connect

@@ -1,39 +1,14 @@
-import { phases } from '../../lib/contract/progress';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import type { CurrentJob } from '../../lib/serving/connection';
 import { formatSeconds, formatSize } from '../studio/format';
-import { LatentPreview } from '../studio/latent-preview';
-import { measureOf, phaseNames } from '../studio/measure';
-import { phaseFraction } from '../studio/percent';
+import { RunStage } from '../studio/run-stage';
 import { useNow } from '../studio/use-now';
 
 /** The current job: where it is, and what it looks like. */
 export function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress }) {
-  const { phase, clip, clips, preview } = progress;
-  const reached = phase === null ? -1 : phases.indexOf(phase);
-  const fraction = phaseFraction(progress);
   return (
     <>
-      {preview && <LatentPreview preview={preview} />}
-      <ol className="phases">
-        {phases.map((name, index) => (
-          <li
-            key={name}
-            data-state={index < reached ? 'done' : index === reached ? 'now' : 'later'}
-            aria-current={index === reached ? 'step' : undefined}
-          >
-            {phaseNames[name]}
-          </li>
-        ))}
-      </ol>
-      <progress
-        aria-label={phase ? phaseNames[phase] : 'Starting'}
-        {...(fraction !== null && { value: fraction, max: 1 })}
-      />
-      <p className="measure">
-        {measureOf(progress)}
-        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
-      </p>
+      <RunStage progress={progress} />
       <JobFacts job={job} secondsRemaining={progress.secondsRemaining} />
     </>
   );

@@ -1,12 +1,8 @@
-import { type Backend, backends } from '../../lib/contract/prediction';
+import type { Backend } from '../../lib/contract/prediction';
+import { BackendField } from './backend-field';
 import { describedBy, FieldNotes } from './field';
 import type { FormValues } from './form-state';
 import { budgetRange } from './validation';
-
-const backendNames: Readonly<Record<Backend, string>> = {
-  webgpu: 'WebGPU',
-  wasm: 'CPU',
-};
 
 /** Where the model runs, and how much memory it may take there. */
 export function AdvancedFields(props: {
@@ -18,24 +14,7 @@ export function AdvancedFields(props: {
   const { backend, memoryBudget, budgetError, onChange } = props;
   return (
     <>
-      <fieldset className="field">
-        <legend>Backend</legend>
-        <div className="choices">
-          {backends.map((name) => (
-            <label key={name} className="choice">
-              <input
-                type="radio"
-                name="backend"
-                value={name}
-                checked={backend === name}
-                onChange={() => onChange({ backend: name })}
-              />
-              <span>{backendNames[name]}</span>
-            </label>
-          ))}
-        </div>
-        <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
-      </fieldset>
+      <BackendField backend={backend} onChange={(name) => onChange({ backend: name })} />
       <div className="field">
         <div className="field-head">
           <label htmlFor="memoryBudget">GPU memory</label>

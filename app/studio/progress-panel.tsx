@@ -1,13 +1,10 @@
 import { useEffect, useRef } from 'react';
-import { phases } from '../../lib/contract/progress';
 import type { RunProgress, RunState } from '../../lib/predictions/run-state';
 import { getRunner } from '../runner';
 import { Announcer } from './announcer';
 import { formatSeconds } from './format';
-import { LatentPreview } from './latent-preview';
-import { measureOf, phaseNames } from './measure';
 import { planSentence } from './memory-plan';
-import { phaseFraction } from './percent';
+import { RunStage } from './run-stage';
 import { useNow } from './use-now';
 
 /** The run of this tab: where it is, how long it takes, what it looks like, and its controls. */
@@ -70,32 +67,11 @@ function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
 }
 
 function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
-  const { phase, clip, clips, secondsPerStep, secondsRemaining, preview, memory } = progress;
+  const { secondsPerStep, secondsRemaining, memory } = progress;
   const elapsedSeconds = (useNow() - startedAt) / 1000;
-  const fraction = phaseFraction(progress);
-  const reached = phase === null ? -1 : phases.indexOf(phase);
   return (
     <>
-      {preview && <LatentPreview preview={preview} />}
-      <ol className="phases">
-        {phases.map((name, index) => (
-          <li
-            key={name}
-            data-state={index < reached ? 'done' : index === reached ? 'now' : 'later'}
-            aria-current={index === reached ? 'step' : undefined}
-          >
-            {phaseNames[name]}
-          </li>
-        ))}
-      </ol>
-      <progress
-        aria-label={phase ? phaseNames[phase] : 'Starting'}
-        {...(fraction !== null && { value: fraction, max: 1 })}
-      />
-      <p className="measure">
-        {measureOf(progress)}
-        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
-      </p>
+      <RunStage progress={progress} />
       {memory && <p className="field-hint">{planSentence(memory)}</p>}
       <dl className="facts">
         <div>
