@@ -32,6 +32,15 @@ test('wrong settings are told all at once, by name; empty ones count as absent',
   expect(() => readConfig({ PORT: 'http', KINORA_LEASE_SECONDS: '-1' })).toThrow(
     /PORT: .*\nKINORA_LEASE_SECONDS: /,
   );
+  expect(() =>
+    readConfig({ PORT: 'abc', KINORA_MAX_ATTEMPTS: '9', KINORA_BEAT_SECONDS: 'x' }),
+  ).toThrow(
+    [
+      'PORT: must be a whole number from 0 to 65535.',
+      'KINORA_BEAT_SECONDS: must be a number of seconds above 0.',
+      'KINORA_MAX_ATTEMPTS: must be a whole number from 1 to 3.',
+    ].join('\n'),
+  );
   expect(readConfig({ PORT: '', KINORA_ALLOW_PRIVATE: 'on' })).toMatchObject({
     PORT: 3000,
     KINORA_ALLOW_PRIVATE: true,

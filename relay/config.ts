@@ -19,8 +19,16 @@ const list = (text: string) =>
         .map((part) => part.trim())
         .filter((part) => part !== ''),
     );
-const count = (value: number) => z.coerce.number().int().min(0).default(value);
-const seconds = (value: number) => z.coerce.number().positive().default(value);
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => {
+  const end = max === Number.MAX_SAFE_INTEGER ? `, ${min} or more` : ` from ${min} to ${max}`;
+  const error = `must be a whole number${end}.`;
+  return z.coerce.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+};
+const count = (value: number) => whole(0).default(value);
+const seconds = (value: number) => {
+  const error = 'must be a number of seconds above 0.';
+  return z.coerce.number({ error }).positive({ error }).default(value);
+};
 
 /**
  * Every setting of the server, read from the environment. README's table lists them; a test compares.
@@ -28,7 +36,7 @@ const seconds = (value: number) => z.coerce.number().positive().default(value);
  */
 export const configSchema = z.object({
   KINORA_HOST: z.string().default('127.0.0.1'),
-  PORT: z.coerce.number().int().min(0).max(65_535).default(3000),
+  PORT: whole(0, 65_535).default(3000),
   /** Absolute URLs of answers start with it; absent means `http://{host}:{port}`. */
   KINORA_PUBLIC_URL: z
     .url()
@@ -39,6 +47,11 @@ export const configSchema = z.object({
     .string()
     .default(path.join(projectRoot, '.kinora', 'relay'))
     .transform((folder) => path.resolve(folder)),
+  /**
+   * Free bytes of that folder's disk below which nothing new is taken; what runs goes on. The embedded
+   * database does not survive a full disk.
+   */
+  KINORA_MIN_FREE_BYTES: count(256_000_000),
   /** A PostgreSQL address; absent means the embedded PGlite. */
   DATABASE_URL: z.string().optional(),
   S3_BUCKET: z.string().optional(),
@@ -58,7 +71,7 @@ export const configSchema = z.object({
   KINORA_LEASE_SECONDS: seconds(30),
   KINORA_BEAT_SECONDS: seconds(2),
   KINORA_SWEEP_SECONDS: seconds(2),
-  KINORA_MAX_ATTEMPTS: z.coerce.number().int().min(1).max(3).default(3),
+  KINORA_MAX_ATTEMPTS: whole(1, 3).default(3),
   /** Hard end of one attempt. */
   KINORA_ATTEMPT_SECONDS: seconds(3 * 3600),
   /** How long a synchronous submission is held. */

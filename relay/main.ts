@@ -5,9 +5,13 @@
  */
 import { openNext } from './server/next';
 import { runNode } from './server/node';
+import { watchLoop } from './server/watchdog';
 
 const options = process.argv.slice(2);
 const say = (line: string) => process.stderr.write(`${line}\n`);
+
+// Where Next compiles, the loop may stand still for long; and nobody waits for a server in development.
+if (!options.includes('--dev')) watchLoop();
 
 try {
   await runNode({

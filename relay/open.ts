@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import { sweepIdempotency } from './api/idempotency';
 import type { Config } from './config';
+import { openDatabase } from './database';
 import { createDoorbell } from './doorbell';
-import { createFiles, createLinks, loadSecret } from './files';
+import { createFiles, createLinks, createSpace, loadSecret } from './files';
 import { createGuard } from './guard';
 import { createIntake } from './intake';
 import { createJobs } from './jobs';
@@ -11,8 +12,7 @@ import { createLimits } from './limits';
 import { createLog, createMetrics } from './observe';
 import type { Relay } from './relay';
 import { repeat } from './server/loop';
-import { openStore } from './store';
-import { createWebhooks } from './webhooks';
+import { createWebhooks, sweepDeliveries } from './webhooks';
 
 /** Seconds between two looks for what is past its time. Nobody waits for it. */
 const retentionSeconds = 60;
@@ -35,7 +35,7 @@ export interface RunningRelay extends Relay {
  * Opens every room of one node. Nothing goes on by itself before `start()`.
  *
  * @param config with the port that the server has: links are made of it
- * @throws Error, ApiError as `openStore` does; what was opened before is closed again
+ * @throws Error with sentences as `openDatabase` does; what was opened before is closed again
  */
 export async function openRelay(
   config: Config,
@@ -64,7 +64,8 @@ async function openRooms(
   closeAll: () => Promise<void>,
 ): Promise<RunningRelay> {
   const metrics = createMetrics();
-  const store = await openStore(config, log);
+  const space = createSpace(config, log);
+  const store = await openDatabase(config, log);
   onClose(() => store.close());
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
   onClose(() => guard.close());
@@ -72,12 +73,27 @@ async function openRooms(
   const links = createLinks({ config, secret: await loadSecret(store) });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const { outboxRow } = webhooks;
-  const jobs = createJobs({ store, config, outboxRow, log, metrics });
+  const queue = createJobs({ store, config, outboxRow, log, metrics });
+  const jobs: Relay['jobs'] = {
+    ...queue,
+    async submit(order) {
+      await space.require();
+      return await queue.submit(order);
+    },
+  };
   const limits = createLimits({ store, config, jobs, log });
   onClose(() => limits.close());
-  const files = await createFiles({ config, store, keys, limits, guard, jobs });
-  const intake = createIntake({ config, store, guard, files, jobs, log });
-  const doorbell = createDoorbell({ config, store, keys, jobs, log });
+  const files = await createFiles({ config, store, keys, limits, guard, jobs, space });
+  const fetched = createIntake({ config, store, guard, files, jobs, log });
+  const intake: Relay['intake'] = {
+    ...fetched,
+    // Before the image of a submission is written, too.
+    async accept(...order) {
+      await space.require();
+      return await fetched.accept(...order);
+    },
+  };
+  const doorbell = createDoorbell({ config, store, keys, limits, jobs, log });
   onClose(() => doorbell.close());
   metrics.watch({
     depth: () => jobs.depth(),
@@ -114,8 +130,10 @@ async function openRooms(
       };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, () => jobs.sweep(), loop),
+        repeat('look at the disk', config.KINORA_SWEEP_SECONDS, () => space.look(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of idempotency', idempotencySeconds, () => sweepIdempotency(store), loop),
+        repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
         webhooks.run(stopping.signal).catch(fallen('webhooks')),
         intake.run(stopping.signal).catch(fallen('intake')),
       );

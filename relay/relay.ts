@@ -68,7 +68,10 @@ export interface Keys {
   signIn(token: string): Promise<{ owner: string; setCookie: string }>;
   /** Ends the session of a cookie. @returns the `Set-Cookie` value that takes it away */
   signOut(cookie: string | null): Promise<string>;
-  /** On an empty database: an owner, an admin key, a worker token and a sign-in token; else null. */
+  /**
+   * Makes what there never was, an admin key or a worker token, with a sign-in token; null where there
+   * were both. What there was is empty in the answer.
+   */
   firstStart(): Promise<{ apiKey: string; workerToken: string; signInToken: string } | null>;
   webhookSecret(owner: string): Promise<string>;
 }
@@ -164,7 +167,7 @@ export interface Links {
   /** Address of a prediction's result. */
   prediction(id: string): string;
   /** Address of the video; null where there is none or it has expired. */
-  output(job: JobRow): string | null;
+  output(job: Omit<JobRow, 'input'>): string | null;
   /** Path (no origin) for workers: the image of a job, or one of its adapters. */
   workerImage(job: JobRow): string;
   workerLora(job: JobRow, index: number): string;
@@ -245,6 +248,9 @@ export type OutboxRow = (
   job: JobRow,
 ) => typeof import('./store/schema').deliveries.$inferInsert | null;
 
+/** A job as lists have it: without its parameters where nobody asked for them. */
+export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
+
 /** `relay/jobs`: the one place that changes a job's row. Every method is one transaction. */
 export interface Jobs {
   /** @throws ApiError `TOO_MANY_JOBS` */
@@ -259,8 +265,10 @@ export interface Jobs {
       status?: PredictionStatus | undefined;
       after?: Date | undefined;
       before?: Date | undefined;
+      /** Whether the parameters are read too, which may be 80 kB each. Default false. */
+      withInput?: boolean;
     },
-  ): Promise<JobRow[]>;
+  ): Promise<ListedJob[]>;
   /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
   remove(ids: readonly string[], owner: string): Promise<JobRow[]>;
   /** Jobs that come before this one among those its workers choose from; 0 is next. */
@@ -271,18 +279,33 @@ export interface Jobs {
     caller: Caller,
     worker: WorkerDeclaration,
   ): Promise<{ job: JobRow | null; skipped: ClaimAnswer['skipped'] }>;
-  /** @throws ApiError `LEASE_LOST` (as do all with a token) */
-  beat(id: string, token: string, beat: Omit<Beat, 'lease_token'>): Promise<LeaseAnswer>;
-  lease(id: string, token: string): Promise<JobRow>;
+  /**
+   * @param by key id of the caller's worker token, where there is a caller: the lease is that token's
+   * alone (as in all with a lease token)
+   * @throws ApiError `LEASE_LOST` (as do all with a lease token)
+   */
+  beat(
+    id: string,
+    token: string,
+    beat: Omit<Beat, 'lease_token'>,
+    by?: string,
+  ): Promise<LeaseAnswer>;
+  lease(id: string, token: string, by?: string): Promise<JobRow>;
   /** With the outbox row, in one transaction. The same completion again answers the same. */
   complete(
     id: string,
     token: string,
     result: Omit<Completion, 'lease_token'> & { outputKey: string },
+    by?: string,
   ): Promise<JobRow>;
   /** Requeues where another attempt may succeed and is left, else ends it. */
-  fail(id: string, token: string, failure: Omit<Failure, 'lease_token'>): Promise<JobRow>;
-  release(id: string, token: string): Promise<JobRow>;
+  fail(
+    id: string,
+    token: string,
+    failure: Omit<Failure, 'lease_token'>,
+    by?: string,
+  ): Promise<JobRow>;
+  release(id: string, token: string, by?: string): Promise<JobRow>;
   /** Ends it at once as failed, "cancelled by user"; a finished job stays as it is. */
   cancel(id: string, owner: string): Promise<JobRow | null>;
 
@@ -290,6 +313,8 @@ export interface Jobs {
   takeIntake(limit: number, seconds: number): Promise<JobRow[]>;
   intakeDone(id: string, image: JobImage, loras: readonly JobLora[]): Promise<JobRow | null>;
   intakeFailed(id: string, message: string): Promise<JobRow | null>;
+  /** Gives a taken job back after `seconds`, its attempt too: that it failed was no fault of its files. */
+  intakeReturned(id: string, seconds: number): Promise<void>;
 
   /** Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once. */
   sweep(): Promise<{ requeued: number; failed: number }>;

@@ -1,17 +1,37 @@
 import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
-import { KinoraError } from '../contract/errors';
+import { type ErrorCode, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerLora } from '../contract/v3/worker';
 import { SourceChanged } from '../weights/byte-source';
 import { HubClient, type HubOptions, hubByteSource, parseHub } from '../weights/hub';
+import type { RetryPolicy } from '../weights/hub/retry';
 import { onlyLora } from '../weights/library/lora-download';
 import type { WorkerClient } from './client';
+import { isPassing } from './passing';
 
 /** Adapters of the hub that are kept for the next job. */
 const keptAdapters = 3;
 /** Largest adapter, in bytes. */
 const largestAdapter = 2_000_000_000;
+
+/**
+ * The GPU is held meanwhile: a hub that is away is tried for less than twenty seconds. What still comes
+ * may take as long as it takes.
+ */
+const servingPolicy: RetryPolicy = {
+  firstDelayMs: 500,
+  longestDelayMs: 4000,
+  attempts: 6,
+  stallMs: 9000,
+  tooOftenMs: 5000,
+  tooOftenAttempts: 2,
+  longestWaitMs: 5000,
+  longestTotalMs: 12_000,
+};
+/** Of failures that may pass: the download's own texts speak of resuming it. */
+const laterRemedy =
+  'The server gives the job out again. If it stays, check that this browser reaches where the LoRA is.';
 
 /** Fetches the adapters of served jobs. Those of the hub are kept for a while: jobs repeat them. */
 export class Adapters {
@@ -52,7 +72,8 @@ export class Adapters {
 
   async #ofHub(repository: string, file: string | null, signal: AbortSignal): Promise<Blob> {
     // A client remembers what it was told; the repository may have changed since the last job.
-    const client = new HubClient(this.#hub, this.hubOptions);
+    const policy = { ...servingPolicy, ...this.hubOptions.policy };
+    const client = new HubClient(this.#hub, { ...this.hubOptions, policy });
     const revision = 'main';
     const path = file ?? (await onlyLora(client, repository, revision, signal));
     const remote = await client.file({ repository, path, revision }, signal);
@@ -88,6 +109,13 @@ export class Adapters {
   }
 }
 
+const passing: readonly ErrorCode[] = [
+  'HUB_UNREACHABLE',
+  'HUB_BUSY',
+  'HUB_ANSWER_INVALID',
+  'DOWNLOAD_CORRUPT',
+];
+
 /** The failure as a sentence that names the adapter. */
 function naming(path: string, thrown: unknown): unknown {
   // The relay's own sentences name it already.
@@ -95,18 +123,22 @@ function naming(path: string, thrown: unknown): unknown {
     reason.includes(path) ? reason : `The LoRA ${path} cannot be had: ${reason}`;
   if (thrown instanceof ApiError) {
     if (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN') return thrown;
-    const code = thrown.status < 500 ? 'LORA_MISSING' : 'HUB_UNREACHABLE';
-    return new KinoraError(code, because(thrown.message), { cause: thrown });
+    if (isPassing(thrown)) return later('HUB_UNREACHABLE', because(thrown.message), thrown);
+    return new KinoraError('LORA_MISSING', because(thrown.message), { cause: thrown });
   }
   if (thrown instanceof SourceChanged) {
-    return new KinoraError('HUB_ANSWER_INVALID', because('it was replaced while it was fetched.'));
+    return later('HUB_ANSWER_INVALID', because('it was replaced while it was fetched.'), thrown);
   }
   if (thrown instanceof KinoraError) {
-    const { code, message, remedy } = thrown;
+    const { code, message } = thrown;
+    if (passing.includes(code)) return later(code, because(message), thrown);
     const missing = ['ADDRESS_INVALID', 'HUB_NOT_FOUND', 'HUB_DENIED'].includes(code);
-    const cause = { cause: thrown, ...(!missing && { remedy }) };
-    return new KinoraError(missing ? 'LORA_MISSING' : code, because(message), cause);
+    return new KinoraError(missing ? 'LORA_MISSING' : code, because(message), { cause: thrown });
   }
   const reason = thrown instanceof Error ? thrown.message : String(thrown);
-  return new KinoraError('HUB_UNREACHABLE', because(`${reason}.`), { cause: thrown });
+  return later('HUB_UNREACHABLE', because(`${reason}.`), thrown);
+}
+
+function later(code: ErrorCode, sentence: string, cause: unknown): KinoraError {
+  return new KinoraError(code, sentence, { cause, remedy: laterRemedy });
 }

@@ -1,5 +1,5 @@
 import { createSHA256 } from 'hash-wasm';
-import { KinoraError, toKinoraError } from '../contract/errors';
+import type { KinoraError } from '../contract/errors';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
@@ -9,9 +9,10 @@ import { advanceProgress, initialProgress, type RunProgress } from '../predictio
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
 import type { Adapters } from './adapters';
 import type { ServedJob, ServeOptions, ServingListener } from './api';
-import { isLeaseLost, isRefusal, Unreachable, type WorkerClient } from './client';
+import { isLeaseLost, isRefusal, type WorkerClient } from './client';
 import type { CurrentJob } from './connection';
-import { describeFailure } from './failures';
+import { describeFailure, inWords } from './failures';
+import { fetchInputs } from './inputs';
 import { keepLease } from './lease-keeper';
 import { PreviewPictures } from './preview';
 import type { FinishedJob, Shelf } from './shelf';
@@ -99,8 +100,7 @@ export class Attempt {
     onLease({ id: this.id, token: this.#token });
     try {
       const parameters = parseParameters(job.parameters);
-      const image = await client.file(job.image.url, { signal }).catch(unlessRefused);
-      const loras = await Promise.all(job.loras.map((lora) => adapters.fetch(lora, signal)));
+      const { image, loras } = await fetchInputs(client, adapters, job, signal);
       const { model, backend, memoryBudget } = options;
       const videoFile = servedVideo(this.id);
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
@@ -183,7 +183,7 @@ export class Attempt {
     } else if (failure !== null) {
       outcome = 'failed';
       error = inWords(failure);
-      const told = { lease_token: this.#token, ...describeFailure(error) };
+      const told = { lease_token: this.#token, ...describeFailure(failure) };
       await client.fail(this.id, told).catch((thrown: unknown) => {
         // Where it cannot be told, the lease runs out. Without it, that was why the image was gone.
         if (!isLeaseLost(thrown)) return;
@@ -218,27 +218,6 @@ export class Attempt {
       ...(preview !== null && { preview }),
     };
   }
-}
-
-/** Looks at a failure of the image's own request. */
-function unlessRefused(thrown: unknown): never {
-  if (thrown instanceof ApiError && thrown.status < 500 && !isRefusal(thrown)) {
-    throw new KinoraError('IMAGE_UNREACHABLE', `The image cannot be had: ${thrown.message}`);
-  }
-  throw thrown;
-}
-
-/** A failure of the work, or of the relay, as one of ours. */
-function inWords(thrown: unknown): KinoraError {
-  if (thrown instanceof Unreachable) {
-    return new KinoraError('INTERRUPTED', `The connection was lost: ${thrown.message}.`);
-  }
-  if (thrown instanceof ApiError) {
-    return new KinoraError('INTERNAL', `The server did not take it: ${thrown.message}`, {
-      remedy: thrown.remedy,
-    });
-  }
-  return toKinoraError(thrown);
 }
 
 async function sha256Of(file: Blob): Promise<string> {

@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
-import { isLeaseLost, isRefusal, Unreachable, WorkerClient } from './client';
+import { isLeaseLost, isRefusal, WorkerClient } from './client';
+import { Unreachable } from './unreachable';
 import { uploadVideo } from './upload';
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void;
@@ -27,14 +28,17 @@ const server = createServer((request, response) => {
     next(request, response, body);
   });
 });
+const waits: number[] = [];
 let client: WorkerClient;
 
 beforeAll(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
-  const clock = { now: Date.now, random: () => 0, sleep: async () => {} };
-  client = new WorkerClient({ server: origin, token: 'kn_secret', clock });
+  const sleep = async (ms: number) => void waits.push(ms);
+  const clock = { now: Date.now, random: () => 0, sleep };
+  const filePatience = { firstDelayMs: 1, longestDelayMs: 1, stallMs: 1000, giveUpMs: 500 };
+  client = new WorkerClient({ server: origin, token: 'kn_secret', clock, filePatience });
 });
 afterAll(() => {
   server.closeAllConnections();
@@ -43,6 +47,7 @@ afterAll(() => {
 beforeEach(() => {
   script = [];
   seen.length = 0;
+  waits.length = 0;
 });
 
 const ok =
@@ -55,6 +60,10 @@ const refuse =
     const error = new ApiError(code);
     json(response, error.status, error.toBody('req'));
   };
+const tooOften: Answer = (_, response) => {
+  response.setHeader('Retry-After', '7');
+  json(response, 429, new ApiError('RATE_LIMITED').toBody('req'));
+};
 const cut: Answer = (request) => request.socket.destroy();
 
 function json(response: ServerResponse, status: number, body: unknown): void {
@@ -70,6 +79,49 @@ test('cuts and answers of 500 and more are tried again, with the token', async (
   // The one that was cut was seen as well.
   expect(seen).toHaveLength(4);
   expect(seen.every(({ headers }) => headers.authorization === 'Bearer kn_secret')).toBe(true);
+});
+
+test('a relay that is asked too often is asked again after the time that it names', async () => {
+  script = [tooOften, ok({})];
+  await client.fail(id, { lease_token: 't', code: 'INTERNAL', message: '', retryable: true });
+  expect(waits).toEqual([7000]);
+});
+
+test('a job in a form that is not known is no job', async () => {
+  const job = { id, attempt: 1, lease_token: 't', beat_every_ms: null };
+  const rest = { skipped: {}, retry_after_ms: 5000 };
+  script = [ok({ job, ...rest }), ok({ ...rest, job: null, retry_after_ms: 'soon' })];
+  const declared = {} as Parameters<typeof client.claim>[0];
+  const sentence = 'the server gives out jobs in a form that is not known here';
+  await expect(client.claim(declared)).rejects.toThrow(sentence);
+  await expect(client.claim(declared)).rejects.toThrow(sentence);
+});
+
+test('a file that stops coming ends; one that comes slowly does not', async () => {
+  const { server } = client;
+  const filePatience = { firstDelayMs: 1, longestDelayMs: 1, stallMs: 100, giveUpMs: 150 };
+  const hasty = new WorkerClient({ server, token: 't', filePatience });
+  // The same byte again and again is no progress.
+  script = Array(20).fill((_: unknown, response: ServerResponse) => {
+    response.writeHead(200, { 'Content-Length': 9 }).write('x');
+  });
+  await expect(hasty.file('/stalled')).rejects.toThrow('the server sends nothing more');
+  expect(script.length).toBeGreaterThan(10);
+  script = [
+    (_, response) => {
+      response.setHeader('Content-Type', 'image/png');
+      let pieces = 0;
+      const timer = setInterval(() => {
+        response.write('piece ');
+        if (++pieces < 5) return;
+        clearInterval(timer);
+        response.end();
+      }, 250);
+    },
+  ];
+  const slow = await client.file('/slow');
+  expect(await slow.text()).toBe('piece '.repeat(5));
+  expect(slow.type).toBe('image/png');
 });
 
 test('a refusal is never tried again, and is what the relay said', async () => {
@@ -140,6 +192,22 @@ test('a relay that has all of it, or none, is sent the whole again', async () =>
   await uploadVideo(client, target, file, new AbortController().signal);
   const sent = seen.filter(({ method }) => method === 'PUT').map(({ body }) => `${body}`);
   expect(sent).toEqual(['0123456789', '0123456789', '0123456789']);
+});
+
+test('an upload that is refused for a time is sent again after it', async () => {
+  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
+  script = [tooOften, (_, r) => r.writeHead(200).end(), ok({ received: 1, complete: true })];
+  await uploadVideo(client, target, new Blob(['x']), new AbortController().signal);
+  expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
+  expect(waits).toEqual([7000]);
+});
+
+test('an upload whose answer never comes counts as cut', async () => {
+  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
+  script = [() => {}, (_, r) => r.writeHead(200).end(), ok({ received: 1, complete: true })];
+  const patience = { shortMs: 1000, slowest: 16 };
+  await uploadVideo(client, target, new Blob(['x']), new AbortController().signal, patience);
+  expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
 });
 
 test('an upload without a lease ends at once', async () => {

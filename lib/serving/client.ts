@@ -1,23 +1,20 @@
 import {
   ApiError,
-  type ApiErrorCode,
-  apiErrorSchema,
   type Beat,
   type ClaimAnswer,
   type Completion,
-  describeApiError,
+  claimAnswerSchema,
   type Failure,
   type LeaseAnswer,
   type WorkerDeclaration,
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
+import { checkAnswer, whyNot } from './answers';
 import { Backoff } from './backoff';
-
-/** The relay could not be reached, or something before it answered: it may pass. */
-export class Unreachable extends Error {
-  override readonly name = 'Unreachable';
-}
+import { type FilePatience, fetchFile, shortPatience } from './file';
+import { askedWaitMs, isPassing } from './passing';
+import { Unreachable } from './unreachable';
 
 /** How a call is made. */
 export interface CallOptions {
@@ -37,13 +34,15 @@ export interface ClientOptions {
   readonly clock?: Clock;
   /** First wait between two attempts, in milliseconds. */
   readonly firstDelayMs?: number;
+  /** Of inputs: who waits for them has the GPU. About twenty seconds when absent. */
+  readonly filePatience?: FilePatience;
 }
 
 const longestDelayMs = 15_000;
 
 /**
  * The HTTP side of the worker protocol (lib/contract/v3/worker.ts). A cut connection and an answer
- * of 500 or more are tried again with growing waits; a refusal (4xx) never is.
+ * of 429, or of 500 or more, are tried again with growing waits; a refusal (other 4xx) never is.
  *
  * Every call rejects with an {@link ApiError} where the relay refused, with {@link Unreachable} where
  * it did not answer, and with the signal's reason.
@@ -54,6 +53,7 @@ export class WorkerClient {
   readonly #fetch: typeof fetch;
   readonly #token: string;
   readonly #firstDelayMs: number;
+  readonly #filePatience: FilePatience;
 
   constructor(options: ClientOptions) {
     this.server = options.server;
@@ -61,6 +61,7 @@ export class WorkerClient {
     this.#token = options.token;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#firstDelayMs = options.firstDelayMs ?? 500;
+    this.#filePatience = options.filePatience ?? shortPatience;
   }
 
   me(options?: CallOptions): Promise<WorkerIdentity> {
@@ -68,8 +69,12 @@ export class WorkerClient {
   }
 
   /** Asked once: an answer that got lost has taken a job with it, which comes back by its lease. */
-  claim(declaration: WorkerDeclaration, options?: CallOptions): Promise<ClaimAnswer> {
-    return this.#json('POST', '/api/worker/claim', declaration, { attempts: 1, ...options });
+  async claim(declaration: WorkerDeclaration, options?: CallOptions): Promise<ClaimAnswer> {
+    const once = { attempts: 1, ...options };
+    const answer = await this.#json<ClaimAnswer>('POST', '/api/worker/claim', declaration, once);
+    // Timers and paths are made of it; a server of another version may say something else.
+    if (claimAnswerSchema.safeParse(answer).success) return answer;
+    throw new Unreachable('the server gives out jobs in a form that is not known here');
   }
 
   beat(id: string, beat: Beat, options?: CallOptions): Promise<LeaseAnswer> {
@@ -92,31 +97,33 @@ export class WorkerClient {
     return this.#job(id, 'release', { lease_token: token }, options);
   }
 
-  /** A file at one of the relay's signed addresses, which need no token. */
-  async file(path: string, options: CallOptions = {}): Promise<Blob> {
-    return this.#trying({ timeoutMs: 0, ...options }, async (signal) => {
-      const response = await this.#fetch(new URL(path, this.server).href, { signal });
-      await this.#check(response);
-      return response.blob();
-    });
+  /** A file at one of the relay's signed addresses, which need no token. @throws as {@link fetchFile} */
+  file(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<Blob> {
+    const url = new URL(path, this.server).href;
+    return fetchFile(this.#fetch, this.clock, url, this.#filePatience, signal);
   }
 
-  /** One request to the address of a job's output. */
+  /**
+   * One request to the address of a job's output.
+   *
+   * @param timeoutMs how long it may take; 0 for as long as it takes
+   */
   output(
     address: { readonly id: string; readonly leaseToken: string; readonly sha256: string },
     init: Pick<RequestInit, 'method' | 'headers' | 'body'>,
     signal: AbortSignal,
+    timeoutMs = 0,
   ): Promise<Response> {
     const query = new URLSearchParams({
       lease_token: address.leaseToken,
       sha256: address.sha256,
     });
     const path = `/api/worker/jobs/${address.id}/output?${query}`;
-    return this.#trying({ signal, attempts: 1, timeoutMs: 0 }, async (abort) => {
+    return this.#trying({ signal, attempts: 1, timeoutMs }, async (abort) => {
       const headers = { ...init.headers, Authorization: `Bearer ${this.#token}` };
       const url = new URL(path, this.server).href;
       const response = await this.#fetch(url, { ...init, headers, signal: abort });
-      await this.#check(response);
+      await checkAnswer(response);
       return response;
     });
   }
@@ -136,12 +143,12 @@ export class WorkerClient {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal,
       });
-      await this.#check(response);
+      await checkAnswer(response);
       const answer = (await response.json()) as { readonly data?: unknown };
       if (typeof answer.data !== 'object' || answer.data === null) {
         throw new Unreachable('the answer is not one of Kinora’s');
       }
-      // The relay is of the same build as this page; what it says of a job is checked by the engine.
+      // What is used of it further than for show is checked where it is used.
       return answer.data as T;
     });
   }
@@ -159,24 +166,10 @@ export class WorkerClient {
         return await attempt(AbortSignal.any(limits));
       } catch (thrown) {
         signal?.throwIfAborted();
-        if (thrown instanceof ApiError && thrown.status < 500) throw thrown;
-        const failure = describe(thrown);
-        if (tried >= attempts) throw failure;
-        await this.clock.sleep(backoff.next(), signal);
+        if (!isPassing(thrown) || tried >= attempts) throw whyNot(thrown);
+        await this.clock.sleep(Math.max(backoff.next(), askedWaitMs(thrown)), signal);
       }
     }
-  }
-
-  /** @throws ApiError the relay's own; Unreachable for anything else that is no success */
-  async #check(response: Response): Promise<void> {
-    if (response.ok) return;
-    const text = await response.text().catch(() => '');
-    const known = apiErrorSchema.safeParse(jsonOf(text));
-    if (known.success) throw toApiError(known.data.error_code, known.data.message, response);
-    if (response.status === 401) throw new ApiError('UNAUTHORIZED');
-    if (response.status === 403) throw new ApiError('FORBIDDEN');
-    if (response.status === 404 || response.status === 410) throw new ApiError('NOT_FOUND');
-    throw new Unreachable(`the server answers ${response.status}`);
   }
 }
 
@@ -192,27 +185,4 @@ export function isRefusal(thrown: unknown): boolean {
   return (
     thrown instanceof ApiError && (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN')
   );
-}
-
-function describe(thrown: unknown): Error {
-  if (thrown instanceof Unreachable || thrown instanceof ApiError) return thrown;
-  const late = thrown instanceof DOMException && thrown.name === 'TimeoutError';
-  const reason = late ? 'the server does not answer in time' : 'the server cannot be reached';
-  return new Unreachable(reason, { cause: thrown });
-}
-
-/** The relay writes sentence and remedy into one message; here they are two again. */
-function toApiError(code: ApiErrorCode, message: string, response: Response): ApiError {
-  const { remedy } = describeApiError(code);
-  const sentence = message.endsWith(` ${remedy}`) ? message.slice(0, -remedy.length - 1) : message;
-  const wait = response.headers.get('retry-after');
-  return new ApiError(code, sentence, { ...(wait && { headers: { 'Retry-After': wait } }) });
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,6 @@
 import { type ErrorRecord, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
-import { Unreachable } from './client';
+import { Unreachable } from './unreachable';
 
 /** The relay asks its workers to come back later: it is being stopped. */
 export class Drained extends Error {}
@@ -11,12 +11,6 @@ export function reasonOf(thrown: unknown): string | null {
   if (thrown instanceof Unreachable) return `${capital(thrown.message)}.`;
   if (thrown instanceof ApiError) return thrown.message;
   return null;
-}
-
-/** `Retry-After` of a refusal in milliseconds; 0 without one. */
-export function retryAfterMs(thrown: unknown): number {
-  const seconds = thrown instanceof ApiError ? Number(thrown.headers['Retry-After'] ?? 0) : 0;
-  return Number.isFinite(seconds) ? seconds * 1000 : 0;
 }
 
 function capital(text: string): string {

@@ -1,5 +1,10 @@
-import { type ErrorCode, type KinoraError, toKinoraError } from '../contract/errors';
+import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
+import { ApiError } from '../contract/v3/errors';
 import type { Failure } from '../contract/v3/worker';
+import { isPassing } from './passing';
+import { Unreachable } from './unreachable';
+
+type Prospect = 'never' | 'elsewhere' | 'suspect' | 'unfit';
 
 /** Longest message that the protocol takes, in characters. */
 const longestMessage = 500;
@@ -8,10 +13,11 @@ const longestMessage = 500;
  * Whether another attempt may succeed where this one failed, for every code:
  *
  * - `never`: the request itself is at fault, and would fail anywhere;
- * - `elsewhere`: something passed, or another worker may do better;
+ * - `elsewhere`: something passed that says nothing of this worker;
+ * - `suspect`: as `elsewhere`, but it may be this worker: where it happens again and again, it is;
  * - `unfit`: as `elsewhere`, and this worker would fail at the next job too, so it pauses itself.
  */
-const prospects: Readonly<Record<ErrorCode, 'never' | 'elsewhere' | 'unfit'>> = {
+const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   IMAGE_MISSING: 'never',
   IMAGE_EMPTY: 'never',
   IMAGE_TOO_LARGE: 'never',
@@ -49,29 +55,78 @@ const prospects: Readonly<Record<ErrorCode, 'never' | 'elsewhere' | 'unfit'>> = 
   ADAPTER_MISSING: 'unfit',
   ADAPTER_SOFTWARE: 'unfit',
   GPU_UNRELIABLE: 'unfit',
-  DEVICE_LOST: 'elsewhere',
-  OUT_OF_MEMORY: 'elsewhere',
+  DEVICE_LOST: 'suspect',
+  OUT_OF_MEMORY: 'suspect',
   LATENTS_NOT_FINITE: 'never',
-  ENCODER_FAILED: 'elsewhere',
+  ENCODER_FAILED: 'suspect',
   STORAGE_FULL: 'unfit',
   CANCELLED: 'elsewhere',
   INTERRUPTED: 'elsewhere',
   BUSY: 'elsewhere',
-  VIDEO_UNREADABLE: 'elsewhere',
-  FILE_UNREADABLE: 'elsewhere',
+  VIDEO_UNREADABLE: 'suspect',
+  FILE_UNREADABLE: 'suspect',
   FILE_UNWRITABLE: 'unfit',
   BROWSER_MISSING: 'unfit',
-  INTERNAL: 'elsewhere',
+  INTERNAL: 'suspect',
 };
 
-/** What the relay is told of a failure. */
+/** A failure of the work, or of the relay, as one of ours. */
+export function inWords(thrown: unknown): KinoraError {
+  if (thrown instanceof Unreachable) {
+    return new KinoraError('INTERRUPTED', `The connection was lost: ${thrown.message}.`);
+  }
+  if (!(thrown instanceof ApiError)) return toKinoraError(thrown);
+  if (thrown.code === 'TOO_LARGE') {
+    const sentence = 'The video is larger than the server takes.';
+    return new KinoraError('PARAMETER_INVALID', sentence, {
+      remedy: 'Ask for a shorter video or a smaller size.',
+    });
+  }
+  if (isRejected(thrown)) {
+    return new KinoraError('ENCODER_FAILED', `The server rejects the video: ${thrown.message}`);
+  }
+  const sentence = `The server did not take it: ${thrown.message}`;
+  const code = isPassing(thrown) ? 'INTERRUPTED' : 'INTERNAL';
+  return new KinoraError(code, sentence, { remedy: thrown.remedy });
+}
+
+/** What the relay is told of a failure, as it was thrown. */
 export function describeFailure(thrown: unknown): Omit<Failure, 'lease_token'> {
-  const { code, message } = toKinoraError(thrown);
-  const retryable = prospects[code] !== 'never';
+  const { code, message } = inWords(thrown);
+  // The same seed would make the same video again.
+  const retryable = prospects[code] !== 'never' && !isRejected(thrown);
   return { code, message: message.slice(0, longestMessage), retryable };
 }
 
-/** Whether this worker would fail at the next job for the same reason. */
-export function isUnfit(error: KinoraError): boolean {
-  return prospects[error.code] === 'unfit';
+function isRejected(thrown: unknown): boolean {
+  return thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED';
+}
+
+/** Suspect failures in a row after which it is the worker. */
+const suspectsInARow = 3;
+
+/**
+ * Judges a worker by how its jobs end: one that cannot do its work does not go through the attempts of
+ * other people's jobs. What a caller, or a hub, is to blame for never counts: with sharing, any key
+ * could otherwise switch off every worker.
+ */
+export class Fitness {
+  #suspects = 0;
+
+  /**
+   * @param error null for a job that was completed
+   * @returns whether the worker should take itself out
+   */
+  judge(error: KinoraError | null): boolean {
+    const prospect = error === null ? 'never' : prospects[error.code];
+    // A request that is at fault was found so by a worker that works.
+    if (prospect === 'never') this.#suspects = 0;
+    if (prospect === 'suspect') this.#suspects += 1;
+    return prospect === 'unfit' || this.#suspects >= suspectsInARow;
+  }
+
+  /** Somebody looked after it. */
+  reset(): void {
+    this.#suspects = 0;
+  }
 }

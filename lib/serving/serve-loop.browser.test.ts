@@ -288,12 +288,31 @@ test('a video that was not delivered survives the page and the studio, and is up
   expect(await listVideos()).toContain(videoFile);
 
   relay.leases.add(lease_token);
-  relay.faults.push(['output', 'cut']);
+  // Too many questions are no word about the lease: all attempts of one connection, and the upload's first.
+  for (let n = 0; n < 4; n++) relay.faults.push(['lease', 'RATE_LIMITED']);
+  relay.faults.push(['output', 'RATE_LIMITED'], ['output', 'cut']);
   serve();
   await expect.poll(() => outcomes, { timeout: 5000 }).toEqual([['completed', null]]);
   expect(new TextDecoder().decode(relay.uploads.get(id))).toBe('the video');
-  expect(relay.verbs('lease', 'complete')).toEqual(['lease', 'complete']);
+  expect(relay.verbs('lease')).toHaveLength(5);
+  expect(relay.verbs('complete')).toHaveLength(1);
   expect(await listVideos()).toEqual([]);
+});
+
+test('a video that the relay does not take is not computed again', async () => {
+  relay.faults.push(['output', 'TOO_LARGE']);
+  relay.faults.push(['output', 'OUTPUT_REJECTED'], ['output', 'OUTPUT_REJECTED']);
+  relay.submit(makeJob(1));
+  relay.submit(makeJob(2));
+  serve();
+  const ends = [
+    ['failed', 'PARAMETER_INVALID'],
+    ['failed', 'ENCODER_FAILED'],
+  ];
+  await expect.poll(() => outcomes).toEqual(ends);
+  const told = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body.retryable);
+  expect(told).toEqual([false, false]);
+  expect(await shelf.all()).toEqual([]);
 });
 
 test('without its lease a kept video is dropped', async () => {

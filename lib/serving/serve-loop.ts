@@ -1,13 +1,13 @@
 import { type ErrorRecord, toKinoraError } from '../contract/errors';
-import { ApiError } from '../contract/v3/errors';
 import type { DoorbellServerMessage, WorkerDeclaration } from '../contract/v3/worker';
 import { withGpu } from '../predictions/locks';
-import { Attempt, type AttemptDoors, type Ended } from './attempt';
+import { Attempt, type AttemptDoors } from './attempt';
 import { Backoff } from './backoff';
-import { isRefusal } from './client';
+import { isLeaseLost, isRefusal } from './client';
 import { Doorbell, type DoorbellOptions } from './doorbell';
-import { Drained, reasonOf, refusalOf, retryAfterMs } from './ends';
-import { isUnfit } from './failures';
+import { Drained, reasonOf, refusalOf } from './ends';
+import { Fitness } from './failures';
+import { askedWaitMs, isPassing } from './passing';
 import type { FinishedJob } from './shelf';
 import { Wake } from './wake';
 
@@ -21,8 +21,6 @@ export interface ServeDoors extends AttemptDoors {
 
 /** Wait before the relay is asked again, where it did not say. */
 const retryMs = 5000;
-/** Jobs that fail in a row before the worker takes itself out: it may be the worker. */
-const failuresInARow = 3;
 /** How long a worker that took itself out rests before it tries again: nobody may be there to say so. */
 const restMs = 300_000;
 
@@ -36,23 +34,27 @@ interface ComputedJob {
 /**
  * Serves jobs until it is stopped or refused. Connected, it asks for a job when the doorbell rings and
  * now and then without it; it has the GPU's lock while it asks, so that it never takes a job that would
- * have to wait for the studio, and keeps it only where there is one. The video is uploaded without it.
+ * have to wait for the studio, and keeps it only where there is one: from the job's inputs, which are
+ * waited for shortly, to the last frame. The video is uploaded without it.
  */
 export class ServeLoop {
   readonly #doors: ServeDoors;
   readonly #declaration: WorkerDeclaration;
   readonly #stop = new AbortController();
   readonly #wake = new Wake();
+  /** Ends the wait for the next connection; rings of the doorbell do not. */
+  readonly #reconnect = new Wake();
   readonly #backoff: Backoff;
+  readonly #fitness = new Fitness();
   /** Ends a wait for the GPU, not the work on it. */
   #gpuWait = new AbortController();
   #doorbell: Doorbell | null = null;
   #attempt: Attempt | null = null;
   #paused = false;
-  #pauseError: ErrorRecord | null = null;
+  /** Where it took itself out: why, and until when, milliseconds since the epoch. */
+  #unfit: { readonly error: ErrorRecord; readonly until: number } | null = null;
   #drained = false;
   #refusal: ErrorRecord | null = null;
-  #failures = 0;
 
   constructor(doors: ServeDoors) {
     const { options, client, firstDelayMs = 1000 } = doors;
@@ -100,8 +102,8 @@ export class ServeLoop {
 
   resume(): void {
     this.#paused = false;
-    this.#pauseError = null;
-    this.#failures = 0;
+    this.#unfit = null;
+    this.#fitness.reset();
     this.#doors.onEvent({ type: 'resumed' });
     this.#interrupt();
   }
@@ -110,11 +112,13 @@ export class ServeLoop {
   stop(): void {
     this.#stop.abort();
     this.#interrupt();
+    this.#reconnect.ring();
   }
 
   /** Does now what waits for its time. */
   retryNow(): void {
     this.#wake.ring();
+    this.#reconnect.ring();
   }
 
   #interrupt(): void {
@@ -128,7 +132,6 @@ export class ServeLoop {
     const { signal } = this.#stop;
     try {
       const identity = await client.me({ signal, attempts: 1 });
-      this.#backoff.reset();
       this.#drained = false;
       onEvent({ type: 'connected', identity, doorbell: false });
       this.#openDoorbell();
@@ -139,9 +142,10 @@ export class ServeLoop {
       const reason = reasonOf(thrown);
       if (reason === null) throw thrown;
       this.#doorbell?.close();
-      const waitMs = Math.max(this.#backoff.next(), retryAfterMs(thrown));
+      const waitMs = Math.max(this.#backoff.next(), askedWaitMs(thrown));
       onEvent({ type: 'unreachable', at: Date.now() + waitMs, reason });
-      await this.#wake.wait(waitMs);
+      this.#reconnect.clear();
+      await this.#reconnect.wait(waitMs);
     }
   }
 
@@ -162,10 +166,10 @@ export class ServeLoop {
 
   /** Paused, until something happens. */
   async #rest(): Promise<void> {
-    this.#doors.onEvent({ type: 'paused', error: this.#pauseError });
+    this.#doors.onEvent({ type: 'paused', error: this.#unfit?.error ?? null });
     this.#doorbell?.say({ type: 'state', state: 'paused' });
     const { clock } = this.#doors.client;
-    const until = this.#pauseError ? clock.now() + restMs : Number.POSITIVE_INFINITY;
+    const until = this.#unfit?.until ?? Number.POSITIVE_INFINITY;
     await this.#wake.wait(until - clock.now());
     if (this.#paused && clock.now() >= until - 100) this.resume();
     if (!this.#paused) this.#doorbell?.say({ type: 'state', state: 'idle' });
@@ -198,6 +202,8 @@ export class ServeLoop {
     const { client, onEvent } = this.#doors;
     // Not ended by a stop: the answer may have a job in it, which is handed back then.
     const { job, skipped, retry_after_ms } = await client.claim(this.#declaration);
+    // Only now it works: who am I is answered by a server without its database, too.
+    this.#backoff.reset();
     if (!job) {
       onEvent({ type: 'nothing', skipped });
       return retry_after_ms > 0 ? retry_after_ms : retryMs;
@@ -220,21 +226,20 @@ export class ServeLoop {
   async #finish(attempt: Attempt, finished: FinishedJob | null): Promise<void> {
     try {
       if (finished) await attempt.deliver(finished);
-      this.#judge(await attempt.end());
+      const { served, error } = await attempt.end();
+      const judged = error !== null || served.outcome === 'completed';
+      if (judged && this.#fitness.judge(error) && error) this.#takeOut(error.toRecord());
     } finally {
       this.#attempt = null;
     }
     this.#doorbell?.say({ type: 'state', state: this.#paused ? 'paused' : 'idle' });
   }
 
-  /** A worker that cannot do its work does not go through the attempts of other people's jobs. */
-  #judge({ served, error }: Ended): void {
-    if (served.outcome === 'completed') this.#failures = 0;
-    if (!error) return;
-    this.#failures += 1;
-    if (!isUnfit(error) && this.#failures < failuresInARow) return;
+  /** Pauses for a while, as nobody may be there to resume; until then where somebody has paused it. */
+  #takeOut(error: ErrorRecord): void {
+    const now = this.#doors.client.clock.now();
+    this.#unfit = { error, until: this.#paused ? Number.POSITIVE_INFINITY : now + restMs };
     this.#paused = true;
-    this.#pauseError = error.toRecord();
   }
 
   /** Uploads what an earlier page has left, where its lease still stands. */
@@ -246,8 +251,9 @@ export class ServeLoop {
       try {
         await client.lease(id, token);
       } catch (thrown) {
-        if (!(thrown instanceof ApiError && thrown.status < 500) || isRefusal(thrown)) throw thrown;
-        await shelf.drop(id, videoFile);
+        if (isRefusal(thrown) || isPassing(thrown)) throw thrown;
+        // Anything else says nothing of the lease: the video is kept.
+        if (isLeaseLost(thrown)) await shelf.drop(id, videoFile);
         continue;
       }
       this.#attempt = new Attempt(this.#doors, { job, token, beatEveryMs }, this.#stop.signal);

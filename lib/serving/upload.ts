@@ -1,7 +1,8 @@
 import { ApiError } from '../contract/v3/errors';
 import type { UploadAnswer } from '../contract/v3/worker';
 import { Backoff } from './backoff';
-import type { WorkerClient } from './client';
+import { isLeaseLost, type WorkerClient } from './client';
+import { askedWaitMs, isPassing } from './passing';
 
 /** Where a video goes. */
 export interface UploadTarget {
@@ -13,10 +14,22 @@ export interface UploadTarget {
 
 /** How often in a row the relay may disagree about how much it has. */
 const disagreements = 3;
+/** After what a request counts as stalled. `fetch` does not tell how much it has sent. */
+export interface UploadPatience {
+  /** For a request that sends nothing, in milliseconds. */
+  readonly shortMs: number;
+  /** What the slowest line carries, in bytes in a millisecond. */
+  readonly slowest: number;
+}
+
+const standardPatience: UploadPatience = { shortMs: 30_000, slowest: 16 };
+/** Most times that the limit doubles. */
+const doublings = 6;
 
 /**
  * Sends a video whole; after a cut it asks how much is there and sends the rest. It is tried until
- * the signal ends it: as long as the lease stands, the work is not lost.
+ * the signal ends it: as long as the lease stands, the work is not lost. A request that stalls counts as
+ * cut.
  *
  * @throws ApiError `LEASE_LOST` and other refusals
  * @throws the signal's reason
@@ -26,23 +39,29 @@ export async function uploadVideo(
   target: UploadTarget,
   file: Blob,
   signal: AbortSignal,
+  { shortMs, slowest }: UploadPatience = standardPatience,
 ): Promise<void> {
   const backoff = new Backoff(1000, 15_000, client.clock.random);
   let offset = 0;
   let conflicts = 0;
-  for (;;) {
+  for (let tried = 0; ; tried++) {
+    let askedMs = 0;
+    // Longer each time: a slow line, or a relay that keeps no parts, gets it through as well.
+    const fullMs = shortMs + (file.size - offset) / slowest;
+    const limitMs = Math.round(fullMs * 2 ** Math.min(tried, doublings));
     try {
-      const { received, complete } = await send(client, target, file, offset, signal);
+      const { received, complete } = await send(client, target, file, offset, signal, limitMs);
       if (complete) return;
       if (received > offset) backoff.reset();
     } catch (thrown) {
       signal.throwIfAborted();
-      const refused = thrown instanceof ApiError && thrown.status < 500;
-      if (refused && thrown.code !== 'CONFLICT') throw thrown;
-      if (refused && ++conflicts > disagreements) throw thrown;
+      const conflict = thrown instanceof ApiError && thrown.code === 'CONFLICT';
+      if (!isPassing(thrown) && !conflict) throw thrown;
+      if (conflict && ++conflicts > disagreements) throw thrown;
+      askedMs = askedWaitMs(thrown);
     }
-    await client.clock.sleep(backoff.next(), signal);
-    offset = await receivedSoFar(client, target, file.size, signal);
+    await client.clock.sleep(Math.max(backoff.next(), askedMs), signal);
+    offset = await receivedSoFar(client, target, file.size, signal, shortMs);
   }
 }
 
@@ -52,12 +71,13 @@ async function send(
   file: Blob,
   offset: number,
   signal: AbortSignal,
+  limitMs: number,
 ): Promise<UploadAnswer> {
   const { size } = file;
   const range = { 'Content-Range': `bytes ${offset}-${size - 1}/${size}` };
   const headers = { 'Content-Type': 'video/mp4', ...(offset > 0 && range) };
   const body = offset > 0 ? file.slice(offset) : file;
-  const response = await client.output(target, { method: 'PUT', headers, body }, signal);
+  const response = await client.output(target, { method: 'PUT', headers, body }, signal, limitMs);
   const answer = (await response.json()) as UploadAnswer | { readonly data: UploadAnswer };
   return 'data' in answer ? answer.data : answer;
 }
@@ -68,14 +88,15 @@ async function receivedSoFar(
   target: UploadTarget,
   size: number,
   signal: AbortSignal,
+  limitMs: number,
 ): Promise<number> {
   try {
-    const response = await client.output(target, { method: 'HEAD' }, signal);
+    const response = await client.output(target, { method: 'HEAD' }, signal, limitMs);
     const offset = Number(response.headers.get('Upload-Offset') ?? 0);
     return Number.isInteger(offset) && offset > 0 && offset < size ? offset : 0;
   } catch (thrown) {
     signal.throwIfAborted();
-    if (thrown instanceof ApiError && thrown.code === 'LEASE_LOST') throw thrown;
+    if (isLeaseLost(thrown)) throw thrown;
     return 0;
   }
 }

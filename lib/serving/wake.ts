@@ -8,6 +8,11 @@ export class Wake {
     this.#resolve();
   }
 
+  /** Forgets a ring that nobody has waited for. */
+  clear(): void {
+    this.#rung = false;
+  }
+
   /** Resolves with the next ring, or after the time in milliseconds; `Infinity` waits for a ring. */
   async wait(ms: number): Promise<void> {
     if (!this.#rung && ms > 0) {

@@ -6,8 +6,10 @@ import type { ModelFolder } from './source';
 const big = Uint8Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251);
 const small = new TextEncoder().encode('{"a":1}');
 const servers: Server[] = [];
+let waits: number[] = [];
 
 afterEach(async () => {
+  waits = [];
   for (const server of servers.splice(0)) {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
@@ -28,7 +30,8 @@ async function serve(
   const address = server.address();
   if (typeof address !== 'object' || address === null) throw new Error('no port');
   const url = new URL(`http://127.0.0.1:${address.port}/models/tiny`);
-  return { folder: httpFolder(url), requests, url };
+  const clock = { sleep: async (ms: number) => void waits.push(ms) };
+  return { folder: httpFolder(url, { clock }), requests, url };
 }
 
 const files: Record<string, Uint8Array> = {
@@ -186,6 +189,29 @@ describe('failures', () => {
     const server = servers.pop();
     await new Promise((done) => server?.close(done));
     await expect(broken.folder.text('a')).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
+  });
+
+  test('a server that is being restarted is asked again', async () => {
+    let answers = 0;
+    const { folder, requests } = await serve((request, response) => {
+      answers += 1;
+      if (answers % 4 === 1) request.socket.destroy();
+      else if (answers % 4 === 2) response.writeHead(503).end();
+      else if (answers % 4 === 3) {
+        response.writeHead(206, { 'content-range': `bytes 0-1/${big.length}` });
+        response.write(big.subarray(0, 1), () => response.destroy());
+      } else withRanges(request, response);
+    });
+    const file = await folder.open('vae/big.bin');
+    expect(await file.read(100_000, 100_010)).toEqual(big.slice(100_000, 100_010));
+    expect(requests).toHaveLength(8);
+    expect(waits).toEqual([250, 500, 1000, 250, 500, 1000]);
+  });
+
+  test('what does not pass is asked for once', async () => {
+    const { folder, requests } = await serve((_, response) => void response.writeHead(403).end());
+    await expect(folder.text('a')).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
+    expect(requests).toHaveLength(1);
   });
 
   test('a path that leads out of the folder is never asked for', async () => {

@@ -1,4 +1,5 @@
 import { KinoraError } from '../contract';
+import { type Clock, systemClock } from './hub/retry';
 import {
   blobFile,
   checkPath,
@@ -11,6 +12,10 @@ import {
 
 /** Bytes asked for when a file is opened: the size comes with them, and most headers fit in. */
 const openingBytes = 65_536;
+/** Attempts at one request: with the waits about eight seconds, in which a server can be restarted. */
+const attempts = 6;
+/** Before the second attempt, in milliseconds; doubles with each further one. */
+const firstDelayMs = 250;
 
 /** Options of {@link httpFolder}. */
 export interface HttpFolderOptions {
@@ -18,13 +23,26 @@ export interface HttpFolderOptions {
   readonly fetch?: typeof fetch;
   /** Ends every request of this folder. */
   readonly signal?: AbortSignal;
+  /** For the waits between attempts; for tests. */
+  readonly clock?: Pick<Clock, 'sleep'>;
 }
+
+/** No connection, a cut one, or an answer of 500 or more: the request is made again. */
+class Passing extends Error {
+  /** @param failure what it becomes when it does not pass */
+  constructor(readonly failure: KinoraError) {
+    super(failure.message, { cause: failure });
+  }
+}
+
+/** Does something once more where it was {@link Passing}. */
+type Trying = <T>(work: () => Promise<T>) => Promise<T>;
 
 /**
  * A model folder on a web server, read by range requests.
  *
  * A server that does not know ranges, or answers a small file whole, works too: its body is kept, so
- * that every file crosses the wire at most once.
+ * that every file crosses the wire at most once. A server that is away for a moment is asked again.
  *
  * @param baseUrl the folder; a missing slash at its end is added
  */
@@ -43,7 +61,8 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
       response = await send(url, init);
     } catch (cause) {
       if (options.signal?.aborted) throw cause;
-      throw new KinoraError('FILE_UNREADABLE', `${path} could not be fetched.`, { cause });
+      const sentence = `${path} could not be fetched.`;
+      throw new Passing(new KinoraError('FILE_UNREADABLE', sentence, { cause }));
     }
     // No file of a model is a web page: servers of single-page apps answer unknown paths with one.
     const isPage = response.headers.get('content-type')?.startsWith('text/html') ?? false;
@@ -53,16 +72,29 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
     }
     if (!response.ok && response.status !== 416) {
       await response.body?.cancel();
-      throw new KinoraError(
-        'FILE_UNREADABLE',
-        `${path} could not be fetched: the server answers ${response.status}.`,
-      );
+      const sentence = `${path} could not be fetched: the server answers ${response.status}.`;
+      const failure = new KinoraError('FILE_UNREADABLE', sentence);
+      throw response.status >= 500 ? new Passing(failure) : failure;
     }
     return response;
   }
 
+  const { sleep } = options.clock ?? systemClock;
+  const trying: Trying = async (work) => {
+    for (let tried = 1; ; tried++) {
+      try {
+        return await work();
+      } catch (thrown) {
+        if (!(thrown instanceof Passing)) throw thrown;
+        if (tried === attempts) throw thrown.failure;
+        await sleep(firstDelayMs * 2 ** (tried - 1), options.signal);
+      }
+    }
+  };
+
   async function text(path: string): Promise<string> {
-    return (await wholeBody(path, await get(path))).text();
+    const blob = await trying(async () => wholeBody(path, await get(path)));
+    return blob.text();
   }
 
   return {
@@ -70,7 +102,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
     json: async (path) => parseModelJson(path, await text(path)),
     async exists(path) {
       try {
-        const response = await get(path, 'bytes=0-0');
+        const response = await trying(() => get(path, 'bytes=0-0'));
         await response.body?.cancel();
         return true;
       } catch (error) {
@@ -78,7 +110,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
         throw error;
       }
     },
-    open: (path) => openByRanges(path, get),
+    open: (path) => openByRanges(path, get, trying),
   };
 }
 
@@ -86,14 +118,19 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
 async function openByRanges(
   path: string,
   get: (path: string, range?: string) => Promise<Response>,
+  trying: Trying,
 ): Promise<WeightFile> {
-  const first = await get(path, `bytes=0-${openingBytes - 1}`);
-  // "No such range" for the very first byte: the file is empty.
-  if (first.status === 416) return blobFile(path, new Blob([]));
-  if (first.status !== 206) return blobFile(path, await wholeBody(path, first));
+  const opened = await trying(async () => {
+    const first = await get(path, `bytes=0-${openingBytes - 1}`);
+    // "No such range" for the very first byte: the file is empty.
+    if (first.status === 416) return new Blob([]);
+    if (first.status !== 206) return wholeBody(path, first);
+    const size = totalSize(path, first);
+    return { size, head: await exactBody(path, first, Math.min(size, openingBytes)) };
+  });
+  if (opened instanceof Blob) return blobFile(path, opened);
 
-  const size = totalSize(path, first);
-  const head = await exactBody(path, first, Math.min(size, openingBytes));
+  const { size, head } = opened;
   let whole: WeightFile | undefined;
 
   return {
@@ -104,15 +141,18 @@ async function openByRanges(
       // Also an empty range, which HTTP cannot ask for.
       if (end <= head.length || start === end) return head.slice(start, end);
       if (whole) return whole.read(start, end);
-      const response = await get(path, `bytes=${start}-${end - 1}`);
-      if (response.status === 416) throw truncated(path, end, start);
-      if (response.status === 206) {
-        if (totalSize(path, response) !== size) throw changed(path);
-        return exactBody(path, response, end - start);
-      }
-      whole = blobFile(path, await wholeBody(path, response));
-      if (whole.size !== size) throw changed(path);
-      return whole.read(start, end);
+      return trying(async () => {
+        const response = await get(path, `bytes=${start}-${end - 1}`);
+        if (response.status === 416) throw truncated(path, end, start);
+        if (response.status === 206) {
+          if (totalSize(path, response) !== size) throw changed(path);
+          return exactBody(path, response, end - start);
+        }
+        const body = blobFile(path, await wholeBody(path, response));
+        if (body.size !== size) throw changed(path);
+        whole = body;
+        return body.read(start, end);
+      });
     },
   };
 }
@@ -154,8 +194,7 @@ async function body(path: string, response: Response): Promise<Blob> {
     return await response.blob();
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
-    throw new KinoraError('MODEL_FILE_TRUNCATED', `${path} broke off while it was being read.`, {
-      cause,
-    });
+    const sentence = `${path} broke off while it was being read.`;
+    throw new Passing(new KinoraError('MODEL_FILE_TRUNCATED', sentence, { cause }));
   }
 }

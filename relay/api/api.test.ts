@@ -5,7 +5,7 @@ import {
   envelopeSchema,
   predictionSchema,
 } from '../../lib/contract/v3';
-import { apiErrorSchema } from '../../lib/contract/v3/errors';
+import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
 import { createLimits } from '../limits';
 import { answer } from './answer';
 import { onePixel, openTestApi, submission, type TestApi } from './testing';
@@ -141,6 +141,39 @@ describe('Idempotency-Key', () => {
     const image = 'data:image/png;base64,aGVsbG8=';
     expect((await post(model, { ...submission, image }, header('c'))).status).toBe(400);
     expect((await post(model, submission, header('c'))).status).toBe(200);
+  });
+
+  test('a submission whose commit was not heard of is found by the next try, with its image', async () => {
+    const { jobs } = api.relay;
+    let id = '';
+    const lossy = {
+      ...api.relay,
+      jobs: {
+        ...jobs,
+        async submit(job: Parameters<typeof jobs.submit>[0]) {
+          ({ id } = await jobs.submit(job));
+          throw new ApiError('STORAGE_DOWN');
+        },
+      },
+    };
+    const first = await answer(
+      lossy,
+      new Request(`http://localhost${model}`, {
+        method: 'POST',
+        body: JSON.stringify(submission),
+        headers: {
+          Authorization: `Bearer ${key}`,
+          'Content-Type': 'application/json',
+          ...header('d'),
+        },
+      }),
+    );
+    expect(first.status).toBe(503);
+    expect(await first.text()).toContain('with the same Idempotency-Key');
+    const again = await post(model, submission, header('d'));
+    expect(again).toMatchObject({ status: 200, json: { data: { id } } });
+    const image = (await jobs.get(id))?.image;
+    expect(await api.relay.files.blobs.stat(image?.key ?? '')).toEqual({ bytes: image?.bytes });
   });
 
   test('one that is too long is refused', async () => {

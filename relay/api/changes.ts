@@ -3,6 +3,7 @@ import type { Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { isTerminal } from './describe';
+import { tryHold } from './held';
 
 /** What changed in a job. */
 export type Change = 'status' | 'step' | 'preview';
@@ -108,7 +109,8 @@ export function onAbort(signals: readonly AbortSignal[], wake: () => void): () =
 }
 
 /**
- * Waits until a job has ended, the time is over, the client has gone, or the server stops.
+ * Waits until a job has ended, the time is over, the client has gone, or the server stops. Where its key
+ * has too many answers held already, it does not wait: the job exists, and can be asked for again.
  *
  * @returns the job as it stands then; null when it was deleted meanwhile
  */
@@ -118,7 +120,8 @@ export async function waitForEnd(
   seconds: number,
   client: AbortSignal,
 ): Promise<JobRow | null> {
-  const until = performance.now() + seconds * 1000;
+  const letGo = tryHold(relay.store, job.keyId);
+  const until = performance.now() + (letGo ? seconds * 1000 : 0);
   const signal = new Signal();
   const wake = () => signal.raise();
   const end = await changesOf(relay.store).watch(job.id, (change) => {
@@ -137,5 +140,6 @@ export async function waitForEnd(
   } finally {
     end();
     unhook();
+    letGo?.();
   }
 }

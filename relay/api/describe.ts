@@ -1,5 +1,5 @@
 import type { ApiPrediction } from '../../lib/contract/v3';
-import type { Links, Relay } from '../relay';
+import type { Links, ListedJob, Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 
 /**
@@ -10,7 +10,7 @@ import type { JobRow } from '../store/schema';
  */
 export function describePrediction(
   links: Links,
-  job: JobRow,
+  job: ListedJob,
   options: { position?: number; withInput?: boolean } = {},
 ): ApiPrediction {
   const output = job.status === 'completed' ? links.output(job) : null;
@@ -34,7 +34,7 @@ export function describePrediction(
     timings: { inference: job.inferenceMs },
     ...(job.status === 'created' &&
       options.position !== undefined && { queue_position: options.position }),
-    ...(options.withInput && { input: { ...job.input } }),
+    ...(options.withInput && job.input !== null && { input: { ...job.input } }),
   };
 }
 

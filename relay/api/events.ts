@@ -1,9 +1,10 @@
-import type { PredictionEvent } from '../../lib/contract/v3';
+import { ApiError, type PredictionEvent } from '../../lib/contract/v3';
 import type { Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 import { type Change, changesOf, lookEveryMs, onAbort, Signal } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import type { HandlerOf } from './handler';
+import { holdOne } from './held';
 import { ownJob } from './predictions';
 
 /** Proxies cut connections on which nothing comes. */
@@ -15,19 +16,38 @@ const heartbeatMs = 15_000;
  */
 export const events: HandlerOf<'events'> = async (relay, { params, caller, request }) => {
   const job = await ownJob(relay, params.id, caller);
+  const letGo = holdOne(relay.store, caller.keyId);
   const client = new AbortController();
-  const chunks = follow(relay, job, [client.signal, request.signal, relay.stopping]);
+  const ends = [client.signal, request.signal, relay.stopping];
+  // Whoever goes before the first chunk was asked for leaves a generator that never began.
+  const unhook = onAbort(ends, letGo);
+  const mayStill = () => stands(relay, request.headers.get('authorization'));
+  const chunks = follow(relay, job, ends, mayStill);
+  const end = () => {
+    unhook();
+    letGo();
+  };
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>(
     {
       // Asked for one chunk at a time, as fast as the client reads.
       async pull(controller) {
-        const { value, done } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(encoder.encode(value));
+        try {
+          const { value, done } = await chunks.next();
+          if (done !== true) {
+            controller.enqueue(encoder.encode(value));
+            return;
+          }
+        } catch (error) {
+          end();
+          throw error;
+        }
+        end();
+        controller.close();
       },
       async cancel() {
         client.abort();
+        end();
         await chunks.return();
       },
     },
@@ -46,6 +66,7 @@ async function* follow(
   relay: Relay,
   first: JobRow,
   ends: readonly AbortSignal[],
+  mayStill: () => Promise<boolean>,
 ): AsyncGenerator<string, void> {
   const changed = new Set<Change>();
   const signal = new Signal();
@@ -71,6 +92,8 @@ async function* follow(
     while (!ends.some(({ aborted }) => aborted)) {
       const wantsPreview = changed.has('preview');
       changed.clear();
+      // With every look, every few seconds at the latest: a row of a key is kept for a moment anyway.
+      if (!(await mayStill())) return;
       const job = await relay.jobs.get(first.id);
       if (job === null) return;
       let text = '';
@@ -94,6 +117,16 @@ async function* follow(
   } finally {
     unwatch();
     unhook();
+  }
+}
+
+/** Whether the key still opens the API. Storage that does not answer takes no key away. */
+async function stands(relay: Relay, authorization: string | null): Promise<boolean> {
+  try {
+    await relay.keys.authenticate(authorization, 'api');
+    return true;
+  } catch (thrown) {
+    return !(thrown instanceof ApiError && thrown.status < 500);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, lt } from 'drizzle-orm';
+import { and, eq, getTableColumns, sql } from 'drizzle-orm';
 import { ApiError, type Submission } from '../../lib/contract/v3';
 import { storageErrors } from '../store/errors';
 import { idempotency } from '../store/schema';
@@ -9,6 +9,11 @@ import type { Store } from '../store/store';
 const keptMs = 24 * 3_600_000;
 /** A row without its job, older than this, belongs to a request that died. */
 const handledMs = 60_000;
+
+/** By the database's clock: nodes need not agree about the time. */
+const ageMs = sql`(extract(epoch from now() - ${idempotency.createdAt}) * 1000)::float8`.mapWith(
+  Number,
+);
 
 /** What a submission with an `Idempotency-Key` is compared by. */
 export interface IdempotentRequest {
@@ -62,15 +67,19 @@ export async function reserve(
         .returning(),
     );
     if (inserted.length > 0) return { mine: true, jobId };
-    const [found] = await storageErrors(() => db.select().from(idempotency).where(row));
+    const [found] = await storageErrors(() =>
+      db
+        .select({ ...getTableColumns(idempotency), ageMs })
+        .from(idempotency)
+        .where(row),
+    );
     if (found === undefined) continue;
-    const ageMs = Date.now() - found.createdAt.getTime();
-    if (ageMs < keptMs) {
+    if (found.ageMs < keptMs) {
       if (found.bodyHash !== bodyHash) throw new ApiError('IDEMPOTENCY_MISMATCH');
       if (found.jobId !== null && (await exists(found.jobId))) {
         return { mine: false, jobId: found.jobId };
       }
-      if (ageMs < handledMs) break;
+      if (found.ageMs < handledMs) break;
     }
     // Only the row that was seen: another request may have replaced it meanwhile.
     await storageErrors(() =>
@@ -101,6 +110,5 @@ export async function giveBack(
 
 /** Removes keys past their 24 h. Any node, at any time. */
 export async function sweepIdempotency(store: Store): Promise<void> {
-  const before = new Date(Date.now() - keptMs);
-  await storageErrors(() => store.db.delete(idempotency).where(lt(idempotency.createdAt, before)));
+  await storageErrors(() => store.db.delete(idempotency).where(sql`${ageMs} >= ${keptMs}`));
 }

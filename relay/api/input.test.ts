@@ -132,6 +132,17 @@ describe('checking a value', () => {
     });
   });
 
+  test('the message names the first of several, and echoes nothing long', () => {
+    const wrong = () => check(submitSchema, { image, prompt: 'a', duration: 99, seed: -2 });
+    expect(wrong).toThrow('duration must be a whole number from 5 to 10.');
+    const name = 'x'.repeat(5000);
+    const strict = z.strictObject({ a: z.string().optional() });
+    const told = Object.entries(detailsOf(strict, { [name]: 1 }) ?? {}).flat();
+    const most = Math.max(...told.map((text) => text.length));
+    expect(most).toBeGreaterThan(50);
+    expect(most).toBeLessThanOrEqual(200);
+  });
+
   test('unknown fields are dropped, `__proto__` among them', () => {
     const sent: unknown = JSON.parse(
       `{"image":"${image}","prompt":"a","x":"\\u0000","__proto__":{"size":"720*1280"}}`,

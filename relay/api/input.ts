@@ -51,13 +51,22 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
  */
 export function check(schema: z.ZodType, value: unknown): unknown {
   const parsed = schema.safeParse(value);
-  const details = parsed.success ? unstorable(parsed.data) : describeIssues(parsed.error);
-  if (details.length === 0) return parsed.data;
-  const [first] = details;
-  const sentence = details.length === 1 ? first?.message : undefined;
-  throw new ApiError('INVALID_PARAMETER', sentence, {
-    details: details.map(({ field, message }) => ({ field: field || 'body', message })),
-  });
+  const issues = parsed.success ? unstorable(parsed.data) : describeIssues(parsed.error);
+  if (issues.length === 0) return parsed.data;
+  const details = issues.slice(0, maxDetails).map(({ field, message }) => ({
+    field: shortened(field) || 'body',
+    message: shortened(message),
+  }));
+  // Clients show the message alone: the first wrong field is in it.
+  throw new ApiError('INVALID_PARAMETER', details[0]?.message, { details });
+}
+
+/** Wrong fields that are told, and the length of what is told of each: both may be the caller's. */
+const maxDetails = 50;
+const maxEcho = 200;
+
+function shortened(text: string): string {
+  return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
 }
 
 /** Deeper than any schema of ours; deeper values would overflow the stack where they are written. */

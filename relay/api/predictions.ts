@@ -32,6 +32,7 @@ export const list: HandlerOf<'list'> = async (relay, { body, caller }) => {
     pageSize: body.page_size,
     model: body.model,
     status: body.status,
+    withInput: body.include_inputs,
     after: body.created_after === undefined ? undefined : instantOf(body.created_after),
     before: body.created_before === undefined ? undefined : instantOf(body.created_before),
   });

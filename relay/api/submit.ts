@@ -10,6 +10,7 @@ import type { Caller, Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 import { waitForEnd } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
+import { toApiError } from './failure';
 import type { CallOf, HandlerOf } from './handler';
 import { giveBack, hashOf, type IdempotentRequest, idempotencyKeyOf, reserve } from './idempotency';
 
@@ -65,25 +66,37 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
     if (earlier !== null) return earlier;
     throw new ApiError('IDEMPOTENCY_IN_FLIGHT', undefined, { headers: { 'Retry-After': '1' } });
   }
-  try {
-    return await insert(relay, jobId, order);
-  } catch (error) {
-    // Where even this fails, time frees the key.
-    await giveBack(relay.store, request, jobId).catch(() => undefined);
-    throw error;
-  }
+  // Where even this fails, time frees the key.
+  return insert(relay, jobId, order, () =>
+    giveBack(relay.store, request, jobId).catch(() => undefined),
+  );
 }
 
-async function insert(relay: Relay, id: string, order: Order): Promise<JobRow> {
+/**
+ * @param refused called when there is certainly no job: what was put right may be sent again at once
+ */
+async function insert(
+  relay: Relay,
+  id: string,
+  order: Order,
+  refused: () => Promise<void> = async () => undefined,
+): Promise<JobRow> {
   const { model, webhookUrl, caller, submission } = order;
-  const accepted = await relay.intake.accept(id, submission, caller);
+  const accepted = await relay.intake.accept(id, submission, caller).catch(async (error) => {
+    await refused();
+    throw error;
+  });
   try {
     return await relay.jobs.submit({ id, caller, model, webhookUrl, ...accepted });
   } catch (error) {
+    // A commit whose answer was lost may have come through: then the job is there, needs its image,
+    // and must be found by the next try with the same key.
+    if (toApiError(error).status >= 500) throw error;
     // The image of a job that never was; an upload's stays, it is its owner's.
     if (accepted.image?.key === inputKey(id)) {
       await relay.files.blobs.remove(accepted.image.key).catch(() => undefined);
     }
+    await refused();
     throw error;
   }
 }

@@ -183,7 +183,15 @@ describe('a lease', () => {
     // Another token of the same owner does not have it.
     const [{ owner } = { owner: '' }] = await api.relay.doorbell.list();
     const other = await api.workerToken(owner);
-    expect(await work(`jobs/${id}/lease`, { lease_token }, other)).toMatchObject(lost);
+    for (const [what, body] of [
+      ['lease', { lease_token }],
+      ['beat', { lease_token, step: 4, steps: 9 }],
+      ['release', { lease_token }],
+      ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
+      ['complete', completionOf(job)],
+    ] as const) {
+      expect(await work(`jobs/${id}/${what}`, body, other)).toMatchObject(lost);
+    }
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
     for (const [what, body] of [
       ['beat', { lease_token }],
@@ -207,14 +215,18 @@ describe('a lease', () => {
   test('a failure that another attempt cannot mend ends it with the worker’s sentence', async () => {
     const { id } = await submit();
     const { lease_token } = await claimed();
-    const failure = { code: 'LORA_UNFIT', message: 'The LoRA does not fit.', retryable: false };
+    const failure = {
+      code: 'LORA_WRONG_BASE',
+      message: 'The LoRA does not fit.',
+      retryable: false,
+    };
     expect((await work(`jobs/${id}/fail`, { lease_token, ...failure })).json.data).toEqual({
       status: 'failed',
     });
     expect(await result(id)).toMatchObject({
       status: 'failed',
       error: 'The LoRA does not fit.',
-      code: 1403,
+      code: 1401,
       outputs: [],
       has_nsfw_contents: [],
     });

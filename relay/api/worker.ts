@@ -52,16 +52,20 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
 };
 
 /** `POST …/beat`: 409 `LEASE_LOST` is how a worker hears of a cancel when its doorbell is silent. */
-const beat: HandlerOf<'beat'> = async (relay, { params, body, requestId }) => {
+const beat: HandlerOf<'beat'> = async (relay, { params, body, caller, requestId }) => {
   const { lease_token: token, ...progress } = body;
-  const answer = await relay.jobs.beat(params.id, token, progress);
+  const answer = await relay.jobs.beat(params.id, token, progress, caller.keyId);
   await noted(relay, requestId, presenceOf(relay.store).beating(params.id));
   return answer;
 };
 
 /** `POST …/lease`: does my lease still stand? */
 const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
-  const { leaseUntil, deadline } = await leased(relay, params.id, body.lease_token, caller);
+  const { leaseUntil, deadline } = await relay.jobs.lease(
+    params.id,
+    body.lease_token,
+    caller.keyId,
+  );
   return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
 };
 
@@ -71,13 +75,13 @@ const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
  */
 const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
   const { id } = params;
-  const done = await earlierCompletion(relay, id, body);
+  const done = await earlierCompletion(relay, id, body, caller);
   if (done !== null) return { status: done.status };
   const { lease_token: token, ...result } = body;
-  const job = await leased(relay, id, token, caller);
+  const job = await relay.jobs.lease(id, token, caller.keyId);
   const { key: outputKey } = await relay.files.takeOutput(job, body);
   try {
-    const completed = await relay.jobs.complete(id, token, { ...result, outputKey });
+    const completed = await relay.jobs.complete(id, token, { ...result, outputKey }, caller.keyId);
     await noted(relay, requestId, presenceOf(relay.store).done(id));
     return { status: completed.status };
   } catch (error) {
@@ -93,10 +97,11 @@ async function earlierCompletion(
   relay: Relay,
   id: string,
   { lease_token: token, ...result }: Completion,
+  { keyId }: Caller,
 ): Promise<JobRow | null> {
   const job = await relay.jobs.get(id);
   if (job?.status !== 'completed' || job.outputSha256 !== result.sha256) return null;
-  return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' });
+  return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' }, keyId);
 }
 
 /** The lease went between the look at the file and the status: cancelled, swept, or deleted. */
@@ -110,15 +115,15 @@ async function dropOutput(relay: Relay, id: string, key: string): Promise<void> 
 }
 
 /** `POST …/fail` */
-const fail: HandlerOf<'fail'> = async (relay, { params, body }) => {
+const fail: HandlerOf<'fail'> = async (relay, { params, body, caller }) => {
   const { lease_token: token, ...failure } = body;
-  const { status } = await relay.jobs.fail(params.id, token, failure);
+  const { status } = await relay.jobs.fail(params.id, token, failure, caller.keyId);
   return { status };
 };
 
 /** `POST …/release` */
-const release: HandlerOf<'release'> = async (relay, { params, body }) => {
-  const { status } = await relay.jobs.release(params.id, body.lease_token);
+const release: HandlerOf<'release'> = async (relay, { params, body, caller }) => {
+  const { status } = await relay.jobs.release(params.id, body.lease_token, caller.keyId);
   return { status };
 };
 
@@ -132,13 +137,6 @@ export const workerHandlers = {
   fail,
   release,
 } as const satisfies Handlers;
-
-/** The job under a lease of this caller. @throws ApiError `LEASE_LOST` */
-async function leased(relay: Relay, id: string, token: string, caller: Caller): Promise<JobRow> {
-  const job = await relay.jobs.lease(id, token);
-  if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');
-  return job;
-}
 
 /** The list of workers is for people; what the worker does does not fail with it. */
 async function noted(relay: Relay, requestId: string, writing: Promise<void>): Promise<void> {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -8,7 +9,9 @@ import type { DoorbellServerMessage, WorkerDeclaration } from '../../lib/contrac
 import { readConfig } from '../config';
 import { createJobs } from '../jobs';
 import { createKeys } from '../keys';
-import type { Caller, Doorbell, Jobs, Keys } from '../relay';
+import { createLimits } from '../limits';
+import type { Caller, Doorbell, Jobs, Keys, Limits } from '../relay';
+import { workers } from '../store/schema';
 import { openTestStore, type TestStore } from '../testing/store';
 import { createDoorbell } from '.';
 
@@ -31,6 +34,8 @@ let keys: Keys;
 let jobs: Jobs;
 let doorbell: Doorbell;
 let server: Server;
+/** Wide enough for all tests but those of limits. */
+let limits: Limits;
 let origin = '';
 const sockets: WebSocket[] = [];
 /** The first statements of a fresh database take their time. */
@@ -47,10 +52,12 @@ afterAll(() => test_?.close(), 60_000);
 
 beforeEach(async () => {
   const { store } = test_;
+  limits = limitsOf({});
   doorbell = createDoorbell({
     store,
     keys,
     jobs,
+    limits,
     config: { KINORA_PUBLIC_URL: publicUrl },
     log,
     pingMs: 400,
@@ -65,6 +72,10 @@ afterEach(async () => {
   await doorbell.close();
   await new Promise((resolve) => server.close(resolve));
 });
+
+function limitsOf(settings: Record<string, string>): Limits {
+  return createLimits({ store: test_.store, config: readConfig(settings) });
+}
 
 interface Peer {
   readonly socket: WebSocket;
@@ -181,6 +192,32 @@ describe('who is let in', () => {
     expect(await peer.closed).toMatchObject({ code: 4401 });
   });
 
+  test('wrong tokens and requests of an address are counted, as over HTTP', async () => {
+    await doorbell.close();
+    const { store } = test_;
+    limits = limitsOf({ KINORA_BAD_KEYS_PER_ADDRESS: '1', KINORA_REQUESTS_PER_ADDRESS: '3' });
+    const config = { KINORA_PUBLIC_URL: publicUrl };
+    doorbell = createDoorbell({ store, keys, jobs, limits, config, log });
+    for (const sentence of ['not valid', 'Too many wrong keys']) {
+      const peer = await connect();
+      peer.say({ type: 'hello', token: 'nonsense', declaration: declarationOf() });
+      expect(await peer.closed).toMatchObject({ code: 4401 });
+      expect(peer.heard).toEqual([{ type: 'refused', message: expect.stringContaining(sentence) }]);
+    }
+    await expect(limits.badKey('127.0.0.1')).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    await connect();
+    await expect(connect()).rejects.toThrow('429');
+  });
+
+  test('so many strangers of one address, and one more when one has said hello', async () => {
+    const { key } = await workerToken('ada');
+    const strangers = await Promise.all(Array.from({ length: 50 }, () => connect()));
+    await expect(connect()).rejects.toThrow('503');
+    strangers[0]?.say({ type: 'hello', token: key, declaration: declarationOf() });
+    await eventually(() => doorbell.connected).toBe(1);
+    await connect();
+  });
+
   test('pages of our own origin only', async () => {
     await connect({ headers: { Origin: publicUrl } });
     await connect({ headers: { Origin: origin.replace(/^ws(.*)\/api.*$/, 'http$1') } });
@@ -267,6 +304,32 @@ describe('the list of workers', () => {
     await eventually(() => doorbell.connected).toBe(0);
     await doorbell.seen(worker, declaration, 'idle');
     expect(await doorbell.list('hanna')).toMatchObject([{ state: 'idle' }]);
+  });
+
+  test('a tab that changes its state all the time is written down once a second', async () => {
+    const { key } = await workerToken('flip');
+    const declaration = declarationOf();
+    const peer = await tab(key, declaration);
+    await eventually(() => doorbell.list('flip')).toHaveLength(1);
+    const { db } = test_.store;
+    await db.execute(sql`create sequence worker_writes`);
+    await db.execute(sql`create function note_write() returns trigger language plpgsql as
+      'begin perform nextval(''worker_writes''); return new; end'`);
+    await db.execute(sql`create trigger note_write after update on workers
+      for each row execute function note_write()`);
+    for (let flips = 0; flips < 50; flips++) {
+      peer.say({ type: 'state', state: flips % 2 === 0 ? 'busy' : 'idle' });
+    }
+    peer.say({ type: 'state', state: 'paused' });
+    // The last one is what stands in the end.
+    await eventually(async () => (await doorbell.list('flip'))[0]?.state).toBe('paused');
+    const [row] = await db
+      .select({ writes: sql<string>`(select last_value from worker_writes)` })
+      .from(workers)
+      .limit(1);
+    await db.execute(sql`drop trigger note_write on workers`);
+    // A ping in between writes too.
+    expect(Number(row?.writes)).toBeLessThanOrEqual(4);
   });
 
   test('another owner’s worker cannot take over an id', async () => {

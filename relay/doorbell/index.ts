@@ -1,9 +1,14 @@
 import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { WebSocketServer } from 'ws';
+import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { requireOwnOrigin } from '../keys/origin';
-import type { Doorbell, Jobs, Keys } from '../relay';
+import { addressGroup } from '../limits/address';
+import type { Doorbell, Jobs, Keys, Limits } from '../relay';
+import { addressHeader } from '../server/caller';
+import { refuseUpgrade } from '../server/malformed';
 import type { Store } from '../store/store';
 import { presenceOf } from './presence';
 import { chooseTabs, Ringer } from './ringer';
@@ -13,6 +18,9 @@ import { closeCodes, Tab } from './tab';
 const maxMessageBytes = 16_384;
 /** Sockets that may be open without having said hello. */
 const maxStrangers = 200;
+const maxStrangersPerAddress = 50;
+/** How often a tab's changes of state are written down at most. */
+const stateMs = 1000;
 /** How often sockets are asked for a sign of life, and rows of connected workers are refreshed. */
 const pingMs = 30_000;
 
@@ -21,6 +29,7 @@ export interface DoorbellDependencies {
   readonly store: Store;
   readonly keys: Pick<Keys, 'authenticate'>;
   readonly jobs: Pick<Jobs, 'get'>;
+  readonly limits: Pick<Limits, 'address' | 'badKey'>;
   readonly config: Pick<Config, 'KINORA_PUBLIC_URL'>;
   readonly log: Logger;
   /** Default 30 s; tests need less. */
@@ -32,11 +41,12 @@ export interface DoorbellDependencies {
  * delays a job by the worker's own interval, and no job depends on a socket.
  */
 export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
-  const { store, keys, jobs, config, log } = dependencies;
+  const { store, keys, jobs, limits, config, log } = dependencies;
   const presence = presenceOf(store);
   const server = new WebSocketServer({ noServer: true, maxPayload: maxMessageBytes });
   const tabs = new Set<Tab>();
   const writing = new Set<Promise<void>>();
+  const stateTimers = new Map<Tab, NodeJS.Timeout>();
   let draining = false;
 
   /** Work on the table of workers: a failure is told and costs nothing else. */
@@ -49,6 +59,7 @@ export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
   const connected = () => [...tabs].filter((tab) => tab.caller !== null);
   const writeDown = (tab: Tab) => {
     if (tab.caller === null || tab.declaration === null) return;
+    tab.writtenState = tab.state;
     noted(presence.seen(tab.caller, tab.declaration, tab.state));
   };
   const events = {
@@ -56,14 +67,42 @@ export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
       if (draining) tab.send({ type: 'drain' });
       writeDown(tab);
     },
-    onState: writeDown,
+    onState(tab: Tab) {
+      // The first change at once, all that follow within a second together at its end.
+      if (stateTimers.has(tab)) return;
+      const change = () => {
+        stateTimers.delete(tab);
+        if (tab.state === tab.writtenState) return;
+        stateTimers.set(tab, setTimeout(change, stateMs).unref());
+        writeDown(tab);
+      };
+      change();
+    },
+    onBadToken: (tab: Tab) => limits.badKey(tab.address),
     onClose(tab: Tab) {
       tabs.delete(tab);
+      clearTimeout(stateTimers.get(tab));
+      stateTimers.delete(tab);
       const id = tab.workerId;
       // A reloaded page may be back before its old socket is known to be closed.
       if (id === null || connected().some((other) => other.workerId === id)) return;
       noted(presence.gone(id));
     },
+  };
+
+  const open = (request: IncomingMessage, socket: Duplex, head: Buffer, address: string) => {
+    if (socket.destroyed) return;
+    const strangers = [...tabs].filter((tab) => tab.caller === null);
+    const near = strangers.filter((tab) => addressGroup(tab.address) === addressGroup(address));
+    if (draining || strangers.length >= maxStrangers || near.length >= maxStrangersPerAddress) {
+      socket.end(
+        'HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n',
+      );
+      return;
+    }
+    server.handleUpgrade(request, socket, head, (opened) => {
+      tabs.add(new Tab(opened, address, keys, events));
+    });
   };
 
   const ringer = new Ringer((owner, count) => {
@@ -113,15 +152,12 @@ export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
         socket.end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
         return;
       }
-      if (draining || tabs.size - connected().length >= maxStrangers) {
-        socket.end(
-          'HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n',
-        );
-        return;
-      }
-      server.handleUpgrade(request, socket, head, (opened) => {
-        tabs.add(new Tab(opened, keys, events));
-      });
+      const address = addressOf(request);
+      limits.address(address).then(
+        () => open(request, socket, head, address),
+        (thrown: unknown) =>
+          refuseUpgrade(socket, thrown instanceof ApiError ? thrown : new ApiError('INTERNAL')),
+      );
     },
     seen: (caller, worker, state) => presence.seen(caller, worker, state),
     list: (owner) => presence.list(owner),
@@ -171,4 +207,10 @@ function isOwnOrigin({ headers }: IncomingMessage, publicUrl: string | undefined
   } catch {
     return false;
   }
+}
+
+/** As the server tells it in front of every handler. */
+function addressOf({ headers, socket }: IncomingMessage): string {
+  const told = headers[addressHeader];
+  return typeof told === 'string' ? told : (socket.remoteAddress ?? '');
 }

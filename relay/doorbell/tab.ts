@@ -26,6 +26,8 @@ export interface TabEvents {
   /** It said hello and was let in. */
   onWelcome(tab: Tab): void;
   onState(tab: Tab): void;
+  /** Its token is none. @throws ApiError when its address has sent too many */
+  onBadToken(tab: Tab): Promise<void>;
   onClose(tab: Tab): void;
 }
 
@@ -33,6 +35,8 @@ export interface TabEvents {
 export class Tab implements Ringable {
   rungAt = 0;
   state: WorkerRow['state'] = 'idle';
+  /** What was written down last. */
+  writtenState: WorkerRow['state'] = 'idle';
   caller: Caller | null = null;
   declaration: WorkerDeclaration | null = null;
   /** It answered the last ping, or is new. */
@@ -42,6 +46,8 @@ export class Tab implements Ringable {
 
   constructor(
     readonly socket: WebSocket,
+    /** The caller's, as the server tells it. */
+    readonly address: string,
     readonly keys: Pick<Keys, 'authenticate'>,
     readonly events: TabEvents,
   ) {
@@ -138,7 +144,13 @@ export class Tab implements Ringable {
       return await this.keys.authenticate(`Bearer ${token}`, 'worker');
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) {
-        this.refuse(closeCodes.unauthorized, error.message);
+        let sentence = error.message;
+        // Counted as over HTTP; a token that was revoked meanwhile is no guess.
+        if (error.code === 'UNAUTHORIZED' && this.caller === null) {
+          const tooMany: unknown = await this.events.onBadToken(this).catch((thrown) => thrown);
+          if (tooMany instanceof ApiError) sentence = tooMany.message;
+        }
+        this.refuse(closeCodes.unauthorized, sentence);
       } else if (this.caller === null) {
         // The storage is down: the tab comes back later, as after a restart.
         this.socket.close(closeCodes.restart);

@@ -10,6 +10,7 @@ import { outputParts } from './outputs/parts';
 import { headOutput, putOutput, takeOutput } from './outputs/receive';
 import { getVideo } from './outputs/serve';
 import { createRetention } from './retention';
+import type { Space } from './space';
 import { getUpload } from './uploads/download';
 import { postUpload } from './uploads/multipart';
 import { putUpload } from './uploads/receive';
@@ -19,6 +20,7 @@ import { createTicket } from './uploads/ticket';
 export { invalidField } from './http';
 export { createLinks, isOwnUpload, loadSecret, type SignedLinks } from './links';
 export { inputKey } from './retention';
+export { createSpace, type Space } from './space';
 export { checkImage, imageType, sentenceOf } from './uploads/kinds';
 export { newUpload, type UploadRows, uploadRows } from './uploads/rows';
 
@@ -35,6 +37,7 @@ export interface FilesParts {
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
   readonly guard: Pick<Guard, 'fetch'>;
   readonly jobs: Pick<Jobs, 'get' | 'lease'>;
+  readonly space: Pick<Space, 'require'>;
 }
 
 /**
@@ -81,7 +84,7 @@ export async function createFiles(parts: FilesParts): Promise<FilesRoom> {
     blobs,
     links,
     routes,
-    ticket: createTicket(config, rows),
+    ticket: createTicket(config, rows, parts.space),
     takeOutput: takeOutput(room),
     ...createRetention(room),
   };

@@ -26,6 +26,8 @@ export interface ImageRoom {
 
 /** Longest fetch of one image with all its tries, in milliseconds. */
 export const fetchMs = 30_000;
+/** Longest wait for the first byte, in milliseconds: who hangs holds a place that others wait for. */
+export const answerMs = 10_000;
 const maxTries = 3;
 /** Waits before the second and the third try, in milliseconds. */
 const pausesMs = [250, 1000];
@@ -92,6 +94,7 @@ async function keepDataUri(
 /**
  * Fetches the image of a waiting job.
  *
+ * @param patienceMs longest wait for an answer to begin
  * @returns where it is now, or a sentence that says why it cannot be had
  * @throws ApiError `STORAGE_DOWN`; the signal's reason
  */
@@ -100,10 +103,11 @@ export async function fetchImage(
   jobId: string,
   url: string,
   signal: AbortSignal,
+  patienceMs = answerMs,
 ): Promise<JobImage | string> {
   const end = Date.now() + fetchMs;
   for (let tries = 1; ; tries += 1) {
-    const fetched = await fetchOnce(room, url, end - Date.now(), signal);
+    const fetched = await fetchOnce(room, url, end - Date.now(), patienceMs, signal);
     signal.throwIfAborted();
     if (fetched instanceof Uint8Array) return await keepFetched(room, jobId, fetched);
     const pauseMs = pausesMs[tries - 1] ?? 0;
@@ -118,11 +122,23 @@ async function fetchOnce(
   { config, guard }: ImageRoom,
   url: string,
   totalMs: number,
+  patienceMs: number,
   signal: AbortSignal,
 ): Promise<Uint8Array | { message: string; again: boolean }> {
+  const fetching = new AbortController();
+  const stop = () => fetching.abort(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    fetching.abort();
+  }, patienceMs);
   try {
+    signal.throwIfAborted();
     const maxBytes = maxBytesOf(config);
-    const answer = await guard.fetch(url, { redirects: 3, maxBytes, totalMs, signal });
+    const options = { redirects: 3, maxBytes, totalMs, signal: fetching.signal };
+    const answer = await guard.fetch(url, options);
+    clearTimeout(timer);
     if (answer.status !== 200) {
       answer.body.destroy();
       const message = `${new URL(url).host} answered ${answer.status}.`;
@@ -133,7 +149,14 @@ async function fetchOnce(
     return Buffer.concat(pieces);
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
+    if (isLate) {
+      const host = new URL(url).host;
+      return { message: `${host} did not answer within ${patienceMs / 1000} s.`, again: false };
+    }
     return { message: thrown.message, again: thrown.reason === 'unreachable' };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
   }
 }
 

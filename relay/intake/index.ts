@@ -13,7 +13,7 @@ export interface IntakeParts {
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly guard: Guard;
   readonly files: Pick<FilesRoom, 'blobs' | 'links'>;
-  readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed'>;
+  readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned'>;
   readonly log: Logger;
 }
 

@@ -1,10 +1,21 @@
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inputKey } from '../files';
+import { inputKey, uploadRows } from '../files';
 import { type ApiBody, type FilesTest, startFilesTest } from '../files/testing/room';
+import { testCaller, testJob } from '../testing/jobs';
+import { startTestRelay, type TestRelay } from '../testing/server';
+import { fetchImage } from './image';
 
 let node: FilesTest;
+/** A node whose background work does not run by itself. */
+let quiet: TestRelay | null = null;
+const quietNode = async () => {
+  quiet ??= await startTestRelay({ background: false });
+  return quiet;
+};
 let web: Server;
 let origin = '';
 /** Requests by path. */
@@ -22,6 +33,7 @@ beforeAll(async () => {
     else if (path === '/loop.png') response.writeHead(302, { location: '/loop.png' }).end();
     else if (path === '/page.png') response.end('<html></html>');
     else if (path === '/cut.png') response.end(node.image.subarray(0, 500));
+    else if (path.startsWith('/hang')) request.socket.on('error', () => undefined);
     else if (path === '/busy.png') response.writeHead(503).end();
     else if (path === '/large.png') response.writeHead(200, { 'content-length': 30_000_000 }).end();
     else response.writeHead(404).end();
@@ -33,6 +45,7 @@ afterAll(async () => {
   web.closeAllConnections();
   web.close();
   await node.stop();
+  await quiet?.stop();
 });
 
 const submit = (input: Record<string, unknown>) =>
@@ -136,6 +149,68 @@ describe('an image', () => {
     expect(job.error).toMatch(sentence);
     expect(asked.get(path)).toBe(requests);
     expect(await node.relay.files.blobs.stat(inputKey(job.id))).toBeNull();
+  });
+
+  it('of a host that does not begin to answer is not waited for', async () => {
+    const { relay } = node;
+    const room = {
+      config: relay.config,
+      guard: relay.guard,
+      blobs: relay.files.blobs,
+      links: relay.files.links,
+      rows: uploadRows(relay.store),
+    };
+    const stop = new AbortController();
+    const url = `${origin}/hang/late.png`;
+    expect(await fetchImage(room, 'late', url, stop.signal, 50)).toMatch(/did not answer within/);
+    // The stop of a node is another thing: the image is fetched again.
+    const stopped = fetchImage(room, 'late', url, stop.signal);
+    stop.abort(new Error('stopping'));
+    await expect(stopped).rejects.toThrow('stopping');
+  });
+
+  it('is not held up by a host that hangs, of the same owner or another', async () => {
+    const other = await node.relay.keys.create({ kind: 'api', owner: 'hanger', name: 'hanger' });
+    const hanging: string[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      const image = `${origin}/hang/${count}.png`;
+      const answer = await node.get('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${other.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ prompt: 'A test', image }),
+      });
+      hanging.push(((await answer.json()) as ApiBody).data?.id ?? '');
+    }
+    expect((await settled(await submit({ image: `${origin}/good.png` }))).ready).toBe(true);
+    for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');
+  });
+
+  it('costs the job no attempt where the storage, or the node, was at fault', async () => {
+    const { relay } = await quietNode();
+    const { owner, keyId } = await relay.keys.authenticate(`Bearer ${quiet?.apiKey}`, 'api');
+    const waiting = async (image: string) => {
+      const caller = testCaller(owner, { keyId });
+      const job = testJob(caller, { ready: false, image: null, input: { image } });
+      return (await relay.jobs.submit(job)).id;
+    };
+    const stop = new AbortController();
+    const running = relay.intake.run(stop.signal);
+    // Where images are kept there is a file: nothing can be written.
+    await mkdir(path.join(relay.config.KINORA_DATA, 'files'), { recursive: true });
+    await writeFile(path.join(relay.config.KINORA_DATA, 'files', 'inputs'), '');
+    const refused = await waiting(`${origin}/good.png`);
+    const returned = async () => {
+      const job = await relay.jobs.get(refused);
+      return job?.intakeAttempts === 0 && job.intakeUntil !== null;
+    };
+    await expect.poll(returned, { timeout: 20_000, interval: 20 }).toBe(true);
+
+    const cut = await waiting(`${origin}/hang/cut.png`);
+    const taken = async () => (await relay.jobs.get(cut))?.intakeAttempts;
+    await expect.poll(taken, { timeout: 20_000, interval: 20 }).toBe(1);
+    stop.abort();
+    await running;
+    expect(await relay.jobs.get(cut)).toMatchObject({ intakeAttempts: 0, intakeUntil: null });
   });
 
   it('at an address that is refused is an error of the request', async () => {

@@ -68,7 +68,7 @@ export async function findLora(
   } catch (thrown) {
     if (thrown instanceof ApiError) throw thrown;
     if (!(thrown instanceof KinoraError || thrown instanceof GuardError)) throw thrown;
-    throw invalidField(field, `${field}: ${thrown.message}`, { cause: thrown });
+    throw invalidField(field, `${field}: ${shortened(thrown.message)}`, { cause: thrown });
   }
 }
 
@@ -94,10 +94,17 @@ export async function findAgain(
       continue;
     }
     const upload = await rows.newest(owner, lora.path.normalize('NFC'));
-    if (!upload) return `The LoRA ${lora.path} is not among your uploads.`;
+    if (!upload) return `The LoRA ${shortened(lora.path)} is not among your uploads.`;
     found.push({ path: lora.path, scale: lora.scale, from: 'upload', uploadId: upload.id });
   }
   return found;
+}
+
+/** Longest text of a caller that is told back, in characters. */
+const maxEcho = 200;
+
+function shortened(text: string): string {
+  return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
 }
 
 function isUploadName(path: string): boolean {

@@ -1,20 +1,24 @@
 import type { Logger } from 'pino';
 import type { Jobs } from '../relay';
+import { storageDown } from '../store/errors';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { fetchImage, fetchMs, type ImageRoom } from './image';
 import { findAgain, type LoraFinder } from './loras';
 
 /** Fetches under way at a time: each holds at most one image in memory. */
-const maxAtOnce = 4;
+const maxAtOnce = 16;
 /** How long this node has a job to itself: a fetch, and what comes after it. In seconds. */
 const holdSeconds = fetchMs / 1000 + 15;
+
+/** How long a job waits when the storage did not take its files, in seconds. */
+const pause = 5;
 
 /** What the loop works with. */
 export type RunRoom = ImageRoom &
   LoraFinder & {
     readonly store: Pick<Store, 'listen'>;
-    readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed'>;
+    readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned'>;
     readonly log: Logger;
   };
 
@@ -78,7 +82,16 @@ async function handle(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<
   } catch (err) {
     if (!signal.aborted)
       room.log.warn({ err, job: job.id }, 'the files of a job were not taken in');
+    if (signal.aborted || storageDown(err)) await giveBack(room, job, signal.aborted ? 0 : pause);
   }
+}
+
+/** Attempts count what a job's files do to us, not what we do to them. */
+async function giveBack({ jobs, log }: RunRoom, job: JobRow, seconds: number): Promise<void> {
+  // Where even this fails, it is found again when its time is over.
+  await jobs.intakeReturned(job.id, seconds).catch((err: unknown) => {
+    log.warn({ err, job: job.id }, 'a job was not given back');
+  });
 }
 
 async function takeIn(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<void> {

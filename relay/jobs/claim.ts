@@ -3,7 +3,7 @@ import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contr
 import type { Caller } from '../relay';
 import { type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now } from './context';
+import { inSeconds, type JobsDependencies, now, workerName } from './context';
 import { storable } from './text';
 
 /**
@@ -22,8 +22,30 @@ const queueOrder = sql`${jobs.priority} desc, ${jobs.createdAt}`;
 const waiting = sql`${jobs.status} = 'created' and ${jobs.ready}`;
 const waitingShared = sql`${jobs.status} = 'created' and ${jobs.ready} and ${jobs.shared}`;
 
+/** How long a job waits after an attempt that failed in a way that may pass, for each attempt so far. */
+const retrySeconds = 5;
+/** How long the worker that failed at a job is not given it again: another may do better. */
+export const passOverSeconds = 30;
+
+/**
+ * What was tried in vain a moment ago. Of workers that ask together, each is spared what one of them
+ * failed at: {@link createClaimer} lets such a worker ask alone.
+ */
+function triedLately(asking: readonly Pick<Asking, 'caller' | 'worker'>[]): SQL {
+  const workers = asking.map(
+    ({ caller, worker }) => sql`${workerName(caller.keyId, worker.worker_id)}`,
+  );
+  return sql`(${jobs.failedAt} is not null and (
+    ${jobs.failedAt} + ${jobs.attempt} * make_interval(secs => ${retrySeconds}) > now()
+    or (${jobs.failedAt} + make_interval(secs => ${passOverSeconds}) > now()
+      and ${jobs.failedWorker} = any(array[${sql.join(workers, sql`, `)}]::text[]))))`;
+}
+
 /** Why a job does not fit a worker, each as a condition on the job, in the order they are told. */
-function misfits(worker: WorkerDeclaration): readonly (readonly [SkipReason, SQL])[] {
+function misfits(
+  asking: readonly [Pick<Asking, 'caller' | 'worker'>, ...Pick<Asking, 'caller' | 'worker'>[]],
+): readonly (readonly [SkipReason, SQL])[] {
+  const [{ worker }] = asking;
   const model = storable(worker.model);
   return [
     ['model', sql`not (${jobs.models} && array[${model}, '*']::text[])`],
@@ -31,6 +53,7 @@ function misfits(worker: WorkerDeclaration): readonly (readonly [SkipReason, SQL
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
+    ['not-ready', triedLately(asking)],
   ];
 }
 
@@ -44,13 +67,13 @@ function pools(caller: Caller): readonly SQL[] {
 /** Ids of the first jobs of a pool that fit, stopping at what is enough. */
 function fitting(
   db: Database,
-  worker: WorkerDeclaration,
+  asking: readonly [Asking, ...Asking[]],
   pool: SQL,
   count: number,
   everything: boolean,
 ) {
   const misfit = sql.join(
-    misfits(worker).map(([, condition]) => condition),
+    misfits(asking).map(([, condition]) => condition),
     sql` or `,
   );
   const looked = db
@@ -89,7 +112,7 @@ export async function claimJobs(
   asking: readonly [Asking, ...Asking[]],
   { everything = false } = {},
 ): Promise<JobRow[]> {
-  const [{ caller, worker }] = asking;
+  const [{ caller }] = asking;
   const jobsGiven: JobRow[] = [];
   for (const pool of pools(caller)) {
     const rest = asking.slice(jobsGiven.length);
@@ -100,7 +123,7 @@ export async function claimJobs(
       // As an array, and without the rest of the pool's conditions, which never change: so the rows
       // are found by their ids, and not by another look at the queue.
       .where(
-        sql`${jobs.id} = any(array(${fitting(db, worker, pool, rest.length, everything)}))
+        sql`${jobs.id} = any(array(${fitting(db, asking, pool, rest.length, everything)}))
           and ${jobs.status} = 'created'`,
       )
       .orderBy(queueOrder)
@@ -118,7 +141,7 @@ export async function claimJobs(
         from (select id, row_number() over () as n from (${chosen}) as o) as c
         join (values ${takers}) as t(n, token, worker, key) on t.n = c.n`,
     );
-    const rows = await db
+    const update = db
       .with(given)
       .update(jobs)
       .set({
@@ -135,7 +158,13 @@ export async function claimJobs(
       .from(sql`given`)
       .where(sql`${jobs.id} = given.job_id`)
       .returning(getTableColumns(jobs));
-    jobsGiven.push(...rows);
+    try {
+      jobsGiven.push(...(await update));
+    } catch (error) {
+      // What the first pool gave is under way: it must reach its workers.
+      if (jobsGiven.length === 0) throw error;
+      break;
+    }
   }
   return jobsGiven;
 }
@@ -146,7 +175,7 @@ export async function skippedFor(
   caller: Caller,
   worker: WorkerDeclaration,
 ): Promise<ClaimAnswer['skipped']> {
-  const reasons = misfits(worker);
+  const reasons = misfits([{ caller, worker }]);
   const cases = reasons.map(([reason, condition]) => sql`when ${condition} then ${reason}::text`);
   const counts: Partial<Record<SkipReason, number>> = {};
   const owned = eq(jobs.owner, caller.owner);

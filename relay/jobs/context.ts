@@ -24,6 +24,11 @@ export function inSeconds(seconds: number): SQL {
   return sql`now() + make_interval(secs => ${seconds})`;
 }
 
+/** A worker as a job remembers it. */
+export function workerName(token: string | null, id: string | null): string {
+  return `${token} ${id}`;
+}
+
 /** What a job loses with its lease. */
 const withoutLease = {
   leaseToken: null,

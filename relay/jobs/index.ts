@@ -4,11 +4,11 @@ import { storageErrors } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import { createClaimer } from './claims';
 import { announce, type JobsDependencies, writeStep } from './context';
-import { finishIntake, takeWaiting } from './intake';
-import { beatLease, completeLease, endLease, leasedJob } from './lease';
+import { finishIntake, returnIntake, takeWaiting } from './intake';
+import { beatLease, completeLease, endLease, leasedJob, type NamedLease } from './lease';
 import { createPositions } from './positions';
 import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
-import { type JobEvent, nextStep } from './status';
+import { failureCode, type JobEvent, nextStep } from './status';
 import { countUnfinished, createSubmitter } from './submit';
 import { sweepJobs } from './sweep';
 import { storable } from './text';
@@ -27,7 +27,7 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
   const submit = createSubmitter(dependencies);
-  const claim = createClaimer(dependencies);
+  const claimer = createClaimer(dependencies);
   const positions = createPositions(db);
 
   /** Tells others, and our own memory of the queue. */
@@ -59,8 +59,8 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     return result;
   }
 
-  async function end(id: string, token: string, event: JobEvent): Promise<JobRow> {
-    const { job, delivery } = await endLease(db, dependencies, id, token, event);
+  async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
+    const { job, delivery } = await endLease(db, dependencies, lease, event);
     changed(job, delivery);
     return job;
   }
@@ -85,34 +85,38 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     },
 
     async claim(caller, worker) {
-      const answer = await claim(caller, worker);
+      const answer = await claimer.claim(caller, worker);
       if (answer.job) changed(answer.job);
       return answer;
     },
-    async beat(id, token, beat) {
-      const answer = await beatLease(db, dependencies, id, token, beat);
+    async beat(id, token, beat, by) {
+      const answer = await beatLease(db, dependencies, { id, token, by }, beat);
       void store.notify('jobChanged', `${id}:step`);
       if (beat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
       return answer;
     },
-    lease: (id, token) => leasedJob(db, id, token),
-    async complete(id, token, result) {
-      const { job, delivery, repeated } = await completeLease(db, dependencies, id, token, result);
+    lease: (id, token, by) => leasedJob(db, { id, token, by }),
+    async complete(id, token, result, by) {
+      const lease = { id, token, by };
+      const { job, delivery, repeated } = await completeLease(db, dependencies, lease, result);
       if (repeated) return job;
       changed(job, delivery);
       metrics?.attempt('completed');
       metrics?.inference(result.inference_ms / 1000);
       return job;
     },
-    async fail(id, token, { message, code, retryable }) {
-      const sentence = storable(message);
-      const job = await end(id, token, { type: 'failed', message: sentence, retryable });
+    async fail(id, token, { message, code, retryable }, by) {
+      const job = await end(
+        { id, token, by },
+        { type: 'failed', message: storable(message), retryable, code: failureCode(code) },
+      );
+      if (job.status === 'created' && job.failedWorker !== null) claimer.failed(job.failedWorker);
       metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
       log.info({ job: id, code, status: job.status }, 'an attempt failed');
       return job;
     },
-    async release(id, token) {
-      const job = await end(id, token, { type: 'released' });
+    async release(id, token, by) {
+      const job = await end({ id, token, by }, { type: 'released' });
       metrics?.attempt('released');
       return job;
     },
@@ -132,6 +136,8 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       const event = { type: 'intake-failed', message: storable(message) } as const;
       return (await apply(id, undefined, event))?.job ?? null;
     },
+
+    intakeReturned: (id, seconds) => returnIntake(db, id, seconds),
 
     async sweep() {
       const swept = await sweepJobs(dependencies);
@@ -175,6 +181,7 @@ function guarded(methods: Jobs): Jobs {
     takeIntake: wrap(methods.takeIntake),
     intakeDone: wrap(methods.intakeDone),
     intakeFailed: wrap(methods.intakeFailed),
+    intakeReturned: wrap(methods.intakeReturned),
     sweep: wrap(methods.sweep),
     depth: wrap(methods.depth),
     preview: wrap(methods.preview),

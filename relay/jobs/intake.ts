@@ -1,4 +1,4 @@
-import { and, asc, eq, lt, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds } from './context';
@@ -7,20 +7,64 @@ import { storableJson } from './text';
 
 const waiting = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
 
-/** Takes jobs whose files are to be fetched, the oldest first. */
+/** Jobs of an owner that are fetched at a time, on all nodes: in all, and from one host. */
+const perOwner = 8;
+const perHost = 2;
+/** Jobs of an owner that are looked at: what his slow hosts hold up beyond them is his own. */
+const windowSize = 1000;
+
+/**
+ * The next jobs whose files are to be fetched. The owners take turns, and nobody's slow host holds more
+ * than its share: a host that hangs must not stop everybody else's images.
+ *
+ * The owners are found one by one, each by the index `jobs_intake`: the length of the queue costs nothing.
+ */
+function nextInTurn(limit: number) {
+  return sql`
+    with recursive waiting_owners(owner) as (
+      (select min(owner) from ${jobs} where status = 'created' and not ready)
+      union all
+      select (
+        select min(j.owner) from ${jobs} as j
+        where j.status = 'created' and not j.ready and j.owner > w.owner
+      ) from waiting_owners as w where w.owner is not null
+    ), hosts as (
+      select o.owner, first.*, row_number() over (
+        partition by o.owner, first.host order by first.busy desc, first.created_at
+      ) as host_place
+      from waiting_owners as o cross join lateral (
+        select j.id, j.created_at,
+          j.intake_until is not null and j.intake_until >= now() as busy,
+          substring(j.input ->> 'image' from '^[^/]*//([^/?#]*)') as host
+        from ${jobs} as j
+        where j.status = 'created' and not j.ready and j.owner = o.owner
+          and j.intake_attempts < ${maxIntakeAttempts}::int
+        order by j.created_at limit ${windowSize}::int
+      ) as first
+      where o.owner is not null
+    ), placed as (
+      select id, created_at, busy, row_number() over (
+        partition by owner order by busy desc, host_place, created_at
+      ) as place
+      from hosts where host_place <= ${perHost}::int
+    )
+    select id from placed where not busy and place <= ${perOwner}::int
+    order by place, created_at limit ${limit}::int`;
+}
+
+/** Takes jobs whose files are to be fetched. */
 export async function takeWaiting(db: Database, limit: number, seconds: number): Promise<JobRow[]> {
   const free = db
     .select({ id: jobs.id })
     .from(jobs)
     .where(
       and(
+        sql`${jobs.id} = any(array(${nextInTurn(limit)}))`,
         waiting,
+        // Another node may have taken it since the look.
         sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
-        lt(jobs.intakeAttempts, maxIntakeAttempts),
       ),
     )
-    .orderBy(asc(jobs.createdAt))
-    .limit(limit)
     .for('update', { skipLocked: true });
   return (
     db
@@ -30,6 +74,17 @@ export async function takeWaiting(db: Database, limit: number, seconds: number):
       .where(sql`${jobs.id} = any(array(${free}))`)
       .returning()
   );
+}
+
+/** Gives a job back whose files this node could not take in, at no cost to the job. */
+export async function returnIntake(db: Database, id: string, seconds: number): Promise<void> {
+  await db
+    .update(jobs)
+    .set({
+      intakeUntil: seconds === 0 ? null : inSeconds(seconds),
+      intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
+    })
+    .where(and(eq(jobs.id, id), waiting));
 }
 
 /** The files are there: the job may be claimed. @returns null where it no longer waits for them */

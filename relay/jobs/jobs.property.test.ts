@@ -135,8 +135,10 @@ class World {
     try {
       if (type === 'beat') await this.jobs.beat(id, token, testBeat);
       if (type === 'complete') this.saw(await this.jobs.complete(id, token, testResult()));
-      if (type === 'fail')
+      if (type === 'fail') {
         this.saw(await this.jobs.fail(id, token, { ...failure, retryable: true }));
+        await this.forgive();
+      }
       if (type === 'fatal')
         this.saw(await this.jobs.fail(id, token, { ...failure, retryable: false }));
       if (type === 'release') this.saw(await this.jobs.release(id, token));
@@ -145,6 +147,13 @@ class World {
       if (error instanceof ApiError && error.code === 'LEASE_LOST') return true;
       throw error;
     }
+  }
+
+  /** The time is over in which a job that failed is not given. */
+  async forgive(): Promise<void> {
+    await this.store.db.execute(
+      sql`update jobs set failed_at = failed_at - interval '1 minute' where status = 'created'`,
+    );
   }
 
   /** A terminal status that was told once is told for ever. */
@@ -209,8 +218,12 @@ class World {
 
   /** Whatever state the history left behind, every job ends. */
   async finish(): Promise<void> {
-    for (const { id, image, loras } of await this.jobs.takeIntake(1000, 60)) {
-      if (image) await this.jobs.intakeDone(id, image, loras);
+    for (;;) {
+      const taken = await this.jobs.takeIntake(1000, 60);
+      if (taken.length === 0) break;
+      for (const { id, image, loras } of taken) {
+        if (image) await this.jobs.intakeDone(id, image, loras);
+      }
     }
     await this.store.db.execute(
       sql`update jobs set lease_until = now() - interval '1 second' where status = 'processing'`,

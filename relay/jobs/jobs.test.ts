@@ -66,6 +66,24 @@ describe.each(engines)('jobs', (engine) => {
       await expect(jobs.submit(testJob(ada))).rejects.toMatchObject({ code: 'TOO_MANY_JOBS' });
     });
 
+    it('refuses for good, whatever becomes of the others of a batch', async () => {
+      const jobsOf = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 2 });
+      const twice = testJob(ada);
+      await jobsOf.submit(twice);
+      const all = await Promise.allSettled(
+        [testJob(bob), twice, testJob(ada), testJob(bob)].map((job) => jobsOf.submit(job)),
+      );
+      expect(all.map(({ status }) => status)).toEqual([
+        'fulfilled',
+        'rejected',
+        'rejected',
+        'fulfilled',
+      ]);
+      expect(all[2]).toMatchObject({ reason: { code: 'TOO_MANY_JOBS' } });
+      // The one that was refused did not slip in when the others were tried one by one.
+      expect(await jobsOf.unfinishedOf(ada.keyId)).toBe(1);
+    });
+
     it('has no limit where the setting is 0', async () => {
       jobs = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 0 });
       await jobs.submit(testJob(ada));
@@ -76,7 +94,9 @@ describe.each(engines)('jobs', (engine) => {
     it('inserts the others of a batch when the database refuses one', async () => {
       const twice = testJob(ada);
       await jobs.submit(twice);
-      const [same, other] = await Promise.allSettled([
+      // The first goes alone; the rest wait for it, and go together.
+      const [, same, other] = await Promise.allSettled([
+        jobs.submit(testJob(bob)),
         jobs.submit(twice),
         jobs.submit(testJob(ada)),
       ]);
@@ -115,6 +135,27 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.claim(adasWorker, testWorker())).toEqual({ job: null, skipped: {} });
       expect((await claimOne(sharing)).id).toBe(shared.id);
       expect((await jobs.claim(sharing, testWorker())).job).toBeNull();
+    });
+
+    it('gives what it took when the look at other owners’ jobs fails', async () => {
+      const { db } = fixture().store;
+      const own = [await jobs.submit(testJob(ada)), await jobs.submit(testJob(ada))];
+      await jobs.submit(testJob({ ...bob, shared: true }));
+      await db.execute(sql`create function refuse() returns trigger language plpgsql
+        as $$ begin raise exception 'refused'; end $$`);
+      await db.execute(sql`create trigger refuse before update on jobs for each row
+        when (new.owner = 'bob') execute function refuse()`);
+      try {
+        const sharing = { ...adasWorker, shared: true };
+        // The first asks alone, the others together.
+        const asked = await Promise.all(
+          Array.from({ length: 3 }, () => jobs.claim(sharing, testWorker())),
+        );
+        const given = asked.flatMap(({ job }) => job?.id ?? []);
+        expect(given.sort()).toEqual(own.map(({ id }) => id).sort());
+      } finally {
+        await db.execute(sql`drop function refuse cascade`);
+      }
     });
 
     it('says why nothing was given', async () => {
@@ -215,6 +256,11 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.get(third.id)).toMatchObject({ status: 'failed', code: 5003, attempt: 3 });
       await expect(jobs.fail(first.id, first.token, failure(true))).rejects.toMatchObject(lost);
     });
+    /** As if the latest failures were so long ago. */
+    const later = (seconds: number) =>
+      fixture().store.db.execute(
+        sql`update jobs set failed_at = failed_at - make_interval(secs => ${seconds})`,
+      );
     const failure = (retryable: boolean) => ({
       code: 'DEVICE_LOST',
       message: 'The GPU was lost.',
@@ -225,6 +271,7 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(ada));
       const first = await claimOne();
       expect((await jobs.fail(first.id, first.token, failure(true))).status).toBe('created');
+      await later(6);
       const second = await claimOne();
       expect((await jobs.release(second.id, second.token)).attempt).toBe(1);
       const third = await claimOne();
@@ -234,6 +281,93 @@ describe.each(engines)('jobs', (engine) => {
         error: 'The GPU was lost.',
         code: 1403,
       });
+    });
+
+    it('gives a job that failed to another worker first, and not at once', async () => {
+      await jobs.submit(testJob(ada));
+      const [broken, sound] = [testWorker(), testWorker()];
+      const first = await claimOne(adasWorker, broken);
+      await jobs.fail(first.id, first.token, failure(true));
+      const nothing = { job: null, skipped: { 'not-ready': 1 } };
+      expect(await jobs.claim(adasWorker, sound)).toEqual(nothing);
+      await later(6);
+      // All at once, as after a ring: what the broken one is spared is not kept from the sound one.
+      const asked = await Promise.all(
+        [testWorker({ loras: false }), broken, broken, sound, broken].map((worker) =>
+          jobs.claim(adasWorker, { ...worker, model: worker.loras ? 'tiny' : 'else' }),
+        ),
+      );
+      expect(asked.map(({ job }) => job?.workerId)).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        sound.worker_id,
+        undefined,
+      ]);
+      const token = asked[3]?.job?.leaseToken ?? '';
+      await jobs.fail(first.id, token, failure(true));
+      await later(6);
+      // The second wait is longer.
+      expect(await jobs.claim(adasWorker, broken)).toEqual(nothing);
+      await later(5);
+      const third = await claimOne(adasWorker, broken);
+      await jobs.release(third.id, third.token);
+      expect(await jobs.claim(adasWorker, sound)).toEqual(nothing);
+      await later(20);
+      expect((await claimOne(adasWorker, sound)).id).toBe(first.id);
+    });
+
+    it('knows a lease by the worker token too', async () => {
+      await jobs.submit(testJob(ada));
+      const { id, token } = await claimOne();
+      const { keyId } = adasWorker;
+      for (const call of [
+        () => jobs.beat(id, token, testBeat, 'token-eve'),
+        () => jobs.lease(id, token, 'token-eve'),
+        () => jobs.complete(id, token, testResult(), 'token-eve'),
+        () => jobs.fail(id, token, failure(true), 'token-eve'),
+        () => jobs.release(id, token, 'token-eve'),
+      ]) {
+        await expect(call()).rejects.toMatchObject(lost);
+      }
+      await jobs.beat(id, token, testBeat, keyId);
+      expect((await jobs.complete(id, token, testResult(), keyId)).status).toBe('completed');
+      const again = jobs.complete(id, token, testResult(), 'token-eve');
+      await expect(again).rejects.toMatchObject(lost);
+    });
+
+    it('tells what kind of failure ended a job', async () => {
+      await jobs.submit(testJob(ada));
+      const { id, token } = await claimOne();
+      const wrong = { ...failure(false), code: 'LORA_WRONG_BASE' };
+      expect(await jobs.fail(id, token, wrong)).toMatchObject({ status: 'failed', code: 1401 });
+    });
+
+    it('shares the fetching of images between owners and hosts', async () => {
+      const waiting = (owner: typeof ada, image: string) =>
+        jobs.submit(testJob(owner, { ready: false, image: null, input: { image } }));
+      const hanging = [];
+      for (let count = 0; count < 20; count += 1) {
+        hanging.push(await waiting(ada, `https://slow.example/${count}.png`));
+      }
+      const quick = await waiting(ada, 'https://quick.example/a.png');
+      const bobs = await waiting(bob, 'https://slow.example/b.png');
+      expect((await jobs.takeIntake(2, 60)).map(({ owner }) => owner).sort()).toEqual([
+        'ada',
+        'bob',
+      ]);
+      const taken = await jobs.takeIntake(16, 60);
+      expect(taken).toHaveLength(2);
+      expect(taken.map(({ id }) => id)).toContain(quick.id);
+      expect(await jobs.takeIntake(16, 60)).toEqual([]);
+      // A place that is given back, at no cost, is taken again.
+      await jobs.intakeReturned(bobs.id, 60);
+      expect(await jobs.get(bobs.id)).toMatchObject({ intakeAttempts: 0, ready: false });
+      expect(await jobs.takeIntake(16, 60)).toEqual([]);
+      await jobs.intakeReturned(bobs.id, 0);
+      expect(await jobs.takeIntake(16, 60)).toMatchObject([{ id: bobs.id, intakeAttempts: 1 }]);
+      for (let host = 0; host < 20; host += 1) await waiting(bob, `https://h${host}.example/a`);
+      expect(await jobs.takeIntake(16, 60)).toHaveLength(7);
     });
 
     it('shows the latest picture while the job runs', async () => {
@@ -293,7 +427,12 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(bob));
       const { id } = await claimOne();
       expect(await jobs.depth()).toMatchObject({ waiting: 1, processing: 1 });
-      expect(await jobs.list('ada', { page: 1, pageSize: 10 })).toMatchObject([{ id }]);
+      expect(await jobs.list('ada', { page: 1, pageSize: 10 })).toMatchObject([
+        { id, input: null },
+      ]);
+      expect(await jobs.list('ada', { page: 1, pageSize: 10, withInput: true })).toEqual([
+        await jobs.get(id),
+      ]);
       expect(await jobs.list('ada', { page: 2, pageSize: 10 })).toEqual([]);
       expect(await jobs.list('ada', { page: 2 ** 52, pageSize: 100 })).toEqual([]);
       expect(await jobs.list('ada', { page: 1, pageSize: 9, status: 'failed' })).toEqual([]);

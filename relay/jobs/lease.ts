@@ -4,17 +4,30 @@ import { ApiError, type Beat, type LeaseAnswer } from '../../lib/contract/v3';
 import type { Jobs } from '../relay';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, writeStep } from './context';
+import { inSeconds, type JobsDependencies, now, workerName, writeStep } from './context';
 import { type JobEvent, nextStep } from './status';
 import { storable } from './text';
 
-/** The one holder of a lease; what every call with a token asks. */
-function holds(id: string, token: string) {
+/** A lease as a call names it. */
+export interface NamedLease {
+  readonly id: string;
+  readonly token: string;
+  /** Key id of the worker token that calls; nobody's in particular where absent. */
+  readonly by?: string | undefined;
+}
+
+/** The one holder of a lease, which may have ended. */
+function held({ id, token, by }: NamedLease) {
   return and(
     eq(jobs.id, storable(id)),
     eq(jobs.leaseToken, storable(token)),
-    sql`${jobs.status} = 'processing'`,
+    by === undefined ? undefined : eq(jobs.workerToken, by),
   );
+}
+
+/** What every call with a lease token but a completion asks. */
+function holds(lease: NamedLease) {
+  return and(held(lease), sql`${jobs.status} = 'processing'`);
 }
 
 /**
@@ -22,8 +35,8 @@ function holds(id: string, token: string) {
  *
  * @throws ApiError `LEASE_LOST`
  */
-export async function leasedJob(db: Database, id: string, token: string): Promise<JobRow> {
-  const [job] = await db.select().from(jobs).where(holds(id, token));
+export async function leasedJob(db: Database, lease: NamedLease): Promise<JobRow> {
+  const [job] = await db.select().from(jobs).where(holds(lease));
   if (!job) throw new ApiError('LEASE_LOST');
   return job;
 }
@@ -32,8 +45,7 @@ export async function leasedJob(db: Database, id: string, token: string): Promis
 export async function beatLease(
   db: Database,
   { config }: Pick<JobsDependencies, 'config'>,
-  id: string,
-  token: string,
+  lease: NamedLease,
   beat: Omit<Beat, 'lease_token'>,
 ): Promise<LeaseAnswer> {
   const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = beat;
@@ -44,7 +56,7 @@ export async function beatLease(
         leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
         progress: { phase, step, steps, clip, clips, secondsRemaining },
       })
-      .where(holds(id, token))
+      .where(holds(lease))
       .returning({ leaseUntil: jobs.leaseUntil, deadline: jobs.deadline });
     if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
     return {
@@ -58,7 +70,7 @@ export async function beatLease(
     const answer = await move(tx);
     await tx
       .insert(previews)
-      .values({ jobId: id, step, image })
+      .values({ jobId: lease.id, step, image })
       .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
     return answer;
   });
@@ -72,15 +84,18 @@ export async function beatLease(
 export async function endLease(
   db: Database,
   { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
-  id: string,
-  token: string,
+  lease: NamedLease,
   event: JobEvent,
 ): Promise<{ job: JobRow; delivery: boolean }> {
   return db.transaction(async (tx) => {
-    const [job] = await tx.select().from(jobs).where(holds(id, token)).for('update');
+    const [job] = await tx.select().from(jobs).where(holds(lease)).for('update');
     const step = job && nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
     if (!step) throw new ApiError('LEASE_LOST');
-    return writeStep(tx, job, step, outboxRow);
+    if (event.type !== 'failed' || step.status !== 'created') {
+      return writeStep(tx, job, step, outboxRow);
+    }
+    const failedWorker = workerName(job.workerToken, job.workerId);
+    return writeStep(tx, job, step, outboxRow, { failedAt: now, failedWorker });
   });
 }
 
@@ -93,16 +108,11 @@ export async function endLease(
 export async function completeLease(
   db: Database,
   { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
-  id: string,
-  token: string,
+  lease: NamedLease,
   result: Parameters<Jobs['complete']>[2],
 ): Promise<{ job: JobRow; delivery: boolean; repeated: boolean }> {
   return db.transaction(async (tx) => {
-    const [job] = await tx
-      .select()
-      .from(jobs)
-      .where(and(eq(jobs.id, storable(id)), eq(jobs.leaseToken, storable(token))))
-      .for('update');
+    const [job] = await tx.select().from(jobs).where(held(lease)).for('update');
     if (job?.status === 'completed' && job.outputSha256 === result.sha256) {
       return { job, delivery: false, repeated: true };
     }

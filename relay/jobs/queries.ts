@@ -1,5 +1,5 @@
-import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { Jobs } from '../relay';
+import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
+import type { Jobs, ListedJob } from '../relay';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { storable } from './text';
@@ -16,16 +16,19 @@ export async function getJob(db: Database, id: string, owner?: string): Promise<
   return job && (owner === undefined || job.owner === owner) ? job : null;
 }
 
+const { input, ...columns } = getTableColumns(jobs);
+
 /** An owner's jobs, the newest first. */
 export async function listJobs(
   db: Database,
   owner: string,
-  { page, pageSize, model, status, after, before }: Parameters<Jobs['list']>[1],
-): Promise<JobRow[]> {
+  { page, pageSize, model, status, after, before, withInput = false }: Parameters<Jobs['list']>[1],
+): Promise<ListedJob[]> {
   const offset = (page - 1) * pageSize;
   if (offset > maxOffset) return [];
+  const none = sql<null>`null::jsonb`;
   return db
-    .select()
+    .select({ ...columns, input: withInput ? input : none })
     .from(jobs)
     .where(
       and(

@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { predictionStatuses } from '../../lib/contract/v3';
-import { cancelledError, freeReleases, type JobEvent, type JobState, nextStep } from './status';
+import {
+  cancelledError,
+  failureCode,
+  freeReleases,
+  type JobEvent,
+  type JobState,
+  nextStep,
+} from './status';
 
 const events: readonly JobEvent[] = [
   { type: 'claimed' },
   { type: 'completed' },
-  { type: 'failed', message: 'The GPU was lost.', retryable: true },
-  { type: 'failed', message: 'The LoRA does not fit.', retryable: false },
+  { type: 'failed', message: 'The GPU was lost.', retryable: true, code: 1403 },
+  { type: 'failed', message: 'The LoRA does not fit.', retryable: false, code: 1401 },
   { type: 'released' },
   { type: 'cancelled' },
   { type: 'lease-expired' },
@@ -66,10 +73,11 @@ describe('nextStep', () => {
   });
 
   it('ends at once what another attempt cannot help', () => {
-    const unfit = { type: 'failed', message: 'The LoRA does not fit.', retryable: false } as const;
+    const message = 'The LoRA does not fit.';
+    const unfit = { type: 'failed', message, retryable: false, code: 1401 } as const;
     expect(nextStep(running(1), unfit, 3)).toMatchObject({
       status: 'failed',
-      code: 1403,
+      code: 1401,
       error: 'The LoRA does not fit.',
     });
   });
@@ -89,6 +97,19 @@ describe('nextStep', () => {
       status: 'failed',
       code: 5003,
     });
+  });
+
+  it.each([
+    ['LORA_INVALID', 1401],
+    ['LORA_WRONG_BASE', 1401],
+    ['LORA_MISSING', 1402],
+    ['HUB_NOT_FOUND', 1402],
+    ['IMAGE_UNREADABLE', 1402],
+    ['OUT_OF_MEMORY', 1403],
+    ['MY_IMAGE_LORA_INVALID', 1403],
+    ['', 1403],
+  ])('tells a worker’s %s as %s', (code, told) => {
+    expect(failureCode(code)).toBe(told);
   });
 
   it('cancels what waits and what runs', () => {

@@ -14,7 +14,13 @@ export type JobEvent =
   | { readonly type: 'claimed' }
   | { readonly type: 'completed' }
   /** The worker says that it cannot; `message` is its sentence. */
-  | { readonly type: 'failed'; readonly message: string; readonly retryable: boolean }
+  | {
+      readonly type: 'failed';
+      readonly message: string;
+      readonly retryable: boolean;
+      /** Code of the prediction, should this be its end: {@link failureCode}. */
+      readonly code: PredictionCode;
+    }
   | { readonly type: 'released' }
   | { readonly type: 'cancelled' }
   /** No beat came in time. */
@@ -35,6 +41,22 @@ export interface JobStep extends JobState {
  * From then on it counts, so that a job which every worker hands back ends one day.
  */
 export const freeReleases = 20;
+
+/** A worker's codes of failures that the request is the cause of, or what it names. */
+const failureCodes: readonly (readonly [RegExp, PredictionCode])[] = [
+  [/^LORA_(INVALID|WRONG_BASE)$/, predictionCodes.invalidParameter],
+  [/^(LORA_MISSING$|HUB_|IMAGE_)/, predictionCodes.mediaUnavailable],
+];
+
+/**
+ * What a worker's failure is to the caller of the API.
+ *
+ * @param code stable identifier of the worker's error, such as `LORA_WRONG_BASE`
+ */
+export function failureCode(code: string): PredictionCode {
+  const known = failureCodes.find(([pattern]) => pattern.test(code));
+  return known?.[1] ?? predictionCodes.executionFailed;
+}
 
 /** What a cancelled job reads as (v3-api.md §1: the API has four states). */
 export const cancelledError = 'cancelled by user';
@@ -76,7 +98,7 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
         event.retryable && attempt > 1
           ? `All ${attempt} attempts failed; the last one said: ${event.message}`
           : event.message,
-        predictionCodes.executionFailed,
+        event.code,
       );
     case 'released': {
       const counted = { ...waiting, releases: releases + 1 };

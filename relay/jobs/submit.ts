@@ -54,15 +54,25 @@ export function createSubmitter({
   }
 
   async function insertBatch(batch: readonly Waiting[]): Promise<void> {
+    let admitted: readonly Waiting[];
     try {
-      const admitted = await admit(batch);
+      admitted = await admit(batch);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+      return;
+    }
+    await insertAdmitted(admitted);
+  }
+
+  async function insertAdmitted(admitted: readonly Waiting[]): Promise<void> {
+    try {
       const rows = await insertRows(db, config, admitted);
       for (const [index, row] of rows.entries()) admitted[index]?.resolve(row);
     } catch (error) {
       // One that the database refuses must not take the others with it.
-      if (batch.length > 1 && !storageDown(error)) {
-        for (const one of batch) await insertBatch([one]);
-      } else for (const { reject } of batch) reject(error);
+      if (admitted.length > 1 && !storageDown(error)) {
+        for (const one of admitted) await insertAdmitted([one]);
+      } else for (const { reject } of admitted) reject(error);
     }
   }
 
@@ -219,6 +229,8 @@ function newRow(job: NewJob, config: JobsDependencies['config']): Omit<JobRow, '
     intakeAttempts: 0,
     attempt: 0,
     releases: 0,
+    failedAt: null,
+    failedWorker: null,
     leaseToken: null,
     leaseUntil: null,
     deadline: null,

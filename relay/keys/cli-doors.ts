@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import pino from 'pino';
 import { z } from 'zod';
-import { type createKeySchema, endpoints, type KeyRecord } from '../../lib/contract/v3';
+import { ApiError, type createKeySchema, endpoints, type KeyRecord } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import { openStore } from '../store';
+import { openDatabase } from '../database';
 import { type Control, readControl } from './control';
 import { createKeys } from './keys';
 import { firstOwner } from './owner';
@@ -11,10 +13,13 @@ import { firstOwner } from './owner';
 export interface KeysDoor {
   create(key: z.output<typeof createKeySchema>): Promise<{ key: string; record: KeyRecord }>;
   list(): Promise<KeyRecord[]>;
-  revoke(id: string): Promise<KeyRecord>;
+  /** @returns null where there is no such key */
+  revoke(id: string): Promise<KeyRecord | null>;
   /** Whether the server runs: a link leads nowhere without it. */
   readonly running: boolean;
   readonly publicUrl: string;
+  /** Folder of the database, where this command made it; null where it was there. */
+  readonly madeIn: string | null;
   close(): Promise<void>;
 }
 
@@ -59,16 +64,18 @@ function throughServer(control: Control): KeysDoor {
     const answer: unknown = await response.json().catch(() => null);
     if (response.ok) return endpoint.answer.parse(answer);
     const refusal = z.object({ message: z.string() }).safeParse(answer);
+    if (response.status === 404) throw new ApiError('NOT_FOUND', refusal.data?.message);
     throw new Error(refusal.data?.message ?? `The server answered ${response.status}.`);
   };
   return {
     running: true,
     publicUrl: control.publicUrl,
+    madeIn: null,
     create: async (key) => (await call(endpoints.createKey, key)).data,
     list: async () => (await call(endpoints.listKeys)).data.keys,
     revoke: async (id) => {
       const path = endpoints.revokeKey.path.replace('{id}', encodeURIComponent(id));
-      return (await call(endpoints.revokeKey, undefined, path)).data;
+      return await orNull(call(endpoints.revokeKey, undefined, path).then(({ data }) => data));
     },
     close: async () => {},
   };
@@ -76,19 +83,31 @@ function throughServer(control: Control): KeysDoor {
 
 async function throughStore(config: Config): Promise<KeysDoor> {
   const log = pino({ level: 'silent' });
-  const store = await openStore(config, log);
+  const isNew =
+    config.DATABASE_URL === undefined && !existsSync(path.join(config.KINORA_DATA, 'db'));
+  const store = await openDatabase(config, log);
   const keys = createKeys({ store, config, log });
   return {
     running: false,
     publicUrl: config.KINORA_PUBLIC_URL ?? `http://${config.KINORA_HOST}:${config.PORT}`,
+    madeIn: isNew ? config.KINORA_DATA : null,
     create: async ({ kind, name, owner = firstOwner, scopes, shared, expires_in_days: days }) => {
       const ends = days === undefined ? {} : { expiresAt: inDays(days) };
       return await keys.create({ kind, name, owner, shared, ...(scopes && { scopes }), ...ends });
     },
     list: async () => await keys.list(),
-    revoke: async (id) => await keys.revoke(id),
+    revoke: async (id) => await orNull(keys.revoke(id)),
     close: async () => await store.close(),
   };
+}
+
+async function orNull<Found>(work: Promise<Found>): Promise<Found | null> {
+  try {
+    return await work;
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.code === 'NOT_FOUND') return null;
+    throw thrown;
+  }
 }
 
 function inDays(days: number): Date {

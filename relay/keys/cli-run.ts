@@ -40,6 +40,9 @@ async function carryOut(
   const { openDoor } = await import('./cli-doors');
   const door = await openDoor(readConfig(environment));
   try {
+    if (door.madeIn !== null) {
+      say(`There was no database yet: an empty one was made in ${door.madeIn} (KINORA_DATA).\n`);
+    }
     if (command.do === 'list') {
       out(table(await door.list()));
     } else if (command.do === 'create') {
@@ -48,7 +51,13 @@ async function carryOut(
       const what = record.kind === 'worker' ? 'Worker token' : 'API key';
       say(`${what} "${record.name}" of ${record.owner}. It is shown only now; keep it safe.\n`);
     } else if (command.do === 'revoke') {
-      const { hint, name } = await door.revoke(command.id);
+      const revoked = await door.revoke(command.id);
+      if (revoked === null) {
+        throw new Error(
+          `There is no key with the id "${command.id}". An id is the part between the underscores; \`npm run keys -- list\` shows them.`,
+        );
+      }
+      const { hint, name } = revoked;
       say(`${hint} "${name}" is revoked.\n`);
     } else {
       const input = { kind: 'sign-in', name: 'npm run keys', shared: false } as const;
@@ -71,8 +80,8 @@ function table(records: readonly KeyRecord[]): string {
     record.owner,
     record.name,
     record.kind === 'api' ? scopesOf(record) : '-',
-    record.created_at.slice(0, 10),
-    record.last_used_at?.slice(0, 16).replace('T', ' ') ?? 'never',
+    record.kind === 'sign-in' ? minuteOf(record.created_at) : record.created_at.slice(0, 10),
+    record.last_used_at === null ? 'never' : minuteOf(record.last_used_at),
     stateOf(record),
   ]);
   const lines = [head, ...rows];
@@ -83,15 +92,21 @@ function table(records: readonly KeyRecord[]): string {
   return `${padded.map((line) => line.join('  ').trimEnd()).join('\n')}\n`;
 }
 
+/** Day and minute of an instant, in UTC like every other of the table. */
+function minuteOf(instant: string): string {
+  return `${instant.slice(0, 16).replace('T', ' ')} UTC`;
+}
+
 function scopesOf({ scopes: held }: KeyRecord): string {
   if (held.length === scopes.length) return 'all';
   return held.join(',') || 'none';
 }
 
-function stateOf({ revoked_at, expires_at }: KeyRecord): string {
+function stateOf({ kind, revoked_at, expires_at }: KeyRecord): string {
   if (revoked_at !== null) return `revoked ${revoked_at.slice(0, 10)}`;
   if (expires_at === null) return 'valid';
-  const day = expires_at.slice(0, 10);
+  // A sign-in link stands for an hour: its day alone says nothing.
+  const day = kind === 'sign-in' ? minuteOf(expires_at) : expires_at.slice(0, 10);
   return Date.parse(expires_at) > Date.now() ? `valid until ${day}` : `ended ${day}`;
 }
 

@@ -84,6 +84,18 @@ describe('without a server', () => {
     const link = await run('sign-in', { KINORA_PUBLIC_URL: 'https://kinora.example/' });
     expect(link.out).toMatch(/^https:\/\/kinora\.example\/keys#sign-in=ks_\w{8}_\w{43}\n$/);
     expect(link.said).toContain('The server does not run');
+    expect(link.said).not.toContain('KINORA_DATA');
+    expect((await run('list')).out).toMatch(
+      /^\w{8} +sign-in .* valid until \d{4}-\d\d-\d\d \d\d:\d\d UTC$/m,
+    );
+  });
+
+  it('names the folder of a database that it makes itself', async () => {
+    const fresh = path.join(folder, 'fresh');
+    const { code, out, said } = await run('list', { KINORA_DATA: fresh });
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ID /);
+    expect(said).toContain(`was made in ${fresh} (KINORA_DATA)`);
   });
 
   it('runs as a program', async () => {
@@ -140,7 +152,12 @@ describe('beside a server', () => {
     );
     expect(out).not.toContain(made.slice(12));
     expect((await run(`revoke ${id}`)).code).toBe(0);
-    expect((await run('revoke 00000000')).said).toContain('There is no key with this id.');
+    for (const wrong of ['00000000', 'nope']) {
+      const { code, said } = await run(`revoke ${wrong}`);
+      expect(code).toBe(1);
+      expect(said).toContain(`There is no key with the id "${wrong}".`);
+      expect(said).toContain('npm run keys -- list');
+    }
 
     const link = await run('sign-in');
     expect(link.out.startsWith(`${origin}/keys#sign-in=ks_`)).toBe(true);

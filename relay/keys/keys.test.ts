@@ -5,7 +5,7 @@ import { ApiError, scopes } from '../../lib/contract/v3';
 import type { Keys } from '../relay';
 import type { Store } from '../store';
 import { keys as keysTable, owners } from '../store/schema';
-import { engines, withStore } from '../testing/store';
+import { engines, openTestStore, withStore } from '../testing/store';
 import { createKeys } from './keys';
 
 let store: Store;
@@ -52,6 +52,26 @@ const signIn = async () => {
   const { setCookie, owner } = await keys.signIn(key);
   return { id: record.id, key, owner, setCookie, cookie: setCookie.split(';')[0] ?? '' };
 };
+
+describe('a first start after `npm run keys`', () => {
+  it('makes what is missing, and only that', async () => {
+    const fresh = await openTestStore('pglite');
+    try {
+      const config = { KINORA_PUBLIC_URL: undefined };
+      const early = createKeys({ store: fresh.store, config, log });
+      await early.create({ kind: 'api', owner: 'owner', name: 'before the first start' });
+      await early.create({ kind: 'worker', owner: 'owner', name: 'this one too' });
+      expect(await early.firstStart()).toMatchObject({
+        apiKey: expect.stringMatching(/^kn_/),
+        workerToken: '',
+        signInToken: expect.stringMatching(/^ks_/),
+      });
+      expect(await early.firstStart()).toBeNull();
+    } finally {
+      await fresh.close();
+    }
+  }, 60_000);
+});
 
 describe.each(engines)('on %s', (engine) => withStore(engine, tests));
 

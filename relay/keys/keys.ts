@@ -12,7 +12,7 @@ import { controlKeyId, firstOwner } from './owner';
 import {
   insertKey,
   type KeyRow,
-  markFirstStart,
+  missingKeys,
   ownerSecret,
   recordOf,
   revokeRow,
@@ -143,14 +143,15 @@ export function createKeys(options: {
 
     async firstStart() {
       return await db.transaction(async (tx) => {
-        if (!(await markFirstStart(tx))) return null;
+        const missing = await missingKeys(tx);
+        if (!missing.admin && !missing.worker) return null;
         const make = async (kind: KeyRow['kind'], name: string, allowed?: readonly Scope[]) => {
           const input = { kind, owner: firstOwner, name, ...(allowed && { scopes: allowed }) };
           return (await insertKey(tx, input)).key;
         };
         return {
-          apiKey: await make('api', 'First key', scopes),
-          workerToken: await make('worker', 'First worker'),
+          apiKey: missing.admin ? await make('api', 'First key', scopes) : '',
+          workerToken: missing.worker ? await make('worker', 'First worker') : '',
           signInToken: await make('sign-in', 'First sign-in'),
         };
       });

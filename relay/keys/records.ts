@@ -1,5 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import {
+  and,
+  arrayContains,
+  desc,
+  eq,
+  gt,
+  isNotNull,
+  isNull,
+  lt,
+  ne,
+  or,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import { keys, owners, settings } from '../store/schema';
 import type { Database } from '../store/store';
@@ -153,15 +166,23 @@ export async function signingSecret(db: Database): Promise<string> {
   return row.value;
 }
 
-/** Marks the first start. @returns whether this call was it, on a database without owners */
-export async function markFirstStart(db: Database): Promise<boolean> {
-  const marked = await db
+/**
+ * What an installation cannot be used without and never had: revoked keys count, as whoever revoked one
+ * had it. To be asked within a transaction: nodes that start together ask one after the other.
+ */
+export async function missingKeys(db: Database): Promise<{ admin: boolean; worker: boolean }> {
+  const value = new Date().toISOString();
+  // Written for its row's lock, which stands to the end of the transaction.
+  await db
     .insert(settings)
-    .values({ name: 'first_start', value: new Date().toISOString() })
-    .onConflictDoNothing()
-    .returning();
-  if (marked.length === 0) return false;
-  return (await db.select({ name: owners.name }).from(owners).limit(1)).length === 0;
+    .values({ name: 'first_start', value })
+    .onConflictDoUpdate({ target: settings.name, set: { name: 'first_start' } });
+  const none = async (kind: SQL | undefined) =>
+    (await db.select({ id: keys.id }).from(keys).where(kind).limit(1)).length === 0;
+  return {
+    admin: await none(and(eq(keys.kind, 'api'), arrayContains(keys.scopes, ['admin']))),
+    worker: await none(eq(keys.kind, 'worker')),
+  };
 }
 
 /** A key as lists show it, without anything that could be used. */

@@ -14,23 +14,28 @@ export async function greet(
 ): Promise<readonly string[]> {
   const { publicUrl } = relay.files.links;
   const first = await relay.keys.firstStart();
-  if (!first) return [`Kinora runs at ${publicUrl}`];
+  const everyStart = [
+    `Kinora runs at ${publicUrl}`,
+    `  Connect a tab: ${publicUrl}/serve`,
+    `  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``,
+  ];
+  if (!first) return everyStart;
+  const made = [
+    ...(first.apiKey === '' ? [] : [`  API key       ${first.apiKey}`]),
+    ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
+  ];
   if (config.KINORA_FIRST_START_FILE) {
     await writeSecretly(config.KINORA_FIRST_START_FILE, JSON.stringify({ publicUrl, ...first }));
   }
   return [
-    `Kinora runs at ${publicUrl}`,
+    ...everyStart,
     '',
-    'This is its first start. The lines below are shown this once: keep the two keys.',
+    'This is its first start. The lines below are shown this once: keep what they hold.',
     '',
-    `  API key       ${first.apiKey}`,
-    `  Worker token  ${first.workerToken}`,
+    ...made,
     '',
     'Sign in within the hour, once, to manage keys in the browser:',
     `  ${publicUrl}/keys#sign-in=${first.signInToken}`,
-    '',
-    'Connect a tab that computes:',
-    `  ${publicUrl}/serve`,
     '',
   ];
 }

@@ -31,12 +31,14 @@ function statusOf(code: string | undefined): number {
 function sendBare(socket: Duplex, status: number, refusal: ApiError): void {
   const requestId = randomUUID();
   const body = JSON.stringify({ ...refusal.toBody(requestId), code: status });
+  const more = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `X-Request-Id: ${requestId}`,
+      ...more,
       'Connection: close',
       '',
       body,

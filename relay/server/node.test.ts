@@ -74,6 +74,8 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
     const node = start();
     const origin = await node.origin();
     expect(node.told()).not.toMatch(/first start|k[nws]_/);
+    await expect.poll(node.told).toContain(`Connect a tab: ${origin}/serve`);
+    expect(node.told()).toContain(`${origin}/keys, sign in with \`npm run keys -- sign-in\``);
 
     const second = start();
     const third = start({ PORT: new URL(origin).port });

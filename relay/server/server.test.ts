@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,6 +16,8 @@ import { type RunningServer, startServer } from './start';
  */
 let down = false;
 const received: number[] = [];
+/** Headers that the pages saw last. */
+let asked: IncomingHttpHeaders = {};
 const routes: Readonly<Record<string, NodeHandler>> = {
   'GET /files/things/{id}': async (request, response, { id }) => {
     const { 'x-kinora-address': address, 'x-request-id': requestId } = request.headers;
@@ -71,6 +74,7 @@ beforeAll(async () => {
     log,
     pages: async () => ({
       handle: async (request, response) => {
+        asked = request.headers;
         response.end(`page ${request.url}`);
       },
       close: async () => undefined,
@@ -140,6 +144,31 @@ describe('the server', () => {
   it('cuts an answer that broke off, so that half of it is not taken for the whole', async () => {
     const whole = get('/files/half/a').then((response) => response.text());
     await expect(whole).rejects.toThrow();
+  });
+
+  it.each([
+    ['TRACE /api/v3/models', 405, 'METHOD_NOT_ALLOWED'],
+    ['PROPFIND /api/v3/models', 405, 'METHOD_NOT_ALLOWED'],
+    ['QUERY /a-page', 405, 'METHOD_NOT_ALLOWED'],
+    ['OPTIONS *', 400, 'INVALID_PARAMETER'],
+    ['GET http://a.example/api/v3/models', 400, 'INVALID_PARAMETER'],
+  ])('answers itself what is not for the pages: %s', async (line, status, code) => {
+    const answer = await raw(`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toContain(`"error_code":"${code}"`);
+    if (line.endsWith('/models') && status === 405) {
+      expect(answer).toMatch(/^Allow: GET, HEAD, OPTIONS\r$/m);
+    }
+  });
+
+  it('keeps from the API what Next’s pages tell its server', async () => {
+    const headers = { rsc: '1', 'next-router-prefetch': '1', authorization: 'Bearer x' };
+    await get('/api/v3/models', { headers });
+    expect(Object.keys(asked)).not.toContain('rsc');
+    expect(Object.keys(asked)).not.toContain('next-router-prefetch');
+    expect(asked.authorization).toBe('Bearer x');
+    await get('/a-page', { headers });
+    expect(asked).toMatchObject({ rsc: '1', 'next-router-prefetch': '1' });
   });
 
   it('names the methods of a path, and answers a preflight', async () => {

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Relay } from '../relay';
+import { checkMethod, checkTarget, withoutNextHeaders } from './accepted';
 import { introduce } from './caller';
 import { healthRoutes, type Standing } from './health';
 import { answerMalformed, refuseUpgrade } from './malformed';
@@ -61,11 +62,14 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     // The client is to come back to another node.
     if (standing.stopping) response.shouldKeepAlive = false;
     try {
+      checkTarget(request);
       const path = pathOf(request);
       const method = request.method ?? 'GET';
       const own = health(method, path);
       const match = own.found === 'nothing' ? await ofRelay(method, path) : own;
       if (match.found === 'nothing') {
+        checkMethod(method, path);
+        withoutNextHeaders(request, path);
         watchBody(request, response, 'ordinary', patience);
         await (await parts.pages).handle(request, response);
         return;

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, expect, test } from 'vitest';
+import { predictionCodes } from '../../lib/contract/v3';
 import { startNodeProcess } from '../testing/node-process';
 import { ProtocolWorker } from '../testing/protocol-worker';
 import { type Receiver, startReceiver } from '../testing/receiver';
@@ -65,8 +66,15 @@ test(`killed ${rounds} times under load, the server loses nothing that it acknow
   over.abort();
   await Promise.all(working);
   expect(ended).toHaveLength(acknowledged.size);
-  // Few attempts are cut: an ended job is a completed one, but for those that were cut three times.
+  // Nothing but three cut attempts keeps a job from its video, and that befalls few.
   const completed = ended.filter(({ status }) => status === 'completed');
+  for (const { status, code, error } of ended) {
+    if (status === 'completed') continue;
+    expect({ code, error }).toEqual({
+      code: predictionCodes.unavailable,
+      error: expect.stringContaining('after 3 attempts'),
+    });
+  }
   expect(completed.length).toBeGreaterThan(ended.length / 2);
   for (const { outputs } of completed) expect(outputs).toHaveLength(1);
 

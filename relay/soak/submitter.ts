@@ -12,6 +12,8 @@ export interface Prediction {
   readonly status: 'created' | 'processing' | 'completed' | 'failed';
   readonly outputs: readonly string[];
   readonly error: string;
+  /** Why it failed; absent else. */
+  readonly code?: number;
 }
 
 /** Submits one prediction. @returns it, or null where the server gave no answer of success */

@@ -17,9 +17,10 @@ const networkCodes = new Set([
 /**
  * SQLSTATEs of a database that cannot work now: connection exceptions (class 08), lack of resources
  * (53: disk, memory, connections), shutdown and start-up (57P0x), a statement over its time (57014),
- * a read-only standby (25006), an input or output error of the disk (58).
+ * a read-only standby (25006), an input or output error of the disk (58). And of a transaction that was
+ * undone for another's sake (40001, 40P01): the same again will do.
  */
-const unavailableStates = /^(08...|53...|57P0.|57014|25006|58...)$/;
+const unavailableStates = /^(08...|53...|57P0.|57014|25006|58...|40001|40P01)$/;
 /** What `pg` and PGlite say without a code. */
 const unavailableMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|PGlite is clos)/;

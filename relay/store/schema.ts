@@ -117,6 +117,10 @@ export const jobs = pgTable(
     attempt: integer('attempt').notNull().default(0),
     /** How often a worker handed it back; the first 20 times give the attempt back too. */
     releases: integer('releases').notNull().default(0),
+    /** When the latest attempt failed in a way that may pass: the job is not given at once. */
+    failedAt: instant('failed_at'),
+    /** Whose attempt that was: `{worker token} {worker id}`. */
+    failedWorker: text('failed_worker'),
     leaseToken: text('lease_token'),
     leaseUntil: instant('lease_until'),
     deadline: instant('deadline'),
@@ -149,7 +153,9 @@ export const jobs = pgTable(
     index('jobs_waiting_shared')
       .on(table.priority.desc().nullsFirst(), table.createdAt)
       .where(sql`status = 'created' and ready and shared`),
-    index('jobs_intake').on(table.createdAt).where(sql`status = 'created' and not ready`),
+    index('jobs_intake')
+      .on(table.owner, table.createdAt)
+      .where(sql`status = 'created' and not ready`),
     index('jobs_leases').on(table.leaseUntil).where(sql`status = 'processing'`),
     index('jobs_deadlines').on(table.deadline).where(sql`status = 'processing'`),
     index('jobs_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
@@ -217,6 +223,7 @@ export const deliveries = pgTable(
   (table) => [
     uniqueIndex('deliveries_job').on(table.jobId),
     index('deliveries_due').on(table.nextAt).where(sql`status = 'due'`),
+    index('deliveries_finished').on(table.finishedAt).where(sql`finished_at is not null`),
     index('deliveries_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
   ],
 );

@@ -1,8 +1,11 @@
-import { and, asc, desc, eq, inArray, lte, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm';
 import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import { type DeliveryRow, deliveries } from '../store/schema';
 import type { Database } from '../store/store';
 import { type DeliveryState, reduceDelivery } from './delivery';
+
+/** Finished deliveries that one sweep removes. */
+const sweepRows = 1000;
 
 /** How many due rows a claim looks at; rows of receivers that have their share are not. */
 const candidates = 512;
@@ -177,4 +180,25 @@ function toRecord(row: DeliveryRow): DeliveryRecord {
     created_at: row.createdAt.toISOString(),
     finished_at: row.finishedAt?.toISOString() ?? null,
   };
+}
+
+/**
+ * Removes deliveries that ended long ago, with the bodies that they carried. Any node, at any time.
+ *
+ * @param days how long they are kept
+ * @returns how many were removed, {@link sweepRows} at most: what is left comes next time
+ */
+export async function removeFinished(db: Database, days: number): Promise<number> {
+  const old = db
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(lt(deliveries.finishedAt, fromNow(-days * 86_400_000)))
+    .limit(sweepRows)
+    .for('update', { skipLocked: true });
+  const removed = await db
+    .delete(deliveries)
+    // As an array it is read once.
+    .where(sql`${deliveries.id} = any(array(${old}))`)
+    .returning({ id: deliveries.id });
+  return removed.length;
 }

@@ -4,12 +4,14 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { webhookBodySchema } from '../../lib/contract/v3';
+import { readConfig } from '../config';
 import { createGuard } from '../guard';
 import type { Webhooks } from '../relay';
 import { deliveries, jobs, type NewJobRow } from '../store/schema';
 import { clearJobs, engines, withStore } from '../testing/store';
 import { claimDue, settle } from './rows';
 import { insert, newDelivery, rowOf, startReceiver, testSecret, webhooksOn } from './testing';
+import { sweepDeliveries } from './webhooks';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -70,6 +72,24 @@ const newJob = (more: Partial<NewJobRow> = {}): NewJobRow => ({
 for (const engine of engines) {
   withStore(engine, (fixture) => {
     beforeEach(() => clearJobs(fixture().store));
+
+    test('what was finished long ago is removed, and nothing else', async () => {
+      const { store } = fixture();
+      const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
+      const url = 'https://hooks.example.com/';
+      const finished = (days: number, status: 'delivered' | 'exhausted') =>
+        newDelivery(url, { status, createdAt: daysAgo(90), finishedAt: daysAgo(days) });
+      const old = [finished(29, 'delivered'), finished(60, 'exhausted')];
+      const kept = [
+        finished(27, 'delivered'),
+        finished(0, 'exhausted'),
+        newDelivery(url, { createdAt: daysAgo(90), nextAt: daysAgo(-1) }),
+      ];
+      await store.db.insert(deliveries).values([...old, ...kept]);
+      await sweepDeliveries(store, readConfig({ KINORA_RETENTION_DAYS: '7' }));
+      const left = await store.db.select({ id: deliveries.id }).from(deliveries);
+      expect(left.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort());
+    });
 
     test('the outbox row of a finished job says what the API says', async () => {
       const { store } = fixture();

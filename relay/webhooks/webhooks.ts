@@ -5,7 +5,7 @@ import { type Guard, GuardError, type Keys, type Metrics, type Webhooks } from '
 import { type Store, storageErrors } from '../store';
 import { createOutboxRow, type WebhookLinks } from './body';
 import { deliverUntil, type LoopLimits } from './loop';
-import { listDeliveries, replayDelivery } from './rows';
+import { listDeliveries, removeFinished, replayDelivery } from './rows';
 import { type SendLimits, sendWebhook } from './send';
 
 /** Limits of delivering; durations in milliseconds. */
@@ -80,4 +80,20 @@ export function createWebhooks({
         limits,
       ),
   };
+}
+
+/** Deliveries are kept so many times longer than outputs: who missed one asks for it later. */
+const keptRetentions = 4;
+
+/**
+ * Removes deliveries that ended long ago, a bounded number per call. Any node, at any time.
+ *
+ * @throws ApiError `STORAGE_DOWN`
+ */
+export async function sweepDeliveries(
+  store: Pick<Store, 'db'>,
+  config: Pick<Config, 'KINORA_RETENTION_DAYS'>,
+): Promise<void> {
+  const days = config.KINORA_RETENTION_DAYS * keptRetentions;
+  await storageErrors(() => removeFinished(store.db, days));
 }

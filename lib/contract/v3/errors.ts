@@ -57,8 +57,8 @@ const table = {
   INTERNAL: [500, 'Something went wrong inside Kinora.', 'Try again; if it stays, report it.'],
   STORAGE_DOWN: [
     503,
-    'The storage does not answer; nothing was changed.',
-    'Try again in a few seconds.',
+    'The storage does not answer.',
+    'Try again in a few seconds, with the same Idempotency-Key.',
   ],
   SHUTTING_DOWN: [503, 'The server is being stopped.', 'Try again in a few seconds.'],
 } as const satisfies Record<string, readonly [status: number, message: string, remedy: string]>;
@@ -111,11 +111,13 @@ export class ApiError extends Error {
     options: ErrorOptions & {
       details?: readonly ApiErrorDetail[];
       headers?: Readonly<Record<string, string>>;
+      /** Where the table's remedy does not help. */
+      remedy?: string;
     } = {},
   ) {
     super(sentence ?? table[code][1], options);
     this.code = code;
-    this.remedy = table[code][2];
+    this.remedy = options.remedy ?? table[code][2];
     this.details = options.details ?? [];
     this.headers = options.headers ?? {};
   }

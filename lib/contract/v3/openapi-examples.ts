@@ -9,8 +9,10 @@ import type { SubmitInput } from './submit';
 const id = '6f1c2b9e0d7a4c35b8e1f2a3d4c5b6a7';
 const model = 'kinora/wan-2.2/i2v-720p-lora';
 const get = `https://kinora.example/api/v3/predictions/${id}/result`;
-const video = `https://kinora.example/files/outputs/${id}.mp4`;
-const upload = 'https://kinora.example/files/uploads/lighthouse.png';
+const video = `https://kinora.example/files/video/${id}.mp4?expires=1772965230&signature=5f0c9e2b7d41`;
+const uploads = 'https://kinora.example/files/uploads/3d1a7c52e9b84f06a1c2d3e4f5a6b7c8';
+const putTo = `${uploads}?expires=1772364030&signature=c47d10a93e58`;
+const upload = `${uploads}/lighthouse.png?expires=1772965230&signature=09b3e86f1c24`;
 const created_at = '2026-03-01T10:20:30.400Z';
 
 const submission: SubmitInput = {
@@ -130,7 +132,7 @@ export const operationExamples: Readonly<
     body: ticket,
     data: {
       download_url: upload,
-      upload: { method: 'PUT', url: upload, headers: { 'Content-Type': 'image/png' } },
+      upload: { method: 'PUT', url: putTo, headers: { 'Content-Type': 'image/png' } },
     },
   },
   uploadBinary: { data: uploaded },

@@ -55,9 +55,15 @@ function tidy(value: unknown): unknown {
   if (typeof tidied.$ref === 'string') {
     tidied.$ref = tidied.$ref.replace('#/$defs/', '#/components/schemas/');
   }
+  // The same said in the way that Scalar reads: anything.
+  if (isEmpty(tidied.additionalProperties)) tidied.additionalProperties = true;
   // The pattern repeats, in 300 characters, what the format says.
   if (tidied.format === 'date-time') delete tidied.pattern;
   return tidied;
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
 function isNoise(key: string, content: unknown): boolean {

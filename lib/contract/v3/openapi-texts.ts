@@ -1,5 +1,6 @@
 import type { endpoints, OperationId } from './endpoints';
 import type { ApiErrorCode } from './errors';
+import { predictionCodeFacts } from './openapi-codes';
 
 /** Operations that the public document shows. */
 export type PublicOperation = {
@@ -30,7 +31,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
       'Answers at once with status `created`; a connected browser tab of the key’s owner, or a shared one, computes the video.',
       'Fields that are not known are dropped; known ones out of their range are refused.',
       'With `enable_sync_mode` the answer is held until the end. When that takes too long it comes with status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction goes on.',
-      'A prediction whose image or LoRA cannot be had fails later, with `data.code` 1402.',
+      'A prediction whose image or LoRA cannot be had fails later, with `data.code` 1402; one whose LoRA does not fit, with 1401.',
     ].join('\n\n'),
     refusals: [
       'INVALID_WEBHOOK',
@@ -42,8 +43,11 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   },
   result: {
     tag: 'Predictions',
-    description:
+    description: [
       'A failed prediction is still HTTP 200: read `data.status`, and `data.error` for the reason. Poll every one to five seconds, or use `wait`, events or a webhook.',
+      'Values of `data.code`:',
+      predictionCodeFacts.map(({ code, meaning }) => `- ${code}: ${meaning}`).join('\n'),
+    ].join('\n\n'),
   },
   get: { tag: 'Predictions', description: sameAsResult },
   legacyResult: { tag: 'Predictions', description: sameAsResult },

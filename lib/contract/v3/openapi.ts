@@ -106,6 +106,7 @@ export function buildOpenApi(): OpenApiDocument {
     webhooks: {
       predictionFinished: {
         post: {
+          tags: ['Webhooks'],
           summary: 'A prediction has ended',
           description:
             'Sent once per prediction that ended, to the `webhook` of its submission. Up to three more attempts when the answer is not 2xx; duplicates are possible.',

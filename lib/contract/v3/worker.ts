@@ -85,6 +85,27 @@ export interface ClaimAnswer {
   readonly retry_after_ms: number;
 }
 
+/** What a worker relies on in the answer to its claim; the engine checks the parameters again. */
+export const claimAnswerSchema = z.object({
+  job: z
+    .object({
+      id: z.string().regex(/^[0-9a-f]{32}$/),
+      attempt: z.int().min(1),
+      lease_token: z.string().min(1).max(100),
+      beat_every_ms: z.number().min(1).max(600_000),
+      parameters: z.object({
+        size: z.enum(sizes),
+        duration: z.number(),
+        num_inference_steps: z.int().min(1),
+      }),
+      image: z.object({ url: z.string().min(1) }),
+      loras: z.array(z.object({ path: z.string(), from: z.enum(['hub', 'relay']) })),
+    })
+    .nullable(),
+  skipped: z.record(z.string(), z.int().min(0)),
+  retry_after_ms: z.int().min(0).max(3_600_000),
+});
+
 /** Largest number of a 32-bit column. */
 const maxInteger = 2_147_483_647;
 const lease = { lease_token: z.string().min(1).max(100) };

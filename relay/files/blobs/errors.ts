@@ -28,9 +28,9 @@ export function isMissing(thrown: unknown): boolean {
   return thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT';
 }
 
-/** The error for a body beyond its limit. */
+/** The error for a body, or for what a field announces, beyond its limit. */
 export function tooLarge(maxBytes: number, field = 'body'): ApiError {
-  return new ApiError('TOO_LARGE', undefined, {
+  return new ApiError('TOO_LARGE', field === 'body' ? undefined : 'The file is too large.', {
     details: [{ field, message: `at most ${maxBytes} bytes` }],
   });
 }

@@ -35,6 +35,36 @@ async function changed(type: string, offset: number, change: (value: number) => 
   return bytes;
 }
 
+function numbers(...values: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(4 * values.length);
+  for (const [index, value] of values.entries()) bytes.writeUInt32BE(value, 4 * index);
+  return bytes;
+}
+
+function repeated(value: number, times: number): Buffer {
+  return Buffer.alloc(4 * times, numbers(value));
+}
+
+function box(type: string, ...content: readonly Buffer[]): Buffer {
+  const inside = Buffer.concat(content);
+  return Buffer.concat([numbers(inside.length + 8), Buffer.from(type), inside]);
+}
+
+/** A file with nothing but an index, of one byte for each sample. */
+function indexOf({ samples, chunks }: { samples: number; chunks: number }): Buffer {
+  const entry = Buffer.concat([numbers(0, 1, 16), Buffer.from('avc1'), Buffer.alloc(8)]);
+  const table = box(
+    'stbl',
+    box('stsd', entry),
+    box('stsz', numbers(0, 0, samples), repeated(1, samples)),
+    box('stco', numbers(0, chunks), repeated(0, chunks)),
+    box('stsc', numbers(0, 1, 1, 1, 1)),
+  );
+  const handler = box('hdlr', Buffer.alloc(8), Buffer.from('vide'), Buffer.alloc(12));
+  const moov = box('moov', box('trak', box('mdia', handler, box('minf', table))));
+  return Buffer.concat([moov, box('mdat', Buffer.alloc(8))]);
+}
+
 describe('checkVideo', () => {
   it('takes the video that was asked for, in both sizes and lengths', async () => {
     expect(await check(await makeVideo())).toMatchObject({ width: 1280, height: 720, frames: 121 });
@@ -73,6 +103,17 @@ describe('checkVideo', () => {
       /not there|does not place/,
     );
     await expect(check(await changed('stsz', 12, () => 0xffff_fff0))).rejects.toThrow(/damaged/);
+  });
+
+  it('walks no index that is longer than the video that was asked for', async () => {
+    const long = indexOf({ samples: 134, chunks: 134 });
+    await expect(check(long)).rejects.toThrow(/134 frames, more than were asked for/);
+    await expect(check(indexOf({ samples: 133, chunks: 134 }))).rejects.toThrow(/134 frames, more/);
+    await expect(check(indexOf({ samples: 400_000, chunks: 1 }))).rejects.toThrow(/too large/);
+    const parts = Buffer.concat(Array.from({ length: 20 }, () => box('free')));
+    await expect(check(Buffer.concat([await makeVideo(), parts]))).rejects.toThrow(
+      /too many parts/,
+    );
   });
 
   it('refuses another codec and what is no video at all', async () => {

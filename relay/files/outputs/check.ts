@@ -19,10 +19,11 @@ export async function checkVideo(
   asked: Pick<PredictionInput, 'size' | 'duration'>,
 ): Promise<VideoFacts> {
   const blob = await openAsBlob(file);
+  const frames = frameCount(asked.duration);
   let samples: number;
   let facts: VideoFacts;
   try {
-    samples = (await followSamples(blob)).samples;
+    samples = (await followSamples(blob, frames + toleranceSeconds * framesPerSecond)).samples;
     facts = await inspectVideo(blob);
   } catch (thrown) {
     if (thrown instanceof KinoraError) throw rejected(thrown.message, thrown);
@@ -34,7 +35,6 @@ export async function checkVideo(
     throw rejected(`It is ${facts.width}×${facts.height} and not ${width}×${height}.`);
   }
   if (facts.frames !== samples) throw rejected('Its samples do not each have a time.');
-  const frames = frameCount(asked.duration);
   if (Math.abs(facts.frames - frames) > toleranceSeconds * framesPerSecond) {
     throw rejected(`It has ${facts.frames} frames and not ${frames}.`);
   }

@@ -282,6 +282,17 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await offset(job, hash(bytes))).toBe(0);
   });
 
+  it('has one part for each lease: another video takes its place', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const range = `bytes 0-99/${bytes.length}`;
+    const names = ['1', '2', '3'].map((digit) => digit.repeat(64));
+    for (const sha256 of names) await put(job, bytes, { sha256, range, body: bytes.slice(0, 100) });
+    const parts = await readdir(path.join(node.config.KINORA_DATA, 'parts'));
+    expect(parts.filter((name) => name.startsWith(job.id))).toHaveLength(1);
+    expect(await offset(job, names[2] ?? '')).toBe(100);
+    expect(await offset(job, names[0] ?? '')).toBe(0);
+  });
+
   it('goes with its job, and so does the image', async () => {
     const { row } = await completed();
     const keys = [row.outputKey ?? '', row.image?.key ?? ''];

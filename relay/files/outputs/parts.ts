@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../../lib/contract/v3';
@@ -30,8 +30,8 @@ export interface OutputParts {
   /** How many bytes are there. */
   received(name: OutputName): Promise<number>;
   /**
-   * Writes a piece. A later call for the same video ends an earlier one: after a cut, the old connection
-   * may still seem to be alive.
+   * Writes a piece. A later call for the same lease ends an earlier one: after a cut, the old connection
+   * may still seem to be alive. A lease has one part: another video takes the place of the one before.
    *
    * @param first where the piece begins
    * @param maxBytes largest video
@@ -52,10 +52,18 @@ export interface OutputParts {
 
 /** @param folder for parts, on this machine */
 export function outputParts(folder: string): OutputParts {
-  /** Uploads being written, each with its source and the moment it has ended. */
+  /** Uploads being written, by lease, each with its source and the moment it has ended. */
   const writing = new Map<string, { source: Readable; ended: Promise<unknown> }>();
-  const fileOf = ({ jobId, leaseToken, sha256 }: OutputName) =>
-    path.join(folder, `${jobId}-${leaseHash(leaseToken)}-${sha256}.part`);
+  const leaseOf = ({ jobId, leaseToken }: OutputName) => `${jobId}-${leaseHash(leaseToken)}-`;
+  const fileOf = (name: OutputName) => path.join(folder, `${leaseOf(name)}${name.sha256}.part`);
+  /** Removes the parts of other videos of a lease: any number of them would fill the disk. */
+  const clearOthers = async (name: OutputName) => {
+    const [own, lease] = [path.basename(fileOf(name)), leaseOf(name)];
+    for (const other of await readdir(folder)) {
+      if (!other.startsWith(lease) || !other.endsWith('.part') || other === own) continue;
+      await rm(path.join(folder, other), { force: true });
+    }
+  };
 
   return {
     async received(name) {
@@ -63,19 +71,23 @@ export function outputParts(folder: string): OutputParts {
     },
     async write(name, source, first, maxBytes) {
       const file = fileOf(name);
-      const before = writing.get(file);
+      const lease = leaseOf(name);
+      const before = writing.get(lease);
       const work = (async () => {
         before?.source.destroy();
         await before?.ended;
-        await onStorage(() => mkdir(folder, { recursive: true }));
+        await onStorage(async () => {
+          await mkdir(folder, { recursive: true });
+          await clearOthers(name);
+        });
         return await append(file, source, first, maxBytes);
       })();
       const entry = { source, ended: work.catch(() => undefined) };
-      writing.set(file, entry);
+      writing.set(lease, entry);
       try {
         return await work;
       } finally {
-        if (writing.get(file) === entry) writing.delete(file);
+        if (writing.get(lease) === entry) writing.delete(lease);
       }
     },
     async take(name) {

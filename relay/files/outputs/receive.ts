@@ -6,6 +6,7 @@ import type { BlobStore, Files, Jobs, NodeHandler } from '../../relay';
 import type { JobRow } from '../../store/schema';
 import { tooLarge, withLocalFile } from '../blobs';
 import { type Access, invalidField, lengthOf, queryOf, sendData } from '../http';
+import type { Space } from '../space';
 import { checkVideo } from './check';
 import { type OutputName, type OutputParts, outputKey } from './parts';
 
@@ -17,6 +18,7 @@ export interface OutputRoom {
   readonly blobs: BlobStore;
   readonly jobs: Pick<Jobs, 'lease'>;
   readonly parts: OutputParts;
+  readonly space: Pick<Space, 'require'>;
   readonly access: Access;
   /** Folder for what is not yet whole. */
   readonly temporary: string;
@@ -43,6 +45,7 @@ export function putOutput(room: OutputRoom): NodeHandler {
       return;
     }
     const limit = Math.min(part.end ?? maxBytes, maxBytes);
+    await room.space.require();
     const received = await room.parts.write(name, request, part.first, limit);
     const whole = part.total === null || received >= part.total;
     if (whole) await store(room, name);

@@ -1,5 +1,7 @@
-/** Largest index of an MP4 that is looked at, in bytes: ten minutes of video have far less. */
-const maxIndexBytes = 16_000_000;
+/** Largest index of an MP4 that is looked at, in bytes: ten seconds of video have some 10 kB. */
+const maxIndexBytes = 1_000_000;
+/** Most boxes of the file itself, and of any box within its index: encoders write fewer than ten. */
+const maxBoxes = 16;
 /** Sample entries of H.264, parameter sets outside or inside of the samples (ISO/IEC 14496-15, 5.4). */
 const allowedEntries = ['avc1', 'avc3'];
 
@@ -20,11 +22,14 @@ export interface SampleFacts {
  * Follows the index of an MP4 to every sample (ISO/IEC 14496-12, 8.7): parsing headers alone accepts a
  * file whose samples are not there (v3-api.md §6).
  *
+ * Whoever uploads chooses what the index says: nothing is walked before its length is known to be small.
+ *
  * @param file the whole file
+ * @param maxSamples more are refused
  * @throws Error with one sentence: no MP4, fragments, not exactly one H.264 video track, or a sample that
  * lies outside the file's media data
  */
-export async function followSamples(file: Blob): Promise<SampleFacts> {
+export async function followSamples(file: Blob, maxSamples: number): Promise<SampleFacts> {
   const outer = await outerBoxes(file);
   const indexes = outer.filter(({ type }) => type === 'moov');
   const [index] = indexes;
@@ -44,8 +49,10 @@ export async function followSamples(file: Blob): Promise<SampleFacts> {
   if (letters(view, handler.start + 8) !== 'vide') throw new Error('its track is no video');
   const table = descend(view, track, 'mdia', 'minf', 'stbl');
   const codec = sampleEntry(view, descend(view, table, 'stsd'));
-  const sizes = sampleSizes(view, descend(view, table, 'stsz'));
-  checkPlaces(sizes, chunkOffsets(view, table), samplesPerChunk(view, table), media);
+  const sizes = sampleSizes(view, descend(view, table, 'stsz'), maxSamples);
+  // A chunk has at least one sample, and a run at least one chunk.
+  const chunks = chunkOffsets(view, table, sizes.length);
+  checkPlaces(sizes, chunks, samplesPerChunk(view, table, chunks.length), media);
   return { codec, samples: sizes.length };
 }
 
@@ -56,7 +63,7 @@ async function outerBoxes(file: Blob): Promise<Box[]> {
     const box = readBox(view, 0, at, file.size);
     boxes.push(box);
     at = box.end;
-    if (boxes.length > 1000) throw new Error('it has too many parts');
+    if (boxes.length > maxBoxes) throw new Error('it has too many parts');
   }
   return boxes;
 }
@@ -83,6 +90,7 @@ function boxesIn(view: DataView, parent: Box): Box[] {
     const box = readBox(view, at, at, parent.end);
     boxes.push(box);
     at = box.end;
+    if (boxes.length > maxBoxes) throw new Error('its index has too many parts');
   }
   return boxes;
 }
@@ -108,35 +116,42 @@ function sampleEntry(view: DataView, box: Box): string {
 }
 
 /** Rows of a table box: a version, a count, then numbers of 4 or 8 bytes. */
-function rows(view: DataView, box: Box, head: number, rowBytes: number): number {
+function rows(view: DataView, box: Box, head: number, rowBytes: number, most: number): number {
   if (box.end - box.start < head) throw new Error('its index is damaged');
   const count = view.getUint32(box.start + head - 4);
   if (count * rowBytes > box.end - box.start - head) throw new Error('its index is damaged');
+  if (count > most) {
+    throw new Error(`its index lists ${count} frames, more than were asked for`);
+  }
   return count;
 }
 
-function sampleSizes(view: DataView, box: Box): number[] {
+function sampleSizes(view: DataView, box: Box, most: number): number[] {
   if (box.end - box.start < 12) throw new Error('its index is damaged');
   const fixed = view.getUint32(box.start + 4);
   // Frames of one and the same size are no video; and their count would be bounded by nothing.
   if (fixed !== 0) throw new Error('all its samples have one size');
-  const count = rows(view, box, 12, 4);
+  const count = rows(view, box, 12, 4, most);
   return Array.from({ length: count }, (_, n) => view.getUint32(box.start + 12 + 4 * n));
 }
 
-function chunkOffsets(view: DataView, table: Box): number[] {
+function chunkOffsets(view: DataView, table: Box, most: number): number[] {
   const long = boxesIn(view, table).some(({ type }) => type === 'co64');
   const box = descend(view, table, long ? 'co64' : 'stco');
-  const count = rows(view, box, 8, long ? 8 : 4);
+  const count = rows(view, box, 8, long ? 8 : 4, most);
   return Array.from({ length: count }, (_, n) =>
     long ? Number(view.getBigUint64(box.start + 8 + 8 * n)) : view.getUint32(box.start + 8 + 4 * n),
   );
 }
 
 /** Runs of chunks that hold equally many samples, as in `stsc`: first chunk (from 1) and samples. */
-function samplesPerChunk(view: DataView, table: Box): { first: number; samples: number }[] {
+function samplesPerChunk(
+  view: DataView,
+  table: Box,
+  most: number,
+): { first: number; samples: number }[] {
   const box = descend(view, table, 'stsc');
-  return Array.from({ length: rows(view, box, 8, 12) }, (_, n) => ({
+  return Array.from({ length: rows(view, box, 8, 12, most) }, (_, n) => ({
     first: view.getUint32(box.start + 8 + 12 * n),
     samples: view.getUint32(box.start + 12 + 12 * n),
   }));

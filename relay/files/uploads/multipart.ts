@@ -28,8 +28,11 @@ export function postUpload(parts: UploadParts, config: Config, access: Access): 
   return async (request, response) => {
     const caller = await access.api(request, response);
     if (typeOf(request) !== 'multipart/form-data') {
-      throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be multipart/form-data.');
+      throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
+        remedy: 'Send multipart/form-data with the file in the field `file`.',
+      });
     }
+    await parts.space.require();
     const file = temporaryFile(parts.temporary);
     try {
       const received = await receiveFile(request, file, config);

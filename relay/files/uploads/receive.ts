@@ -5,6 +5,7 @@ import type { UploadRow } from '../../store/schema';
 import { temporaryFile, writeNewFile } from '../blobs';
 import { bodyOf, invalidField, lengthOf, queryOf, sendData, typeOf } from '../http';
 import type { SignedLinks } from '../links';
+import type { Space } from '../space';
 import { checkContent, loraType } from './kinds';
 import { type UploadRows, uploadKey } from './rows';
 
@@ -13,6 +14,7 @@ export interface UploadParts {
   readonly blobs: BlobStore;
   readonly links: SignedLinks;
   readonly rows: UploadRows;
+  readonly space: Pick<Space, 'require'>;
   /** Folder for what is not yet whole. */
   readonly temporary: string;
 }
@@ -35,6 +37,7 @@ export function putUpload(parts: UploadParts): NodeHandler {
       const sentence = `Content-Type must be ${upload.contentType}, as in the ticket.`;
       throw invalidField('Content-Type', sentence);
     }
+    await parts.space.require();
     const file = temporaryFile(parts.temporary);
     try {
       const { sha256 } = await writeNewFile(file, bodyOf(request), upload.bytes);

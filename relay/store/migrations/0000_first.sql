@@ -47,6 +47,8 @@ CREATE TABLE "jobs" (
 	"intake_attempts" integer DEFAULT 0 NOT NULL,
 	"attempt" integer DEFAULT 0 NOT NULL,
 	"releases" integer DEFAULT 0 NOT NULL,
+	"failed_at" timestamp (3) with time zone,
+	"failed_worker" text,
 	"lease_token" text,
 	"lease_until" timestamp (3) with time zone,
 	"deadline" timestamp (3) with time zone,
@@ -128,11 +130,12 @@ ALTER TABLE "keys" ADD CONSTRAINT "keys_owner_owners_name_fk" FOREIGN KEY ("owne
 ALTER TABLE "previews" ADD CONSTRAINT "previews_job_id_jobs_id_fk" FOREIGN KEY ("job_id") REFERENCES "public"."jobs"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "deliveries_job" ON "deliveries" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "deliveries" USING btree ("next_at") WHERE status = 'due';--> statement-breakpoint
+CREATE INDEX "deliveries_finished" ON "deliveries" USING btree ("finished_at") WHERE finished_at is not null;--> statement-breakpoint
 CREATE INDEX "deliveries_of_owner" ON "deliveries" USING btree ("owner","created_at" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "idempotency_age" ON "idempotency" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "jobs_waiting" ON "jobs" USING btree ("owner","priority" DESC NULLS FIRST,"created_at") WHERE status = 'created' and ready;--> statement-breakpoint
 CREATE INDEX "jobs_waiting_shared" ON "jobs" USING btree ("priority" DESC NULLS FIRST,"created_at") WHERE status = 'created' and ready and shared;--> statement-breakpoint
-CREATE INDEX "jobs_intake" ON "jobs" USING btree ("created_at") WHERE status = 'created' and not ready;--> statement-breakpoint
+CREATE INDEX "jobs_intake" ON "jobs" USING btree ("owner","created_at") WHERE status = 'created' and not ready;--> statement-breakpoint
 CREATE INDEX "jobs_leases" ON "jobs" USING btree ("lease_until") WHERE status = 'processing';--> statement-breakpoint
 CREATE INDEX "jobs_deadlines" ON "jobs" USING btree ("deadline") WHERE status = 'processing';--> statement-breakpoint
 CREATE INDEX "jobs_of_owner" ON "jobs" USING btree ("owner","created_at" DESC NULLS FIRST);--> statement-breakpoint

@@ -1,0 +1,75 @@
+import type { Clock } from '../weights/hub/retry';
+import { checkAnswer, whyNot } from './answers';
+import { Backoff } from './backoff';
+import { askedWaitMs, isPassing } from './passing';
+import { withStall } from './stall';
+
+/** How long a file is tried, in milliseconds. */
+export interface FilePatience {
+  readonly firstDelayMs: number;
+  readonly longestDelayMs: number;
+  /** How long an answer may bring nothing. */
+  readonly stallMs: number;
+  /** After so long without anything there is no further attempt. */
+  readonly giveUpMs: number;
+}
+
+/** For inputs: whoever waits for them has the GPU. About twenty seconds without a byte. */
+export const shortPatience: FilePatience = {
+  firstDelayMs: 500,
+  longestDelayMs: 4000,
+  stallMs: 10_000,
+  giveUpMs: 15_000,
+};
+
+/**
+ * Fetches a file whole. It is tried for a short time only; what still comes may take as long as it takes.
+ *
+ * @throws ApiError what the relay refuses with; Unreachable where nothing came; the signal's reason
+ */
+export async function fetchFile(
+  send: typeof fetch,
+  clock: Clock,
+  url: string,
+  patience: FilePatience,
+  signal?: AbortSignal,
+): Promise<Blob> {
+  const { firstDelayMs, longestDelayMs, stallMs, giveUpMs } = patience;
+  const backoff = new Backoff(firstDelayMs, longestDelayMs, clock.random);
+  let last = clock.now();
+  let furthest = 0;
+  for (;;) {
+    try {
+      return await withStall(stallMs, signal, async (abort, came) => {
+        const response = await send(url, { signal: abort });
+        await checkAnswer(response);
+        return bodyOf(response, (bytes) => {
+          came();
+          // Every attempt begins anew: only what none has had before is progress.
+          if (bytes > furthest) last = clock.now();
+          furthest = Math.max(furthest, bytes);
+        });
+      });
+    } catch (thrown) {
+      signal?.throwIfAborted();
+      const waitMs = Math.max(backoff.next(), askedWaitMs(thrown));
+      const late = clock.now() + waitMs - last > giveUpMs;
+      if (!isPassing(thrown) || late) throw whyNot(thrown);
+      await clock.sleep(waitMs, signal);
+    }
+  }
+}
+
+/** The body of an answer; tells with each piece how many bytes there are. */
+async function bodyOf(response: Response, came: (bytes: number) => void): Promise<Blob> {
+  const reader = response.body?.getReader();
+  const parts: Blob[] = [];
+  let bytes = 0;
+  for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+    bytes += piece.value.length;
+    came(bytes);
+    // The browser may move the bytes of a blob to its disk.
+    parts.push(new Blob([new Uint8Array(piece.value)]));
+  }
+  return new Blob(parts, { type: response.headers.get('content-type') ?? '' });
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type FilesTest, startFilesTest } from './testing/room';
+
+let node: FilesTest;
+beforeAll(async () => {
+  node = await startFilesTest();
+}, 60_000);
+afterAll(() => node?.stop());
+
+/** As if the disk had less than that: what is free is real, what is asked for is not. */
+const setFloor = (bytes: number) => Object.assign(node.config, { KINORA_MIN_FREE_BYTES: bytes });
+const more = Number.MAX_SAFE_INTEGER;
+
+describe('a disk that is almost full', () => {
+  it('takes nothing new, and keeps what runs alive', async () => {
+    const { api, get } = node;
+    const ticket = { filename: 'a.png', size: node.image.length };
+    const early = await api('/api/v3/media/uploads', ticket);
+    const upload = early.body.data?.upload;
+    if (!upload) throw new Error('There is no ticket.');
+    const job = await node.claim();
+    setFloor(more);
+    const submission = { image: 'https://example.com/a.png', prompt: 'A test' };
+    const form = new FormData();
+    form.append('file', new Blob([Uint8Array.from(node.image)], { type: 'image/png' }), 'a.png');
+    const asWorker = { authorization: `Bearer ${node.workerToken}` };
+    const output = `lease_token=${job.leaseToken}&sha256=${'0'.repeat(64)}`;
+    const refused = await Promise.all([
+      get('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${node.apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify(submission),
+      }),
+      get('/api/v3/media/uploads', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${node.apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify(ticket),
+      }),
+      get('/api/v3/media/upload/binary', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${node.apiKey}` },
+        body: form,
+      }),
+      get(upload.url, {
+        method: 'PUT',
+        headers: upload.headers,
+        body: Uint8Array.from(node.image),
+      }),
+      get(`/api/worker/jobs/${job.id}/output?${output}`, {
+        method: 'PUT',
+        headers: asWorker,
+        body: 'a video',
+      }),
+    ]);
+    for (const answer of refused) {
+      const { error_code, message } = (await answer.json()) as Record<string, string>;
+      expect({ status: answer.status, error_code }).toEqual({
+        status: 503,
+        error_code: 'STORAGE_DOWN',
+      });
+      expect(message).toContain('almost full');
+    }
+    const beat = await get(`/api/worker/jobs/${job.id}/beat`, {
+      method: 'POST',
+      headers: { ...asWorker, 'content-type': 'application/json' },
+      body: JSON.stringify({ lease_token: job.leaseToken, phase: 'denoise', step: 1, steps: 30 }),
+    });
+    expect(beat.status).toBe(200);
+    expect((await api(`/api/v3/predictions/${job.id}/result`)).status).toBe(200);
+
+    setFloor(0);
+    expect((await api('/api/v3/media/uploads', ticket)).status).toBe(200);
+  });
+
+  it('says what a form must be, and that it is the file that is too large', async () => {
+    const noForm = await node.api('/api/v3/media/upload/binary', {});
+    expect(noForm.status).toBe(415);
+    expect(noForm.body.message).toContain('multipart/form-data');
+    expect(noForm.body.message).not.toContain('application/json');
+    const large = await node.api('/api/v3/media/uploads', { filename: 'a.png', size: 10 ** 12 });
+    expect(large.status).toBe(413);
+    expect(large.body.message).toMatch(/^The file is too large/);
+  });
+});
