@@ -29,6 +29,8 @@ for (const path of ['/docs', '/docs/api']) {
         await page.goto(path);
         const first = path === '/docs' ? 'Quick start' : 'Submit an image and a prompt';
         await expect(page.getByText(first).first()).toBeVisible();
+        // Scalar draws its list before the text.
+        await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
         expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
         const { violations } = await new AxeBuilder({ page }).analyze();
         expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html)}`)).toEqual([]);
@@ -50,4 +52,29 @@ test('the contents lead to their sections', async ({ page }) => {
     await link.click();
     await expect(page.getByRole('heading', { name, exact: true })).toBeInViewport();
   }
+});
+
+test('Scalar draws its own buttons: the rules of our elements give way', async ({ page }) => {
+  await page.goto('/docs/api');
+  const disabled = page.getByRole('button', { name: /^Authentication/ });
+  await expect(disabled).toHaveCSS('opacity', '1');
+  const borders = await page
+    .locator('.reference button')
+    .evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopStyle));
+  expect(borders).not.toContain('outset');
+});
+
+test('each part of the reference has one place in its list', async ({ page }) => {
+  await page.goto('/docs/api');
+  const places = page.getByRole('complementary').first();
+  await expect(places.getByText('Predictions', { exact: true })).toBeVisible();
+  await expect(places.getByText('Webhooks', { exact: true })).toHaveCount(1);
+});
+
+test('blocks of code end where their box ends', async ({ page }) => {
+  await page.goto('/docs');
+  const cut = await page
+    .locator('.code pre')
+    .evaluateAll((all) => all.filter((one) => one.scrollHeight > one.clientHeight).length);
+  expect(cut).toBe(0);
 });

@@ -1,7 +1,7 @@
 import { apiErrorCodes, describeApiError } from '../../lib/contract/v3/errors';
+import { predictionCodeFacts, unusedPredictionCodes } from '../../lib/contract/v3/openapi-codes';
 import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { Code, Section, Table, Text } from './parts';
-import { predictionCodeFacts } from './prediction-codes';
 
 /** Only a computing tab meets these. */
 const ofWorkers = new Set(['LEASE_LOST', 'OUTPUT_REJECTED']);
@@ -14,7 +14,7 @@ export function Errors() {
       <Section id="errors" title="Errors">
         <p>
           A refused request has an HTTP status and this body. Decide by <code>error_code</code>;{' '}
-          <code>message</code> is for people. Nothing was changed by a refused request.
+          <code>message</code> is for people. A refusal below 500 changed nothing.
         </p>
         <Code label="A refusal" text={JSON.stringify(errorExample, null, 2)} />
         <Table
@@ -39,8 +39,9 @@ export function Errors() {
       <Section id="prediction-codes" title="Codes of a failed prediction">
         <p>
           A prediction that failed is read with HTTP 200 like any other: <code>data.status</code> is{' '}
-          <code>failed</code>, <code>data.error</code> a sentence, <code>data.code</code> one of
-          these.
+          <code>failed</code>, <code>data.error</code> says why, <code>data.code</code> is one of
+          these. Clients may know {unusedPredictionCodes.join(', ')} too; this server does not send
+          them.
         </p>
         <Table
           label="Codes of predictions"

@@ -1,3 +1,4 @@
+import { maxPromptLength } from '../../lib/contract/request';
 import { Section, Table } from './parts';
 import { limitFacts } from './settings';
 
@@ -19,6 +20,11 @@ export function Limits() {
           meaning,
         ])}
       />
+      <p>
+        <code>prompt</code> and <code>negative_prompt</code> have at most{' '}
+        {maxPromptLength.toLocaleString('en')} characters each; longer ones are refused. The model
+        reads the first 512 tokens of each.
+      </p>
     </Section>
   );
 }

@@ -16,8 +16,9 @@ export function QuickStart() {
             <Link href="/serve" prefetch={false}>
               Serve
             </Link>{' '}
-            on the machine with the GPU and give it the worker token. A key without a connected tab
-            only fills the queue.
+            on the machine with the GPU, choose the model and give it the worker token. The model{' '}
+            <code>tiny</code> is for trying: it makes noise. A key without a connected tab only
+            fills the queue.
           </li>
           <li>
             <strong>Submit</strong> an image and a prompt. The answer comes at once and names the

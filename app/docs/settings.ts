@@ -2,17 +2,17 @@
 export interface SettingFact {
   readonly name: string;
   /** As the server reads it. */
-  readonly value: number;
+  readonly value: number | readonly string[];
   readonly shown: string;
   readonly meaning: string;
 }
 
-const fact = (name: string, value: number, shown: string, meaning: string): SettingFact => ({
-  name,
-  value,
-  shown,
-  meaning,
-});
+const fact = (
+  name: string,
+  value: SettingFact['value'],
+  shown: string,
+  meaning: string,
+): SettingFact => ({ name, value, shown, meaning });
 
 /** What callers run into, with the defaults of an unconfigured server. */
 export const limitFacts: readonly SettingFact[] = [
@@ -35,8 +35,14 @@ export const limitFacts: readonly SettingFact[] = [
   fact('KINORA_RETENTION_DAYS', 7, '7 days', 'How long videos are kept.'),
 ];
 
-/** How a job is leased to a tab. */
+/** Which tabs get a job, and how it is leased to them. */
 export const leaseFacts: readonly SettingFact[] = [
+  fact(
+    'KINORA_SERVING_MODELS',
+    ['wan2.2-ti2v-5b', 'tiny'],
+    'wan2.2-ti2v-5b,tiny',
+    'Models that may serve; * for any.',
+  ),
   fact('KINORA_BEAT_SECONDS', 2, '2 s', 'How often a computing tab reports its step.'),
   fact('KINORA_LEASE_SECONDS', 30, '30 s', 'How long a lease stands without a beat.'),
   fact('KINORA_MAX_ATTEMPTS', 3, '3', 'Attempts before a prediction fails.'),

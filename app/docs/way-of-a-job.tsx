@@ -25,7 +25,7 @@ export function WayOfAJob() {
           </li>
         </ol>
         <Table
-          label="Settings of leases"
+          label="Settings of serving and leases"
           columns={['Setting', 'Default', 'Meaning']}
           rows={leaseFacts.map(({ name, shown, meaning }) => [
             <code key={name}>{name}</code>,
@@ -33,6 +33,12 @@ export function WayOfAJob() {
             meaning,
           ])}
         />
+        <p>
+          <strong>A tab that runs</strong> <code>tiny</code> <strong>makes videos of noise</strong>:
+          that model comes with Kinora to try everything out on any machine. Which models may serve
+          is decided by <code>KINORA_SERVING_MODELS</code>; take <code>tiny</code> out of it where
+          people wait for pictures.
+        </p>
         <p>
           A job waits as long as no tab fits it; <code>queue_position</code> says how many come
           first. Cancelling reaches a computing tab within two seconds.

@@ -14,7 +14,9 @@ export function Webhooks() {
         <Code label="Body of a webhook" text={JSON.stringify(webhookExample, null, 2)} />
         <p>
           <code>outputs</code> is there only when it completed. The address must be a public https
-          URL; redirects are not followed.
+          URL; redirects are not followed. To try webhooks on your own machine, start the server
+          with <code>KINORA_ALLOW_PRIVATE=1</code>: it then takes http and private addresses too,
+          such as <code>http://127.0.0.1:9000/</code>. Not for a server that others have keys of.
         </p>
         <p>
           Answer with any 2xx within 15 seconds. Anything else is tried again after about 10

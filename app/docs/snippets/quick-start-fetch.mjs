@@ -11,7 +11,10 @@ async function call(path, body) {
     ...(body && { body: JSON.stringify(body) }),
   });
   const answer = await response.json();
-  if (!response.ok) throw new Error(`${answer.error_code}: ${answer.message}`);
+  if (!response.ok) {
+    const details = (answer.details ?? []).map((detail) => detail.message);
+    throw new Error([`${answer.error_code}: ${answer.message}`, ...details].join('\n'));
+  }
   return answer.data;
 }
 

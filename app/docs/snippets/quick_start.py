@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import urllib.error
 import urllib.request
 
 
@@ -14,8 +15,13 @@ def call(path, body=None):
             "Content-Type": "application/json",
         },
     )
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["data"]
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return json.load(answer)["data"]
+    except urllib.error.HTTPError as error:
+        refusal = json.load(error)
+        details = [detail["message"] for detail in refusal.get("details", [])]
+        raise SystemExit("\n".join([refusal["message"], *details]))
 
 
 with open("still.png", "rb") as still:
