@@ -1,5 +1,5 @@
-import autocannon from 'autocannon';
 import { ensureBuild, startServer } from '../../browser/server';
+import { evenLoad, fullLoad, type LoadRequest, type LoadResult } from './load';
 
 /** What the server is told so that only its speed is measured. */
 const unlimited = {
@@ -17,8 +17,7 @@ const seconds = 8;
 
 /**
  * Requests through HTTP and Next, on the embedded database, with the load made on the same machine:
- * first as fast as they are answered, then at half that rate, where latencies are counted from the
- * moment when a request was due.
+ * first as fast as they are answered, then evenly at half that rate.
  */
 export async function benchHttp(): Promise<void> {
   await ensureBuild((line) => process.stderr.write(`${line}\n`));
@@ -29,27 +28,29 @@ export async function benchHttp(): Promise<void> {
       'content-type': 'application/json',
     };
     const body = JSON.stringify({ image, prompt: 'a boat', num_inference_steps: 1 });
-    const submission = { url: `${server.origin}${path}`, method: 'POST', headers, body } as const;
-    const first = await fetch(submission.url, submission).then((response) => response.json());
-    const get = `${server.origin}/api/v3/predictions/${first.data.id}/result`;
+    const submission = { path, method: 'POST', headers, body } as const;
+    const first = await fetch(server.origin + path, submission).then((answer) => answer.json());
+    const get = `/api/v3/predictions/${first.data.id}/result`;
     process.stdout.write(`HTTP, ${connections} connections, load on the same machine\n`);
-    await measure('results', { url: get, headers });
-    await measure('submissions (data URI)', submission);
+    await measure(server.origin, 'results', { path: get, method: 'GET', headers });
+    await measure(server.origin, 'submissions (data URI)', submission);
   } finally {
     await server.stop();
   }
 }
 
-async function measure(name: string, request: autocannon.Options): Promise<void> {
-  await autocannon({ ...request, connections, duration: 2 });
-  const full = await autocannon({ ...request, connections, duration: seconds });
-  const rate = Math.round(full.requests.average);
-  const half = Math.round(rate / 2);
-  const calm = await autocannon({ ...request, connections, duration: seconds, overallRate: half });
-  const failed = full.non2xx + full.errors + calm.non2xx + calm.errors;
-  const latency = ({ latency: { p50, p99 } }: autocannon.Result) => `p50 ${p50} ms, p99 ${p99} ms`;
+async function measure(origin: string, name: string, request: LoadRequest): Promise<void> {
+  await fullLoad(origin, request, { connections, seconds: 4 });
+  const full = await fullLoad(origin, request, { connections, seconds });
+  const rate = Math.round(full.perSecond / 2);
+  const half = await evenLoad(origin, request, { connections, seconds, rate });
+  const failed = full.failed + half.failed;
   process.stdout.write(
-    `  ${name.padEnd(24)}${String(rate).padStart(6)}/s (${latency(full)}); ` +
-      `at ${half}/s: ${latency(calm)}${failed > 0 ? `; ${failed} FAILED` : ''}\n`,
+    `  ${name.padEnd(24)}${full.perSecond.toFixed(0).padStart(6)}/s (${latency(full)}); ` +
+      `at ${rate}/s: ${latency(half)}${failed > 0 ? `; ${failed} FAILED` : ''}\n`,
   );
+}
+
+function latency({ p50, p99 }: LoadResult): string {
+  return `p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`;
 }
