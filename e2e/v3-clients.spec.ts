@@ -6,9 +6,9 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
+import { quickStarts } from '../app/docs/quick-starts';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
-import { startTestRelay } from '../relay/testing/server';
 import { type McpServer, startMcp } from './api/mcp';
 import { openServingTab, type ServingTab } from './api/serving';
 import { exitCode, startChild } from './browser/process';
@@ -197,7 +197,7 @@ test('every client tells a key that is not valid (401)', async () => {
 });
 
 test('sync mode without a worker times out, and the task goes on', async () => {
-  const small = await startTestRelay({ settings: { KINORA_SYNC_SECONDS: '1' } });
+  const small = await startServer({ env: { KINORA_SYNC_SECONDS: '1' } });
   try {
     const waiting = new Client(small.apiKey, { baseUrl: small.origin });
     const image = `data:image/png;base64,${(await readFile(still())).toString('base64')}`;
@@ -215,16 +215,9 @@ test('sync mode without a worker times out, and the task goes on', async () => {
   }
 });
 
-const quickStarts = [
-  ['sh', 'quick-start.sh'],
-  [process.execPath, 'quick-start-fetch.mjs'],
-  [process.execPath, 'quick-start-client.mjs'],
-  ['python3', 'quick_start.py'],
-] as const;
-
 test('the quick starts of the documentation make a video as they are', async () => {
   test.setTimeout(300_000);
-  const made = quickStarts.map(async ([command, name]) => {
+  const made = quickStarts().map(async ({ command, name }) => {
     const folder = await mkdtemp(path.join(home, 'start-'));
     await copyFile(still(), path.join(folder, 'still.png'));
     const program = path.resolve('app/docs/snippets', name);

@@ -9,6 +9,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { errorExample, webhookExample } from '../../lib/contract/v3/openapi-examples';
+import { type QuickStart, quickStarts } from './quick-starts';
 import { snippetNames } from './snippet';
 
 /** The files are what the page shows: they are loaded here as a reader would run them. */
@@ -139,13 +140,6 @@ test.skipIf(!python)('verify_webhook.py takes what is signed and nothing else', 
   expect(JSON.parse(stdout)).toEqual([true, false, false, false, false, false]);
 });
 
-const quickStarts = snippetNames
-  .filter((name) => name.startsWith('quick'))
-  .map((name) => {
-    const command = name.endsWith('.sh') ? 'sh' : name.endsWith('.py') ? 'python3' : 'node';
-    return { name, command: command === 'node' ? process.execPath : command };
-  });
-
 /** As the documentation has it; but some shells would break a JSON text at such a line end. */
 const detail = 'num_inference_steps must be\na whole number.';
 const refusal = { ...errorExample, details: [{ field: 'num_inference_steps', message: detail }] };
@@ -168,9 +162,7 @@ test('every quick start says why it was refused', async () => {
     await writeFile(path.join(cwd, 'still.png'), 'a picture');
     const { port } = server.address() as AddressInfo;
     const env = { ...process.env, KINORA_URL: `http://127.0.0.1:${port}`, KINORA_KEY: 'kn_nobody' };
-    const run = async ({ name, command }: (typeof quickStarts)[number]) => {
-      const needed = name.endsWith('.sh') ? 'jq' : command;
-      if (spawnSync(needed, ['--version']).status !== 0) return;
+    const run = async ({ name, command }: QuickStart) => {
       const child = spawn(command, [path.join(folder, name)], { cwd, env });
       const told: Buffer[] = [];
       child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
@@ -182,7 +174,7 @@ test('every quick start says why it was refused', async () => {
       if (name.includes('client')) return;
       expect(text, name).toContain(detail);
     };
-    await Promise.all(quickStarts.map(run));
+    await Promise.all(quickStarts().map(run));
   } finally {
     server.closeAllConnections();
     server.close();
