@@ -53,9 +53,19 @@ export class DeviceFaults {
    * @throws the {@link current} fault, events that are under way included
    */
   async confirmRead(): Promise<void> {
-    await this.race(afterEvents());
+    await this.reported();
     this.check();
     this.#aftermath = false;
+  }
+
+  /**
+   * Waits until the device has told of every fault so far. Its answers keep their order: that of an
+   * empty error scope comes after all that was wrong before.
+   */
+  async reported(): Promise<void> {
+    this.device.pushErrorScope('validation');
+    await this.race(this.device.popErrorScope());
+    await this.race(afterEvents());
   }
 
   /**
@@ -69,7 +79,7 @@ export class DeviceFaults {
     for (let round = 0; round < 2; round++) {
       this.device.queue.submit([]);
       await this.race(this.device.queue.onSubmittedWorkDone());
-      await this.race(afterEvents());
+      await this.reported();
     }
     if (!this.#fault) return;
     if (this.#fault.code !== 'OUT_OF_MEMORY') throw this.#fault;

@@ -184,6 +184,7 @@ export class WebGpuBackend extends Counted implements Backend {
     await this.#queue.run(async () => {
       this.#faults.check();
       await this.#faults.race(this.device.queue.onSubmittedWorkDone());
+      await this.#faults.reported();
       this.#faults.check();
     });
   }
