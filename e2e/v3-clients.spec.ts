@@ -217,7 +217,11 @@ test('sync mode without a worker times out, and the task goes on', async () => {
 
 test('the quick starts of the documentation make a video as they are', async () => {
   test.setTimeout(300_000);
-  const made = quickStarts().map(async ({ command, name }) => {
+  // A video takes ten seconds: fetch and Python make theirs with KINORA_SOAK set only.
+  const starts = quickStarts().filter(
+    ({ name }) => process.env.KINORA_SOAK || /\.sh$|client/.test(name),
+  );
+  const made = starts.map(async ({ command, name }) => {
     const folder = await mkdtemp(path.join(home, 'start-'));
     await copyFile(still(), path.join(folder, 'still.png'));
     const program = path.resolve('app/docs/snippets', name);
