@@ -7,6 +7,7 @@ import { createJobs } from '../jobs';
 import type { Caller, NewJob } from '../relay';
 import { type JobRow, jobs } from '../store/schema';
 import type { Store } from '../store/store';
+import { testJob } from '../testing/jobs';
 
 /** What is measured, in this order. */
 export const rateNames = ['submissions', 'claims', 'completes + outbox', 'result reads'] as const;
@@ -38,29 +39,15 @@ function caller(index: number): Caller {
 
 function newJob(index: number): NewJob {
   const id = randomBytes(16).toString('hex');
-  return {
+  return testJob(caller(index), {
     id,
-    caller: caller(index),
-    model: 'kinora/wan-2.2/i2v-720p-lora',
     webhookUrl: 'https://example.com/hook',
     input: {
       image: `https://example.com/${id}.png`,
       prompt: 'A paper boat drifts down a brook in the morning, the camera follows it slowly.',
-      negative_prompt: '',
-      loras: [],
-      size: '1280*720',
-      num_inference_steps: 30,
-      duration: 5,
-      guidance_scale: 5,
-      flow_shift: 5,
-      seed: -1,
-      enable_prompt_optimizer: false,
-      enable_safety_checker: true,
     },
     image: { key: `images/${id}`, type: 'image/png', bytes: 500_000 },
-    loras: [],
-    ready: true,
-  };
+  });
 }
 
 const worker: WorkerDeclaration = {

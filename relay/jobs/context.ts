@@ -29,8 +29,8 @@ export function workerName(token: string | null, id: string | null): string {
   return `${token} ${id}`;
 }
 
-/** What a job loses with its lease. */
-const withoutLease = {
+/** A job that nobody works on: what it loses with its lease. */
+export const withoutLease = {
   leaseToken: null,
   leaseUntil: null,
   deadline: null,

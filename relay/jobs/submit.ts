@@ -5,7 +5,7 @@ import type { NewJob } from '../relay';
 import { storageDown } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import type { JobsDependencies } from './context';
+import { type JobsDependencies, withoutLease } from './context';
 import { storable, storableJson } from './text';
 
 /** How long a caller with too many jobs is asked to wait: a video takes minutes. */
@@ -231,13 +231,7 @@ function newRow(job: NewJob, config: JobsDependencies['config']): Omit<JobRow, '
     releases: 0,
     failedAt: null,
     failedWorker: null,
-    leaseToken: null,
-    leaseUntil: null,
-    deadline: null,
-    workerId: null,
-    workerToken: null,
-    startedAt: null,
-    progress: null,
+    ...withoutLease,
     finishedAt: null,
     error: '',
     code: null,

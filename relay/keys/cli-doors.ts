@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import pino from 'pino';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { ApiError, type createKeySchema, endpoints, type KeyRecord } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { openDatabase } from '../database';
-import { type Control, readControl } from './control';
+import type { Control } from './control';
 import { createKeys } from './keys';
 import { firstOwner } from './owner';
+import { askServer, findServer, ServerRefusal } from './running-server';
 
 /** The three things that the command does, wherever it does them. */
 export interface KeysDoor {
@@ -29,53 +30,22 @@ export interface KeysDoor {
  * @throws Error with one sentence when the database belongs to another process
  */
 export async function openDoor(config: Config): Promise<KeysDoor> {
-  const control = await readControl(config);
-  if (control && (await answers(control))) return throughServer(control);
-  return await throughStore(config);
-}
-
-/** The process of the control file may have died, and its number may be another's by now. */
-async function answers({ origin }: Control): Promise<boolean> {
-  try {
-    await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(5000) });
-    return true;
-  } catch (error) {
-    // Refused: nobody listens. Anything else may be a server that is busy.
-    const cause = error instanceof Error ? error.cause : undefined;
-    return !(cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED');
-  }
+  const server = await findServer(config);
+  return server ? throughServer(server) : await throughStore(config);
 }
 
 function throughServer(control: Control): KeysDoor {
-  const call = async <Answer extends z.ZodType>(
-    endpoint: { method: string; path: string; answer: Answer },
-    body?: unknown,
-    path: string = endpoint.path,
-  ): Promise<z.output<Answer>> => {
-    const response = await fetch(control.origin + path, {
-      method: endpoint.method,
-      headers: {
-        Authorization: `Bearer ${control.token}`,
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(30_000),
-    });
-    const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return endpoint.answer.parse(answer);
-    const refusal = z.object({ message: z.string() }).safeParse(answer);
-    if (response.status === 404) throw new ApiError('NOT_FOUND', refusal.data?.message);
-    throw new Error(refusal.data?.message ?? `The server answered ${response.status}.`);
-  };
   return {
     running: true,
     publicUrl: control.publicUrl,
     madeIn: null,
-    create: async (key) => (await call(endpoints.createKey, key)).data,
-    list: async () => (await call(endpoints.listKeys)).data.keys,
+    create: async (key) => (await askServer(control, endpoints.createKey, { body: key })).data,
+    list: async () => (await askServer(control, endpoints.listKeys)).data.keys,
     revoke: async (id) => {
       const path = endpoints.revokeKey.path.replace('{id}', encodeURIComponent(id));
-      return await orNull(call(endpoints.revokeKey, undefined, path).then(({ data }) => data));
+      return await orNull(
+        askServer(control, endpoints.revokeKey, { path }).then(({ data }) => data),
+      );
     },
     close: async () => {},
   };
@@ -106,6 +76,7 @@ async function orNull<Found>(work: Promise<Found>): Promise<Found | null> {
     return await work;
   } catch (thrown) {
     if (thrown instanceof ApiError && thrown.code === 'NOT_FOUND') return null;
+    if (thrown instanceof ServerRefusal && thrown.status === 404) return null;
     throw thrown;
   }
 }

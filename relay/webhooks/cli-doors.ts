@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import { type DeliveryRecord, endpoints } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import { type Control, readControl } from '../keys/control';
+import type { Control } from '../keys/control';
+import { askServer, findServer } from '../keys/running-server';
 import { openStore, storageErrors } from '../store';
 import type { DeliveryRow } from '../store/schema';
 import { listDeliveries, replayDelivery } from './rows';
@@ -27,8 +27,8 @@ export interface WebhooksDoor {
  * @throws Error with one sentence when the database belongs to another process
  */
 export async function openDoor(config: Config): Promise<WebhooksDoor> {
-  const control = await readControl(config);
-  if (control && (await answers(control))) return throughServer(control);
+  const server = await findServer(config);
+  if (server) return throughServer(server);
   const { db, close, notify } = await openStore(config);
   return {
     running: false,
@@ -44,33 +44,8 @@ export async function openDoor(config: Config): Promise<WebhooksDoor> {
   };
 }
 
-/** The process of the control file may have died, and its number may be another's by now. */
-async function answers({ origin }: Control): Promise<boolean> {
-  try {
-    await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(5000) });
-    return true;
-  } catch (error) {
-    // Refused: nobody listens. Anything else may be a server that is busy.
-    const cause = error instanceof Error ? error.cause : undefined;
-    return !(cause instanceof Error && 'code' in cause && cause.code === 'ECONNREFUSED');
-  }
-}
-
-function throughServer({ origin, token }: Control): WebhooksDoor {
-  const call = async <Answer extends z.ZodType>(
-    endpoint: { method: string; answer: Answer },
-    path: string,
-  ): Promise<z.output<Answer>> => {
-    const response = await fetch(origin + path, {
-      method: endpoint.method,
-      headers: { Authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(30_000),
-    });
-    const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return endpoint.answer.parse(answer);
-    const refusal = z.object({ message: z.string() }).safeParse(answer);
-    throw new Error(refusal.data?.message ?? `The server answered ${response.status}.`);
-  };
+function throughServer(control: Control): WebhooksDoor {
+  const { deliveries, replay } = endpoints;
   return {
     running: true,
     async list({ page, status }) {
@@ -79,11 +54,11 @@ function throughServer({ origin, token }: Control): WebhooksDoor {
         page_size: String(pageSize),
         ...(status && { status }),
       });
-      const { deliveries } = endpoints;
-      return (await call(deliveries, `${deliveries.path}?${query}`)).data.items;
+      const path = `${deliveries.path}?${query}`;
+      return (await askServer(control, deliveries, { path })).data.items;
     },
     replay: async (id) =>
-      (await call(endpoints.replay, endpoints.replay.path.replace('{id}', id))).data,
+      (await askServer(control, replay, { path: replay.path.replace('{id}', id) })).data,
     close: async () => {},
   };
 }
