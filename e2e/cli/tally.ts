@@ -5,23 +5,46 @@ export interface Tally {
 }
 
 /** What is read of Vitest's `--reporter=json`. */
-interface VitestReport {
+export interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly testResults: readonly {
+    /** The file. */
+    readonly name: string;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    /** Why the file could not be loaded; empty otherwise. */
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages: readonly string[];
+    }[];
+  }[];
+}
+
+/** One file, or one `describe` of it, of Playwright's `json` reporter. */
+export interface PlaywrightSuite {
+  readonly title: string;
+  readonly suites?: readonly PlaywrightSuite[];
+  readonly specs: readonly {
+    readonly title: string;
+    readonly file: string;
+    readonly tests: readonly {
+      readonly status: string;
+      readonly results: readonly { readonly errors: readonly { readonly message?: string }[] }[];
+    }[];
   }[];
 }
 
 /** What is read of Playwright's `json` reporter. */
-interface PlaywrightReport {
+export interface PlaywrightReport {
   readonly stats: {
     readonly expected: number;
     readonly unexpected: number;
     readonly flaky: number;
   };
-  readonly errors: readonly unknown[];
+  readonly suites: readonly PlaywrightSuite[];
+  readonly errors: readonly { readonly message?: string }[];
 }
 
 /** A stage that is one check by itself: types, lint, build. */

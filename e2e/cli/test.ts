@@ -9,6 +9,7 @@ import { prepareAssets } from '../browser/prepare-assets';
 import { exitCode, signalTree, startChild } from '../browser/process';
 import { binary, ensureBuild, nextBinary } from '../browser/server';
 import { root } from '../browser/stamp';
+import { playwrightFailures, vitestFailures } from './failures';
 import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
 
 const stages = ['types', 'lint', 'node', 'build', 'browser', 'e2e'] as const;
@@ -18,6 +19,7 @@ const resultsFolder = path.join(root, 'test-results');
 const vitest = binary('vitest', 'vitest.mjs');
 const startedAt = performance.now();
 const results = new Map<Stage, Tally>();
+const failures: string[] = [];
 
 process.exitCode = await main();
 
@@ -46,6 +48,7 @@ async function main(): Promise<number> {
   if (wanted('browser')) await stage('browser', () => vitestProject('browser'));
   if (wanted('e2e')) await stage('e2e', endToEnd);
 
+  for (const text of failures) console.log(`FAILED ${text}`);
   for (const [name, { passed, failed }] of results) {
     console.log(`${name.padEnd(8)} ${passed} passed, ${failed} failed`);
   }
@@ -83,7 +86,9 @@ async function vitestProject(project: 'node' | 'browser'): Promise<Tally> {
   const file = path.join(resultsFolder, `vitest-${project}.json`);
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
   const code = await run([vitest, 'run', '--project', project, ...reporters]);
-  return tallyVitest(code, await readJson(file));
+  const report = await readJson(file);
+  failures.push(...vitestFailures(report, root));
+  return tallyVitest(code, report);
 }
 
 async function endToEnd(): Promise<Tally> {
@@ -91,7 +96,9 @@ async function endToEnd(): Promise<Tally> {
   const code = await run([binary('playwright', 'cli.js'), 'test', '--reporter=list,json'], {
     env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file },
   });
-  return tallyPlaywright(code, await readJson(file));
+  const report = await readJson(file);
+  failures.push(...playwrightFailures(report));
+  return tallyPlaywright(code, report);
 }
 
 /** Runs one stage; whatever is thrown is printed and counts as its failure. */

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+import { playwrightFailures, vitestFailures } from './failures';
+
+it('names the failed tests of Vitest, and files that could not be loaded', () => {
+  const test = (status: string, fullName: string, ...failureMessages: string[]) => ({
+    status,
+    fullName,
+    failureMessages,
+  });
+  const report = {
+    testResults: [
+      {
+        name: '/project/lib/a.test.ts',
+        status: 'failed',
+        message: '',
+        assertionResults: [
+          test('passed', 'adds'),
+          test('failed', 'sums up', 'expected \u001b[32m1\u001b[39m to be 2\n  at a.ts:3'),
+        ],
+      },
+      { name: '/project/lib/b.test.ts', status: 'failed', message: 'no b', assertionResults: [] },
+      { name: '/project/lib/c.test.ts', status: 'passed', message: '', assertionResults: [] },
+    ],
+  };
+  expect(vitestFailures(report, '/project')).toEqual([
+    'lib/a.test.ts › sums up\n  expected 1 to be 2\n    at a.ts:3',
+    'lib/b.test.ts\n  no b',
+  ]);
+  expect(vitestFailures(undefined, '/project')).toEqual([]);
+});
+
+it('names the failed tests of Playwright at every depth, flaky ones too, and errors outside', () => {
+  const spec = (title: string, status: string, ...messages: string[]) => ({
+    title,
+    file: 'a.spec.ts',
+    tests: [{ status, results: [{ errors: messages.map((message) => ({ message })) }] }],
+  });
+  const report = {
+    suites: [
+      {
+        title: 'a.spec.ts',
+        specs: [spec('plays', 'expected'), spec('stops', 'unexpected', 'time-out')],
+        suites: [{ title: 'deep', specs: [spec('pauses', 'flaky', 'once')] }],
+      },
+    ],
+    errors: [{ message: 'no build' }],
+  };
+  expect(playwrightFailures(report)).toEqual([
+    'a.spec.ts › stops\n  time-out',
+    'a.spec.ts › pauses\n  once',
+    'outside of any test\n  no build',
+  ]);
+  expect(playwrightFailures(undefined)).toEqual([]);
+});
+
+it('shortens long messages and says so', () => {
+  const message = Array.from({ length: 30 }, (_, line) => `line ${line}`).join('\n');
+  const [text] = playwrightFailures({ suites: [], errors: [{ message }] });
+  expect(text?.split('\n')).toHaveLength(14);
+  expect(text?.split('\n').at(-1)).toBe('  … 18 more lines');
+});
