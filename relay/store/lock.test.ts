@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
@@ -69,12 +70,32 @@ describe('takeLock', () => {
     await (await takeLock(file, 'It')).release();
   });
 
-  it('is taken over by one of many', async () => {
-    await forge({ pid: 1, startTicks: '1' });
-    const all = await Promise.allSettled(Array.from({ length: 5 }, () => takeLock(file, 'It')));
-    const taken = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    expect(taken).toHaveLength(1);
-    await taken[0]?.release();
+  it('is taken over by one of many, each time', async () => {
+    for (let round = 0; round < 20; round++) {
+      await forge({ pid: 1, startTicks: '1', token: `dead ${round}` });
+      const all = await Promise.allSettled(Array.from({ length: 24 }, () => takeLock(file, 'It')));
+      const taken = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+      expect(taken).toHaveLength(1);
+      for (const one of all) {
+        if (one.status === 'rejected') expect(String(one.reason)).toContain('is in use by process');
+      }
+      await taken[0]?.release();
+      expect(readdirSync(folder)).toEqual([]);
+    }
+  });
+
+  it('is taken over when whoever was taking it over has died, too', async () => {
+    const dead = () => writeFileSync(file, 'half a lock');
+    dead();
+    const first = await takeLock(file, 'It');
+    const claim = readFileSync(file, 'utf8').replace(/"startTicks":"\d+"/, '"startTicks":"1"');
+    await first.release();
+    dead();
+    const digest = createHash('sha256').update('half a lock').digest('hex').slice(0, 16);
+    writeFileSync(`${file}.after-${digest}`, claim);
+    const lock = await takeLock(file, 'It');
+    await expect(takeLock(file, 'It')).rejects.toThrow('is in use by process');
+    await lock.release();
     expect(readdirSync(folder)).toEqual([]);
   });
 });

@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { constants, readFileSync } from 'node:fs';
 import { copyFile, link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 
 /**
@@ -55,16 +54,7 @@ export async function takeLock(file: string, what: string): Promise<Lock> {
   held.add(own.token);
   await writeFile(draft, JSON.stringify(own), { mode: 0o600 });
   try {
-    while (!(await linked(draft, file))) {
-      const found = await read(file);
-      if (found === null) continue;
-      if (await lives(found, file)) throw new Error(sentence(found.holder, what));
-      await clear(file, found.text, own.token);
-      if (!(await linked(draft, file))) continue;
-      // Another process may have found the same dead holder: the file says who came last.
-      await delay(100);
-      if ((await read(file))?.holder?.token === own.token) break;
-    }
+    while (!(await linked(draft, file)) && !(await tookOver(draft, file, what)));
   } catch (error) {
     held.delete(own.token);
     throw error;
@@ -126,17 +116,40 @@ async function linked(draft: string, file: string): Promise<boolean> {
   }
 }
 
-/** Removes a dead lock, and only that: a new one that came in between is put back. */
-async function clear(file: string, dead: string, token: string): Promise<void> {
-  const aside = `${file}.${token}.old`;
-  try {
-    await rename(file, aside);
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return;
-    throw error;
+/**
+ * Takes the lock over from a holder that is gone. To remove a dead lock and then link one's own would
+ * let a slow process remove a new one, which it never looked at. So each dead lock can be claimed
+ * once, by a file named after what it says; the claim counts if the lock still says the same when
+ * the claim stands, and takes the lock's place in one rename. A claim whose owner died is claimed alike.
+ *
+ * @returns false where the lock has changed meanwhile
+ * @throws Error with one sentence when a living process holds it
+ */
+async function tookOver(draft: string, file: string, what: string): Promise<boolean> {
+  const dead: { readonly place: string; readonly text: string }[] = [];
+  let place = file;
+  for (;;) {
+    const found = await read(place);
+    if (found === null) break;
+    if (await lives(found, place)) throw new Error(sentence(found.holder, what));
+    dead.push({ place, text: found.text });
+    place = claimOn(file, found.text);
   }
-  if ((await readFile(aside, 'utf8')) !== dead) await linked(aside, file);
-  await rm(aside, { force: true });
+  if (dead.length === 0 || !(await linked(draft, place))) return false;
+  try {
+    for (const { place, text } of dead) if ((await read(place))?.text !== text) return false;
+    await rename(place, file);
+    for (const { place } of dead.slice(1)) await rm(place, { force: true });
+    return true;
+  } finally {
+    // After the rename nothing is there, and nobody claims what the lock does not say any more.
+    await rm(place, { force: true });
+  }
+}
+
+/** Where the one claim on a dead lock stands, by what that lock says. */
+function claimOn(file: string, text: string): string {
+  return `${file}.after-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
 async function lives({ holder }: Found, file: string): Promise<boolean> {
