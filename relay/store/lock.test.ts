@@ -71,9 +71,9 @@ describe('takeLock', () => {
   });
 
   it('is taken over by one of many, each time', async () => {
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < 30; round++) {
       await forge({ pid: 1, startTicks: '1', token: `dead ${round}` });
-      const all = await Promise.allSettled(Array.from({ length: 24 }, () => takeLock(file, 'It')));
+      const all = await Promise.allSettled(Array.from({ length: 12 }, () => takeLock(file, 'It')));
       const taken = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
       expect(taken).toHaveLength(1);
       for (const one of all) {
