@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, openAsBlob } from 'node:fs';
+import { openAsBlob } from 'node:fs';
 import { mkdir, mkdtemp, readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -57,8 +57,9 @@ async function expectNothingLeft(run: Run): Promise<void> {
   expect(await readdir(run.folder, { recursive: true })).toEqual([]);
 }
 
-test('generate on WebGPU makes a video of the sample and says what it did', async () => {
-  const run = await start('--steps', '2', '--seed', '7', '--backend', 'webgpu');
+test('generate makes a video of the sample and says what it did', async () => {
+  // Without a graphics card the CPU is what it takes by itself.
+  const run = await start('--steps', '2', '--seed', '7');
   expect(await run.code, run.stderr()).toBe(0);
   const [name = ''] = await readdir(path.join(run.folder, 'out'));
   expect(name).toMatch(/^[0-9a-f]{32}\.mp4$/);
@@ -76,13 +77,13 @@ test('generate on WebGPU makes a video of the sample and says what it did', asyn
   }
   expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
   expect(said).toMatch(/^seed +7$/m);
-  expect(said).toMatch(/^model +tiny on webgpu$/m);
+  expect(said).toMatch(/^model +tiny on wasm$/m);
   for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
     expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
   }
 });
 
-test('generate on the CPU: ten seconds, portrait, its own file, an image from the web', async () => {
+test('generate: ten seconds, portrait, LoRAs, its own file, an image from the web', async () => {
   const server = createServer((_request, response) => response.end(picture()));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -91,6 +92,7 @@ test('generate on the CPU: ten seconds, portrait, its own file, an image from th
     ...['--image', `http://127.0.0.1:${port}/still.png`, '--prompt', 'A door opens slowly'],
     ...['--negative-prompt', 'noise', '--size', '720*1280', '--duration', '10', '--steps', '1'],
     ...['--guidance', '1', '--flow-shift', '3', '--seed', '-1', '--backend', 'wasm'],
+    ...['--lora', `${loraPath('a_peft')}:0.8`, '--lora', `${loraPath('b_lightx2v_diff_b')}:1.7`],
     ...['--out', path.join('made', 'here.mp4')],
   );
   try {
@@ -108,20 +110,12 @@ test('generate on the CPU: ten seconds, portrait, its own file, an image from th
   expect(run.stdout()).toContain('(clip 2 of 2)');
 });
 
-test('generate takes LoRAs, and refuses one for another base', async () => {
-  const good = await start(
-    ...['--backend', 'wasm', '--steps', '1', '--lora', `${loraPath('a_peft')}:0.8`],
-    ...['--lora', `${loraPath('b_lightx2v_diff_b')}:1.7`, '--out', 'v.mp4'],
-  );
-  expect(await good.code, good.stderr()).toBe(0);
-  expect((await facts(path.join(good.folder, 'v.mp4'))).frames).toBe(121);
-
-  const bad = await start(
-    ...['--backend', 'wasm', '--lora', `${loraPath('wrong_base_14b')}:1`, '--out', 'w.mp4'],
-  );
-  expect(await bad.code).toBe(1);
-  expect(bad.stderr()).toMatch(/^LORA_WRONG_BASE: /);
-  expect(existsSync(path.join(bad.folder, 'w.mp4'))).toBe(false);
+test('generate refuses a LoRA for another base', async () => {
+  const lora = `${loraPath('wrong_base_14b')}:1`;
+  const run = await start('--backend', 'wasm', '--lora', lora, '--out', 'w.mp4');
+  expect(await run.code).toBe(1);
+  expect(run.stderr()).toMatch(/^LORA_WRONG_BASE: /);
+  await expectNothingLeft(run);
 });
 
 for (const [title, args, code] of [
@@ -153,16 +147,10 @@ test('generate --help lists the options', async () => {
   expect(run.stdout()).toContain('--negative-prompt TEXT');
 });
 
-test('Ctrl-C ends generate cleanly', async () => {
+test('Ctrl-C ends generate on WebGPU cleanly', async () => {
   const run = await start(
-    '--image',
-    picturePath,
-    '--prompt',
-    'A bell rings',
-    '--backend',
-    'wasm',
-    '--steps',
-    '40',
+    ...['--image', picturePath, '--prompt', 'A bell rings'],
+    ...['--backend', 'webgpu', '--steps', '40'],
   );
   await expect.poll(() => run.stdout(), { timeout: 90_000 }).toContain('step 2 of 40');
   run.interrupt();

@@ -1,5 +1,4 @@
-import { HeadlessPage } from './browser/headless';
-import { expect, payload, picture, picturePath, test } from './pages/fixtures';
+import { expect, picturePath, test } from './pages/fixtures';
 
 const prompt = 'A kite climbs';
 
@@ -30,7 +29,8 @@ test('pausing holds the steps, resuming goes on', async ({ studio }) => {
   expect(await measure.textContent()).toBe(held);
   await studio.progress.getByRole('button', { name: 'Resume' }).click();
   await expect(measure).not.toHaveText(held ?? '');
-  await studio.waitForResult();
+  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+  await expect(studio.failure).toBeVisible({ timeout: 20_000 });
 });
 
 test('a run cut off by a reload says so and can be run again', async ({ studio }) => {
@@ -45,39 +45,4 @@ test('a run cut off by a reload says so and can be run again', async ({ studio }
   await studio.waitForResult();
   expect((await studio.play()).width).toBe(1280);
   await expect(studio.history.getByText(prompt)).toHaveCount(2);
-});
-
-test('cancelling gives the device its memory back', async ({ browser, baseURL }) => {
-  let reached: () => void = () => undefined;
-  const headless = await HeadlessPage.open(browser, baseURL ?? '', (event) => {
-    if (event.type === 'step' && event.step === 2) reached();
-  });
-  /** Starts a run, cancels it after two steps, and reads the counters in between and after. */
-  const cancelledRun = async () => {
-    const step2 = new Promise<void>((resolve) => {
-      reached = resolve;
-    });
-    const ended = headless
-      .generate({
-        image: payload('still.png', picture()),
-        loras: [],
-        parameters: { prompt, num_inference_steps: 40, seed: 1 },
-        model: 'tiny',
-        backend: 'webgpu',
-      })
-      .catch((error: unknown) => error);
-    await Promise.race([step2, ended]);
-    const during = await headless.counters();
-    await headless.cancel();
-    expect(await ended).toMatchObject({ code: 'CANCELLED' });
-    return { during, after: await headless.counters() };
-  };
-  const first = await cancelledRun();
-  const second = await cancelledRun();
-  expect(first.during.liveBytes).toBeGreaterThan(100_000);
-  expect(first.after.liveBytes, JSON.stringify(first.after.categories)).toBe(0);
-  expect(second.after.liveBytes, JSON.stringify(second.after.categories)).toBe(0);
-  // Still the same engine: one that was ended and started anew would count from nothing.
-  expect(second.after.allocations).toBeGreaterThan(first.after.allocations);
-  await headless.page.context().close();
 });

@@ -21,6 +21,15 @@ const startedAt = performance.now();
 const results = new Map<Stage, Tally>();
 const failures: string[] = [];
 
+const work: Readonly<Record<Stage, () => Promise<Tally>>> = {
+  types,
+  lint,
+  node: () => vitestProject('node'),
+  build: buildApp,
+  browser: () => vitestProject('browser'),
+  e2e: endToEnd,
+};
+
 process.exitCode = await main();
 
 async function main(): Promise<number> {
@@ -30,23 +39,19 @@ async function main(): Promise<number> {
     console.error(`Unknown: ${unknown.join(', ')}. Stages: ${stages.join(', ')}.`);
     return 1;
   }
-  const wanted = (stage: Stage) => asked.length === 0 || asked.includes(stage);
+  const wanted = (stage: Stage) =>
+    asked.length === 0 || asked.includes(stage) || (stage === 'build' && asked.includes('e2e'));
   await prepare(wanted('browser') || wanted('e2e'));
 
-  // Types come before the build, which rewrites the generated declarations they read. The build
-  // leaves cores idle at times, so the short stages run beside it. The two that drive a browser
-  // have time limits and need the machine for themselves.
-  if (wanted('types')) await stage('types', types);
-  const beside = async () => {
-    if (wanted('lint')) await stage('lint', lint);
-    if (wanted('node')) await stage('node', () => vitestProject('node'));
+  // Types come before the build, which rewrites the generated declarations they read. The browser's
+  // tests leave a part of two cores idle, and so do Node's, so they run beside each other; the pages
+  // as a person uses them have time limits of their own and get the machine to themselves.
+  const inTurn = async (...names: readonly Stage[]) => {
+    for (const name of names) if (wanted(name)) await stage(name, work[name]);
   };
-  const build = async () => {
-    if (wanted('build') || wanted('e2e')) await stage('build', buildApp);
-  };
-  await Promise.all([beside(), build()]);
-  if (wanted('browser')) await stage('browser', () => vitestProject('browser'));
-  if (wanted('e2e')) await stage('e2e', endToEnd);
+  await inTurn('types');
+  await Promise.all([inTurn('build', 'lint', 'node'), inTurn('browser')]);
+  await inTurn('e2e');
 
   for (const text of failures) console.log(`FAILED ${text}`);
   for (const [name, { passed, failed }] of results) {

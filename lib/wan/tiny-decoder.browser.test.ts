@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, browserRuntime, relativeRms, WasmBackend, WebGpuBackend } from '../gpu';
 import { httpFolder, openSafetensors } from '../weights';
 import { createTinyDecoder } from './tiny-decoder';
-import { decodeAll, type Goldens, openGoldens, ownBytes } from './vae/testing';
+import { collect, decodeAll, type Goldens, openGoldens, ownBytes } from './vae/testing';
 
 const root = new URL('/e2e/goldens/tiny-wan/', location.href);
 
@@ -34,15 +34,13 @@ describe.each(['webgpu', 'wasm'] as const)('tiny decoders on %s', (kind) => {
     expect(error).toBeLessThan(1e-5);
 
     decoder.reset();
-    const begin = performance.now();
-    expect(await decodeAll(decoder, goldens)).toEqual(frames);
-    const milliseconds = (performance.now() - begin) / frames.length;
-    console.log(`${kind}: ${variant} ${milliseconds.toFixed(0)} ms per frame`);
+    const again: Float32Array[] = [];
+    for (const f of [0, 1]) again.push(...(await collect(decoder.decode(goldens.latentFrame(f)))));
+    expect(again).toEqual(frames.slice(0, again.length));
+    expect(again[0]).toHaveLength(18432);
 
     const { allocations } = backend.counters();
-    for await (const frame of decoder.decode(goldens.latentFrame(0))) {
-      expect(frame).toHaveLength(18432);
-    }
+    await collect(decoder.decode(goldens.latentFrame(2)));
     expect(backend.counters().allocations).toBe(allocations);
     decoder.dispose();
     expect(ownBytes(backend)).toBe(before);

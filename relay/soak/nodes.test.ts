@@ -57,7 +57,7 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
   const ids = jobs.map((job) => job?.id ?? 'none');
   // Both have worked, and the first node's worker is in the middle of its next job.
   await expect
-    .poll(() => Math.min(onFirst.completed.length, onSecond.completed.length), { timeout: 20_000 })
+    .poll(() => Math.min(onFirst.completed.length, onSecond.completed.length), { timeout: 60_000 })
     .toBeGreaterThanOrEqual(1);
   await first.kill();
 
@@ -66,7 +66,8 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
   await Promise.all(working);
   expect(ended.map(({ status, error }) => status + error)).toEqual(ids.map(() => 'completed'));
   const told = () => receiver.received.map(({ body }) => JSON.parse(body).id as string);
-  await expect.poll(() => new Set(told()).size, { timeout: 20_000 }).toBe(ids.length);
+  // One that the first node had in hand is free again when its claim ends, after 45 s.
+  await expect.poll(() => new Set(told()).size, { timeout: 90_000 }).toBe(ids.length);
   // A delivery that was under way when the node died may come again, under the same webhook-id.
   const deliveries = new Set(receiver.received.map(({ headers }) => headers['webhook-id']));
   expect(deliveries.size).toBe(ids.length);
@@ -82,4 +83,4 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
     expect(video.status).toBe(206);
     expect(await video.text()).toBe('ftyp');
   }
-}, 120_000);
+}, 240_000);

@@ -28,23 +28,23 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     expect(ownBytes(backend)).toBe(before);
   });
 
-  test.each([undefined, 4096])('video, bands of %s bytes', async (bandBytes) => {
+  // In one piece it is a line of the parity, on either backend.
+  test('video, bands of 4096 bytes', async () => {
     const { config, checkpoint, size, tensors } = goldens;
     const before = ownBytes(backend);
-    const options = { ...size, ...(bandBytes !== undefined && { bandBytes }) };
-    const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+    const decoder = await createVaeDecoder(backend, config, checkpoint, {
+      ...size,
+      bandBytes: 4096,
+    });
     const frames = await decodeAll(decoder, goldens);
     const error = relativeRms(clipOf(frames), await tensors.read('video'));
     console.log(`${kind}: video ${error}`);
     expect(error).toBeLessThan(1e-5);
 
-    if (bandBytes === undefined) {
-      decoder.reset();
-      const begin = performance.now();
-      expect(await decodeAll(decoder, goldens)).toEqual(frames);
-      const milliseconds = (performance.now() - begin) / frames.length;
-      console.log(`${kind}: ${milliseconds.toFixed(0)} ms per frame`);
-    }
+    decoder.reset();
+    const again: Float32Array[] = [];
+    for (const f of [0, 1]) again.push(...(await collect(decoder.decode(goldens.latentFrame(f)))));
+    expect(again).toEqual(frames.slice(0, again.length));
     decoder.dispose();
     expect(ownBytes(backend)).toBe(before);
   });
