@@ -138,7 +138,6 @@ test('a model is downloaded by command line, stopped, continued and used without
     expect(await succeeds('models', 'list')).toMatch(/^golden +ready, int8, 2\.7 MB on disk$/m);
     expect(await succeeds('models', 'verify', 'golden')).toContain('Every stored byte');
     expect(await succeeds('models', 'delete', 'golden')).toContain('Deleted Golden');
-    await refuses('MODEL_UNKNOWN', 'generate', ...make);
   });
 });
 

@@ -69,6 +69,8 @@ async function receiveFile(
   const form = openForm(request);
   const received: Promise<Received>[] = [];
   form.on('file', (field, stream: Readable, info) => {
+    // A form that ends badly fails its part too, maybe before anybody reads it: the form tells why.
+    stream.on('error', () => undefined);
     if (field !== 'file' || received.length > 0) {
       stream.resume();
       return;
