@@ -1,45 +1,15 @@
 import { openAsBlob } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { inspectVideo } from '../lib/video/inspect';
-import { exitCode, signalTree, startChild } from './browser/process';
-import { binary } from './browser/server';
-import { root } from './browser/stamp';
 import { goldenPath, goldenRepository, goldenWeights } from './hub/golden-model';
+import { type RunningCommand, startCommand } from './pages/command';
 import { expect, test } from './pages/fixtures';
 
-/** A running command, in the folder of its test. */
-interface Run {
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  readonly code: Promise<number>;
-  interrupt(): void;
-}
-
-/** Starts a command with no terminal, whose models are kept in this test's own folder. */
-async function start(command: 'generate' | 'models', ...args: readonly string[]): Promise<Run> {
-  const folder = test.info().outputPath('run');
-  await mkdir(folder, { recursive: true });
-  const script = path.join(root, 'e2e', 'cli', `${command}.ts`);
-  const tsx = binary('tsx', 'dist/cli.mjs');
-  const child = startChild([tsx, '--tsconfig', path.join(root, 'tsconfig.json'), script, ...args], {
-    cwd: folder,
-    env: { KINORA_GPU: 'software', KINORA_HOME: test.info().outputPath('home'), INIT_CWD: folder },
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  return {
-    stdout: () => stdout,
-    stderr: () => stderr,
-    code: exitCode(child),
-    interrupt: () => signalTree(child, 'SIGINT'),
-  };
+/** Starts a command whose models are kept in this test's own folder. */
+async function start(command: 'generate' | 'models', ...args: readonly string[]) {
+  const home = { KINORA_HOME: test.info().outputPath('home') };
+  return startCommand(command, args, test.info().outputPath('run'), home);
 }
 
 async function succeeds(...args: Parameters<typeof start>): Promise<string> {
@@ -49,7 +19,7 @@ async function succeeds(...args: Parameters<typeof start>): Promise<string> {
 }
 
 /** The command ends with 1, one sentence with this code, and a remedy. */
-async function refuses(code: string, ...args: Parameters<typeof start>): Promise<Run> {
+async function refuses(code: string, ...args: Parameters<typeof start>): Promise<RunningCommand> {
   const run = await start(...args);
   expect(await run.code, run.stdout()).toBe(1);
   const [sentence = '', remedy = ''] = run.stderr().split('\n');
@@ -99,7 +69,7 @@ test('a model is downloaded by command line, stopped, continued and used without
     await expect.poll(vae, { timeout: 30_000, intervals: [50] }).toBeGreaterThan(200_000);
     expect(run.stdout()).toMatch(/^ {2}VAE +fetching/m);
     await refuses('BUSY', 'models', 'list');
-    run.interrupt();
+    run.end('SIGINT');
     expect(await run.code).toBe(130);
     expect(run.stderr()).toMatch(/^CANCELLED: The download of Golden is paused\.$/m);
     expect(await readdir(folder)).toEqual([]);
@@ -130,7 +100,7 @@ test('a model is downloaded by command line, stopped, continued and used without
     const run = await start('generate', ...make);
     await expect.poll(run.stdout, { timeout: 60_000 }).toContain('step 1 of 1');
     expect(run.stdout()).not.toContain('Asking');
-    run.interrupt();
+    run.end('SIGINT');
     expect(await run.code).toBe(130);
   });
 

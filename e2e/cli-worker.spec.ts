@@ -1,50 +1,12 @@
-import { mkdir } from 'node:fs/promises';
-import path from 'node:path';
 import type { ClaimAnswer, WorkerDeclaration } from '../lib/contract/v3';
-import { exitCode, signalTree, startChild } from './browser/process';
-import { binary } from './browser/server';
-import { root } from './browser/stamp';
+import { startCommand } from './pages/command';
 import { ApiCaller } from './pages/serve-caller';
 import { expect, test } from './pages/serve-fixtures';
 
-/** A running `npm run worker`. */
-interface Run {
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  readonly code: Promise<number>;
-  /** As a service manager would end it. */
-  terminate(): void;
-}
-
 /** Starts the command with a browser profile of this test's own; the token is in the environment. */
-async function start(token: string, ...args: readonly string[]): Promise<Run> {
-  const folder = test.info().outputPath('run');
-  await mkdir(folder, { recursive: true });
-  const script = path.join(root, 'e2e', 'cli', 'worker.ts');
-  const tsx = binary('tsx', 'dist/cli.mjs');
-  const child = startChild([tsx, '--tsconfig', path.join(root, 'tsconfig.json'), script, ...args], {
-    cwd: folder,
-    env: {
-      KINORA_GPU: 'software',
-      KINORA_HOME: test.info().outputPath('home'),
-      KINORA_WORKER_TOKEN: token,
-      INIT_CWD: folder,
-    },
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  return {
-    stdout: () => stdout,
-    stderr: () => stderr,
-    code: exitCode(child),
-    terminate: () => signalTree(child, 'SIGTERM'),
-  };
+async function start(token: string, ...args: readonly string[]) {
+  const env = { KINORA_HOME: test.info().outputPath('home'), KINORA_WORKER_TOKEN: token };
+  return startCommand('worker', args, test.info().outputPath('run'), env);
 }
 
 const tiny = ['--model', 'tiny', '--backend', 'wasm', '--name', 'Cellar'] as const;
@@ -88,7 +50,7 @@ test('the worker makes a video, and hands the next job back when it is told to e
 
   const held = await caller.submit({ num_inference_steps: 40, guidance_scale: 5 });
   await expect.poll(run.stdout, { intervals: [50] }).toContain(`job ${held.slice(0, 8)} step 1/40`);
-  run.terminate();
+  run.end('SIGTERM');
   expect(await run.code, run.stderr()).toBe(0);
   expect(run.stdout()).toMatch(new RegExp(`^job ${held.slice(0, 8)} handed back after `, 'm'));
   expect(await caller.result(held)).toMatchObject({ status: 'created', error: '', outputs: [] });

@@ -5,47 +5,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { inspectVideo } from '../lib/video/inspect';
-import { exitCode, signalTree, startChild } from './browser/process';
-import { binary } from './browser/server';
-import { root } from './browser/stamp';
+import { type RunningCommand, startCommand } from './pages/command';
 import { expect, loraPath, picture, picturePath, test } from './pages/fixtures';
 
-/** A running `npm run generate`, in a folder of its own. */
-interface Run {
-  readonly folder: string;
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  readonly code: Promise<number>;
-  interrupt(): void;
-}
-
-async function start(...args: readonly string[]): Promise<Run> {
+/** Starts `npm run generate` in a folder of its own. */
+async function start(...args: readonly string[]): Promise<RunningCommand> {
   const parent = test.info().outputPath();
   await mkdir(parent, { recursive: true });
-  const folder = await mkdtemp(path.join(parent, 'run-'));
-  const script = path.join(root, 'e2e', 'cli', 'generate.ts');
-  const tsconfig = path.join(root, 'tsconfig.json');
-  const tsx = binary('tsx', 'dist/cli.mjs');
-  const child = startChild([tsx, '--tsconfig', tsconfig, script, ...args], {
-    cwd: folder,
-    // npm says in INIT_CWD where the person stands; here it is the run's own folder.
-    env: { KINORA_GPU: 'software', INIT_CWD: folder },
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  return {
-    folder,
-    stdout: () => stdout,
-    stderr: () => stderr,
-    code: exitCode(child),
-    interrupt: () => signalTree(child, 'SIGINT'),
-  };
+  return startCommand('generate', args, await mkdtemp(path.join(parent, 'run-')));
 }
 
 async function facts(file: string) {
@@ -53,7 +20,7 @@ async function facts(file: string) {
 }
 
 /** Nothing of a failed run stays: no folder, no half file. */
-async function expectNothingLeft(run: Run): Promise<void> {
+async function expectNothingLeft(run: RunningCommand): Promise<void> {
   expect(await readdir(run.folder, { recursive: true })).toEqual([]);
 }
 
@@ -153,7 +120,7 @@ test('Ctrl-C ends generate on WebGPU cleanly', async () => {
     ...['--backend', 'webgpu', '--steps', '40'],
   );
   await expect.poll(() => run.stdout(), { timeout: 90_000 }).toContain('Reading the image');
-  run.interrupt();
+  run.end('SIGINT');
   expect(await run.code).toBe(130);
   expect(run.stderr()).toContain('CANCELLED');
   await expectNothingLeft(run);

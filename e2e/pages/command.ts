@@ -1,0 +1,53 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { exitCode, signalTree, startChild } from '../browser/process';
+import { binary } from '../browser/server';
+import { root } from '../browser/stamp';
+
+/** A command of ours as it runs, with no terminal. */
+export interface RunningCommand {
+  /** Where it was started. */
+  readonly folder: string;
+  /** What it has printed so far. */
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  readonly code: Promise<number>;
+  /** Ends it as Ctrl-C does, or as a service manager would. */
+  end(signal: 'SIGINT' | 'SIGTERM'): void;
+}
+
+/**
+ * Starts a command of `e2e/cli` as npm does, on the GPU that the processor plays.
+ *
+ * @param folder where the person stands; made if need be
+ */
+export async function startCommand(
+  command: 'generate' | 'models' | 'worker',
+  args: readonly string[],
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningCommand> {
+  await mkdir(folder, { recursive: true });
+  const script = path.join(root, 'e2e', 'cli', `${command}.ts`);
+  const tsx = binary('tsx', 'dist/cli.mjs');
+  const child = startChild([tsx, '--tsconfig', path.join(root, 'tsconfig.json'), script, ...args], {
+    cwd: folder,
+    // npm says in INIT_CWD where the person stands.
+    env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  return {
+    folder,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    code: exitCode(child),
+    end: (signal) => signalTree(child, signal),
+  };
+}
