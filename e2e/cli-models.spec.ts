@@ -66,7 +66,7 @@ test('a model is downloaded by command line, stopped, continued and used without
     });
     const run = await start('generate', ...make, '--yes');
     const vae = () => hub.served(goldenPath('vae')).bytes;
-    await expect.poll(vae, { timeout: 30_000, intervals: [50] }).toBeGreaterThan(200_000);
+    await expect.poll(vae, { timeout: 60_000, intervals: [50] }).toBeGreaterThan(200_000);
     expect(run.stdout()).toMatch(/^ {2}VAE +fetching/m);
     await refuses('BUSY', 'models', 'list');
     run.end('SIGINT');
