@@ -1,31 +1,21 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { constants, readFileSync } from 'node:fs';
-import { copyFile, link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { z } from 'zod';
+import { closeSync, constants, futimesSync, openSync, readFileSync } from 'node:fs';
+import { copyFile, link, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Found,
+  type Holder,
+  hasCode,
+  isRunning,
+  named,
+  readLock,
+  thisProcess,
+} from './lock-holder';
 
 /**
  * A second process on PGlite's folder destroys it without a word (v3-api.md §4). So a file beside it
  * names the one process that has it.
  */
-
-const holderSchema = z.object({
-  pid: z.int().positive(),
-  /** When the process was started, in ticks since boot; null where the system does not tell. */
-  startTicks: z.string().nullable(),
-  bootId: z.string().nullable(),
-  host: z.string(),
-  /** Drawn by the holder: tells two locks of one process apart. */
-  token: z.string(),
-});
-type Holder = z.output<typeof holderSchema>;
-
-/** How often the holder touches the file, and after how long without it a holder elsewhere is gone. */
-const touchMs = 5_000;
-const goneMs = 30_000;
-
-/** Tokens of locks that this process holds. */
-const held = new Set<string>();
 
 /** A held lock. */
 export interface Lock {
@@ -33,72 +23,118 @@ export interface Lock {
   release(): Promise<void>;
 }
 
+/** How a lock is taken and held. */
+export interface LockOptions {
+  /**
+   * The lock is not this process's any more: what it guards must not be used from here on. Nothing
+   * else of this process runs between the look that found it and this call.
+   */
+  readonly onLost: (sentence: string) => void;
+  /** It cannot be seen whether the holder lives: the call watches its lock, and this says so. */
+  readonly onWait?: (sentence: string) => void;
+  /** How often the holder touches the file, and looks whether it is its own still. */
+  readonly touchMs?: number;
+  /** After how long without a touch a holder that cannot be seen is gone. */
+  readonly goneMs?: number;
+}
+
+/** Often, as whoever wakes from a long sleep may write until it looks. */
+const usualTouchMs = 1_000;
+const usualGoneMs = 30_000;
+
+/** Tokens of locks that this process holds. */
+const held = new Set<string>();
+
 /**
- * Takes the lock, or takes over that of a process that is gone.
+ * Takes the lock, or takes over that of a process that is gone. Where that cannot be seen, up to
+ * `goneMs` pass until it is known.
  *
  * @param file the lock's file
- * @param what what it guards, as the message names it
+ * @param what what it guards, as the sentences name it
  * @throws Error with one sentence when a living process holds it
  */
-export async function takeLock(file: string, what: string): Promise<Lock> {
-  const own: Holder = {
-    pid: process.pid,
-    startTicks: startTicksOf(process.pid),
-    bootId: bootId(),
-    host: hostname(),
-    token: randomBytes(8).toString('hex'),
+export async function takeLock(file: string, what: string, options: LockOptions): Promise<Lock> {
+  const { touchMs = usualTouchMs, goneMs = usualGoneMs } = options;
+  const own: Holder = thisProcess(randomBytes(8).toString('hex'));
+  const text = JSON.stringify(own);
+  const taking: Taking = {
+    file,
+    // Linked into place, so that nobody ever reads half a lock.
+    draft: `${file}.${own.token}`,
+    goneMs,
+    lookMs: touchMs / 2,
+    refused: (holder) => new Error(inUse(what, holder)),
+    onWait: (holder) => options.onWait?.(mayBeInUse(what, holder, goneMs)),
   };
-  // Linked into place, so that nobody ever reads half a lock.
-  const draft = `${file}.${own.token}`;
   // Before the file is in place: another call of this process must not take it for a dead one.
   held.add(own.token);
-  await writeFile(draft, JSON.stringify(own), { mode: 0o600 });
   try {
-    while (!(await linked(draft, file)) && !(await tookOver(draft, file, what)));
+    await writeFile(taking.draft, text, { mode: 0o600 });
+    while (!(await linked(taking.draft, file)) && !(await tookOver(taking)));
   } catch (error) {
     held.delete(own.token);
     throw error;
   } finally {
-    await rm(draft, { force: true });
+    await rm(taking.draft, { force: true });
   }
   const touch = setInterval(() => {
-    const now = new Date();
-    utimes(file, now, now).catch(() => undefined);
+    if (touched(file, text)) return;
+    clearInterval(touch);
+    held.delete(own.token);
+    options.onLost(
+      `${what} is not this process's any more: its lock ${file} was taken over or removed.`,
+    );
   }, touchMs);
   touch.unref();
   return {
     async release() {
       clearInterval(touch);
       if (!held.delete(own.token)) return;
-      if ((await read(file))?.holder?.token === own.token) await rm(file, { force: true });
+      if ((await readLock(file))?.text === text) await rm(file, { force: true });
     },
   };
 }
 
-interface Found {
-  readonly text: string;
-  /** Null where the file is no lock of ours. */
-  readonly holder: Holder | null;
-}
-
-async function read(file: string): Promise<Found | null> {
-  let text: string;
+/**
+ * Touches the lock that says `own`. In one go, so that nothing is written after another's lock was
+ * seen, and through the open file, so that it is never another's that is touched.
+ *
+ * @returns false where it is another's, or gone: whoever took it over may be done with it already
+ */
+function touched(file: string, own: string): boolean {
   try {
-    text = await readFile(file, 'utf8');
+    const open = openSync(file, 'r+');
+    try {
+      if (readFileSync(open, 'utf8') !== own) return false;
+      const now = new Date();
+      futimesSync(open, now, now);
+    } finally {
+      closeSync(open);
+    }
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null;
-    throw error;
+    // A disk that fails for a moment takes nothing over.
+    return !hasCode(error, 'ENOENT');
   }
-  try {
-    return { text, holder: holderSchema.parse(JSON.parse(text)) };
-  } catch {
-    return { text, holder: null };
-  }
+  return true;
 }
 
-async function linked(draft: string, file: string): Promise<boolean> {
+interface Taking {
+  readonly file: string;
+  /** A whole lock of ours, not in place yet. */
+  readonly draft: string;
+  readonly goneMs: number;
+  /** How often a lock that is watched is looked at. */
+  readonly lookMs: number;
+  readonly refused: (holder: Holder | null) => Error;
+  readonly onWait: (holder: Holder | null) => void;
+}
+
+async function linked(draft: string, place: string): Promise<boolean> {
+  // The touch goes with it: it was written before what may have been a long wait.
+  const now = new Date();
+  await utimes(draft, now, now);
   try {
-    await link(draft, file);
+    await link(draft, place);
     return true;
   } catch (error) {
     if (hasCode(error, 'EEXIST')) return false;
@@ -106,9 +142,9 @@ async function linked(draft: string, file: string): Promise<boolean> {
       throw error;
     }
   }
-  // A file system without hard links.
+  // A file system without hard links: here half a lock can be read for a moment.
   try {
-    await copyFile(draft, file, constants.COPYFILE_EXCL);
+    await copyFile(draft, place, constants.COPYFILE_EXCL);
     return true;
   } catch (error) {
     if (hasCode(error, 'EEXIST')) return false;
@@ -125,19 +161,26 @@ async function linked(draft: string, file: string): Promise<boolean> {
  * @returns false where the lock has changed meanwhile
  * @throws Error with one sentence when a living process holds it
  */
-async function tookOver(draft: string, file: string, what: string): Promise<boolean> {
-  const dead: { readonly place: string; readonly text: string }[] = [];
+async function tookOver(taking: Taking): Promise<boolean> {
+  const { draft, file } = taking;
+  const dead: { readonly place: string; readonly found: Found }[] = [];
   let place = file;
   for (;;) {
-    const found = await read(place);
+    const found = await readLock(place);
     if (found === null) break;
-    if (await lives(found, place)) throw new Error(sentence(found.holder, what));
-    dead.push({ place, text: found.text });
+    const fate = await fateOf(found, place, taking);
+    if (fate === 'changed') return false;
+    if (fate === 'lives') throw taking.refused(found.holder);
+    dead.push({ place, found });
     place = claimOn(file, found.text);
   }
   if (dead.length === 0 || !(await linked(draft, place))) return false;
   try {
-    for (const { place, text } of dead) if ((await read(place))?.text !== text) return false;
+    for (const { place, found } of dead) {
+      const now = await readLock(place);
+      // One that is touched again was not dead but asleep.
+      if (now?.text !== found.text || now.touchedMs !== found.touchedMs) return false;
+    }
     await rename(place, file);
     for (const { place } of dead.slice(1)) await rm(place, { force: true });
     return true;
@@ -152,53 +195,36 @@ function claimOn(file: string, text: string): string {
   return `${file}.after-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
 }
 
-async function lives({ holder }: Found, file: string): Promise<boolean> {
-  if (holder === null) return false;
-  // Another machine or container: its processes cannot be seen, but its touch can.
-  if (holder.host !== hostname()) return await touchedLately(file);
-  if (holder.bootId !== null && holder.bootId !== bootId()) return false;
-  if (holder.pid === process.pid) return held.has(holder.token);
-  try {
-    process.kill(holder.pid, 0);
-  } catch (error) {
-    // Not ours to signal is alive too.
-    if (!hasCode(error, 'EPERM')) return false;
+/**
+ * What became of the holder. One that cannot be seen is watched: it touches its lock, or the rest of
+ * half a lock comes, or it is gone. A touch that only lies ahead of this machine's clock proves nothing.
+ */
+async function fateOf(
+  found: Found,
+  place: string,
+  { goneMs, lookMs, onWait }: Taking,
+): Promise<'lives' | 'gone' | 'changed'> {
+  const running = isRunning(found.holder, held);
+  if (running !== null) return running ? 'lives' : 'gone';
+  const start = performance.now();
+  const old = () => Date.now() - found.touchedMs >= goneMs || performance.now() - start >= goneMs;
+  if (!old()) onWait(found.holder);
+  while (!old()) {
+    await delay(lookMs);
+    const now = await readLock(place);
+    if (now?.text !== found.text) return 'changed';
+    if (now.touchedMs !== found.touchedMs) return 'lives';
   }
-  // The number may have been given to another process since.
-  return holder.startTicks === null || holder.startTicks === startTicksOf(holder.pid);
+  return 'gone';
 }
 
-async function touchedLately(file: string): Promise<boolean> {
-  const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: 0 }));
-  return Date.now() - mtimeMs < goneMs;
-}
-
-function sentence(holder: Holder | null, what: string): string {
-  const where = holder && holder.host !== hostname() ? ` on ${holder.host}` : '';
+function inUse(what: string, holder: Holder | null): string {
   return (
-    `${what} is in use by process ${holder?.pid ?? '?'}${where}. ` +
+    `${what} is in use by ${named(holder)}. ` +
     'Stop that process, or give this one another folder with KINORA_DATA, or use PostgreSQL with DATABASE_URL.'
   );
 }
 
-/** Field 22 of `/proc/{pid}/stat` (proc(5)); the name before it may hold spaces and brackets. */
-function startTicksOf(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
-  } catch {
-    return null;
-  }
-}
-
-function bootId(): string | null {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return null;
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+function mayBeInUse(what: string, holder: Holder | null, goneMs: number): string {
+  return `${what} may be in use by ${named(holder)}: looking for up to ${goneMs / 1000} s whether it is.`;
 }

@@ -25,7 +25,10 @@ import type { Store } from './store';
 export async function openPglite(folder: string, log?: Logger): Promise<Store> {
   await mkdir(folder, { recursive: true });
   const data = path.join(folder, 'db');
-  const lock = await takeLock(`${data}.lock`, `The database in ${data}`);
+  const lock = await takeLock(`${data}.lock`, `The database in ${data}`, {
+    onLost: (sentence) => endProcess(sentence, log),
+    onWait: say,
+  });
   const client = new PGlite(data);
   const db = drizzle(client, { schema });
   try {
@@ -74,4 +77,19 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
       return closing;
     },
   };
+}
+
+/**
+ * Another process has the folder: each further write would destroy it, and so would a close, which
+ * writes too. Nothing runs after this.
+ */
+function endProcess(sentence: string, log?: Logger): never {
+  log?.fatal(sentence);
+  say(`Kinora ends: ${sentence}`);
+  process.exit(1);
+}
+
+/** To people; there may be no log. */
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
 }

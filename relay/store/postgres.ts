@@ -1,14 +1,14 @@
 import { sql } from 'drizzle-orm';
-import { drizzle } from 'drizzle-orm/node-postgres';
+import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { storageErrors } from './errors';
+import { storageDown, storageErrors } from './errors';
 import { migrationsFolder, withinASecond } from './migrations';
 import { createBatcher } from './notifier';
 import { startListener } from './postgres-listener';
 import * as schema from './schema';
-import { channels, type Store } from './store';
+import { channels, type Database, type Store } from './store';
 
 /** Times in milliseconds after which the database counts as down. */
 const connectMs = 3_000;
@@ -43,7 +43,10 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
   });
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => log?.warn({ err: error }, 'a connection to the database broke'));
-  const db = drizzle(pool, { schema });
+  // So would one that a transaction holds, which the pool does not listen to. Whoever holds it learns
+  // it from the next statement.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  const db = databaseOf(pool);
 
   const listener = startListener(connection, log);
   const batcher = createBatcher(
@@ -75,6 +78,32 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
       return closing;
     },
   };
+}
+
+/**
+ * Drizzle's database, with transactions that never cost the pool a connection. Drizzle's own keep one
+ * for good whose `begin` fails, and give one back as sound that does not answer.
+ */
+function databaseOf(pool: pg.Pool): Database {
+  const db = drizzle(pool, { schema });
+  // Kept, as reading the schema for each would cost a transaction 0.2 ms.
+  const single = new WeakMap<pg.PoolClient, NodePgDatabase<typeof schema>>();
+  db.transaction = async (work, config) => {
+    const client = await pool.connect();
+    let broken = false;
+    try {
+      const one = single.get(client) ?? drizzle(client, { schema });
+      single.set(client, one);
+      return await one.transaction(work, config);
+    } catch (error) {
+      broken = storageDown(error) !== null;
+      throw error;
+    } finally {
+      // A broken one is closed: the next caller gets another.
+      client.release(broken);
+    }
+  };
+  return db;
 }
 
 /** Two nodes that start together migrate one after the other; the second finds nothing to do. */

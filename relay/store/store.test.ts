@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { pipeline } from 'node:stream';
 import { getTableColumns, sql } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect, it } from 'vitest';
@@ -96,6 +99,44 @@ describe.each(engines)('the store', (engine) => {
       },
     );
 
+    it.runIf(engine === 'postgres')(
+      'outlives a connection that breaks inside a transaction',
+      async () => {
+        const { store } = fixture();
+        const broken = storageErrors(() =>
+          store.db.transaction(async (tx) => {
+            const [own] = await tx.select({ pid: sql`pg_backend_pid()` }).from(sql`(select 1) one`);
+            await store.db.execute(sql`select pg_terminate_backend(${own?.pid})`);
+            for (;;) await tx.execute(sql`select 1`);
+          }),
+        );
+        await expect(broken).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
+        const refused = store.db.transaction(() => Promise.reject(new Error('no')));
+        await expect(refused).rejects.toThrow('no');
+        await store.db.transaction((tx) => tx.execute(sql`select 1`));
+      },
+    );
+
+    it.runIf(engine === 'postgres')(
+      'has all of its connections again when the way to it was cut',
+      async () => {
+        const way = await cuttableWay(fixture().settings.DATABASE_URL);
+        const store = await openStore({ KINORA_DATA: '', DATABASE_URL: way.url });
+        const all = (work: () => Promise<unknown>) =>
+          Promise.allSettled(Array.from({ length: 16 }, work));
+        await all(() => store.db.execute(sql`select pg_sleep(0.1)`));
+        way.cut(true);
+        const begun = await all(() =>
+          storageErrors(() => store.db.transaction(() => Promise.resolve())),
+        );
+        for (const one of begun) expect(one).toMatchObject({ reason: { code: 'STORAGE_DOWN' } });
+        way.cut(false);
+        await storageErrors(() => store.db.execute(sql`select 1`));
+        await store.close();
+        way.close();
+      },
+    );
+
     it('is down when it is closed, and keeps what it was given', async () => {
       const { store, settings } = fixture();
       if (engine === 'pglite') {
@@ -118,3 +159,26 @@ it('is down when no PostgreSQL answers there', async () => {
   const opening = openStore({ KINORA_DATA: '', DATABASE_URL: 'postgresql://127.0.0.1:9/none' });
   await expect(opening).rejects.toMatchObject({ code: 'STORAGE_DOWN' });
 });
+
+/** Another way to a PostgreSQL, which can be cut: whatever is sent then breaks its connection. */
+async function cuttableWay(to = '') {
+  const url = new URL(to);
+  const target = { host: url.hostname, port: Number(url.port) };
+  let isCut = false;
+  const server = createServer((near) => {
+    const far = connect(target);
+    near.on('data', () => isCut && near.destroy());
+    // The end of either is the end of both.
+    pipeline(near, far, near, () => undefined);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  url.host = `127.0.0.1:${typeof address === 'object' && address?.port}`;
+  return {
+    url: url.href,
+    cut(now: boolean) {
+      isCut = now;
+    },
+    close: () => server.close(),
+  };
+}
