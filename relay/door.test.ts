@@ -15,6 +15,7 @@ afterEach(() => takeAway());
 test('without a relay, as under `next start`, every request is told so', async () => {
   const response = await handle(request());
   expect(response.status).toBe(503);
+  expect(response.headers.get('retry-after')).toBe('5');
   const body = apiErrorSchema.parse(await response.json());
   expect(body).toMatchObject({ code: 503, message: expect.stringContaining('npm start') });
   expect(response.headers.get('x-request-id')).toBe(body.request_id);

@@ -38,6 +38,9 @@ export async function handle(request: Request): Promise<Response> {
       error_code: 'SHUTTING_DOWN',
       request_id: requestId,
     },
-    { status: 503, headers: { 'X-Request-Id': requestId, 'Cache-Control': 'no-store' } },
+    {
+      status: 503,
+      headers: { 'X-Request-Id': requestId, 'Cache-Control': 'no-store', 'Retry-After': '5' },
+    },
   );
 }

@@ -61,9 +61,14 @@ export function WayOfAJob() {
               'Until you delete the prediction',
             ],
             [
-              'The image',
-              'The tab that computes, under a signed address, and whoever runs the server',
+              'The image, sent in the submission or fetched for it',
+              'The tab that computes and whoever has a signed address of it, and whoever runs the server',
               'Until you delete the prediction, at most as long as videos',
+            ],
+            [
+              'An uploaded file, be it an image or a LoRA',
+              'Whoever has its address, which is signed and needs no key, tabs that compute with it, and whoever runs the server',
+              '7 days by default from the upload, longer while an unfinished prediction needs it; deleting a prediction leaves it',
             ],
             [
               'The video',

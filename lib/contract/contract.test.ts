@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import {
+  describeIssues,
   frameCount,
   isErrorCode,
   KinoraError,
@@ -74,6 +76,23 @@ test('−1 draws a seed of the range, any other stays', () => {
   }
 });
 
+test.each([
+  [{ size: 0 }, 'size must be more than 0.'],
+  [{ size: -1 }, 'size must be more than 0.'],
+  [{ size: 1.5 }, 'size must be a whole number.'],
+  [{ size: '5' }, 'size must be a number.'],
+  [{ size: 2 ** 53 }, 'size must be at most 9007199254740991.'],
+  [{ share: 1 }, 'share must be less than 1.'],
+  [{ share: 0.6 }, 'share must be at most 0.5.'],
+])('%o of another body is told its own range', (input, message) => {
+  const schema = z.object({
+    size: z.int().positive().optional(),
+    share: z.number().lt(1).max(0.5).optional(),
+  });
+  const { error } = schema.safeParse(input);
+  expect(error && describeIssues(error)).toMatchObject([{ message }]);
+});
+
 describe('manifests', () => {
   const read = async (id: string) =>
     JSON.parse(await readFile(new URL(`../../public/models/${id}.json`, import.meta.url), 'utf8'));
@@ -104,6 +123,7 @@ describe('errors', () => {
     const back = KinoraError.fromRecord(JSON.parse(JSON.stringify(error.toRecord())));
     expect(back).toMatchObject({ code: 'TENSOR_SHAPE', message: error.message });
     expect(back.remedy).toBe(error.remedy);
+    expect(new KinoraError('TENSOR_SHAPE', 'Its shape.', { remedy: '' }).remedy).toBe(error.remedy);
   });
 
   test('what others throw gets a code of ours', () => {

@@ -194,7 +194,8 @@ export class KinoraError extends Error {
   constructor(code: ErrorCode, sentence?: string, options?: ErrorOptions & { remedy?: string }) {
     super(sentence ?? table[code][0], options);
     this.code = code;
-    this.remedy = options?.remedy ?? table[code][1];
+    // A refusal of the API may come without one.
+    this.remedy = options?.remedy || table[code][1];
   }
 
   /** The plain form, safe for `postMessage`, IndexedDB and JSON. */

@@ -24,7 +24,7 @@ export const loraSchema = z.object({
     .min(1)
     .max(4096)
     .describe(
-      'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the address of an uploaded file.',
+      'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the name or address of an uploaded file.',
     ),
   scale: z.number().min(0).max(4).describe('How strongly it acts; 1 is as trained.'),
 });
@@ -115,7 +115,6 @@ export function describeIssues(error: z.ZodError): FieldIssue[] {
 }
 
 function describeIssue(field: string, issue: z.core.$ZodIssue): string {
-  if (field === 'size') return `size must be one of ${sizes.join(', ')}.`;
   if (field === 'loras' && issue.code === 'too_big') return 'loras takes at most 3 adapters.';
   if (field.endsWith('.scale')) return `${field} must be a number from 0 to 4.`;
   if (Object.hasOwn(parameterRanges, field)) {
@@ -148,11 +147,13 @@ function rangeOf(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): stri
   if (issue.code === 'too_small' && issue.minimum === 1) {
     if (issue.origin === 'string' || issue.origin === 'array') return ' must not be empty.';
   }
-  const [word, limit] =
-    issue.code === 'too_small' ? ['least', issue.minimum] : ['most', issue.maximum];
+  const [word, beyond, limit] =
+    issue.code === 'too_small' ? ['least', 'more', issue.minimum] : ['most', 'less', issue.maximum];
   if (issue.origin === 'string') return ` must have at ${word} ${limit} characters.`;
   if (issue.origin === 'array') return ` must have at ${word} ${limit} entries.`;
-  return ` must be at ${word} ${limit}.`;
+  return issue.inclusive === false
+    ? ` must be ${beyond} than ${limit}.`
+    : ` must be at ${word} ${limit}.`;
 }
 
 /** Width and height in pixels of a requested size. */

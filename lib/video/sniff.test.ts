@@ -118,6 +118,8 @@ test.each([
 test('40 megapixels are accepted, one line more is not', () => {
   expect(codeOf(png(8000, 5000))).toBe('accepted');
   expect(codeOf(png(8000, 5001))).toBe('IMAGE_TOO_MANY_PIXELS');
+  const sentence = 'The image has 8000×5001 pixels, more than 40 megapixels.';
+  expect(() => sniffImage(png(8000, 5001))).toThrow(sentence);
   expect(codeOf(png(2 ** 31 - 1, 2 ** 31 - 1))).toBe('IMAGE_TOO_MANY_PIXELS');
   expect(codeOf(jpeg(65_535, 65_535))).toBe('IMAGE_TOO_MANY_PIXELS');
 });

@@ -29,10 +29,9 @@ export function sniffImage(bytes: Uint8Array): ImageHeader {
   if (format === null) throw new KinoraError('IMAGE_UNREADABLE');
   const { width, height, complete } = parsers[format](bytes);
   if (width * height > maxImagePixels) {
-    const megapixels = ((width * height) / 1e6).toFixed(1);
     throw new KinoraError(
       'IMAGE_TOO_MANY_PIXELS',
-      `The image has ${width}×${height} pixels: ${megapixels} megapixels, more than ${maxImagePixels / 1e6}.`,
+      `The image has ${width}×${height} pixels, more than ${maxImagePixels / 1e6} megapixels.`,
     );
   }
   if (!complete) throw new KinoraError('IMAGE_TRUNCATED');

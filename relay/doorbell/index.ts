@@ -168,7 +168,7 @@ export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
       draining = true;
       for (const tab of tabs) {
         tab.send({ type: 'drain' });
-        // Who has a job stays, and hands it back; the others have nothing to finish here.
+        // Who has a job keeps its lease and goes on with the next node; the others have nothing here.
         if (tab.state !== 'busy') tab.socket.close(closeCodes.restart);
       }
     },

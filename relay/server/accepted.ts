@@ -1,9 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
 import { findRoute } from '../api/router';
+import type { Pages } from './pages';
 
-/** What Next's route handlers and pages can be asked with. Node knows some thirty more. */
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+/** What Next's route handlers can be asked with. Node knows some thirty more. */
+const methods: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** What pages and files are asked with: by any other Next answers for a file with a 500. */
+const readMethods: readonly string[] = ['GET', 'HEAD'];
 /** By these Next's own pages ask for something else than the page, or for a redirect. */
 const nextHeaders = /^(rsc|next-.*|x-nextjs-.*|x-middleware-.*|x-matched-path|x-invoke-.*)$/;
 
@@ -20,14 +23,21 @@ export function checkTarget({ url = '' }: IncomingMessage): void {
 }
 
 /**
- * Refuses methods that Next would answer in a form of its own.
+ * Refuses methods that Next would answer in a form of its own, or with a fault.
  *
  * @throws ApiError `METHOD_NOT_ALLOWED`
  */
-export function checkMethod(method: string, path: string): void {
-  if (methods.some((known) => known === method)) return;
+export function checkMethod(
+  method: string,
+  path: string,
+  { anyMethod = false }: Pick<Pages, 'anyMethod'>,
+): void {
+  // With a slash too many, as after a base URL that ends in one, Next sends callers to the right path.
+  const isRead = !anyMethod && !path.startsWith('/api/') && !path.includes('//');
+  const known = isRead ? readMethods : methods;
+  if (known.includes(method)) return;
   const route = findRoute(method, path);
-  const allow = route.kind === 'method' ? route.allow : methods;
+  const allow = route.kind === 'method' ? route.allow : known;
   throw new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allow.join(', ') } });
 }
 

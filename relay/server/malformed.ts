@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
 
@@ -13,8 +13,8 @@ export function answerMalformed(error: Error & { code?: string }, socket: Duplex
     socket.destroy();
     return;
   }
-  const refusal = new ApiError('INVALID_PARAMETER', 'This is not an HTTP request.');
-  sendBare(socket, statusOf(error.code), refusal);
+  const [status, sentence, remedy] = told(error.code);
+  sendBare(socket, status, new ApiError('INVALID_PARAMETER', sentence, { remedy }));
 }
 
 /** Refuses to upgrade a connection. */
@@ -22,10 +22,17 @@ export function refuseUpgrade(socket: Duplex, refusal: ApiError): void {
   sendBare(socket, refusal.status, refusal);
 }
 
-function statusOf(code: string | undefined): number {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
-  return 400;
+/** What Node's parser says, as a caller is told it. */
+function told(
+  code: string | undefined,
+): readonly [status: number, sentence: string, remedy: string] {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return [431, 'The headers are too large.', `Send at most ${maxHeaderSize} bytes of them.`];
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return [408, 'The request did not arrive in time.', 'Send it again.'];
+  }
+  return [400, 'This is not an HTTP request.', 'Send one of HTTP/1.1.'];
 }
 
 function sendBare(socket: Duplex, status: number, refusal: ApiError): void {

@@ -27,13 +27,26 @@ export async function openNext(options: {
   // is given a server that never listens, and hears there what is meant for it.
   const ears = createServer();
   const app = next({ ...options, dir: projectRoot, httpServer: ears });
-  await app.prepare();
+  if (options.dev) await app.prepare();
+  else await toStderr(() => app.prepare());
   const handle = app.getRequestHandler();
   return {
+    anyMethod: options.dev,
     handle: (request, response) => handle(request, response),
     ...(options.dev && {
       upgrade: (request, socket, head) => void ears.emit('upgrade', request, socket, head),
     }),
     close: () => app.close(),
   };
+}
+
+/** What Next says while it starts is for people: stdout is the log, which goes there on its own. */
+async function toStderr(work: () => Promise<void>): Promise<void> {
+  const { log } = console;
+  console.log = console.error;
+  try {
+    await work();
+  } finally {
+    console.log = log;
+  }
 }

@@ -8,6 +8,7 @@ import { readConfig } from '../config';
 import { createMetrics } from '../observe';
 import type { RunningRelay } from '../open';
 import type { NodeHandler } from '../relay';
+import { checkMethod } from './accepted';
 import { type RunningServer, startServer } from './start';
 
 /**
@@ -45,7 +46,9 @@ const routes: Readonly<Record<string, NodeHandler>> = {
 const ping = async () => {
   if (down) throw new ApiError('STORAGE_DOWN');
 };
-const log = pino({ level: 'silent' });
+/** Lines that would wake somebody up. */
+const faults: string[] = [];
+const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) });
 const stopping = new AbortController();
 const config = readConfig({ PORT: '0', KINORA_METRICS_TOKEN: 'metrics-token-of-a-test' });
 
@@ -161,6 +164,28 @@ describe('the server', () => {
     }
   });
 
+  it.each(['POST', 'OPTIONS', 'DELETE', 'PUT', 'PATCH'])(
+    'reads pages and files, and nothing else: %s',
+    async (method) => {
+      for (const path of ['/a-page', '/openapi.json', '/_next/static/a.js', '/', '/api']) {
+        const response = await get(path, { method });
+        expect(response.status, path).toBe(405);
+        expect(response.headers.get('allow')).toBe('GET, HEAD');
+        expect(await response.json()).toMatchObject({ error_code: 'METHOD_NOT_ALLOWED' });
+      }
+      // The API, and the address that a base URL with a slash at its end gives: Next corrects it.
+      for (const path of ['/api/v3/balance', '//api/v3/balance']) {
+        expect(await (await get(path, { method })).text()).toBe(`page ${path}`);
+      }
+    },
+  );
+
+  it('leaves every method to Next’s own tools in development', () => {
+    const path = '/__nextjs_original-stack-frames';
+    expect(() => checkMethod('POST', path, { anyMethod: true })).not.toThrow();
+    expect(() => checkMethod('POST', path, {})).toThrow(ApiError);
+  });
+
   it('keeps from the API what Next’s pages tell its server', async () => {
     const headers = { rsc: '1', 'next-router-prefetch': '1', authorization: 'Bearer x' };
     await get('/api/v3/models', { headers });
@@ -238,8 +263,17 @@ describe('malformed requests', () => {
       'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
       404,
     ],
+    [
+      'a bad escape in an upgrade',
+      'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+      400,
+    ],
   ])('%s', async (_name, text, status) => {
-    expect(await raw(text)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    faults.length = 0;
+    const answer = await raw(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).not.toContain('`details`');
+    expect(faults).toEqual([]);
   });
 });
 

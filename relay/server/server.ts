@@ -68,10 +68,11 @@ export function createRequestServer(parts: ServerParts): RequestServer {
       const own = health(method, path);
       const match = own.found === 'nothing' ? await ofRelay(method, path) : own;
       if (match.found === 'nothing') {
-        checkMethod(method, path);
-        withoutNextHeaders(request, path);
         watchBody(request, response, 'ordinary', patience);
-        await (await parts.pages).handle(request, response);
+        const pages = await parts.pages;
+        checkMethod(method, path, pages);
+        withoutNextHeaders(request, path);
+        await pages.handle(request, response);
         return;
       }
       watchBody(request, response, 'upload', patience);
@@ -147,6 +148,10 @@ export function createRequestServer(parts: ServerParts): RequestServer {
   });
   server.on('upgrade', (request, socket, head) => {
     upgrade(request, socket, head).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status < 500) {
+        refuseUpgrade(socket, error);
+        return;
+      }
       log.error({ err: error }, 'an upgrade failed');
       socket.destroy();
     });
@@ -205,6 +210,7 @@ function pathOf(request: IncomingMessage): string {
   } catch (cause) {
     throw new ApiError('INVALID_PARAMETER', 'The address is not percent-encoded as it should be.', {
       cause,
+      remedy: 'Write a percent sign as `%25`.',
     });
   }
   return path;

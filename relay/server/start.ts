@@ -7,8 +7,8 @@ import type { Pages } from './pages';
 import type { Patience } from './patience';
 import { createRequestServer, type RequestServer } from './server';
 
-/** How long connected workers are given to hand their leases back before nobody listens any more. */
-const handBackMs = 1000;
+/** How long connected tabs are given to hear of the stop, and to leave, before nobody listens. */
+const leaveMs = 1000;
 
 /** What a node is started from. */
 export interface StartOptions {
@@ -132,7 +132,7 @@ async function endGently(
   relay?.doorbell.drain();
   if (relay && relay.doorbell.connected > 0) {
     await within(
-      Math.min(handBackMs, left()),
+      Math.min(leaveMs, left()),
       untilZero(() => relay.doorbell.connected),
     );
   }

@@ -63,6 +63,9 @@ const table = {
   SHUTTING_DOWN: [503, 'The server is being stopped.', 'Try again in a few seconds.'],
 } as const satisfies Record<string, readonly [status: number, message: string, remedy: string]>;
 
+/** What a 503 says in `Retry-After`, in seconds: a database or a node is started again in less. */
+const retrySeconds = 5;
+
 /** Stable identifier of a refusal, `error_code` on the wire. */
 export type ApiErrorCode = keyof typeof table;
 export const apiErrorCodes = Object.keys(table) as ApiErrorCode[];
@@ -78,7 +81,7 @@ export interface ApiErrorDetail {
 /** Body of every refusal. */
 export const apiErrorSchema = z.object({
   code: z.int().describe('The HTTP status.'),
-  message: z.string().describe('One sentence and its remedy.'),
+  message: z.string().describe('One sentence, and its remedy where there is one.'),
   error_code: z
     .enum(apiErrorCodes as [ApiErrorCode, ...ApiErrorCode[]])
     .describe('Stable; decide by it and not by the message.'),
@@ -99,9 +102,10 @@ export type ApiErrorBody = z.output<typeof apiErrorSchema>;
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
+  /** Empty where the table's points to details and there are none: the sentence says it all. */
   readonly remedy: string;
   readonly details: readonly ApiErrorDetail[];
-  /** Answer headers, such as `Retry-After`. */
+  /** Answer headers, such as `Retry-After`, which every 503 has. */
   readonly headers: Readonly<Record<string, string>>;
 
   /** @param sentence what exactly is wrong; the table's general sentence when absent */
@@ -117,9 +121,14 @@ export class ApiError extends Error {
   ) {
     super(sentence ?? table[code][1], options);
     this.code = code;
-    this.remedy = options.remedy ?? table[code][2];
     this.details = options.details ?? [];
-    this.headers = options.headers ?? {};
+    const remedy = table[code][2];
+    const pointsNowhere = this.details.length === 0 && remedy.includes('`details`');
+    this.remedy = options.remedy ?? (pointsNowhere ? '' : remedy);
+    this.headers = {
+      ...(this.status === 503 && { 'Retry-After': String(retrySeconds) }),
+      ...options.headers,
+    };
   }
 
   /** HTTP status of the answer. */
@@ -131,7 +140,7 @@ export class ApiError extends Error {
   toBody(requestId: string): ApiErrorBody {
     return {
       code: this.status,
-      message: `${this.message} ${this.remedy}`,
+      message: `${this.message} ${this.remedy}`.trimEnd(),
       error_code: this.code,
       request_id: requestId,
       ...(this.details.length > 0 && { details: [...this.details] }),

@@ -145,7 +145,9 @@ function refusalResponse(status: number, codes: readonly ApiErrorCode[]): JsonSc
     description: codes.map(refusalSentence).join('\n\n'),
     headers: {
       'X-Request-Id': answerHeaders['X-Request-Id'],
-      ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
+      ...((status === 429 || status === 503) && {
+        'Retry-After': { $ref: '#/components/headers/RetryAfter' },
+      }),
     },
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   };

@@ -91,6 +91,19 @@ test('tells the meaning of every error code', () => {
   }
 });
 
+test('tells that Retry-After comes with every 429 and 503', () => {
+  const shared = document.components.responses as Record<string, { headers: object }>;
+  for (const { operation } of operations) {
+    for (const [status, { $ref = '' }] of Object.entries(operation.responses)) {
+      if (status === '200') continue;
+      const { headers } = shared[$ref.split('/').at(-1) ?? ''] ?? { headers: {} };
+      expect('Retry-After' in headers, `${operation.operationId} ${status}`).toBe(
+        status === '429' || status === '503',
+      );
+    }
+  }
+});
+
 test('describes every parameter of a submission with its range and default', () => {
   const { properties, required } = document.components.schemas.Submission as {
     properties: Record<string, { description?: string; default?: unknown }>;

@@ -14,7 +14,8 @@ export type Address =
 
 /** Hosts that are the public hub, whatever hub is set. */
 const publicHosts = ['huggingface.co', 'www.huggingface.co', 'hf.co'];
-const word = /^[\w.-]+$/;
+/** An owner or a name; `.` and `..` are none. */
+const word = /^(?!\.\.?$)[\w.-]+$/;
 
 /**
  * Reads what people paste: `owner/name`, `owner/name/path/file.gguf`, a page or download link of the
