@@ -6,7 +6,7 @@ import { createDoorbell } from './doorbell';
 import { createFiles, createLinks, createSpace, loadSecret } from './files';
 import { createGuard } from './guard';
 import { createIntake } from './intake';
-import { createJobs } from './jobs';
+import { createJobs, createSweeper } from './jobs';
 import { createKeys } from './keys';
 import { createLimits } from './limits';
 import { createLog, createMetrics } from './observe';
@@ -129,7 +129,7 @@ async function openRooms(
         log.error({ err: error }, `${room} stopped working on this node`);
       };
       background.push(
-        repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, () => jobs.sweep(), loop),
+        repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('look at the disk', config.KINORA_SWEEP_SECONDS, () => space.look(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of idempotency', idempotencySeconds, () => sweepIdempotency(store), loop),

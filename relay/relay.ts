@@ -251,6 +251,9 @@ export type OutboxRow = (
 /** A job as lists have it: without its parameters where nobody asked for them. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
 
+/** A job that a node has taken for intake; `intakeUntil` as it was taken is the token. */
+export type TakenIntake = Pick<JobRow, 'id' | 'intakeUntil'>;
+
 /** `relay/jobs`: the one place that changes a job's row. Every method is one transaction. */
 export interface Jobs {
   /** @throws ApiError `TOO_MANY_JOBS` */
@@ -311,13 +314,22 @@ export interface Jobs {
 
   /** Takes waiting jobs whose files are to be fetched, for this node and `seconds`. */
   takeIntake(limit: number, seconds: number): Promise<JobRow[]>;
+  /** Of whoever has the files first. @returns null where the job no longer waits for them */
   intakeDone(id: string, image: JobImage, loras: readonly JobLora[]): Promise<JobRow | null>;
-  intakeFailed(id: string, message: string): Promise<JobRow | null>;
-  /** Gives a taken job back after `seconds`, its attempt too: that it failed was no fault of its files. */
-  intakeReturned(id: string, seconds: number): Promise<void>;
+  /** @returns null, with nothing changed, where it is no longer this node's to fail */
+  intakeFailed(taken: TakenIntake, message: string): Promise<JobRow | null>;
+  /**
+   * Gives a taken job back after `seconds`, its attempt too: that it failed was no fault of its files.
+   * Changes nothing where another has taken it over.
+   */
+  intakeReturned(taken: TakenIntake, seconds: number): Promise<void>;
 
-  /** Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once. */
-  sweep(): Promise<{ requeued: number; failed: number }>;
+  /**
+   * Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once.
+   *
+   * @param which lost leases alone, or all but them; everything where absent
+   */
+  sweep(which?: 'leases' | 'others'): Promise<{ requeued: number; failed: number }>;
   /** Queue depth and oldest age in seconds, for the metrics. */
   depth(): Promise<{ waiting: number; processing: number; oldestSeconds: number }>;
   preview(id: string): Promise<{ step: number; image: string } | null>;

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config';
 import { type FilesRoom, uploadRows } from '../files';
-import type { Guard, Intake, Jobs } from '../relay';
+import type { Guard, Intake } from '../relay';
 import type { Store } from '../store/store';
 import { acceptImage, type ImageRoom } from './image';
 import { findLora, isFound, type LoraFinder } from './loras';
-import { runIntake } from './run';
+import { type RunRoom, runIntake } from './run';
 
 /** What {@link createIntake} works with. */
 export interface IntakeParts {
@@ -13,7 +13,7 @@ export interface IntakeParts {
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly guard: Guard;
   readonly files: Pick<FilesRoom, 'blobs' | 'links'>;
-  readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned'>;
+  readonly jobs: RunRoom['jobs'];
   readonly log: Logger;
 }
 

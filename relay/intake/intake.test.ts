@@ -1,13 +1,16 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inputKey, uploadRows } from '../files';
 import { type ApiBody, type FilesTest, startFilesTest } from '../files/testing/room';
+import type { BlobStore } from '../relay';
 import { testCaller, testJob } from '../testing/jobs';
 import { startTestRelay, type TestRelay } from '../testing/server';
 import { fetchImage } from './image';
+import { runIntake } from './run';
 
 let node: FilesTest;
 /** A node whose background work does not run by itself. */
@@ -185,6 +188,46 @@ describe('an image', () => {
     for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');
   });
 
+  it('that was taken in twice is kept for the job that the quicker one finished', async () => {
+    const { relay } = await quietNode();
+    const room = {
+      ...{ config: relay.config, guard: relay.guard, links: relay.files.links },
+      ...{ store: relay.store, rows: uploadRows(relay.store), jobs: relay.jobs, log: relay.log },
+    };
+    // A storage that hangs the first time, until the second is done.
+    let isPutting = false;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const blobs: BlobStore = {
+      ...relay.files.blobs,
+      async put(...order) {
+        const isFirst = !isPutting;
+        isPutting = true;
+        if (isFirst) await held;
+        return await relay.files.blobs.put(...order);
+      },
+    };
+    const stop = new AbortController();
+    const running = runIntake({ ...room, blobs }, stop.signal);
+    const image = `${origin}/good.png`;
+    const order = testJob(testCaller('two'), { ready: false, image: null, input: { image } });
+    const { id } = await relay.jobs.submit(order);
+    await expect.poll(() => isPutting, { timeout: 20_000, interval: 20 }).toBe(true);
+    await relay.store.db.execute(
+      sql`update jobs set intake_until = now() - interval '1 second' where id = ${id}`,
+    );
+    const isReady = async () => (await relay.jobs.get(id))?.ready;
+    await expect.poll(isReady, { timeout: 20_000, interval: 20 }).toBe(true);
+    stop.abort();
+    goOn();
+    await running;
+    const stored = { bytes: node.image.length };
+    expect(await relay.files.blobs.stat(inputKey(id))).toMatchObject(stored);
+    expect(await relay.jobs.get(id)).toMatchObject({ ready: true, image: { key: inputKey(id) } });
+  });
+
   it('costs the job no attempt where the storage, or the node, was at fault', async () => {
     const { relay } = await quietNode();
     const { owner, keyId } = await relay.keys.authenticate(`Bearer ${quiet?.apiKey}`, 'api');
@@ -196,8 +239,10 @@ describe('an image', () => {
     const stop = new AbortController();
     const running = relay.intake.run(stop.signal);
     // Where images are kept there is a file: nothing can be written.
-    await mkdir(path.join(relay.config.KINORA_DATA, 'files'), { recursive: true });
-    await writeFile(path.join(relay.config.KINORA_DATA, 'files', 'inputs'), '');
+    const inputs = path.join(relay.config.KINORA_DATA, 'files', 'inputs');
+    await rm(inputs, { recursive: true, force: true });
+    await mkdir(path.dirname(inputs), { recursive: true });
+    await writeFile(inputs, '');
     const refused = await waiting(`${origin}/good.png`);
     const returned = async () => {
       const job = await relay.jobs.get(refused);

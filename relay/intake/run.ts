@@ -18,7 +18,10 @@ const pause = 5;
 export type RunRoom = ImageRoom &
   LoraFinder & {
     readonly store: Pick<Store, 'listen'>;
-    readonly jobs: Pick<Jobs, 'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned'>;
+    readonly jobs: Pick<
+      Jobs,
+      'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned' | 'get'
+    >;
     readonly log: Logger;
   };
 
@@ -89,7 +92,7 @@ async function handle(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<
 /** Attempts count what a job's files do to us, not what we do to them. */
 async function giveBack({ jobs, log }: RunRoom, job: JobRow, seconds: number): Promise<void> {
   // Where even this fails, it is found again when its time is over.
-  await jobs.intakeReturned(job.id, seconds).catch((err: unknown) => {
+  await jobs.intakeReturned(job, seconds).catch((err: unknown) => {
     log.warn({ err, job: job.id }, 'a job was not given back');
   });
 }
@@ -98,15 +101,18 @@ async function takeIn(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<
   const { jobs } = room;
   const loras = await findAgain(room, job.owner, job.loras);
   if (typeof loras === 'string') {
-    await jobs.intakeFailed(job.id, loras);
+    await jobs.intakeFailed(job, loras);
     return;
   }
   const image = job.image ?? (await fetchImage(room, job.id, job.input.image, signal));
   if (typeof image === 'string') {
-    await jobs.intakeFailed(job.id, image);
+    await jobs.intakeFailed(job, image);
     return;
   }
   const done = await jobs.intakeDone(job.id, image, loras);
-  // Cancelled or deleted meanwhile: nobody would ever remove what was just stored.
-  if (!done && !job.image) await room.blobs.remove(image.key);
+  if (done || job.image) return;
+  const now = await jobs.get(job.id);
+  // Cancelled or deleted meanwhile: nobody would ever remove what was just stored. A job that has its
+  // image has it from whoever was quicker, by the same key.
+  if (!now || (now.finishedAt && !now.image)) await room.blobs.remove(image.key);
 }

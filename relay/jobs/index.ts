@@ -1,10 +1,10 @@
-import { and, eq } from 'drizzle-orm';
+import { and, eq, type SQL } from 'drizzle-orm';
 import type { Jobs } from '../relay';
 import { storageErrors } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import { createClaimer } from './claims';
 import { announce, type JobsDependencies, writeStep } from './context';
-import { finishIntake, returnIntake, takeWaiting } from './intake';
+import { finishIntake, returnIntake, takenBy, takeWaiting } from './intake';
 import { beatLease, completeLease, endLease, leasedJob, type NamedLease } from './lease';
 import { createPositions } from './positions';
 import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
@@ -18,6 +18,7 @@ const countedAtMost = 1000;
 
 export type { JobsDependencies } from './context';
 export { freeReleases } from './status';
+export { createSweeper } from './sweeper';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (v3-api.md §3). Every method is
@@ -38,18 +39,11 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
 
   /** Ends or requeues a job that nobody's token speaks for: cancel, files that cannot be had. */
   async function apply(
-    id: string,
-    owner: string | undefined,
+    which: SQL | undefined,
     event: JobEvent,
   ): Promise<{ job: JobRow; before: JobRow } | null> {
     const result = await db.transaction(async (tx) => {
-      const [before] = await tx
-        .select()
-        .from(jobs)
-        .where(
-          and(eq(jobs.id, storable(id)), owner === undefined ? undefined : eq(jobs.owner, owner)),
-        )
-        .for('update');
+      const [before] = await tx.select().from(jobs).where(which).for('update');
       if (!before) return null;
       const step = nextStep(before, event, config.KINORA_MAX_ATTEMPTS);
       if (!step) return { job: before, before, delivery: false };
@@ -121,7 +115,8 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       return job;
     },
     async cancel(id, owner) {
-      const result = await apply(id, owner, { type: 'cancelled' });
+      const own = and(eq(jobs.id, storable(id)), eq(jobs.owner, owner));
+      const result = await apply(own, { type: 'cancelled' });
       if (result?.before.status === 'processing') void store.notify('cancel', id);
       return result?.job ?? null;
     },
@@ -132,15 +127,14 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       if (job) changed(job);
       return job;
     },
-    async intakeFailed(id, message) {
+    async intakeFailed(taken, message) {
       const event = { type: 'intake-failed', message: storable(message) } as const;
-      return (await apply(id, undefined, event))?.job ?? null;
+      return (await apply(takenBy(taken), event))?.job ?? null;
     },
+    intakeReturned: (taken, seconds) => returnIntake(db, taken, seconds),
 
-    intakeReturned: (id, seconds) => returnIntake(db, id, seconds),
-
-    async sweep() {
-      const swept = await sweepJobs(dependencies);
+    async sweep(which) {
+      const swept = await sweepJobs(dependencies, which);
       for (const { job, delivery, event } of swept) {
         changed(job, delivery);
         if (event.type === 'intake-failed') continue;

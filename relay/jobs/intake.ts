@@ -1,4 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
+import type { TakenIntake } from '../relay';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds } from './context';
@@ -76,18 +77,40 @@ export async function takeWaiting(db: Database, limit: number, seconds: number):
   );
 }
 
+/**
+ * The job that a node took, as long as no other has taken it over and nothing has come of it: the time
+ * until which it was taken is the token. Both sides keep whole milliseconds, so it compares as it is.
+ */
+export function takenBy({ id, intakeUntil }: TakenIntake) {
+  return and(
+    eq(jobs.id, id),
+    waiting,
+    // A job that nobody took is no one's: nothing equals NULL.
+    eq(jobs.intakeUntil, sql.param(intakeUntil, jobs.intakeUntil)),
+  );
+}
+
 /** Gives a job back whose files this node could not take in, at no cost to the job. */
-export async function returnIntake(db: Database, id: string, seconds: number): Promise<void> {
+export async function returnIntake(
+  db: Database,
+  taken: TakenIntake,
+  seconds: number,
+): Promise<void> {
   await db
     .update(jobs)
     .set({
       intakeUntil: seconds === 0 ? null : inSeconds(seconds),
       intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
     })
-    .where(and(eq(jobs.id, id), waiting));
+    .where(takenBy(taken));
 }
 
-/** The files are there: the job may be claimed. @returns null where it no longer waits for them */
+/**
+ * The files are there: the job may be claimed. It need not be this node's any more: the first to have
+ * them has them for all, or a storage that takes longer than a node has the job would never be done.
+ *
+ * @returns null where it no longer waits for them
+ */
 export async function finishIntake(
   db: Database,
   id: string,

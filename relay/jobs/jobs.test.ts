@@ -361,10 +361,11 @@ describe.each(engines)('jobs', (engine) => {
       expect(taken.map(({ id }) => id)).toContain(quick.id);
       expect(await jobs.takeIntake(16, 60)).toEqual([]);
       // A place that is given back, at no cost, is taken again.
-      await jobs.intakeReturned(bobs.id, 60);
+      const held = async () => (await jobs.get(bobs.id)) ?? bobs;
+      await jobs.intakeReturned(await held(), 60);
       expect(await jobs.get(bobs.id)).toMatchObject({ intakeAttempts: 0, ready: false });
       expect(await jobs.takeIntake(16, 60)).toEqual([]);
-      await jobs.intakeReturned(bobs.id, 0);
+      await jobs.intakeReturned(await held(), 0);
       expect(await jobs.takeIntake(16, 60)).toMatchObject([{ id: bobs.id, intakeAttempts: 1 }]);
       for (let host = 0; host < 20; host += 1) await waiting(bob, `https://h${host}.example/a`);
       expect(await jobs.takeIntake(16, 60)).toHaveLength(7);
@@ -407,8 +408,9 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.intakeDone(id, image, [])).toMatchObject({ ready: true, image });
       expect(await jobs.intakeDone(id, image, [])).toBeNull();
 
-      const gone = await jobs.submit(testJob(ada, { ready: false, image: null }));
-      expect(await jobs.intakeFailed(gone.id, 'It answered 404.')).toMatchObject({
+      await jobs.submit(testJob(ada, { ready: false, image: null }));
+      const [gone] = await jobs.takeIntake(10, 60);
+      expect(gone && (await jobs.intakeFailed(gone, 'It answered 404.'))).toMatchObject({
         status: 'failed',
         code: 1402,
         error: 'It answered 404.',
@@ -420,6 +422,48 @@ describe.each(engines)('jobs', (engine) => {
         .where(eq(jobsTable.id, poisoned.id));
       expect(await jobs.takeIntake(10, 60)).toEqual([]);
       expect(await jobs.sweep()).toEqual({ requeued: 0, failed: 1 });
+    });
+
+    it('lets nobody fail or give back a job that another took over, or finished', async () => {
+      const { id } = await jobs.submit(testJob(ada, { ready: false, image: null }));
+      const take = async () => {
+        const [taken] = await jobs.takeIntake(10, 60);
+        if (!taken) throw new Error('Nothing was taken.');
+        return taken;
+      };
+      const early = await take();
+      await fixture()
+        .store.db.update(jobsTable)
+        .set({ intakeUntil: new Date(0) })
+        .where(eq(jobsTable.id, id));
+      const late = await take();
+      const unchanged = async () => expect(await jobs.get(id)).toEqual(late);
+      expect(await jobs.intakeFailed(early, 'It answered 404.')).toBeNull();
+      await unchanged();
+      await jobs.intakeReturned(early, 0);
+      await unchanged();
+      // What it brings is as good as the other's.
+      const image = { key: 'images/b.png', type: 'image/png', bytes: 5 };
+      const ready = await jobs.intakeDone(id, image, []);
+      expect(ready).toMatchObject({ ready: true, image });
+      expect(await jobs.intakeFailed(late, 'It answered 404.')).toBeNull();
+      await jobs.intakeReturned(late, 5);
+      expect(await jobs.intakeFailed({ id, intakeUntil: null }, 'Not taken.')).toBeNull();
+      expect(await jobs.get(id)).toEqual(ready);
+    });
+
+    it('sweeps lost leases apart from the rest, and takes their results until then', async () => {
+      await Promise.all([jobs.submit(testJob(ada)), jobs.submit(testJob(ada))]);
+      const [silent, long] = [await claimOne(), await claimOne()];
+      await overdue('lease_until', silent.id);
+      await overdue('deadline', long.id);
+      expect(await jobs.sweep('others')).toEqual({ requeued: 1, failed: 0 });
+      expect((await jobs.get(long.id))?.status).toBe('created');
+      const done = await jobs.complete(silent.id, silent.token, testResult());
+      expect(done.status).toBe('completed');
+      const again = await claimOne();
+      await overdue('lease_until', again.id);
+      expect(await jobs.sweep('leases')).toEqual({ requeued: 1, failed: 0 });
     });
 
     it('lists, counts and removes', async () => {

@@ -19,14 +19,14 @@ interface Overdue {
  * Requeues or fails what has lost its lease or passed its deadline, and what no node could fetch the
  * files of. SKIP LOCKED lets any number of nodes sweep at once.
  *
+ * @param which lost leases alone, or all but them; everything where absent
  * @returns the changed jobs
  */
-export async function sweepJobs({
-  store,
-  config,
-  outboxRow,
-}: JobsDependencies): Promise<readonly { job: JobRow; delivery: boolean; event: JobEvent }[]> {
-  const kinds: readonly Overdue[] = [
+export async function sweepJobs(
+  { store, config, outboxRow }: JobsDependencies,
+  which?: 'leases' | 'others',
+): Promise<readonly { job: JobRow; delivery: boolean; event: JobEvent }[]> {
+  const every: readonly Overdue[] = [
     {
       where: sql`${jobs.status} = 'processing' and ${jobs.deadline} < now()`,
       event: { type: 'deadline-passed', seconds: config.KINORA_ATTEMPT_SECONDS },
@@ -44,6 +44,9 @@ export async function sweepJobs({
       },
     },
   ];
+  const kinds = every.filter(
+    ({ event }) => !which || (which === 'leases') === (event.type === 'lease-expired'),
+  );
   const changed: { job: JobRow; delivery: boolean; event: JobEvent }[] = [];
   for (const { where, event } of kinds) {
     for (let count = 0; count < batches; count++) {
@@ -65,7 +68,7 @@ export async function sweepJobs({
       if (swept.length < batch) break;
     }
   }
-  await removePreviews(store.db);
+  if (which !== 'leases') await removePreviews(store.db);
   return changed;
 }
 
