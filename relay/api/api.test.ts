@@ -1,3 +1,6 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type ApiPrediction,
@@ -6,7 +9,9 @@ import {
   predictionSchema,
 } from '../../lib/contract/v3';
 import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
+import { inputKey } from '../files';
 import { createLimits } from '../limits';
+import { idempotency, uploads } from '../store/schema';
 import { answer } from './answer';
 import { onePixel, openTestApi, submission, type TestApi } from './testing';
 
@@ -112,6 +117,62 @@ describe('submitting', () => {
   });
 });
 
+/** The submission to a node, which may have a part that does otherwise. */
+const ask = (relay: Parameters<typeof answer>[0], headers: Record<string, string> = {}) =>
+  answer(
+    relay,
+    new Request(`http://localhost${model}`, {
+      method: 'POST',
+      body: JSON.stringify(submission),
+      headers: {
+        Authorization: `Bearer ${key}`,
+        'Content-Type': 'application/json',
+        ...headers,
+      },
+    }),
+  );
+
+describe('a submission that comes to nothing', () => {
+  test('leaves no image and no upload', async () => {
+    let id = '';
+    const full = {
+      ...api.relay,
+      jobs: {
+        ...api.relay.jobs,
+        submit: (job: { id: string }) => {
+          ({ id } = job);
+          return Promise.reject(new ApiError('RATE_LIMITED'));
+        },
+      },
+    };
+    expect((await ask(full)).status).toBe(429);
+    expect(id).not.toBe('');
+    expect(await api.relay.files.blobs.stat(inputKey(id))).toBeNull();
+    const { db } = api.relay.store;
+    expect(await db.select().from(uploads).where(eq(uploads.id, id))).toEqual([]);
+  });
+
+  test('leaves no image where its upload cannot be written down', async () => {
+    const { db } = api.relay.store;
+    const kept = async () => {
+      const names = await readdir(path.join(api.relay.config.KINORA_DATA, 'files'), {
+        recursive: true,
+      });
+      return names.filter((name) => /[0-9a-f]{32}/.test(name));
+    };
+    await submitted();
+    const before = await kept();
+    expect(before.length).toBeGreaterThan(0);
+    await db.execute(sql`alter table uploads rename to uploads_away`);
+    try {
+      expect((await ask(api.relay)).status).toBe(500);
+    } finally {
+      await db.execute(sql`alter table uploads_away rename to uploads`);
+    }
+    expect(await kept()).toEqual(before);
+  });
+});
+
 describe('Idempotency-Key', () => {
   const header = (value: string) => ({ 'Idempotency-Key': value });
 
@@ -156,24 +217,49 @@ describe('Idempotency-Key', () => {
         },
       },
     };
-    const first = await answer(
-      lossy,
-      new Request(`http://localhost${model}`, {
-        method: 'POST',
-        body: JSON.stringify(submission),
-        headers: {
-          Authorization: `Bearer ${key}`,
-          'Content-Type': 'application/json',
-          ...header('d'),
-        },
-      }),
-    );
+    const first = await ask(lossy, header('d'));
     expect(first.status).toBe(503);
     expect(await first.text()).toContain('with the same Idempotency-Key');
     const again = await post(model, submission, header('d'));
     expect(again).toMatchObject({ status: 200, json: { data: { id } } });
     const image = (await jobs.get(id))?.image;
     expect(await api.relay.files.blobs.stat(image?.key ?? '')).toEqual({ bytes: image?.bytes });
+  });
+
+  test('a try that was overtaken while it stored its image makes no second job', async () => {
+    const { relay } = api;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let slow = '';
+    const stuck = {
+      ...relay,
+      intake: {
+        ...relay.intake,
+        async accept(...order: Parameters<typeof relay.intake.accept>) {
+          [slow] = order;
+          const accepted = await relay.intake.accept(...order);
+          await held;
+          return accepted;
+        },
+      },
+    };
+    const first = ask(stuck, header('e'));
+    await expect.poll(() => slow, { interval: 10 }).not.toBe('');
+    await relay.store.db
+      .update(idempotency)
+      .set({ createdAt: sql`now() - interval '61 seconds'` })
+      .where(eq(idempotency.jobId, slow));
+    const second = await post(model, submission, header('e'));
+    expect(second.status).toBe(200);
+    goOn();
+    expect((await first).status).toBe(409);
+    expect(await relay.jobs.get(slow)).toBeNull();
+    expect(await relay.files.blobs.stat(inputKey(slow))).toBeNull();
+    // The key stays with the job that there is.
+    const again = await post(model, submission, header('e'));
+    expect(again.json.data.id).toBe(second.json.data.id);
   });
 
   test('one that is too long is refused', async () => {

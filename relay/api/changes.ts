@@ -92,20 +92,30 @@ export class Signal {
 }
 
 /**
- * Calls back when one of the signals aborts. By hand and not with `AbortSignal.any`: the node's own
- * signal lives as long as the node, and would remember every request that ever waited.
+ * Calls back once, when the first of the signals aborts; at once where one has aborted already, which
+ * tells nobody any more. By hand and not with `AbortSignal.any`: the node's own signal lives as long as
+ * the node, and would remember every request that ever waited.
  *
  * @returns takes the listeners away again
  */
 export function onAbort(signals: readonly AbortSignal[], wake: () => void): () => void {
+  const unhook = () => {
+    for (const signal of signals) signal.removeEventListener('abort', first);
+  };
+  const first = () => {
+    unhook();
+    wake();
+  };
+  if (signals.some(({ aborted }) => aborted)) {
+    wake();
+    return unhook;
+  }
   for (const signal of signals) {
     // As many wait as there are held answers: no leak, whatever Node thinks of more than ten.
     setMaxListeners(0, signal);
-    signal.addEventListener('abort', wake);
+    signal.addEventListener('abort', first);
   }
-  return () => {
-    for (const signal of signals) signal.removeEventListener('abort', wake);
-  };
+  return unhook;
 }
 
 /**
@@ -124,11 +134,12 @@ export async function waitForEnd(
   const until = performance.now() + (letGo ? seconds * 1000 : 0);
   const signal = new Signal();
   const wake = () => signal.raise();
-  const end = await changesOf(relay.store).watch(job.id, (change) => {
-    if (change === 'status') wake();
-  });
   const unhook = onAbort([relay.stopping, client], wake);
+  let end = () => {};
   try {
+    end = await changesOf(relay.store).watch(job.id, (change) => {
+      if (change === 'status') wake();
+    });
     while (true) {
       // Read after the subscription: what changed before it is seen here.
       const now = await relay.jobs.get(job.id);

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestRelay, type TestRelay } from '../testing/server';
-import { maxHeld } from './held';
+import { answer } from './answer';
+import { waitForEnd } from './changes';
+import { streamOf } from './events';
+import { maxHeld, tryHold } from './held';
 
 let node: TestRelay;
 beforeAll(async () => {
@@ -24,7 +27,7 @@ async function waiting(owner: string) {
       headers,
       ...(signal && { signal }),
     });
-  return { id: data.id, keyId: record.id, open };
+  return { id: data.id, keyId: record.id, headers, open };
 }
 
 describe('streams of events', () => {
@@ -49,6 +52,53 @@ describe('streams of events', () => {
         return answer.status;
       })
       .toBe(200);
+  });
+
+  test('a client that goes while its job is looked up holds nothing', async () => {
+    const { id, open, headers } = await waiting('gus');
+    for (let count = 0; count < maxHeld; count += 1) {
+      const gone = new AbortController();
+      const url = `${node.origin}/api/v3/predictions/${id}/events`;
+      const answering = answer(node.relay, new Request(url, { headers, signal: gone.signal }));
+      gone.abort();
+      // Next neither reads nor cancels the body of an answer to nobody.
+      expect((await answering).status).toBe(200);
+    }
+    const { status, body } = await open();
+    await body?.cancel();
+    expect(status).toBe(200);
+  });
+
+  test('a stream that nobody reads is over after a while; one that is read goes on', async () => {
+    const started = () => {
+      const over = new AbortController();
+      const chunks = (async function* () {
+        yield 'one';
+        yield 'two';
+      })();
+      return { over, body: streamOf(chunks, over, 20) };
+    };
+    const [read, unread] = [started(), started()];
+    const reader = read.body.getReader();
+    await reader.read();
+    await expect.poll(() => unread.over.signal.aborted, { interval: 10 }).toBe(true);
+    expect(read.over.signal.aborted).toBe(false);
+    while (!(await reader.read()).done);
+    expect(read.over.signal.aborted).toBe(true);
+  });
+
+  test('a wait that cannot begin holds nothing', async () => {
+    const { id, keyId } = await waiting('hal');
+    const job = await node.relay.jobs.get(id);
+    if (job === null) throw new Error('There is no job.');
+    const store = { ...node.relay.store, listen: () => Promise.reject(new Error('down')) };
+    const deaf = { ...node.relay, store };
+    const { signal } = new AbortController();
+    for (let count = 0; count < maxHeld; count += 1) {
+      await expect(waitForEnd(deaf, job, 1, signal)).rejects.toThrow('down');
+    }
+    const letGo = tryHold(store, keyId);
+    expect(letGo).not.toBeNull();
   });
 
   test('a stream ends with its key, and tells nothing more', async () => {

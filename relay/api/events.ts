@@ -9,6 +9,8 @@ import { ownJob } from './predictions';
 
 /** Proxies cut connections on which nothing comes. */
 const heartbeatMs = 15_000;
+/** A stream of which nobody asks for the first chunk for so long, in milliseconds, has no reader. */
+const unreadMs = 30_000;
 
 /**
  * `GET …/events`: the state at once, then what changes, until the terminal status. Changes are flags,
@@ -19,40 +21,11 @@ export const events: HandlerOf<'events'> = async (relay, { params, caller, reque
   const letGo = holdOne(relay.store, caller.keyId);
   const client = new AbortController();
   const ends = [client.signal, request.signal, relay.stopping];
-  // Whoever goes before the first chunk was asked for leaves a generator that never began.
-  const unhook = onAbort(ends, letGo);
   const mayStill = () => stands(relay, request.headers.get('authorization'));
-  const chunks = follow(relay, job, ends, mayStill);
-  const end = () => {
-    unhook();
-    letGo();
-  };
-  const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>(
-    {
-      // Asked for one chunk at a time, as fast as the client reads.
-      async pull(controller) {
-        try {
-          const { value, done } = await chunks.next();
-          if (done !== true) {
-            controller.enqueue(encoder.encode(value));
-            return;
-          }
-        } catch (error) {
-          end();
-          throw error;
-        }
-        end();
-        controller.close();
-      },
-      async cancel() {
-        client.abort();
-        end();
-        await chunks.return();
-      },
-    },
-    { highWaterMark: 0 },
-  );
+  const body = streamOf(follow(relay, job, ends, mayStill), client);
+  // Also for whoever goes, or has gone, before the first chunk was asked for: the generator then
+  // never begins.
+  onAbort(ends, letGo);
   return new Response(body, {
     headers: {
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -61,6 +34,46 @@ export const events: HandlerOf<'events'> = async (relay, { params, caller, reque
     },
   });
 };
+
+/**
+ * A text as a body that is made as fast as it is read.
+ *
+ * @param over aborted when the stream has ended, in whatever way; also when nobody reads it at all
+ */
+export function streamOf(
+  chunks: AsyncGenerator<string, void>,
+  over: AbortController,
+  patienceMs = unreadMs,
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const unread = setTimeout(() => over.abort(), patienceMs).unref();
+  return new ReadableStream<Uint8Array>(
+    {
+      // Asked for one chunk at a time, as fast as the client reads.
+      async pull(controller) {
+        clearTimeout(unread);
+        try {
+          const { value, done } = await chunks.next();
+          if (done !== true) {
+            controller.enqueue(encoder.encode(value));
+            return;
+          }
+        } catch (error) {
+          over.abort();
+          throw error;
+        }
+        over.abort();
+        controller.close();
+      },
+      async cancel() {
+        clearTimeout(unread);
+        over.abort();
+        await chunks.return();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
 
 async function* follow(
   relay: Relay,

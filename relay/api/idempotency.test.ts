@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idempotency } from '../store/schema';
 import { openTestStore, type TestStore } from '../testing/store';
-import { giveBack, reserve, sweepIdempotency } from './idempotency';
+import { confirm, giveBack, reserve, sweepIdempotency } from './idempotency';
 
 let fixture: TestStore;
 beforeAll(async () => {
@@ -61,6 +61,21 @@ test('only the request that has a key gives it back', async () => {
   expect(await reserve(store, request('c'), second, always)).toEqual({ mine: false, jobId: first });
   await giveBack(store, request('c'), first);
   expect(await reserve(store, request('c'), second, never)).toMatchObject({ mine: true });
+});
+
+test('a key is confirmed for as long again, and only by the request that has it', async () => {
+  const { store } = fixture;
+  const [first, second] = [hex(), hex()];
+  await reserve(store, request('d'), first, never);
+  await age('d', '61 seconds');
+  await confirm(store, request('d'), first);
+  const lost = { code: 'IDEMPOTENCY_IN_FLIGHT' };
+  await expect(reserve(store, request('d'), second, never)).rejects.toMatchObject(lost);
+  await age('d', '61 seconds');
+  await reserve(store, request('d'), second, never);
+  await expect(confirm(store, request('d'), first)).rejects.toMatchObject(lost);
+  await giveBack(store, request('d'), second);
+  await expect(confirm(store, request('d'), second)).rejects.toMatchObject(lost);
 });
 
 test('a sweep removes what is older than a day', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, getTableColumns, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import { ApiError, type Submission } from '../../lib/contract/v3';
 import { storageErrors } from '../store/errors';
 import { idempotency } from '../store/schema';
@@ -86,26 +86,52 @@ export async function reserve(
       db.delete(idempotency).where(and(row, eq(idempotency.createdAt, found.createdAt))),
     );
   }
-  throw new ApiError('IDEMPOTENCY_IN_FLIGHT', undefined, { headers: { 'Retry-After': '1' } });
+  throw inFlight();
+}
+
+/**
+ * Says once more that a key is ours, right before its job is inserted, and takes it for as long again: a
+ * request that was busy for longer than a key waits (a large image, a slow bucket) may have lost it to
+ * another try, whose job is the one.
+ *
+ * @throws ApiError `IDEMPOTENCY_IN_FLIGHT` when it is another's
+ */
+export async function confirm(
+  store: Store,
+  request: IdempotentRequest,
+  jobId: string,
+): Promise<void> {
+  const confirmed = await storageErrors(() =>
+    store.db
+      .update(idempotency)
+      .set({ createdAt: sql`now()` })
+      .where(heldBy(request, jobId))
+      .returning({ jobId: idempotency.jobId }),
+  );
+  if (confirmed.length === 0) throw inFlight();
 }
 
 /** Gives the key back after a refused submission: what is put right may be sent under it again. */
 export async function giveBack(
   store: Store,
-  { keyId, idempotencyKey }: IdempotentRequest,
+  request: IdempotentRequest,
   jobId: string,
 ): Promise<void> {
-  await storageErrors(() =>
-    store.db
-      .delete(idempotency)
-      .where(
-        and(
-          eq(idempotency.keyId, keyId),
-          eq(idempotency.idempotencyKey, idempotencyKey),
-          eq(idempotency.jobId, jobId),
-        ),
-      ),
+  await storageErrors(() => store.db.delete(idempotency).where(heldBy(request, jobId)));
+}
+
+/** The row of a key, where it still stands for this job. */
+function heldBy({ keyId, idempotencyKey }: IdempotentRequest, jobId: string): SQL | undefined {
+  return and(
+    eq(idempotency.keyId, keyId),
+    eq(idempotency.idempotencyKey, idempotencyKey),
+    eq(idempotency.jobId, jobId),
   );
+}
+
+/** The answer to come back for. */
+export function inFlight(): ApiError {
+  return new ApiError('IDEMPOTENCY_IN_FLIGHT', undefined, { headers: { 'Retry-After': '1' } });
 }
 
 /** Removes keys past their 24 h. Any node, at any time. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { eq } from 'drizzle-orm';
 import {
   ApiError,
   type ApiPrediction,
@@ -7,12 +8,20 @@ import {
 } from '../../lib/contract/v3';
 import { inputKey } from '../files';
 import type { Caller, Relay } from '../relay';
-import type { JobRow } from '../store/schema';
+import { type JobRow, uploads } from '../store/schema';
 import { waitForEnd } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import { toApiError } from './failure';
 import type { CallOf, HandlerOf } from './handler';
-import { giveBack, hashOf, type IdempotentRequest, idempotencyKeyOf, reserve } from './idempotency';
+import {
+  confirm,
+  giveBack,
+  hashOf,
+  type IdempotentRequest,
+  idempotencyKeyOf,
+  inFlight,
+  reserve,
+} from './idempotency';
 
 /** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
 export const submit: HandlerOf<'submit'> = async (relay, call) => {
@@ -64,41 +73,49 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
   if (!mine) {
     const earlier = await find(jobId);
     if (earlier !== null) return earlier;
-    throw new ApiError('IDEMPOTENCY_IN_FLIGHT', undefined, { headers: { 'Retry-After': '1' } });
+    throw inFlight();
   }
-  // Where even this fails, time frees the key.
-  return insert(relay, jobId, order, () =>
-    giveBack(relay.store, request, jobId).catch(() => undefined),
-  );
+  return insert(relay, jobId, order, {
+    confirm: () => confirm(relay.store, request, jobId),
+    // Where even this fails, time frees the key.
+    giveBack: () => giveBack(relay.store, request, jobId).catch(() => undefined),
+  });
 }
 
-/**
- * @param refused called when there is certainly no job: what was put right may be sent again at once
- */
-async function insert(
-  relay: Relay,
-  id: string,
-  order: Order,
-  refused: () => Promise<void> = async () => undefined,
-): Promise<JobRow> {
+/** What a submission does with its `Idempotency-Key`. */
+interface HeldKey {
+  /** Right before the job is inserted. @throws ApiError when another try has the key by now */
+  confirm(): Promise<void>;
+  /** When there is certainly no job: what was put right may be sent again at once. */
+  giveBack(): Promise<void>;
+}
+
+async function insert(relay: Relay, id: string, order: Order, key?: HeldKey): Promise<JobRow> {
   const { model, webhookUrl, caller, submission } = order;
   const accepted = await relay.intake.accept(id, submission, caller).catch(async (error) => {
-    await refused();
+    await key?.giveBack();
     throw error;
   });
   try {
+    await key?.confirm();
     return await relay.jobs.submit({ id, caller, model, webhookUrl, ...accepted });
   } catch (error) {
     // A commit whose answer was lost may have come through: then the job is there, needs its image,
     // and must be found by the next try with the same key.
     if (toApiError(error).status >= 500) throw error;
     // The image of a job that never was; an upload's stays, it is its owner's.
-    if (accepted.image?.key === inputKey(id)) {
-      await relay.files.blobs.remove(accepted.image.key).catch(() => undefined);
-    }
-    await refused();
+    if (accepted.image?.key === inputKey(id)) await removeImage(relay, id);
+    await key?.giveBack();
     throw error;
   }
+}
+
+/** Best effort. Bytes first: while the row is there, the sweep finds what could not be removed. */
+async function removeImage({ files, store }: Relay, id: string): Promise<void> {
+  try {
+    await files.blobs.remove(inputKey(id));
+    await store.db.delete(uploads).where(eq(uploads.id, id));
+  } catch {}
 }
 
 /**

@@ -81,12 +81,13 @@ async function keepDataUri(
   const key = inputKey(jobId);
   const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
-  const upload = await rows.insert({
-    ...newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config),
-    // The job's own id: whoever deletes the job deletes it too.
-    id: jobId,
-    sha256,
-    blobKey: key,
+  const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
+  // The job's own id: whoever deletes the job deletes it too.
+  const row = { ...draft, id: jobId, sha256, blobKey: key };
+  const upload = await rows.insert(row).catch(async (thrown) => {
+    // There will be no job: without a row nobody would ever find the bytes again.
+    await blobs.remove(key).catch(() => undefined);
+    throw thrown;
   });
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
 }

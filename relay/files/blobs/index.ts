@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Config } from '../../config';
 import type { BlobStore } from '../../relay';
 import { type DiskBlobs, diskBlobs } from './disk';
-import { checkKey } from './errors';
+import { checkKey, onStorage } from './errors';
 import { temporaryFile, writeNewFile } from './write';
 
 export * from './disk';
@@ -46,7 +46,7 @@ export async function withLocalFile<T>(
   if (isDisk(blobs)) return await use(path.join(blobs.folder, checkKey(key)));
   const file = temporaryFile(temporary);
   const { body, bytes } = await blobs.read(key);
-  await writeNewFile(file, body, bytes);
+  await onStorage(() => writeNewFile(file, body, bytes));
   try {
     return await use(file);
   } finally {

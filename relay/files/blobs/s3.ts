@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, type ReadStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import {
@@ -24,15 +24,25 @@ export type S3Settings = Pick<
 
 /** Longest wait for the bucket to answer a readiness check, in milliseconds. */
 const pingMs = 5000;
+/** Longest time in which a bucket that is sent to, or asked, may do nothing at all, in milliseconds. */
+const silentMs = 30_000;
+/**
+ * How many times as long a read may stand still: it does so too when whoever it is for does not read, as
+ * with a video that was paused.
+ */
+const readPatience = 10;
 
 /**
  * Blobs in a bucket. A stream goes to a file of this machine first: an object needs its length in front,
  * and a cut stream must leave nothing.
  *
  * @param temporary folder for those files
+ * @param idleMs how long the bucket may be silent before it counts as not there, in milliseconds
  */
-export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
-  const client = openClient(settings);
+export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silentMs): BlobStore {
+  const client = openClient(settings, idleMs);
+  const reader = openClient(settings, idleMs * readPatience);
+  const soon = () => ({ abortSignal: AbortSignal.timeout(idleMs) });
   const named = (key: string) => ({
     Bucket: settings.S3_BUCKET,
     Key: `${settings.S3_PREFIX}${checkKey(key)}`,
@@ -41,15 +51,18 @@ export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
     const name = named(key);
     await onStorage(async () => {
       const { size } = await stat(file);
+      const send = async (Body: ReadStream | Uint8Array, abortSignal?: AbortSignal) => {
+        const object = { ...name, Body, ContentLength: size, ContentType: type };
+        await client.send(new PutObjectCommand(object), { ...(abortSignal && { abortSignal }) });
+      };
       // The client cannot send a stream twice, so the second try is ours.
       for (let tries = 1; ; tries += 1) {
         try {
-          const Body = size === 0 ? new Uint8Array() : createReadStream(file);
-          const object = { ...name, Body, ContentLength: size, ContentType: type };
-          await client.send(new PutObjectCommand(object));
+          await (size === 0 ? send(new Uint8Array()) : withStream(file, send));
           break;
         } catch (thrown) {
-          if (tries === 2) throw thrown;
+          // Silence has been waited for long enough.
+          if (tries === 2 || isTimeout(thrown)) throw thrown;
         }
       }
       await rm(file, { force: true });
@@ -73,10 +86,16 @@ export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
       const Range = range && `bytes=${range.first}-${range.last}`;
       const command = new GetObjectCommand({ ...named(key), ...(Range && { Range }) });
       return await onStorage(async () => {
-        const answer = await client.send(command).catch((thrown: unknown) => {
-          if (isMissing(thrown)) throw new ApiError('NOT_FOUND', undefined, { cause: thrown });
-          throw thrown;
-        });
+        const waiting = new AbortController();
+        // Until the answer begins; from then on the bytes may come as slowly as they are read.
+        const late = setTimeout(() => waiting.abort(), idleMs);
+        const answer = await reader
+          .send(command, { abortSignal: waiting.signal })
+          .catch((thrown: unknown) => {
+            if (isMissing(thrown)) throw new ApiError('NOT_FOUND', undefined, { cause: thrown });
+            throw thrown;
+          })
+          .finally(() => clearTimeout(late));
         if (!(answer.Body instanceof Readable)) throw new Error('The bucket sent no body.');
         return { body: answer.Body, bytes: answer.ContentLength ?? 0 };
       });
@@ -85,7 +104,7 @@ export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
       const command = new HeadObjectCommand(named(key));
       return await onStorage(async () => {
         try {
-          return { bytes: (await client.send(command)).ContentLength ?? 0 };
+          return { bytes: (await client.send(command, soon())).ContentLength ?? 0 };
         } catch (thrown) {
           if (isMissing(thrown)) return null;
           throw thrown;
@@ -94,7 +113,7 @@ export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
     },
     async remove(key) {
       const command = new DeleteObjectCommand(named(key));
-      await onStorage(() => client.send(command));
+      await onStorage(() => client.send(command, soon()));
     },
     async ping() {
       const command = new HeadBucketCommand({ Bucket: settings.S3_BUCKET });
@@ -103,7 +122,25 @@ export function s3Blobs(settings: S3Settings, temporary: string): BlobStore {
   };
 }
 
-function openClient(settings: S3Settings): S3Client {
+/**
+ * Opens a file for `use`, and closes it however that ends: a refused request reads no more of it, and an
+ * open file keeps its space on the disk. One that cannot be read aborts what reads it.
+ */
+async function withStream(
+  file: string,
+  use: (stream: ReadStream, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const broken = new AbortController();
+  const stream = createReadStream(file).on('error', (error) => broken.abort(error));
+  try {
+    await use(stream, broken.signal);
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** @param idleMs how long a connection may stand still; not the time that a whole request may take */
+function openClient(settings: S3Settings, idleMs: number): S3Client {
   const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
   return new S3Client({
     region: settings.S3_REGION,
@@ -113,13 +150,18 @@ function openClient(settings: S3Settings): S3Client {
     responseChecksumValidation: 'WHEN_REQUIRED',
     // Its failures are told by what it throws, not on the console.
     logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-    requestHandler: { connectionTimeout: pingMs },
+    requestHandler: { connectionTimeout: pingMs, socketTimeout: idleMs },
     ...(settings.S3_ENDPOINT && { endpoint: settings.S3_ENDPOINT }),
     ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
   });
 }
 
 const ignore = () => undefined;
+
+/** Whether the client gave up waiting. By the same name it calls a connection that broke, with a code. */
+function isTimeout(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.name === 'TimeoutError' && !('code' in thrown);
+}
 
 function isMissing(thrown: unknown): boolean {
   if (!(thrown instanceof S3ServiceException)) return false;

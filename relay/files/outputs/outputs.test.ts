@@ -3,7 +3,7 @@ import { readdir, utimes } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../lib/contract/v3';
 import type { JobRow } from '../../store/schema';
 import { jobs } from '../../store/schema';
@@ -254,6 +254,53 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(key)).toBeNull();
     const left = await readdir(path.join(node.config.KINORA_DATA, 'parts'));
     expect(left.filter((name) => name.startsWith(job.id))).toEqual([]);
+  });
+
+  /** Holds the next video back on its way to the storage. */
+  const holdStorage = () => {
+    const { blobs } = node.relay.files;
+    const putFile = blobs.putFile.bind(blobs);
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let isReached = false;
+    const spy = vi.spyOn(blobs, 'putFile').mockImplementation(async (...order) => {
+      spy.mockRestore();
+      isReached = true;
+      await held;
+      await putFile(...order);
+    });
+    const reached = () => expect.poll(() => isReached, { interval: 10 }).toBe(true);
+    return { goOn, reached };
+  };
+
+  it('leaves nothing when its lease is lost while the storage takes its time', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const storage = holdStorage();
+    const sent = put(job, bytes);
+    await storage.reached();
+    await node.relay.jobs.cancel(job.id, job.owner);
+    // Finds the note of a video that is not there yet.
+    await node.relay.files.sweep();
+    storage.goOn();
+    expect((await sent).body.error_code).toBe('LEASE_LOST');
+    const key = outputKey({ jobId: job.id, leaseToken: job.leaseToken, sha256: hash(bytes) });
+    expect(await node.relay.files.blobs.stat(key)).toBeNull();
+  });
+
+  it('is kept when the same bytes completed the job while the storage took its time', async () => {
+    const [job, bytes] = [await node.claim(), await newVideo()];
+    const storage = holdStorage();
+    const sent = put(job, bytes);
+    await storage.reached();
+    expect((await put(job, bytes)).status).toBe(200);
+    const { key } = await node.relay.files.takeOutput(job, completion(job, bytes));
+    const { lease_token, ...result } = completion(job, bytes);
+    await node.relay.jobs.complete(job.id, lease_token, { ...result, outputKey: key });
+    storage.goOn();
+    expect((await sent).status).toBe(200);
+    expect(await node.relay.files.blobs.stat(key)).toEqual({ bytes: bytes.length });
   });
 
   it('outlives the image, which goes a retention after the end of the job', async () => {

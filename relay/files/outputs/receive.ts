@@ -16,7 +16,7 @@ const videoType = 'video/mp4';
 export interface OutputRoom {
   readonly config: Config;
   readonly blobs: BlobStore;
-  readonly jobs: Pick<Jobs, 'lease'>;
+  readonly jobs: Pick<Jobs, 'lease' | 'get'>;
   readonly parts: OutputParts;
   readonly space: Pick<Space, 'require'>;
   readonly access: Access;
@@ -109,8 +109,29 @@ async function store(room: OutputRoom, name: OutputName): Promise<void> {
     await room.jobs.lease(name.jobId, name.leaseToken);
     await room.parts.remember(name);
     await room.blobs.putFile(outputKey(name), file, videoType);
+    await keepOfLease(room, name);
   } finally {
     await rm(file, { force: true });
+  }
+}
+
+/**
+ * A lease that was lost while its video was on the way: a sweep may have been there before the video was,
+ * and none would look for it again.
+ *
+ * @throws ApiError `LEASE_LOST`
+ */
+async function keepOfLease({ jobs, blobs, parts }: OutputRoom, name: OutputName): Promise<void> {
+  try {
+    await jobs.lease(name.jobId, name.leaseToken);
+  } catch (thrown) {
+    // For the next sweep, where this goes no further.
+    await parts.remember(name).catch(() => undefined);
+    const key = outputKey(name);
+    // Sent twice: the job is complete by now with these very bytes.
+    if ((await jobs.get(name.jobId))?.outputKey === key) return;
+    if (thrown instanceof ApiError && thrown.code === 'LEASE_LOST') await blobs.remove(key);
+    throw thrown;
   }
 }
 

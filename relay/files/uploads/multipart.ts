@@ -43,7 +43,11 @@ export function postUpload(parts: UploadParts, config: Config, access: Access): 
       );
       // Looked into before there is a row: what is refused leaves nothing.
       const stored = await storeBytes(parts.blobs, draft, file, received.sha256);
-      const upload = await parts.rows.insert({ ...draft, ...stored });
+      const upload = await parts.rows.insert({ ...draft, ...stored }).catch(async (thrown) => {
+        // Without a row nobody would ever find the bytes again.
+        await parts.blobs.remove(stored.blobKey).catch(() => undefined);
+        throw thrown;
+      });
       sendData(response, {
         type: upload.contentType.startsWith('image/') ? 'image' : 'file',
         download_url: parts.links.uploadDownload(upload),

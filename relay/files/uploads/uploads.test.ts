@@ -1,6 +1,6 @@
 import { access, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
@@ -133,6 +133,21 @@ describe('tickets', () => {
 });
 
 describe('forms', () => {
+  it('leaves no bytes behind where the row could not be written', async () => {
+    const { db } = node.relay.store;
+    const kept = () => readdir(path.join(node.config.KINORA_DATA, 'files'), { recursive: true });
+    const before = await kept();
+    await db.execute(sql`alter table uploads rename to uploads_away`);
+    try {
+      const { status } = await post(form('a.png', new Uint8Array(node.image)));
+      expect(status).toBe(500);
+    } finally {
+      await db.execute(sql`alter table uploads_away rename to uploads`);
+    }
+    const isFile = (name: string) => /[0-9a-f]{32}/.test(name);
+    expect((await kept()).filter(isFile)).toEqual(before.filter(isFile));
+  });
+
   it('answers with type, address, name and size', async () => {
     const { status, body } = await post(form('ein Bild ü.png', new Uint8Array(node.image)));
     expect(status).toBe(200);

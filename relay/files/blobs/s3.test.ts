@@ -1,0 +1,108 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { withLocalFile } from '.';
+import { s3Blobs } from './s3';
+
+let folder = '';
+let stop = async () => {};
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'kinora-s3-client-'));
+});
+afterEach(async () => {
+  await stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Blobs in a bucket that answers as it is told to. */
+async function blobsOf(answer: RequestListener, idleMs?: number) {
+  const server = createServer(answer);
+  // What is sent although nobody asked for it yet (`Expect: 100-continue`) is answered alike.
+  server.on('checkContinue', answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stop = async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  const settings = {
+    S3_BUCKET: 'b',
+    S3_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    S3_REGION: 'us-east-1',
+    S3_ACCESS_KEY_ID: 'a',
+    S3_SECRET_ACCESS_KEY: 'b',
+    S3_PREFIX: '',
+  };
+  return s3Blobs(settings, folder, idleMs);
+}
+
+const options = { type: 'image/png', maxBytes: 4_000_000 };
+const down = { code: 'STORAGE_DOWN' };
+
+// Elsewhere it cannot be told which files are open.
+describe.runIf(process.platform === 'linux')('a bucket that refuses', () => {
+  const stillOpen = () =>
+    readdirSync('/proc/self/fd').filter((name) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${name}`).startsWith(folder);
+      } catch {
+        return false;
+      }
+    });
+
+  it.each([
+    // So large that the client asks before it sends, and never reads the file.
+    ['before it reads', 3_000_000],
+    ['what it has read', 1000],
+  ])('%s leaves no file open', async (_, bytes) => {
+    const blobs = await blobsOf((request, response) => {
+      request.resume();
+      response.writeHead(403).end();
+    });
+    const put = blobs.put('inputs/ab/one', Buffer.alloc(bytes), options);
+    await expect(put).rejects.toMatchObject(down);
+    expect(await readdir(folder)).toEqual([]);
+    // An open file keeps its space although its name is gone.
+    await expect.poll(stillOpen).toEqual([]);
+  });
+});
+
+it('a connection that breaks is tried once more', async () => {
+  let asked = 0;
+  const blobs = await blobsOf((request, response) => {
+    asked += 1;
+    if (asked === 1) request.socket.resetAndDestroy();
+    else request.resume().on('end', () => response.end());
+  });
+  await blobs.put('inputs/ab/one', Buffer.alloc(9), options);
+  expect(asked).toBe(2);
+});
+
+it('a bucket that stops in the middle ends the read', async () => {
+  const blobs = await blobsOf((_, response) => {
+    response.writeHead(200, { 'content-length': 10 }).write('half');
+  }, 50);
+  const read = withLocalFile(blobs, 'inputs/ab/one', folder, async () => undefined);
+  await expect(read).rejects.toMatchObject(down);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+it('a bucket that says nothing is waited for so long, and not for ever', async () => {
+  let asked = 0;
+  const blobs = await blobsOf(() => {
+    asked += 1;
+  }, 50);
+  await expect(blobs.put('inputs/ab/one', Buffer.alloc(9), options)).rejects.toMatchObject(down);
+  expect(asked).toBe(1);
+  for (const operation of [
+    () => blobs.stat('inputs/ab/one'),
+    () => blobs.read('inputs/ab/one'),
+    () => blobs.remove('inputs/ab/one'),
+  ]) {
+    await expect(operation()).rejects.toMatchObject(down);
+  }
+  expect(await readdir(folder)).toEqual([]);
+});
