@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { idempotency } from '../store/schema';
 import { openTestStore, type TestStore } from '../testing/store';
-import { confirm, giveBack, reserve, sweepIdempotency } from './idempotency';
+import { confirm, forget, giveBack, reserve, sweepIdempotency } from './idempotency';
 
 let fixture: TestStore;
 beforeAll(async () => {
@@ -87,4 +87,17 @@ test('a sweep removes what is older than a day', async () => {
   const rows = await store.db.select({ name: idempotency.idempotencyKey }).from(idempotency);
   expect(rows.map(({ name }) => name)).toContain('new');
   expect(rows.map(({ name }) => name)).not.toContain('old');
+});
+
+test('the key of a deleted job is as new', async () => {
+  const { store } = fixture;
+  const [first, second] = [hex(), hex()];
+  await reserve(store, request('e'), first, never);
+  await forget(store, [second]);
+  expect(await reserve(store, request('e'), second, always)).toEqual({ mine: false, jobId: first });
+  await forget(store, [first, second]);
+  expect(await reserve(store, request('e', 'two'), second, never)).toEqual({
+    mine: true,
+    jobId: second,
+  });
 });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import { ApiError, type Submission } from '../../lib/contract/v3';
 import { storageErrors } from '../store/errors';
 import { idempotency } from '../store/schema';
@@ -118,6 +118,11 @@ export async function giveBack(
   jobId: string,
 ): Promise<void> {
   await storageErrors(() => store.db.delete(idempotency).where(heldBy(request, jobId)));
+}
+
+/** Frees the keys of deleted jobs: there is no first answer any more that could be given again. */
+export async function forget(store: Store, jobIds: readonly string[]): Promise<void> {
+  await storageErrors(() => store.db.delete(idempotency).where(inArray(idempotency.jobId, jobIds)));
 }
 
 /** The row of a key, where it still stands for this job. */

@@ -4,6 +4,7 @@ import type { JobRow } from '../store/schema';
 import { waitForEnd } from './changes';
 import { describePrediction, describeWithPosition, isTerminal } from './describe';
 import type { HandlerOf } from './handler';
+import { forget } from './idempotency';
 
 /** A prediction of the caller; another owner's is not found, like one that never was. */
 export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
@@ -60,6 +61,12 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
         'files of a job were not removed',
       );
     });
+  }
+  if (removed.length > 0) {
+    await forget(
+      relay.store,
+      removed.map(({ id }) => id),
+    );
   }
   return { deleted_count: removed.length };
 };

@@ -37,7 +37,7 @@ export interface FilesParts {
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
   readonly guard: Pick<Guard, 'fetch'>;
   readonly jobs: Pick<Jobs, 'get' | 'lease'>;
-  readonly space: Pick<Space, 'require'>;
+  readonly space: Pick<Space, 'require' | 'requireFor'>;
 }
 
 /**

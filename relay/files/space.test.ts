@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { statfs } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type FilesTest, startFilesTest } from './testing/room';
 
@@ -70,6 +72,28 @@ describe('a disk that is almost full', () => {
 
     setFloor(0);
     expect((await api('/api/v3/media/uploads', ticket)).status).toBe(200);
+  });
+
+  it('still takes the video of running work into half of what is held back', async () => {
+    const { bavail, bsize } = await statfs(node.config.KINORA_DATA);
+    const job = await node.claim();
+    setFloor(bavail * bsize * 1.5);
+    // What was seen of the disk is believed for a while.
+    const ticket = { filename: 'a.png', size: node.image.length };
+    await expect
+      .poll(async () => (await node.api('/api/v3/media/uploads', ticket)).status)
+      .toBe(503);
+    const body = 'half a video';
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    const put = (content: string, range: string) =>
+      node.get(`/api/worker/jobs/${job.id}/output?lease_token=${job.leaseToken}&sha256=${sha256}`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${node.workerToken}`, 'content-range': range },
+        body: content,
+      });
+    expect((await put('half', 'bytes 0-3/12')).status).toBe(200);
+    expect((await put(' a video', 'bytes 4-11/12')).status).toBe(200);
+    setFloor(0);
   });
 
   it('says what a form must be, and that it is the file that is too large', async () => {

@@ -17,6 +17,14 @@ export interface Space {
    * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
    */
   require(): Promise<void>;
+  /**
+   * To be called before running work writes what it ends in: a video of hours is worth half of the
+   * space that is held back.
+   *
+   * @param bytes how much is to be written
+   * @throws ApiError `STORAGE_DOWN` when less than half of `KINORA_MIN_FREE_BYTES` would be left
+   */
+  requireFor(bytes: number): Promise<void>;
   /** Looks, and tells the log when space runs out or is there again. */
   look(): Promise<void>;
 }
@@ -35,24 +43,27 @@ type SpaceSettings = Pick<
 export function createSpace(config: SpaceSettings, log?: Logger): Space {
   let known: { readonly free: Promise<number>; readonly at: number } | null = null;
   let wasLow = false;
-  const isLow = async (): Promise<boolean> => {
+  /** @param share of what is held back that must be left when `bytes` are written */
+  const isLow = async (share: number, bytes: number): Promise<boolean> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
     if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return false;
     if (known === null || performance.now() - known.at >= freshMs) {
       known = { free: freeBytes(config.KINORA_DATA), at: performance.now() };
     }
-    return (await known.free) < floor;
+    return (await known.free) - bytes < floor * share;
+  };
+  const require = async (share: number, bytes: number): Promise<void> => {
+    if (!(await isLow(share, bytes))) return;
+    throw new ApiError('STORAGE_DOWN', 'The disk of the server is almost full.', {
+      headers: { 'Retry-After': '60' },
+      remedy: 'Try again later; the operator has to make room.',
+    });
   };
   return {
-    async require() {
-      if (!(await isLow())) return;
-      throw new ApiError('STORAGE_DOWN', 'The disk of the server is almost full.', {
-        headers: { 'Retry-After': '60' },
-        remedy: 'Try again later; the operator has to make room.',
-      });
-    },
+    require: () => require(1, 0),
+    requireFor: (bytes) => require(0.5, bytes),
     async look() {
-      const low = await isLow();
+      const low = await isLow(1, 0);
       if (low === wasLow) return;
       wasLow = low;
       const free = await known?.free;

@@ -18,7 +18,7 @@ export interface OutputRoom {
   readonly blobs: BlobStore;
   readonly jobs: Pick<Jobs, 'lease' | 'get'>;
   readonly parts: OutputParts;
-  readonly space: Pick<Space, 'require'>;
+  readonly space: Pick<Space, 'requireFor'>;
   readonly access: Access;
   /** Folder for what is not yet whole. */
   readonly temporary: string;
@@ -45,7 +45,7 @@ export function putOutput(room: OutputRoom): NodeHandler {
       return;
     }
     const limit = Math.min(part.end ?? maxBytes, maxBytes);
-    await room.space.require();
+    await room.space.requireFor((part.total ?? part.first) - part.first);
     const received = await room.parts.write(name, request, part.first, limit);
     const whole = part.total === null || received >= part.total;
     if (whole) await store(room, name);
