@@ -122,6 +122,7 @@ export async function giveBack(
 
 /** Frees the keys of deleted jobs: there is no first answer any more that could be given again. */
 export async function forget(store: Store, jobIds: readonly string[]): Promise<void> {
+  if (jobIds.length === 0) return;
   await storageErrors(() => store.db.delete(idempotency).where(inArray(idempotency.jobId, jobIds)));
 }
 

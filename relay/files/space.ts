@@ -22,7 +22,8 @@ export interface Space {
    * space that is held back.
    *
    * @param bytes how much is to be written
-   * @throws ApiError `STORAGE_DOWN` when less than half of `KINORA_MIN_FREE_BYTES` would be left
+   * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`, and less than half
+   * of that would be left
    */
   requireFor(bytes: number): Promise<void>;
   /** Looks, and tells the log when space runs out or is there again. */
@@ -43,27 +44,28 @@ type SpaceSettings = Pick<
 export function createSpace(config: SpaceSettings, log?: Logger): Space {
   let known: { readonly free: Promise<number>; readonly at: number } | null = null;
   let wasLow = false;
-  /** @param share of what is held back that must be left when `bytes` are written */
-  const isLow = async (share: number, bytes: number): Promise<boolean> => {
+  /** @param bytes of running work, for which half of what is held back may be used */
+  const isLow = async (bytes = Number.POSITIVE_INFINITY): Promise<boolean> => {
     const { KINORA_MIN_FREE_BYTES: floor, DATABASE_URL, S3_BUCKET } = config;
     if (floor === 0 || (DATABASE_URL !== undefined && S3_BUCKET !== undefined)) return false;
     if (known === null || performance.now() - known.at >= freshMs) {
       known = { free: freeBytes(config.KINORA_DATA), at: performance.now() };
     }
-    return (await known.free) - bytes < floor * share;
+    const free = await known.free;
+    return free < floor && free - bytes < floor / 2;
   };
-  const require = async (share: number, bytes: number): Promise<void> => {
-    if (!(await isLow(share, bytes))) return;
+  const require = async (bytes?: number): Promise<void> => {
+    if (!(await isLow(bytes))) return;
     throw new ApiError('STORAGE_DOWN', 'The disk of the server is almost full.', {
       headers: { 'Retry-After': '60' },
       remedy: 'Try again later; the operator has to make room.',
     });
   };
   return {
-    require: () => require(1, 0),
-    requireFor: (bytes) => require(0.5, bytes),
+    require: () => require(),
+    requireFor: require,
     async look() {
-      const low = await isLow(1, 0);
+      const low = await isLow();
       if (low === wasLow) return;
       wasLow = low;
       const free = await known?.free;

@@ -8,8 +8,11 @@ import { findAgain, type LoraFinder } from './loras';
 
 /** Fetches under way at a time: each holds at most one image in memory. */
 const maxAtOnce = 16;
-/** How long this node has a job to itself: a fetch, and what comes after it. In seconds. */
-const holdSeconds = fetchMs / 1000 + 15;
+/**
+ * How long this node has a job to itself: a fetch, and a put into a bucket that gives up after half a
+ * minute of silence. In seconds.
+ */
+const holdSeconds = fetchMs / 1000 + 60;
 
 /** How long a job waits when the storage did not take its files, in seconds. */
 const pause = 5;

@@ -1,5 +1,6 @@
 import type { Config } from '../config';
 import type { Jobs } from '../relay';
+import { storageDown } from '../store/errors';
 
 /** The loop's pauses are up to this much longer than they are set. */
 const longestPause = 1.2;
@@ -36,18 +37,27 @@ export function createSweeper(
     last = now;
   }
 
+  /** @returns what a sweep failed of, where the database was there */
+  async function sweep(which: 'others' | 'leases'): Promise<{ readonly error: unknown } | null> {
+    try {
+      await jobs.sweep(which);
+      return null;
+    } catch (error) {
+      if (storageDown(error) === null) return { error };
+      hearing = last = clock();
+      throw error;
+    }
+  }
+
   return async () => {
     look(pauseMs);
-    try {
-      await jobs.sweep('others');
-      // A database that hung answers its oldest question first, and beats wait behind it.
-      look(0);
-      if (last - hearing >= leaseMs) await jobs.sweep('leases');
-    } catch (error) {
-      hearing = clock();
-      throw error;
-    } finally {
-      last = clock();
-    }
+    const others = await sweep('others');
+    // A database that hung answers its oldest question first, and beats wait behind it.
+    look(0);
+    // One row that cannot be written keeps no lease of another.
+    const leases = last - hearing >= leaseMs ? await sweep('leases') : null;
+    last = clock();
+    const failed = others ?? leases;
+    if (failed) throw failed.error;
   };
 }

@@ -70,16 +70,24 @@ function parsed(text: string): Holder | null {
 export function isRunning(holder: Holder | null, held: ReadonlySet<string>): boolean | null {
   const { host, bootId, pidSpace } = here();
   if (holder === null || holder.host !== host || holder.bootId !== bootId) return null;
-  if ((holder.pidSpace ?? null) !== pidSpace) return null;
+  if (holder.pidSpace === undefined) {
+    // Written before namespaces were told: who is found as told is the one, who is not may be elsewhere.
+    return holder.pid !== process.pid && isThere(holder) ? true : null;
+  }
+  if (holder.pidSpace !== pidSpace) return null;
   if (holder.pid === process.pid) return held.has(holder.token);
+  return isThere(holder);
+}
+
+/** @returns null where the number may have been given to another process since */
+function isThere({ pid, startTicks }: Holder): boolean | null {
   try {
-    process.kill(holder.pid, 0);
+    process.kill(pid, 0);
   } catch (error) {
     // Not ours to signal is alive too.
     if (!hasCode(error, 'EPERM')) return false;
   }
-  // The number may have been given to another process since.
-  return holder.startTicks === null || holder.startTicks === startTicksOf(holder.pid);
+  return startTicks === null ? null : startTicks === startTicksOf(pid);
 }
 
 /** The holder as a sentence names it. */

@@ -62,6 +62,7 @@ export async function takeLock(file: string, what: string, options: LockOptions)
     // Linked into place, so that nobody ever reads half a lock.
     draft: `${file}.${own.token}`,
     goneMs,
+    stillMs: 3 * touchMs,
     lookMs: touchMs / 2,
     refused: (holder) => new Error(inUse(what, holder)),
     onWait: (holder) => options.onWait?.(mayBeInUse(what, holder, goneMs)),
@@ -123,6 +124,8 @@ interface Taking {
   /** A whole lock of ours, not in place yet. */
   readonly draft: string;
   readonly goneMs: number;
+  /** How long a lock that seems old is watched all the same. */
+  readonly stillMs: number;
   /** How often a lock that is watched is looked at. */
   readonly lookMs: number;
   readonly refused: (holder: Holder | null) => Error;
@@ -202,14 +205,17 @@ function claimOn(file: string, text: string): string {
 async function fateOf(
   found: Found,
   place: string,
-  { goneMs, lookMs, onWait }: Taking,
+  { goneMs, stillMs, lookMs, onWait }: Taking,
 ): Promise<'lives' | 'gone' | 'changed'> {
   const running = isRunning(found.holder, held);
   if (running !== null) return running ? 'lives' : 'gone';
   const start = performance.now();
-  const old = () => Date.now() - found.touchedMs >= goneMs || performance.now() - start >= goneMs;
-  if (!old()) onWait(found.holder);
-  while (!old()) {
+  const isOld = () => Date.now() - found.touchedMs >= goneMs;
+  // Clocks of two machines differ: what seems old must also stand still while it is watched.
+  const watchedMs = () => performance.now() - start;
+  const isGone = () => watchedMs() >= goneMs || (isOld() && watchedMs() >= stillMs);
+  if (!isOld()) onWait(found.holder);
+  while (!isGone()) {
     await delay(lookMs);
     const now = await readLock(place);
     if (now?.text !== found.text) return 'changed';

@@ -194,6 +194,7 @@ export const idempotency = pgTable(
   (table) => [
     primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
     index('idempotency_age').on(table.createdAt),
+    index('idempotency_job').on(table.jobId),
   ],
 );
 

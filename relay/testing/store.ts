@@ -97,6 +97,10 @@ let users = 0;
 
 /** One server for a test file; each store is a database in it. */
 function sharedPostgres(): Promise<TestPostgres> {
-  shared ??= startPostgres();
+  shared ??= startPostgres().catch((error: unknown) => {
+    // The next file of this process tries again.
+    shared = null;
+    throw error;
+  });
   return shared;
 }

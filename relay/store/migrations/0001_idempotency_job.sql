@@ -1,0 +1,1 @@
+CREATE INDEX "idempotency_job" ON "idempotency" USING btree ("job_id");
