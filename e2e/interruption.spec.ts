@@ -34,10 +34,10 @@ test('pausing holds the steps, resuming goes on', async ({ studio }) => {
 });
 
 test('a run cut off by a reload says so and can be run again', async ({ studio }) => {
-  await studio.fill({ image: picturePath, prompt, steps: 4 });
+  await studio.fill({ image: picturePath, prompt, steps: 40 });
   await studio.chooseCpu();
   await studio.generate();
-  await studio.waitForStep(1, 4);
+  await studio.waitForStep(1, 40);
   await studio.reload();
   const interrupted = studio.failure.locator('[data-code="INTERRUPTED"]');
   await expect(interrupted).toContainText('closed or reloaded');
