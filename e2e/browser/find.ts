@@ -150,7 +150,7 @@ function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Whether this file was started by itself: `tsx e2e/browser/find.ts` prints the path. */
+/** Whether this file was started by itself: `node --import tsx/esm e2e/browser/find.ts` prints the path. */
 function isMain(): boolean {
   const started = process.argv[1];
   return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);

@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { exitCode, signalTree, startChild } from '../browser/process';
-import { binary } from '../browser/server';
 import { root } from '../browser/stamp';
 
 /** A command of ours as it runs, with no terminal. */
@@ -29,10 +28,10 @@ export async function startCommand(
 ): Promise<RunningCommand> {
   await mkdir(folder, { recursive: true });
   const script = path.join(root, 'e2e', 'cli', `${command}.ts`);
-  const tsx = binary('tsx', 'dist/cli.mjs');
-  const child = startChild([tsx, '--tsconfig', path.join(root, 'tsconfig.json'), script, ...args], {
-    cwd: folder,
-    // npm says in INIT_CWD where the person stands.
+  // As the scripts of package.json do. The `tsx` program would kill a command that is too busy to hear
+  // of a signal within 60 ms, and nothing could be handed back or cleared away.
+  const child = startChild(['--import', 'tsx/esm', script, ...args], {
+    // npm starts scripts in the project's folder, and says in INIT_CWD where the person stands.
     env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
   });
   let stdout = '';
