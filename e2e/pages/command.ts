@@ -31,7 +31,8 @@ export async function startCommand(
   // As the scripts of package.json do. The `tsx` program would kill a command that is too busy to hear
   // of a signal within 60 ms, and nothing could be handed back or cleared away.
   const child = startChild(['--import', 'tsx/esm', script, ...args], {
-    // npm starts scripts in the project's folder, and says in INIT_CWD where the person stands.
+    cwd: folder,
+    // npm says in INIT_CWD where the person stands.
     env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
   });
   let stdout = '';
