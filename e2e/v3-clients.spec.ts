@@ -11,7 +11,7 @@ import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
 import { type McpServer, startMcp } from './api/mcp';
 import { openServingTab, type ServingTab } from './api/serving';
-import { exitCode, startChild } from './browser/process';
+import { exitCode, saidBy, startChild } from './browser/process';
 import { type ApiServer, startServer } from './browser/server';
 import { picturePath } from './pages/fixtures';
 
@@ -231,9 +231,9 @@ test('the quick starts of the documentation make a video as they are', async () 
       process.stderr.write(stderr ?? ''); process.exit(status ?? 1);`;
     const env = { KINORA_URL: server.origin, KINORA_KEY: server.apiKey };
     const child = startChild(['-e', run], { cwd: folder, env });
-    const told: Buffer[] = [];
-    child.stderr?.on('data', (chunk: Buffer) => told.push(chunk));
-    expect(await exitCode(child), `${name}: ${Buffer.concat(told)}`).toBe(0);
+    const told = saidBy(child.stderr);
+    const code = await exitCode(child);
+    expect(code, `${name}: ${told()}`).toBe(0);
     const facts = await inspectVideo(new Blob([await readFile(path.join(folder, 'video.mp4'))]));
     expect(facts, name).toMatchObject({ width: 1280, height: 720, frames: 121 });
   });

@@ -228,7 +228,7 @@ export interface Files {
   /** Removes what is past its time: outputs (the record says so), uploads, parts. Bounded per call. */
   sweep(): Promise<void>;
   /** Removes every file of a job. */
-  removeOf(job: JobRow): Promise<void>;
+  removeOf(job: Pick<JobRow, 'id' | 'owner' | 'image' | 'outputKey'>): Promise<void>;
 }
 
 /** A job to be inserted. */

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { root } from './stamp';
 
@@ -49,6 +50,13 @@ export function signalTree(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | '
   } catch {
     // It ended between the check and the signal.
   }
+}
+
+/** What streams of a child have said so far, in the order in which it came. */
+export function saidBy(...streams: readonly (Readable | null)[]): () => string {
+  const chunks: Buffer[] = [];
+  for (const stream of streams) stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString('utf8');
 }
 
 function hasEnded(child: ChildProcess): boolean {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { prepareAssets } from './prepare-assets';
-import { exitCode, signalTree, startChild, stopTree } from './process';
+import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
 import { isBuilt, root, sourceHash, writeStamp } from './stamp';
 
 const host = '127.0.0.1';
@@ -225,11 +225,10 @@ async function runQuietly(args: readonly string[], signal?: AbortSignal): Promis
   }
 }
 
+/** Everything that a child printed so far. */
 function collect(child: ChildProcess): () => string {
-  const chunks: Buffer[] = [];
-  child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
-  child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk));
-  return () => Buffer.concat(chunks).toString('utf8').trimEnd();
+  const said = saidBy(child.stdout, child.stderr);
+  return () => said().trimEnd();
 }
 
 /** A program of an installed package, to be run by Node itself: no shell, on any system. */

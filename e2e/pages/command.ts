@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { exitCode, signalTree, startChild } from '../browser/process';
+import { exitCode, saidBy, signalTree, startChild } from '../browser/process';
 import { root } from '../browser/stamp';
 
 /** A command of ours as it runs, with no terminal. */
@@ -35,18 +35,10 @@ export async function startCommand(
     // npm says in INIT_CWD where the person stands.
     env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
   return {
     folder,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    stdout: saidBy(child.stdout),
+    stderr: saidBy(child.stderr),
     code: exitCode(child),
     end: (signal) => signalTree(child, signal),
   };

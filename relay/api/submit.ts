@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { eq } from 'drizzle-orm';
 import {
   ApiError,
   type ApiPrediction,
   predictionCodes,
   type Submission,
 } from '../../lib/contract/v3';
-import { inputKey } from '../files';
 import type { Caller, Relay } from '../relay';
-import { type JobRow, uploads } from '../store/schema';
+import type { JobRow } from '../store/schema';
 import { waitForEnd } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import { toApiError } from './failure';
@@ -103,19 +101,12 @@ async function insert(relay: Relay, id: string, order: Order, key?: HeldKey): Pr
     // A commit whose answer was lost may have come through: then the job is there, needs its image,
     // and must be found by the next try with the same key.
     if (toApiError(error).status >= 500) throw error;
-    // The image of a job that never was; an upload's stays, it is its owner's.
-    if (accepted.image?.key === inputKey(id)) await removeImage(relay, id);
+    // Of a job that never was. Best effort: the sweep finds what could not be removed.
+    const files = { id, owner: caller.owner, image: accepted.image, outputKey: null };
+    await relay.files.removeOf(files).catch(() => undefined);
     await key?.giveBack();
     throw error;
   }
-}
-
-/** Best effort. Bytes first: while the row is there, the sweep finds what could not be removed. */
-async function removeImage({ files, store }: Relay, id: string): Promise<void> {
-  try {
-    await files.blobs.remove(inputKey(id));
-    await store.db.delete(uploads).where(eq(uploads.id, id));
-  } catch {}
 }
 
 /**

@@ -22,7 +22,7 @@ export { createLinks, isOwnUpload, loadSecret, type SignedLinks } from './links'
 export { inputKey } from './retention';
 export { createSpace, type Space } from './space';
 export { checkImage, imageType, sentenceOf } from './uploads/kinds';
-export { newUpload, type UploadRows, uploadRows } from './uploads/rows';
+export { insertStored, newUpload, type UploadRows, uploadRows } from './uploads/rows';
 
 /** Files, with links that can be read again. */
 export interface FilesRoom extends Files {

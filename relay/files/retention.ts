@@ -113,7 +113,7 @@ export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'rem
     await rm(file, { force: true });
   }
 
-  async function removeImage(job: JobRow): Promise<void> {
+  async function removeImage(job: Pick<JobRow, 'id' | 'owner' | 'image'>): Promise<void> {
     if (job.image?.key !== inputKey(job.id)) return;
     // A data URI is an upload of the job's own id, which its owner may have used again.
     const upload = { id: job.id, owner: job.owner, blobKey: job.image.key };

@@ -6,6 +6,7 @@ import {
   checkImage,
   imageType,
   inputKey,
+  insertStored,
   invalidField,
   isOwnUpload,
   newUpload,
@@ -84,11 +85,7 @@ async function keepDataUri(
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
   // The job's own id: whoever deletes the job deletes it too.
   const row = { ...draft, id: jobId, sha256, blobKey: key };
-  const upload = await rows.insert(row).catch(async (thrown) => {
-    // There will be no job: without a row nobody would ever find the bytes again.
-    await blobs.remove(key).catch(() => undefined);
-    throw thrown;
-  });
+  const upload = await insertStored(rows, blobs, row);
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
 }
 

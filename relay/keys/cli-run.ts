@@ -112,6 +112,6 @@ function stateOf({ kind, revoked_at, expires_at }: KeyRecord): string {
 
 /** The sentence of an error for a terminal. */
 function sentenceOf(thrown: unknown): string {
-  if (thrown instanceof ApiError) return `${thrown.message} ${thrown.remedy}`.trimEnd();
+  if (thrown instanceof ApiError) return thrown.told;
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

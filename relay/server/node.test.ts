@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { exitCode, signalTree, startChild } from '../../e2e/browser/process';
+import { exitCode, saidBy, signalTree, startChild } from '../../e2e/browser/process';
 import { root } from '../../e2e/browser/stamp';
 
 /** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
@@ -28,21 +28,14 @@ function start(settings: Readonly<Record<string, string>> = {}): Started {
     env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
   });
   children.push(child);
-  let told = '';
-  let log = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    told += chunk.toString();
-  });
-  child.stdout?.on('data', (chunk: Buffer) => {
-    log += chunk.toString();
-  });
+  const told = saidBy(child.stderr);
   return {
     child,
-    told: () => told,
-    log: () => log,
+    told,
+    log: saidBy(child.stdout),
     async origin() {
-      await expect.poll(() => told, { timeout: 100_000 }).toMatch(/runs at \S+\n/);
-      return /runs at (\S+)/.exec(told)?.[1] ?? '';
+      await expect.poll(told, { timeout: 100_000 }).toMatch(/runs at \S+\n/);
+      return /runs at (\S+)/.exec(told())?.[1] ?? '';
     },
   };
 }

@@ -95,6 +95,6 @@ function printable(text: string, length: number): string {
 }
 
 function sentenceOf(thrown: unknown): string {
-  if (thrown instanceof ApiError) return `${thrown.message} ${thrown.remedy}`.trimEnd();
+  if (thrown instanceof ApiError) return thrown.told;
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

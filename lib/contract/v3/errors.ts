@@ -131,6 +131,11 @@ export class ApiError extends Error {
     };
   }
 
+  /** The sentence and its remedy, for people. */
+  get told(): string {
+    return `${this.message} ${this.remedy}`.trimEnd();
+  }
+
   /** HTTP status of the answer. */
   get status(): number {
     return table[this.code][0];
@@ -140,7 +145,7 @@ export class ApiError extends Error {
   toBody(requestId: string): ApiErrorBody {
     return {
       code: this.status,
-      message: `${this.message} ${this.remedy}`.trimEnd(),
+      message: this.told,
       error_code: this.code,
       request_id: requestId,
       ...(this.details.length > 0 && { details: [...this.details] }),

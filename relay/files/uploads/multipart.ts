@@ -10,7 +10,7 @@ import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import { type Access, invalidField, sendData, typeOf } from '../http';
 import { announcedKind, checkFilename, maxBytesOf } from './kinds';
 import { storeBytes, type UploadParts } from './receive';
-import { newUpload } from './rows';
+import { insertStored, newUpload } from './rows';
 
 /** One received file, not yet looked into. */
 interface Received {
@@ -43,11 +43,7 @@ export function postUpload(parts: UploadParts, config: Config, access: Access): 
       );
       // Looked into before there is a row: what is refused leaves nothing.
       const stored = await storeBytes(parts.blobs, draft, file, received.sha256);
-      const upload = await parts.rows.insert({ ...draft, ...stored }).catch(async (thrown) => {
-        // Without a row nobody would ever find the bytes again.
-        await parts.blobs.remove(stored.blobKey).catch(() => undefined);
-        throw thrown;
-      });
+      const upload = await insertStored(parts.rows, parts.blobs, { ...draft, ...stored });
       sendData(response, {
         type: upload.contentType.startsWith('image/') ? 'image' : 'file',
         download_url: parts.links.uploadDownload(upload),

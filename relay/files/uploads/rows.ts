@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Config } from '../../config';
-import type { Caller } from '../../relay';
+import type { BlobStore, Caller } from '../../relay';
 import { type Store, storageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 
@@ -45,6 +45,21 @@ export function newUpload(
     blobKey: null,
     expiresAt: new Date(Date.now() + days * 86_400_000),
   };
+}
+
+/**
+ * Inserts the row of bytes that are stored. Where that fails the bytes go: without a row nobody would
+ * ever find them again.
+ */
+export async function insertStored(
+  rows: Pick<UploadRows, 'insert'>,
+  blobs: Pick<BlobStore, 'remove'>,
+  upload: Omit<UploadRow, 'createdAt'> & { readonly blobKey: string },
+): Promise<UploadRow> {
+  return await rows.insert(upload).catch(async (thrown) => {
+    await blobs.remove(upload.blobKey).catch(() => undefined);
+    throw thrown;
+  });
 }
 
 export function uploadRows({ db }: Pick<Store, 'db'>): UploadRows {
