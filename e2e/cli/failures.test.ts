@@ -23,8 +23,11 @@ it('names the failed tests of Vitest, and files that could not be loaded', () =>
     ],
   };
   expect(vitestFailures(report, '/project')).toEqual([
-    'lib/a.test.ts › sums up\n  expected 1 to be 2\n    at a.ts:3',
-    'lib/b.test.ts\n  no b',
+    {
+      file: 'lib/a.test.ts',
+      text: 'lib/a.test.ts › sums up\n  expected 1 to be 2\n    at a.ts:3',
+    },
+    { file: 'lib/b.test.ts', text: 'lib/b.test.ts\n  no b' },
   ]);
   expect(vitestFailures(undefined, '/project')).toEqual([]);
 });
@@ -46,16 +49,17 @@ it('names the failed tests of Playwright at every depth, flaky ones too, and err
     errors: [{ message: 'no build' }],
   };
   expect(playwrightFailures(report)).toEqual([
-    'a.spec.ts › stops\n  time-out',
-    'a.spec.ts › pauses\n  once',
-    'outside of any test\n  no build',
+    { file: 'a.spec.ts', text: 'a.spec.ts › stops\n  time-out' },
+    { file: 'a.spec.ts', text: 'a.spec.ts › pauses\n  once' },
+    { file: null, text: 'outside of any test\n  no build' },
   ]);
   expect(playwrightFailures(undefined)).toEqual([]);
 });
 
 it('shortens long messages and says so', () => {
   const message = Array.from({ length: 30 }, (_, line) => `line ${line}`).join('\n');
-  const [text] = playwrightFailures({ suites: [], errors: [{ message }] });
-  expect(text?.split('\n')).toHaveLength(14);
-  expect(text?.split('\n').at(-1)).toBe('  … 18 more lines');
+  const [failure] = playwrightFailures({ suites: [], errors: [{ message }] });
+  const lines = failure?.text.split('\n');
+  expect(lines).toHaveLength(14);
+  expect(lines?.at(-1)).toBe('  … 18 more lines');
 });

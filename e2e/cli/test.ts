@@ -1,6 +1,7 @@
 /**
  * `npm test`: everything that a change must pass. `npm test -- node lint` runs only what is named.
- * The last line is `N passed, N failed`.
+ * The last line is `N passed, N failed`. A file that failed is run once more at the end, by itself: what
+ * passes then counts as passed, and is named with its first failure.
  */
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,7 +10,8 @@ import { prepareAssets } from '../browser/prepare-assets';
 import { exitCode, signalTree, startChild } from '../browser/process';
 import { binary, ensureBuild, nextBinary } from '../browser/server';
 import { root } from '../browser/stamp';
-import { playwrightFailures, vitestFailures } from './failures';
+import { type Failure, playwrightFailures, vitestFailures } from './failures';
+import { filesToRepeat, type Run, repeated } from './repeat';
 import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
 
 const stages = ['types', 'lint', 'node', 'build', 'browser', 'e2e'] as const;
@@ -19,15 +21,18 @@ const resultsFolder = path.join(root, 'test-results');
 const vitest = binary('vitest', 'vitest.mjs');
 const startedAt = performance.now();
 const results = new Map<Stage, Tally>();
-const failures: string[] = [];
+const failures: Failure[] = [];
+/** What passed only when it was run again: a race, or a machine that stood still. */
+const flaky: Failure[] = [];
+const repeats: (() => Promise<void>)[] = [];
 
 const work: Readonly<Record<Stage, () => Promise<Tally>>> = {
   types,
   lint,
-  node: () => vitestProject('node'),
+  node: () => testFiles('node', (files) => vitestProject('node', files)),
   build: buildApp,
-  browser: () => vitestProject('browser'),
-  e2e: endToEnd,
+  browser: () => testFiles('browser', (files) => vitestProject('browser', files)),
+  e2e: () => testFiles('e2e', endToEnd),
 };
 
 process.exitCode = await main();
@@ -53,7 +58,10 @@ async function main(): Promise<number> {
   await Promise.all([inTurn('build', 'lint', 'node'), inTurn('browser')]);
   await inTurn('e2e');
 
-  for (const text of failures) console.log(`FAILED ${text}`);
+  for (const repeat of repeats) await repeat();
+
+  for (const { text } of flaky) console.log(`FLAKY, passed when it was run again: ${text}`);
+  for (const { text } of failures) console.log(`FAILED ${text}`);
   for (const [name, { passed, failed }] of results) {
     console.log(`${name.padEnd(8)} ${passed} passed, ${failed} failed`);
   }
@@ -87,23 +95,42 @@ async function buildApp(): Promise<Tally> {
   return tallyCommand(0);
 }
 
-async function vitestProject(project: 'node' | 'browser'): Promise<Tally> {
-  const file = path.join(resultsFolder, `vitest-${project}.json`);
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const code = await run([vitest, 'run', '--project', project, ...reporters]);
-  const report = await readJson(file);
-  failures.push(...vitestFailures(report, root));
-  return tallyVitest(code, report);
+/** A stage of many files; the few that failed are run again when everything else is over. */
+async function testFiles(
+  name: Stage,
+  runFiles: (files: readonly string[]) => Promise<Run>,
+): Promise<Tally> {
+  const first = await runFiles([]);
+  const files = filesToRepeat(first);
+  if (files.length === 0) failures.push(...first.failures);
+  else {
+    repeats.push(async () => {
+      console.log(`== ${name}, once more: ${files.join(' ')}`);
+      const outcome = repeated(first, await runFiles(files));
+      failures.push(...outcome.failures);
+      flaky.push(...outcome.flaky);
+      results.set(name, outcome.tally);
+    });
+  }
+  return first.tally;
 }
 
-async function endToEnd(): Promise<Tally> {
-  const file = path.join(resultsFolder, 'playwright.json');
-  const code = await run([binary('playwright', 'cli.js'), 'test', '--reporter=list,json'], {
-    env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file },
-  });
+async function vitestProject(project: 'node' | 'browser', files: readonly string[]): Promise<Run> {
+  const file = path.join(resultsFolder, `vitest-${project}.json`);
+  await rm(file, { force: true });
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
+  const code = await run([vitest, 'run', '--project', project, ...reporters, ...files]);
   const report = await readJson(file);
-  failures.push(...playwrightFailures(report));
-  return tallyPlaywright(code, report);
+  return { tally: tallyVitest(code, report), failures: vitestFailures(report, root) };
+}
+
+async function endToEnd(files: readonly string[]): Promise<Run> {
+  const file = path.join(resultsFolder, 'playwright.json');
+  await rm(file, { force: true });
+  const playwright = [binary('playwright', 'cli.js'), 'test', '--reporter=list,json', ...files];
+  const code = await run(playwright, { env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file } });
+  const report = await readJson(file);
+  return { tally: tallyPlaywright(code, report), failures: playwrightFailures(report) };
 }
 
 /** Runs one stage; whatever is thrown is printed and counts as its failure. */
