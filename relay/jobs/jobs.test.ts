@@ -66,22 +66,22 @@ describe.each(engines)('jobs', (engine) => {
       await expect(jobs.submit(testJob(ada))).rejects.toMatchObject({ code: 'TOO_MANY_JOBS' });
     });
 
-    it('refuses for good, whatever becomes of the others of a batch', async () => {
+    it('gives the room of one that the database refuses to the others of its batch', async () => {
       const jobsOf = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 2 });
       const twice = testJob(ada);
       await jobsOf.submit(twice);
+      // The first goes alone; the rest wait for it, and go together.
       const all = await Promise.allSettled(
-        [testJob(bob), twice, testJob(ada), testJob(bob)].map((job) => jobsOf.submit(job)),
+        [testJob(bob), twice, testJob(ada), testJob(ada)].map((job) => jobsOf.submit(job)),
       );
       expect(all.map(({ status }) => status)).toEqual([
         'fulfilled',
         'rejected',
-        'rejected',
         'fulfilled',
+        'rejected',
       ]);
-      expect(all[2]).toMatchObject({ reason: { code: 'TOO_MANY_JOBS' } });
-      // The one that was refused did not slip in when the others were tried one by one.
-      expect(await jobsOf.unfinishedOf(ada.keyId)).toBe(1);
+      expect(all[3]).toMatchObject({ reason: { code: 'TOO_MANY_JOBS' } });
+      expect(await jobsOf.unfinishedOf(ada.keyId)).toBe(2);
     });
 
     it('has no limit where the setting is 0', async () => {
@@ -191,10 +191,12 @@ describe.each(engines)('jobs', (engine) => {
       const ask = async () => {
         const { job } = await jobs.claim(bench, upright);
         if (job) given.push(job.id);
-        return given;
+        return given.toSorted();
       };
-      await expect.poll(ask, { timeout: 20_000 }).toEqual(last);
-    });
+      // Each look makes the next one wait for twenty times as long as it took: a look during which the
+      // machine stands still for two seconds, for forty.
+      await expect.poll(ask, { timeout: 170_000 }).toEqual(last.sort());
+    }, 180_000);
 
     it('takes any model where the configuration says so', async () => {
       jobs = testJobs(fixture().store, { KINORA_SERVING_MODELS: ['*'] });
@@ -395,7 +397,7 @@ describe.each(engines)('jobs', (engine) => {
       const { id, token } = await claimOne();
       await jobs.cancel(id, 'ada');
       await expect(jobs.complete(id, token, testResult())).rejects.toMatchObject(lost);
-      await expect.poll(() => heard).toEqual([id]);
+      await expect.poll(() => heard, { timeout: 30_000 }).toEqual([id]);
       await stop();
     });
 

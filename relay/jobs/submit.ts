@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
 import type { NewJob } from '../relay';
-import { storageDown } from '../store';
+import { inBatches } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
 import { type JobsDependencies, withoutLease } from './context';
@@ -10,23 +10,13 @@ import { storable, storableJson } from './text';
 
 /** How long a caller with too many jobs is asked to wait: a video takes minutes. */
 const tooManyRetrySeconds = 10;
-/** Submissions that share one statement and one commit. */
-const batchSize = 64;
 /** How long the count of a key's jobs is believed, in milliseconds; only other nodes can make it wrong. */
 const countedMs = 5000;
 /** Keys whose counts are remembered. */
 const maxRooms = 10_000;
 
-interface Waiting {
-  readonly job: NewJob;
-  resolve(row: JobRow): void;
-  reject(error: unknown): void;
-}
-
 /**
- * Inserts jobs. Those that arrive while a statement is under way go together in the next one: on the
- * embedded database a statement costs more than its rows, on PostgreSQL a commit does. Nobody waits
- * for a batch to fill, and everybody for its commit.
+ * Inserts jobs, those that come at once together.
  *
  * The limit of a key holds exactly for one node; several nodes may together pass it by what they
  * insert within {@link countedMs}.
@@ -40,66 +30,43 @@ export function createSubmitter({
   const limit = config.KINORA_JOBS_PER_KEY;
   /** How many more jobs a key may have, by its last count and what this node inserted since. */
   const rooms = new Map<string, { left: number; readonly countedAt: number }>();
-  let waiting: Waiting[] = [];
-  let running = false;
 
-  async function run(): Promise<void> {
-    running = true;
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, batchSize);
-      waiting = waiting.slice(batchSize);
-      await insertBatch(batch);
-    }
-    running = false;
-  }
-
-  async function insertBatch(batch: readonly Waiting[]): Promise<void> {
-    let admitted: readonly Waiting[];
-    try {
-      admitted = await admit(batch);
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-      return;
-    }
-    await insertAdmitted(admitted);
-  }
-
-  async function insertAdmitted(admitted: readonly Waiting[]): Promise<void> {
-    try {
-      const rows = await insertRows(db, config, admitted);
-      for (const [index, row] of rows.entries()) admitted[index]?.resolve(row);
-    } catch (error) {
-      // One that the database refuses must not take the others with it.
-      if (admitted.length > 1 && !storageDown(error)) {
-        for (const one of admitted) await insertAdmitted([one]);
-      } else for (const { reject } of admitted) reject(error);
-    }
-  }
-
-  /** Rejects those whose key has enough. */
-  async function admit(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
-    if (limit === 0) return batch;
-    await count(batch);
-    return batch.filter(({ job, reject }) => {
-      const room = rooms.get(job.caller.keyId);
-      if (room && room.left > 0) {
-        room.left -= 1;
-        return true;
-      }
-      const headers = { 'Retry-After': String(tooManyRetrySeconds) };
-      reject(new ApiError('TOO_MANY_JOBS', undefined, { headers }));
-      return false;
+  const insert = inBatches(async (batch: readonly NewJob[]): Promise<(JobRow | ApiError)[]> => {
+    const admitted = await admit(batch);
+    const rows = await insertRows(
+      db,
+      config,
+      batch.filter((job) => admitted.has(job)),
+    ).catch((error: unknown) => {
+      // Nobody got the room that was taken for them.
+      for (const { caller } of batch) rooms.delete(caller.keyId);
+      throw error;
     });
+    let next = 0;
+    return batch.map((job) => (admitted.has(job) ? rows[next++] : undefined) ?? tooManyJobs());
+  });
+
+  /** Those whose key has room for them. */
+  async function admit(batch: readonly NewJob[]): Promise<ReadonlySet<NewJob>> {
+    if (limit === 0) return new Set(batch);
+    await count(batch);
+    const admitted = batch.filter(({ caller }) => {
+      const room = rooms.get(caller.keyId);
+      if (room === undefined || room.left <= 0) return false;
+      room.left -= 1;
+      return true;
+    });
+    return new Set(admitted);
   }
 
   /**
    * Counts the jobs of keys whose last count is old or used up. A count reads every unfinished job of
    * the key, so it is not made for each: jobs that end meanwhile only make more room than is known.
    */
-  async function count(batch: readonly Waiting[]): Promise<void> {
+  async function count(batch: readonly NewJob[]): Promise<void> {
     const wanted = new Map<string, number>();
-    for (const { job } of batch) {
-      wanted.set(job.caller.keyId, (wanted.get(job.caller.keyId) ?? 0) + 1);
+    for (const { caller } of batch) {
+      wanted.set(caller.keyId, (wanted.get(caller.keyId) ?? 0) + 1);
     }
     if (rooms.size > maxRooms) rooms.clear();
     const countedAt = performance.now();
@@ -115,11 +82,17 @@ export function createSubmitter({
     }
   }
 
-  return (job) =>
-    new Promise((resolve, reject) => {
-      waiting.push({ job, resolve, reject });
-      if (!running) void run();
-    });
+  return async (job) => {
+    const inserted = await insert(job);
+    if (inserted instanceof ApiError) throw inserted;
+    return inserted;
+  };
+}
+
+function tooManyJobs(): ApiError {
+  return new ApiError('TOO_MANY_JOBS', undefined, {
+    headers: { 'Retry-After': String(tooManyRetrySeconds) },
+  });
 }
 
 /** Unfinished jobs of keys, each counted no further than `limit`, whatever the length of the queue. */
@@ -176,10 +149,10 @@ const types = sql.raw(
 async function insertRows(
   db: Database,
   config: JobsDependencies['config'],
-  batch: readonly Waiting[],
+  batch: readonly NewJob[],
 ): Promise<readonly JobRow[]> {
   if (batch.length === 0) return [];
-  const rows = batch.map(({ job }) => newRow(job, config));
+  const rows = batch.map((job) => newRow(job, config));
   // One parameter for all: many cost more than their values.
   const json = JSON.stringify(
     rows.map((row) => ({

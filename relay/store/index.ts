@@ -3,6 +3,7 @@ import { openPglite } from './pglite';
 import { openPostgres } from './postgres';
 import type { Store } from './store';
 
+export { inBatches } from './batches';
 export { storageDown, storageErrors, withoutValues } from './errors';
 export * from './store';
 

@@ -1,13 +1,27 @@
 import { randomBytes } from 'node:crypto';
-import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  or,
+  sql,
+} from 'drizzle-orm';
 import type { Config } from '../../config';
 import type { BlobStore, Caller } from '../../relay';
-import { type Store, storageErrors } from '../../store';
+import { inBatches, type Store, storageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
+
+/** A row that the database gives its time. */
+export type NewUpload = Omit<UploadRow, 'createdAt'>;
 
 /** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
 export interface UploadRows {
-  insert(upload: Omit<UploadRow, 'createdAt'>): Promise<UploadRow>;
+  insert(upload: NewUpload): Promise<UploadRow>;
   get(id: string): Promise<UploadRow | null>;
   /** Says where the bytes are. @returns null when others were there first */
   stored(
@@ -35,7 +49,7 @@ export function newUpload(
   caller: Pick<Caller, 'owner' | 'keyId'>,
   file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
-): Omit<UploadRow, 'createdAt'> {
+): NewUpload {
   return {
     id: drawId(),
     owner: caller.owner,
@@ -54,7 +68,7 @@ export function newUpload(
 export async function insertStored(
   rows: Pick<UploadRows, 'insert'>,
   blobs: Pick<BlobStore, 'remove'>,
-  upload: Omit<UploadRow, 'createdAt'> & { readonly blobKey: string },
+  upload: NewUpload & { readonly blobKey: string },
 ): Promise<UploadRow> {
   return await rows.insert(upload).catch(async (thrown) => {
     await blobs.remove(upload.blobKey).catch(() => undefined);
@@ -62,20 +76,30 @@ export async function insertStored(
   });
 }
 
+/** What an upload that is written again becomes: all of it the new one's. */
+const excluded = Object.fromEntries(
+  Object.entries(getTableColumns(uploads))
+    .filter(([name]) => name !== 'id' && name !== 'createdAt')
+    .map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
+);
+
 export function uploadRows({ db }: Pick<Store, 'db'>): UploadRows {
+  /** The upload of a data URI has its job's id: the same submission again writes it again. */
+  const insert = inBatches((batch: readonly NewUpload[]) =>
+    storageErrors(async () => {
+      const inserted = await db
+        .insert(uploads)
+        .values([...batch])
+        .onConflictDoUpdate({ target: uploads.id, set: excluded })
+        .returning();
+      // Their order is not promised.
+      const rows = new Map(inserted.map((row) => [row.id, row]));
+      return batch.flatMap(({ id }) => rows.get(id) ?? []);
+    }),
+  );
+
   return {
-    async insert(upload) {
-      const [row] = await storageErrors(() =>
-        // The upload of a data URI has its job's id: the same submission again writes it again.
-        db
-          .insert(uploads)
-          .values(upload)
-          .onConflictDoUpdate({ target: uploads.id, set: upload })
-          .returning(),
-      );
-      if (!row) throw new Error('The upload was not inserted.');
-      return row;
-    },
+    insert,
     async get(id) {
       const [row] = await storageErrors(() => db.select().from(uploads).where(eq(uploads.id, id)));
       return row ?? null;

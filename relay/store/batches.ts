@@ -1,0 +1,54 @@
+import { storageDown } from './errors';
+
+/** Items that share one statement and one commit. */
+const batchSize = 64;
+
+interface Waiting<Item, Result> {
+  readonly item: Item;
+  resolve(result: Result): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Writes items together. Those that arrive while a statement is under way go together in the next one:
+ * on the embedded database a statement costs more than its rows, on PostgreSQL a commit does. Nobody
+ * waits for a batch to fill, and everybody for its commit.
+ *
+ * @param write one statement for all of them; its results are in the order of the items. Where it
+ * throws, none is written, and each is tried alone: one that the database refuses takes no other with it
+ * @returns a function that writes one item, and throws what `write` throws for it
+ */
+export function inBatches<Item, Result>(
+  write: (items: readonly Item[]) => Promise<readonly Result[]>,
+): (item: Item) => Promise<Result> {
+  let waiting: Waiting<Item, Result>[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    running = true;
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, batchSize);
+      waiting = waiting.slice(batchSize);
+      await writeBatch(batch);
+    }
+    running = false;
+  }
+
+  async function writeBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await write(batch.map(({ item }) => item));
+      if (results.length !== batch.length) throw new Error('A batch was not written whole.');
+      for (const [index, result] of results.entries()) batch[index]?.resolve(result);
+    } catch (error) {
+      if (batch.length > 1 && !storageDown(error)) {
+        for (const one of batch) await writeBatch([one]);
+      } else for (const { reject } of batch) reject(error);
+    }
+  }
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ item, resolve, reject });
+      if (!running) void run();
+    });
+}
