@@ -16,6 +16,8 @@ export default defineConfig({
   },
   test: {
     maxWorkers: 2,
+    // A machine that stands still for a second is no failure.
+    expect: { poll: { timeout: 20_000 } },
     projects: [
       {
         extends: true,

@@ -3,6 +3,8 @@ import { KinoraError } from '../lib/contract/errors';
 import type { LibraryApi, LibrarySnapshot } from '../lib/contract/library';
 import { LibraryStore } from './library-store';
 
+/** A slow machine may take a while. */
+const soon = { timeout: 30_000 };
 const empty: LibrarySnapshot = {
   hub: 'https://hub.example',
   models: [],
@@ -45,7 +47,7 @@ test('the worker starts with the first listener, and every change reaches it', a
   const seen: string[] = [];
   const stop = store.subscribe(() => seen.push(store.getSnapshot().status));
   store.subscribe(() => {});
-  await expect.poll(() => store.getSnapshot().status).toBe('ready');
+  await expect.poll(() => store.getSnapshot().status, soon).toBe('ready');
   expect(opened).toBe(1);
   push({ ...empty, hub: 'https://mirror.example' });
   expect(store.getSnapshot()).toMatchObject({ snapshot: { hub: 'https://mirror.example' } });
@@ -70,7 +72,9 @@ test('a worker that dies ends its calls and shows, and can be started afresh', a
   const call = store.call((api) => api.snapshot());
   first.die(new KinoraError('INTERNAL', 'It broke.'));
   await expect(call).rejects.toThrow('It broke.');
-  await expect.poll(() => store.getSnapshot()).toMatchObject({ error: { message: 'It broke.' } });
+  await expect
+    .poll(() => store.getSnapshot(), soon)
+    .toMatchObject({ error: { message: 'It broke.' } });
   store.restart();
-  await expect.poll(() => store.getSnapshot().status).toBe('ready');
+  await expect.poll(() => store.getSnapshot().status, soon).toBe('ready');
 });

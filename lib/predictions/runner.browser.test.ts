@@ -94,6 +94,8 @@ class SmallEngine implements EngineHost {
   }
 }
 
+/** A slow machine may take a while. */
+const soon = { timeout: 30_000 };
 let store: PredictionStore;
 let engine: SmallEngine;
 let runner: Runner;
@@ -169,7 +171,7 @@ test('progress is an external store, and the locks are held meanwhile', async ()
     changes += 1;
   });
   const { id, ended } = await runner.start(await input());
-  await expect.poll(() => runner.getSnapshot().status).toBe('running');
+  await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   expect(runner.getSnapshot()).toBe(runner.getSnapshot());
   const held = async () => (await navigator.locks.query()).held?.map(({ name }) => name);
   expect(await held()).toEqual(expect.arrayContaining([gpuLock, predictionLock(id)]));
@@ -185,7 +187,7 @@ test('cancel ends a run with CANCELLED and leaves nothing of its video', async (
   const { opened, open } = gate();
   engine.script = () => opened;
   const { id, ended } = await runner.start(await input());
-  await expect.poll(() => runner.getSnapshot().status).toBe('running');
+  await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   runner.cancel();
   expect(runner.getSnapshot()).toMatchObject({ ending: 'cancel' });
   open();
@@ -200,7 +202,7 @@ test('while another tab owns the GPU it waits, says so, and can be cancelled', a
   const other = navigator.locks.request(gpuLock, () => opened);
   const { id, ended } = await runner.start(await input());
   await expect
-    .poll(() => runner.getSnapshot())
+    .poll(() => runner.getSnapshot(), soon)
     .toMatchObject({ status: 'waiting', elsewhere: true });
   expect((await store.get(id))?.status).toBe('created');
   runner.cancel();
@@ -208,7 +210,7 @@ test('while another tab owns the GPU it waits, says so, and can be cancelled', a
   expect(engine.opened).toBe(0);
 
   const second = await runner.start(await input());
-  await expect.poll(() => runner.getSnapshot()).toMatchObject({ elsewhere: true });
+  await expect.poll(() => runner.getSnapshot(), soon).toMatchObject({ elsewhere: true });
   open();
   await other;
   expect((await second.ended).status).toBe('completed');
@@ -238,7 +240,7 @@ test('a failure is written down with its remedy; the engine goes only where it m
 test('a worker that dies ends the run', async () => {
   engine.script = () => new Promise(() => {});
   const { ended } = await runner.start(await input());
-  await expect.poll(() => runner.getSnapshot().status).toBe('running');
+  await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   engine.crash(new KinoraError('INTERNAL', 'The engine stopped unexpectedly.'));
   expect(await ended).toMatchObject({ status: 'failed', error: { code: 'INTERNAL' } });
   expect(engine.closed).toBe(1);
@@ -308,7 +310,7 @@ test('finish early keeps what is there', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
   const { ended } = await runner.start(await input());
-  await expect.poll(() => runner.getSnapshot().status).toBe('running');
+  await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   await runner.finishEarly();
   open();
   expect(await ended).toMatchObject({ status: 'completed', result: { finishedEarly: true } });

@@ -182,7 +182,8 @@ test('what nobody works on any more is interrupted; what a tab works on only whe
 
   letGo();
   await held;
-  await expect.poll(async () => (await store.get(owned))?.status).toBe('failed');
+  const statusOfOwned = async () => (await store.get(owned))?.status;
+  await expect.poll(statusOfOwned, { timeout: 30_000 }).toBe('failed');
 });
 
 test('drafts come back, files included', async () => {

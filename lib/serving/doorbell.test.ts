@@ -24,6 +24,8 @@ afterEach(() => {
   server.close();
 });
 
+/** A slow machine may take a while. */
+const soon = { timeout: 30_000 };
 const hello = { type: 'hello', token: 't' } as unknown as DoorbellClientMessage;
 
 function ring(): Doorbell {
@@ -61,7 +63,8 @@ test('says hello, hears the ring, and ignores what it does not know', async () =
   for (const message of ['{"type":"later"}', 'no json', '{"type":"welcome"}']) socket.send(message);
   socket.send(JSON.stringify({ type: 'welcome', owner: 'ann', shared: false }));
   socket.send(JSON.stringify({ type: 'job_available' }));
-  await expect.poll(() => heard.map(({ type }) => type)).toEqual(['welcome', 'job_available']);
+  const types = () => heard.map(({ type }) => type);
+  await expect.poll(types, soon).toEqual(['welcome', 'job_available']);
   expect(open).toEqual([true]);
   bell.say({ type: 'state', state: 'paused' });
   const [said] = (await once(socket, 'message')) as [Buffer];
@@ -80,7 +83,7 @@ test('comes back with growing waits, and a welcome makes them short again', asyn
   const socket = await tab;
   expect(waits).toEqual([500, 1000, 2000]);
   socket.send(JSON.stringify({ type: 'welcome', owner: 'ann', shared: false }));
-  await expect.poll(() => open).toEqual([true]);
+  await expect.poll(() => open, soon).toEqual([true]);
   tab = nextTab();
   socket.terminate();
   await tab;

@@ -14,15 +14,13 @@ export interface UploadTarget {
 
 /** How often in a row the relay may disagree about how much it has. */
 const disagreements = 3;
-/** After what a request counts as stalled. `fetch` does not tell how much it has sent. */
-export interface UploadPatience {
-  /** For a request that sends nothing, in milliseconds. */
-  readonly shortMs: number;
-  /** What the slowest line carries, in bytes in a millisecond. */
-  readonly slowest: number;
-}
-
-const standardPatience: UploadPatience = { shortMs: 30_000, slowest: 16 };
+/**
+ * After what a request that sends nothing counts as stalled, in milliseconds. `fetch` does not tell how
+ * much it has sent.
+ */
+const shortMs = 30_000;
+/** What the slowest line carries, in bytes in a millisecond. */
+const slowest = 16;
 /** Most times that the limit doubles. */
 const doublings = 6;
 
@@ -39,7 +37,6 @@ export async function uploadVideo(
   target: UploadTarget,
   file: Blob,
   signal: AbortSignal,
-  { shortMs, slowest }: UploadPatience = standardPatience,
 ): Promise<void> {
   const backoff = new Backoff(1000, 15_000, client.clock.random);
   let offset = 0;
@@ -61,7 +58,7 @@ export async function uploadVideo(
       askedMs = askedWaitMs(thrown);
     }
     await client.clock.sleep(Math.max(backoff.next(), askedMs), signal);
-    offset = await receivedSoFar(client, target, file.size, signal, shortMs);
+    offset = await receivedSoFar(client, target, file.size, signal);
   }
 }
 
@@ -88,10 +85,9 @@ async function receivedSoFar(
   target: UploadTarget,
   size: number,
   signal: AbortSignal,
-  limitMs: number,
 ): Promise<number> {
   try {
-    const response = await client.output(target, { method: 'HEAD' }, signal, limitMs);
+    const response = await client.output(target, { method: 'HEAD' }, signal, shortMs);
     const offset = Number(response.headers.get('Upload-Offset') ?? 0);
     return Number.isInteger(offset) && offset > 0 && offset < size ? offset : 0;
   } catch (thrown) {

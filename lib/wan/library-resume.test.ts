@@ -62,7 +62,8 @@ test('a download that stopped in the middle of a part goes on at its next unit',
   const stored = now().hub.requests.filter(
     ({ path, host }) => host === 'storage' && path.endsWith(weightPath('vae')),
   );
-  expect(stored[0]?.start).toBe(bytesDone);
+  // Several ranges are on their way at once, and arrive in any order.
+  expect(Math.min(...stored.map(({ start }) => start))).toBe(bytesDone);
   expect(now().served('vae').bytes).toBe((paused.bytesTotal ?? 0) - bytesDone);
   expect(now().served('transformer').bytes).toBe(0);
   expect((await partOf(reloaded, 'vae')).notice).toBeUndefined();
@@ -98,8 +99,7 @@ test('paused and then cancelled at once, it leaves nothing, and can begin again'
 });
 
 test('cancelled while a header is awaited, it ends at once', async () => {
-  const policy = { firstDelayMs: 1, longestDelayMs: 2, stallMs: 120_000, attempts: 4 };
-  const library = now().openTab({ hubOptions: { policy } });
+  const library = now().openTab();
   await library.addModel({ address: goldenRepository });
   await now().folder(`${id}/vae`).clear();
   const fault = { kind: 'stall', afterBytes: 4 } as const;

@@ -50,8 +50,8 @@ async function tryLock<T>(name: string, work: () => Promise<T>) {
   }
 }
 
-function add(source: LoraSource, attempts = 4) {
-  const policy = { firstDelayMs: 1, longestDelayMs: 2, stallMs: 300, attempts };
+function add(source: LoraSource, attempts = 4, lock = tryLock) {
+  const policy = { firstDelayMs: 1, longestDelayMs: 2, attempts };
   return fetchLora(source, {
     folder: diskStore(root),
     client: new HubClient(hub.url, { policy }),
@@ -60,7 +60,7 @@ function add(source: LoraSource, attempts = 4) {
       wanArchitecture.inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
     storage: async () => ({ usage: 0, quota: room, persistent: true }),
-    tryLock,
+    tryLock: lock,
   });
 }
 
@@ -99,9 +99,20 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/twice.safetensors`;
   hub.repositories.put(repository, 'twice.safetensors', bytes);
-  const slow = { kind: 'slow', pieceBytes: 8192, pauseMs: 5 } as const;
-  hub.fail({ fault: slow, path: 'twice.safetensors', host: 'storage', skip: 4, times: 100 });
-  const both = await Promise.allSettled([add({ address }), add({ address })]);
+  let tried = 0;
+  let meet = () => {};
+  const met = new Promise<void>((resolve) => {
+    meet = resolve;
+  });
+  // Whoever has the lock keeps it until the other has tried to get it.
+  async function meeting<T>(name: string, work: () => Promise<T>) {
+    if (++tried === 2) meet();
+    return tryLock(name, async () => {
+      await met;
+      return work();
+    });
+  }
+  const both = await Promise.allSettled([1, 2].map(() => add({ address }, 4, meeting)));
   const refused = both.find(({ status }) => status === 'rejected');
   expect(refused).toMatchObject({
     reason: { code: 'BUSY', message: expect.stringContaining('twice.safetensors') },

@@ -6,7 +6,12 @@ import { deleteComponent, openModelStore, readStoredComponent } from '../weights
 import { openStoredModel } from './model';
 import { openFile, openGolden } from './parity/golden';
 import { encodeGoldenImage, encodeGoldenPrompts, loop, openTransformer } from './parity/pipeline';
-import type { InstallAnswer, InstallTask } from './testing/install-worker';
+import {
+  type InstallAnswer,
+  type InstallTask,
+  isBeyond,
+  type KilledAt,
+} from './testing/install-messages';
 
 const goldens = new URL('/e2e/goldens/tiny-wan/', location.href);
 const model = 'stored-tiny';
@@ -24,8 +29,8 @@ const manifest = parseManifest({
 
 afterEach(async () => (await openModelStore()).folder(model).clear());
 
-/** Starts an installation; `until` tells at which message to kill its worker. */
-function install(until: (answer: InstallAnswer) => boolean): Promise<InstallAnswer[]> {
+/** Starts an installation, and kills its worker where that is told. */
+function install(killedAt?: KilledAt): Promise<InstallAnswer[]> {
   const worker = new Worker(new URL('./testing/install-worker.ts', import.meta.url), {
     type: 'module',
   });
@@ -34,31 +39,32 @@ function install(until: (answer: InstallAnswer) => boolean): Promise<InstallAnsw
     worker.onerror = (event) => reject(new Error(event.message));
     worker.onmessage = ({ data }: MessageEvent<InstallAnswer>) => {
       answers.push(data);
-      if (data.type !== 'done' && data.type !== 'error' && !until(data)) return;
+      if (data.type !== 'done' && data.type !== 'error' && !isBeyond(killedAt, data)) return;
       worker.terminate();
       resolve(answers);
     };
-    worker.postMessage({ goldens: goldens.href, model } satisfies InstallTask);
+    const task: InstallTask = { goldens: goldens.href, model, ...(killedAt && { killedAt }) };
+    worker.postMessage(task);
   });
 }
 
 test('a worker that is killed twice installs the model, and it runs from the store', async () => {
   const store = (await openModelStore()).folder(model);
-  const isBeyond = (component: string, bytes: number) => (answer: InstallAnswer) =>
-    answer.type === 'progress' && answer.component === component && answer.bytesDone > bytes;
-  await install(isBeyond('transformer', 100_000));
+  await install({ component: 'transformer', bytes: 100_000 });
   expect(await readStoredComponent(store.folder('transformer'))).toBeNull();
-  const second = await install(isBeyond('vae', 1_000_000));
+  const second = await install({ component: 'vae', bytes: 1_000_000 });
   expect(second.find(({ type }) => type === 'progress')).toMatchObject({
     component: 'transformer',
   });
   const first = second.find((answer) => answer.type === 'progress');
-  expect(first?.type === 'progress' && first.bytesDone).toBeGreaterThan(100_000);
-  const last = await install(() => false);
+  const wentOn = first?.type === 'progress' ? first.bytesDone : Number.NaN;
+  expect(wentOn).toBeGreaterThan(100_000);
+  expect(wentOn).toBeLessThan(200_000);
+  const last = await install();
   expect(last.at(-1)).toEqual({ type: 'done' });
   expect([...second, ...last].filter(({ type }) => type === 'restart')).toEqual([]);
 
-  // The hash went through three workers' lives.
+  // The hash went through two workers' lives.
   const file = await fetch(new URL('formats/transformer-Q8_0.gguf', goldens));
   const digest = await crypto.subtle.digest('SHA-256', await file.arrayBuffer());
   const hex = [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0'));

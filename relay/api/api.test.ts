@@ -158,7 +158,7 @@ describe('a submission that comes to nothing', () => {
       const names = await readdir(path.join(api.relay.config.KINORA_DATA, 'files'), {
         recursive: true,
       });
-      return names.filter((name) => /[0-9a-f]{32}/.test(name));
+      return names.filter((name) => /[0-9a-f]{32}/.test(name)).sort();
     };
     await submitted();
     const before = await kept();
@@ -246,7 +246,7 @@ describe('Idempotency-Key', () => {
       },
     };
     const first = ask(stuck, header('e'));
-    await expect.poll(() => slow, { interval: 10 }).not.toBe('');
+    await expect.poll(() => slow, { timeout: 20_000, interval: 10 }).not.toBe('');
     await relay.store.db
       .update(idempotency)
       .set({ createdAt: sql`now() - interval '61 seconds'` })

@@ -45,13 +45,12 @@ describe('streams of events', () => {
     expect(other.status).toBe(200);
 
     client.abort();
-    await expect
-      .poll(async () => {
-        const answer = await open();
-        await answer.body?.cancel();
-        return answer.status;
-      })
-      .toBe(200);
+    const again = async () => {
+      const answer = await open();
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    await expect.poll(again, { timeout: 20_000 }).toBe(200);
   });
 
   test('a client that goes while its job is looked up holds nothing', async () => {
@@ -81,7 +80,9 @@ describe('streams of events', () => {
     const [read, unread] = [started(), started()];
     const reader = read.body.getReader();
     await reader.read();
-    await expect.poll(() => unread.over.signal.aborted, { interval: 10 }).toBe(true);
+    await expect
+      .poll(() => unread.over.signal.aborted, { timeout: 20_000, interval: 10 })
+      .toBe(true);
     expect(read.over.signal.aborted).toBe(false);
     while (!(await reader.read()).done);
     expect(read.over.signal.aborted).toBe(true);

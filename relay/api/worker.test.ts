@@ -280,7 +280,7 @@ describe('completing', () => {
 
   test('ends a synchronous submission with its outputs', async () => {
     const held = submit({ ...submission, enable_sync_mode: true });
-    await expect.poll(async () => (await claim()).job, { timeout: 10_000 }).not.toBeNull();
+    await expect.poll(async () => (await claim()).job, { timeout: 20_000 }).not.toBeNull();
     // Which job it is: the one that is being worked on.
     const [running] = await api.relay.jobs.list(
       (await api.relay.keys.authenticate(`Bearer ${key}`, 'api')).owner,
@@ -378,7 +378,7 @@ describe('events', () => {
     const text = cut.text().catch(() => 'cut');
     client.abort();
     await text;
-    await expect.poll(() => changesOf(api.relay.store).watched).toBe(0);
+    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(0);
   });
 
   test('may be followed by many; all hear the end', async () => {
@@ -386,7 +386,7 @@ describe('events', () => {
     const texts = Array.from({ length: 30 }, async () =>
       (await api.open(`/api/v3/predictions/${id}/events`, key)).text(),
     );
-    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(1);
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
     for (const text of await Promise.all(texts)) expect(text).toContain('cancelled by user');
   });

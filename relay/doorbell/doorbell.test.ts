@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import type { DoorbellServerMessage, WorkerDeclaration } from '../../lib/contract/v3';
 import { readConfig } from '../config';
@@ -39,7 +40,7 @@ let limits: Limits;
 let origin = '';
 const sockets: WebSocket[] = [];
 /** The first statements of a fresh database take their time. */
-const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: 10_000 });
+const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: 30_000 });
 
 beforeAll(async () => {
   test_ = await openTestStore('pglite');
@@ -51,17 +52,8 @@ beforeAll(async () => {
 afterAll(() => test_?.close(), 60_000);
 
 beforeEach(async () => {
-  const { store } = test_;
   limits = limitsOf({});
-  doorbell = createDoorbell({
-    store,
-    keys,
-    jobs,
-    limits,
-    config: { KINORA_PUBLIC_URL: publicUrl },
-    log,
-    pingMs: 400,
-  });
+  doorbell = newDoorbell();
   server = createServer();
   server.on('upgrade', (request, socket, head) => doorbell.upgrade(request, socket, head));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -70,8 +62,22 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.terminate();
   await doorbell.close();
+  vi.useRealTimers();
   await new Promise((resolve) => server.close(resolve));
 });
+
+function newDoorbell(): Doorbell {
+  const config = { KINORA_PUBLIC_URL: publicUrl };
+  return createDoorbell({ store: test_.store, keys, jobs, limits, config, log });
+}
+
+/** From now on the doorbell asks for a sign of life when the test says so, and only then. */
+async function pingByHand(): Promise<() => void> {
+  await doorbell.close();
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  doorbell = newDoorbell();
+  return () => void vi.advanceTimersToNextTimer();
+}
 
 function limitsOf(settings: Record<string, string>): Limits {
   return createLimits({ store: test_.store, config: readConfig(settings) });
@@ -186,18 +192,18 @@ describe('who is let in', () => {
   });
 
   test('a token that is revoked while its socket is open is put out', async () => {
+    const ping = await pingByHand();
     const { key, id } = await workerToken('rita');
     const peer = await tab(key);
     await keys.revoke(id);
+    ping();
     expect(await peer.closed).toMatchObject({ code: 4401 });
   });
 
   test('wrong tokens and requests of an address are counted, as over HTTP', async () => {
     await doorbell.close();
-    const { store } = test_;
     limits = limitsOf({ KINORA_BAD_KEYS_PER_ADDRESS: '1', KINORA_REQUESTS_PER_ADDRESS: '3' });
-    const config = { KINORA_PUBLIC_URL: publicUrl };
-    doorbell = createDoorbell({ store, keys, jobs, limits, config, log });
+    doorbell = newDoorbell();
     for (const sentence of ['not valid', 'Too many wrong keys']) {
       const peer = await connect();
       peer.say({ type: 'hello', token: 'nonsense', declaration: declarationOf() });
@@ -254,14 +260,13 @@ describe('what is rung', () => {
     await eventually(() => tabs.filter((peer) => rings(peer) > 0)).toHaveLength(7);
     expect(rings(busy) + rings(foreign)).toBe(0);
     busy.say({ type: 'state', state: 'idle' });
-    await expect
-      .poll(async () => {
-        const workers = await doorbell.list('olga');
-        return workers.filter(({ state }) => state === 'idle').length;
-      })
-      .toBe(8);
+    await eventually(async () => {
+      const workers = await doorbell.list('olga');
+      return workers.filter(({ state }) => state === 'idle').length;
+    }).toBe(8);
     await submit(await apiCaller('olga'));
     await eventually(() => rings(busy)).toBe(1);
+    expect(rings(foreign)).toBe(0);
   });
 
   test('a cancel goes to the tab that has the job', async () => {
@@ -328,7 +333,7 @@ describe('the list of workers', () => {
       .from(workers)
       .limit(1);
     await db.execute(sql`drop trigger note_write on workers`);
-    // A ping in between writes too.
+    // Each second that the flips take on a busy machine writes once more.
     expect(Number(row?.writes)).toBeLessThanOrEqual(4);
   });
 
@@ -350,11 +355,22 @@ describe('the list of workers', () => {
   });
 
   test('a socket whose other end has gone without a word is cut', async () => {
+    const ping = await pingByHand();
     const { key } = await workerToken('greta');
-    const peer = await tab(key);
+    const [gone, there] = [await tab(key), await tab(key)];
     // From now on it answers no ping, like a machine that lost its network.
-    peer.socket.pause();
-    await eventually(() => doorbell.connected).toBe(0);
-    await eventually(() => doorbell.list('greta')).toEqual([]);
+    gone.socket.pause();
+    const asked = once(there.socket, 'ping');
+    ping();
+    await asked;
+    // Said after the answer to the ping: who has heard this has heard that.
+    there.say({ type: 'state', state: 'busy' });
+    const states = async () => (await doorbell.list('greta')).map(({ state }) => state);
+    await eventually(states).toContain('busy');
+    expect(doorbell.connected).toBe(2);
+    ping();
+    await eventually(() => doorbell.connected).toBe(1);
+    await eventually(states).toEqual(['busy']);
+    expect(there.socket.readyState).toBe(WebSocket.OPEN);
   });
 });

@@ -32,8 +32,6 @@ export interface DoorbellDependencies {
   readonly limits: Pick<Limits, 'address' | 'badKey'>;
   readonly config: Pick<Config, 'KINORA_PUBLIC_URL'>;
   readonly log: Logger;
-  /** Default 30 s; tests need less. */
-  readonly pingMs?: number;
 }
 
 /**
@@ -143,7 +141,7 @@ export function createDoorbell(dependencies: DoorbellDependencies): Doorbell {
       writeDown(tab);
     }
     noted(presence.sweep());
-  }, dependencies.pingMs ?? pingMs);
+  }, pingMs);
   timer.unref();
 
   return {

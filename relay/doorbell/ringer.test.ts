@@ -44,7 +44,7 @@ test('the first job rings at once, a burst after it once more with its number', 
     ['ada', 1],
     ['bob', 1],
   ]);
-  await expect.poll(() => rings).toHaveLength(3);
+  await expect.poll(() => rings, { timeout: 30_000 }).toHaveLength(3);
   expect(rings[2]).toEqual(['ada', 49]);
   // After the round of the burst, and a quiet one, a job rings at once again.
   await delay(250);

@@ -80,9 +80,8 @@ describe('a disk that is almost full', () => {
     setFloor(bavail * bsize * 1.5);
     // What was seen of the disk is believed for a while.
     const ticket = { filename: 'a.png', size: node.image.length };
-    await expect
-      .poll(async () => (await node.api('/api/v3/media/uploads', ticket)).status)
-      .toBe(503);
+    const asked = async () => (await node.api('/api/v3/media/uploads', ticket)).status;
+    await expect.poll(asked, { timeout: 20_000 }).toBe(503);
     const body = 'half a video';
     const sha256 = createHash('sha256').update(body).digest('hex');
     const put = (content: string, range: string) =>

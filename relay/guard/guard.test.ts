@@ -43,6 +43,16 @@ const refusal = async (work: Promise<unknown>): Promise<GuardError> => {
 };
 const read = async (guard: Guard, url: string, options?: Parameters<Guard['fetch']>[1]) =>
   text((await guard.fetch(url, options)).body);
+/** An answer that has begun. On a machine that pauses its head may come too late: it is asked for again. */
+const begun = async (ask: () => ReturnType<Guard['fetch']>): ReturnType<Guard['fetch']> => {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (thrown) {
+      if (!(thrown instanceof GuardError && thrown.reason === 'timeout')) throw thrown;
+    }
+  }
+};
 
 describe('a call', () => {
   test('carries method, headers and body, and hands the answer on', async () => {
@@ -355,7 +365,8 @@ describe('time', () => {
 
   test('silence within a body', async () => {
     const { origin } = await server((_, response) => response.write('x'));
-    const { body } = await guardOf({ idleMs: 100 }).fetch(origin, { totalMs: 60_000 });
+    const guard = guardOf({ idleMs: 100 });
+    const { body } = await begun(() => guard.fetch(origin, { totalMs: 60_000 }));
     const error = await refusal(text(body));
     expect(error.message).toBe('127.0.0.1 stopped answering.');
   });
@@ -384,7 +395,8 @@ describe('time', () => {
       closed = once(response, 'close');
       response.write('x');
     });
-    const answer = await guardOf().fetch(origin, { totalMs: 500 });
+    const guard = guardOf();
+    const answer = await begun(() => guard.fetch(origin, { totalMs: 300 }));
     await closed;
     expect((await refusal(text(answer.body))).reason).toBe('timeout');
   });

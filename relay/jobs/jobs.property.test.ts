@@ -60,8 +60,11 @@ const token = testCaller('ada', { kind: 'worker', keyId: 'token' });
 interface Lease {
   readonly id: string;
   readonly token: string;
-  readonly attempt: number;
+  /** Grows with each lease of a job: an attempt that is handed back is counted among the releases. */
+  readonly turn: number;
 }
+
+const turnOf = ({ attempt, releases }: JobRow) => attempt + releases;
 
 /** One history as it runs, and what was seen of it. */
 class World {
@@ -93,7 +96,7 @@ class World {
           const { job } = await this.jobs.claim(token, worker);
           if (!job?.leaseToken) break;
           expect(job.status).toBe('processing');
-          const given = { id: job.id, token: job.leaseToken, attempt: job.attempt };
+          const given = { id: job.id, token: job.leaseToken, turn: turnOf(job) };
           mine.push(given);
           this.leases.push(given);
           break;
@@ -151,8 +154,11 @@ class World {
 
   /** The time is over in which a job that failed is not given. */
   async forgive(): Promise<void> {
+    // Locked in one order: two at once would else wait for each other.
     await this.store.db.execute(
-      sql`update jobs set failed_at = failed_at - interval '1 minute' where status = 'created'`,
+      sql`update jobs set failed_at = failed_at - interval '1 minute'
+        from (select id as locked from jobs where status = 'created' order by id for update) as them
+        where id = locked`,
     );
   }
 
@@ -175,10 +181,13 @@ class World {
     );
   }
 
-  /** A lease that has certainly been succeeded by another is never accepted. */
+  /**
+   * A lease that has certainly been succeeded by another is never accepted. Answers of two claims may
+   * come in another order than they were made in.
+   */
   async tryStale(index: number): Promise<void> {
-    const stale = this.leases.filter(
-      ({ id, token }) => this.leases.findLast((other) => other.id === id)?.token !== token,
+    const stale = this.leases.filter(({ id, turn }) =>
+      this.leases.some((other) => other.id === id && other.turn > turn),
     );
     const lease = stale[index % Math.max(1, stale.length)];
     if (!lease) return;
@@ -233,7 +242,7 @@ class World {
     for (;;) {
       const { job } = await this.jobs.claim(token, worker);
       if (!job?.leaseToken) break;
-      const lease = { id: job.id, token: job.leaseToken, attempt: job.attempt };
+      const lease = { id: job.id, token: job.leaseToken, turn: turnOf(job) };
       this.leases.push(lease);
       await this.work('complete', lease);
     }

@@ -39,31 +39,51 @@ export interface SharedCounters {
   close(): Promise<void>;
 }
 
+/** Longest wait for a connection, and for an answer, in milliseconds. */
+const usualPatienceMs = 1000;
+
 /**
  * Counters in PostgreSQL, over a small pool of their own: a flood of submissions waits here and not in
  * front of the jobs. Where the database fails, memory counts.
  *
  * @param url `DATABASE_URL`
+ * @param patienceMs how long a connection, and an answer, is waited for
  */
-export function sharedCounters(url: string, log: Logger | undefined): SharedCounters {
+export function sharedCounters(
+  url: string,
+  log: Logger | undefined,
+  patienceMs = usualPatienceMs,
+): SharedCounters {
   const pool = new Pool({
     connectionString: url,
     max: 2,
-    connectionTimeoutMillis: 1000,
-    query_timeout: 1000,
+    connectionTimeoutMillis: patienceMs,
+    query_timeout: patienceMs,
   });
   const warn = (error: Error) => log?.warn({ err: error }, 'the shared limits do not answer');
   pool.on('error', warn);
   // Unlogged: a commit to it waits for no disk. A crash of the database empties it, which is fair.
-  const ready = pool
-    .query(
-      `create unlogged table if not exists ${tableName} (
-         key varchar(255) primary key, points integer not null default 0, expire bigint)`,
-    )
-    .catch((error: Error & { code?: string }) => {
-      // Another node made it at the same moment.
-      if (error.code !== '23505' && error.code !== '42P07') warn(error);
-    });
+  const makeTable = () =>
+    pool
+      .query(
+        `create unlogged table if not exists ${tableName} (
+           key varchar(255) primary key, points integer not null default 0, expire bigint)`,
+      )
+      .then(
+        () => true,
+        (error: Error & { code?: string }) => {
+          // Another node made it at the same moment.
+          if (error.code === '23505' || error.code === '42P07') return true;
+          warn(error);
+          return false;
+        },
+      );
+  let made = makeTable();
+  /** Where the table could not be made, whoever asks next is counted in memory, and it is tried again. */
+  const ready = async (): Promise<void> => {
+    const tried = made;
+    if (!(await tried) && made === tried) made = makeTable();
+  };
   return {
     counter(name, limit) {
       const options = { keyPrefix: name, points: limit, duration: windowSeconds };
@@ -77,7 +97,7 @@ export function sharedCounters(url: string, log: Logger | undefined): SharedCoun
         insuranceLimiter: new RateLimiterMemory(options),
       });
       return async (who) => {
-        await ready;
+        await ready();
         try {
           const { consumedPoints, msBeforeNext } = await limiter.consume(who);
           return { used: consumedPoints, msLeft: msBeforeNext };
@@ -89,7 +109,7 @@ export function sharedCounters(url: string, log: Logger | undefined): SharedCoun
       };
     },
     async close() {
-      await ready;
+      await made;
       await pool.end();
     },
   };

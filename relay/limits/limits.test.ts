@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../../lib/contract/v3';
 import type { Caller, Limits } from '../relay';
 import { startPostgres, type TestPostgres } from '../testing/postgres';
@@ -42,6 +43,10 @@ const refusalOf = async (work: Promise<unknown>): Promise<ApiError> => {
 };
 
 describe('in memory', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
   it('counts submissions and reads of a key apart, and tells how many are left', async () => {
     const limits = inMemory();
     const ada = caller('a');
@@ -68,6 +73,8 @@ describe('in memory', () => {
   });
 
   it('lets a key read more for each unfinished prediction, with few queries', async () => {
+    // A number is believed for two seconds: they shall not pass by themselves.
+    vi.useFakeTimers({ toFake: ['performance'] });
     let queries = 0;
     const unfinishedOf = async (keyId: string) => {
       queries++;
@@ -80,6 +87,9 @@ describe('in memory', () => {
     await times(4, () => limits.key(caller('idle'), 'read'));
     await refusalOf(limits.key(caller('idle'), 'read'));
     expect(queries).toBe(2);
+    vi.advanceTimersByTime(2001);
+    await refusalOf(limits.key(caller('idle'), 'read'));
+    expect(queries).toBe(3);
   });
 
   it('keeps to the base where predictions cannot be counted', async () => {
@@ -138,7 +148,8 @@ describe('on PostgreSQL', () => {
   });
   const node = (url: string) => {
     const config = { ...settings, DATABASE_URL: url };
-    const limits = createLimits({ store: { engine: 'postgres' }, config });
+    // A machine that pauses is no database that is away.
+    const limits = createLimits({ store: { engine: 'postgres' }, config, databaseMs: 30_000 });
     open.push(limits);
     return limits;
   };
@@ -173,6 +184,22 @@ describe('on PostgreSQL', () => {
     const { rows } = await client.query('select key, points from rate_limits');
     await client.end();
     expect(rows).toEqual([{ key: 'submit:a', points: 4 }]);
+  });
+
+  it('counts together from when the database is there, although it was not at the start', async () => {
+    const url = new URL(postgres.url);
+    const name = `limits_late_${randomBytes(6).toString('hex')}`;
+    url.pathname = `/${name}`;
+    const [one, two] = [node(url.href), node(url.href)];
+    let tries = 0;
+    const leftAfterTwo = async () => {
+      tries += 1;
+      await one.key(caller(`${tries}`), 'submit');
+      return (await two.key(caller(`${tries}`), 'submit'))['RateLimit-Remaining'];
+    };
+    expect(await leftAfterTwo()).toBe('2');
+    await postgres.database(name);
+    await expect.poll(leftAfterTwo, { timeout: 20_000 }).toBe('1');
   });
 
   it('counts in memory while the database is away', async () => {

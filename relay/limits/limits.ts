@@ -27,17 +27,20 @@ type LimitSettings = Pick<
  * read up to n times as often. On PGlite there is one node, and all is in memory.
  *
  * @param options.jobs counts unfinished predictions: each allows more reads (v3-api.md, drop-in rule 4)
+ * @param options.databaseMs how long PostgreSQL is waited for before memory counts, in milliseconds;
+ * default 1,000
  */
 export function createLimits(options: {
   store: Pick<Store, 'engine'>;
   config: LimitSettings;
   jobs?: Pick<Jobs, 'unfinishedOf'>;
   log?: Logger;
+  databaseMs?: number;
 }): Limits {
-  const { store, config, jobs, log } = options;
+  const { store, config, jobs, log, databaseMs } = options;
   const shared =
     store.engine === 'postgres' && config.DATABASE_URL !== undefined
-      ? sharedCounters(config.DATABASE_URL, log)
+      ? sharedCounters(config.DATABASE_URL, log, databaseMs)
       : null;
   const counter = (name: string, limit: number): Counter =>
     shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();

@@ -1,9 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { exitCode, saidBy, signalTree, startChild } from '../../e2e/browser/process';
+import { saidBy, signalTree, startChild } from '../../e2e/browser/process';
 import { root } from '../../e2e/browser/stamp';
 
 /** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
@@ -21,7 +22,14 @@ interface Started {
   told(): string;
   log(): string;
   origin(): Promise<string>;
+  /** Its exit code, once all that it said has come. */
+  readonly ended: Promise<unknown>;
 }
+
+/** What people are told last, at a first start and at any other. */
+const lastOfFirst = /#sign-in=\S+\n/;
+const lastOfOther = /Manage keys: .+\n/;
+const timeout = 60_000;
 
 function start(settings: Readonly<Record<string, string>> = {}): Started {
   const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay/testing/node.ts')], {
@@ -33,6 +41,7 @@ function start(settings: Readonly<Record<string, string>> = {}): Started {
     child,
     told,
     log: saidBy(child.stdout),
+    ended: once(child, 'close').then(([code]) => code),
     async origin() {
       await expect.poll(told, { timeout: 100_000 }).toMatch(/runs at \S+\n/);
       return /runs at (\S+)/.exec(told())?.[1] ?? '';
@@ -44,7 +53,7 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
   it('shows its keys at the first start, to people alone, and ends gently', async () => {
     const node = start();
     const origin = await node.origin();
-    await expect.poll(node.told, { timeout: 20_000 }).toContain('/serve');
+    await expect.poll(node.told, { timeout }).toMatch(lastOfFirst);
     const keys = JSON.parse(readFileSync(keysFile, 'utf8')) as Record<string, string>;
     expect(statSync(keysFile).mode & 0o777).toBe(0o600);
     for (const name of ['apiKey', 'workerToken', 'signInToken']) {
@@ -54,11 +63,12 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
     const control = path.join(folder, 'control.json');
     expect(JSON.parse(readFileSync(control, 'utf8'))).toMatchObject({ origin });
 
-    expect((await fetch(`${origin}/readyz`)).status).toBe(200);
+    // Its parts have a second to answer, which a machine that stands still for a moment may pass.
+    const ready = async () => (await fetch(`${origin}/readyz`)).status;
+    await expect.poll(ready, { timeout }).toBe(200);
     expect(await (await fetch(`${origin}/somewhere`)).text()).toBe('a page');
-    const ended = exitCode(node.child);
     node.child.kill('SIGTERM');
-    expect(await ended).toBe(0);
+    expect(await node.ended).toBe(0);
     expect(existsSync(control)).toBe(false);
     for (const line of node.log().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   });
@@ -66,14 +76,14 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
   it('does not show them again, and says who has the folder or the port', async () => {
     const node = start();
     const origin = await node.origin();
-    expect(node.told()).not.toMatch(/first start|k[nws]_/);
-    await expect.poll(node.told).toContain(`Connect a tab: ${origin}/serve`);
+    await expect.poll(node.told, { timeout }).toMatch(lastOfOther);
+    expect(node.told()).toContain(`Connect a tab: ${origin}/serve`);
     expect(node.told()).toContain(`${origin}/keys, sign in with \`npm run keys -- sign-in\``);
 
     const second = start();
     const third = start({ PORT: new URL(origin).port });
     const fourth = start({ PORT: 'x', KINORA_LEASE_SECONDS: '-1' });
-    const codes = await Promise.all([second, third, fourth].map(({ child }) => exitCode(child)));
+    const codes = await Promise.all([second, third, fourth].map(({ ended }) => ended));
     expect(codes).toEqual([1, 1, 1]);
     expect(second.told()).toMatch(/^The database in \S+ is in use by process \d+/);
     expect(third.told()).toMatch(/^Port \d+ of 127\.0\.0\.1 is taken/);
@@ -81,8 +91,8 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
       /^Settings that cannot be used:\nPORT: .+\nKINORA_LEASE_SECONDS: /,
     );
 
-    const ended = exitCode(node.child);
     node.child.kill('SIGINT');
-    expect(await ended).toBe(0);
+    expect(await node.ended).toBe(0);
+    expect(node.told()).not.toMatch(/first start|k[nws]_/);
   });
 });

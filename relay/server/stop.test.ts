@@ -5,7 +5,7 @@ import { startTestRelay, type TestRelay } from '../testing/server';
 /** A whole node with everything real but Next. */
 let node: TestRelay;
 beforeAll(async () => {
-  node = await startTestRelay();
+  node = await startTestRelay({ settings: { KINORA_STOP_SECONDS: '30' } });
 }, 120_000);
 afterAll(async () => {
   await node.stop();
@@ -33,16 +33,22 @@ it('answers the API, lets events and a synchronous submission end when it stops,
 
   const events = await fetch(`${node.origin}/api/v3/predictions/${data.id}/events`, { headers });
   expect(events.headers.get('content-type')).toContain('text/event-stream');
-  const told = events.text();
+  let told = '';
+  const toldAll = (async () => {
+    const text = events.body?.pipeThrough(new TextDecoderStream()) ?? [];
+    for await (const part of text) told += part;
+  })();
   const held = submit({ enable_sync_mode: true });
   const preflight = await fetch(`${node.origin}/api/v3/predictions`, { method: 'OPTIONS' });
   expect(preflight.status).toBe(204);
-  // The held submission is in the database before the stop begins.
-  await expect.poll(async () => (await node.relay.jobs.depth()).waiting).toBe(2);
+  // The stream runs, and the held submission is in the database, before the stop begins.
+  const timeout = 30_000;
+  await expect.poll(() => told, { timeout }).toContain('event: status');
+  await expect.poll(async () => (await node.relay.jobs.depth()).waiting, { timeout }).toBe(2);
 
   await node.stop();
-  expect(await told).toContain('event: status');
+  await toldAll;
   expect((await held).status).toBe(200);
   await expect(fetch(`${node.origin}/healthz`)).rejects.toThrow();
   await expect(node.relay.store.ping()).rejects.toThrow();
-}, 60_000);
+}, 120_000);

@@ -5,6 +5,7 @@ import { Webhook } from 'standardwebhooks';
 import { afterAll, expect, test } from 'vitest';
 import { predictionCodes } from '../../lib/contract/v3';
 import { startNodeProcess } from '../testing/node-process';
+import { freePort } from '../testing/port';
 import { ProtocolWorker } from '../testing/protocol-worker';
 import { type Receiver, startReceiver } from '../testing/receiver';
 import { keepSubmitting, untilEnded } from './submitter';
@@ -41,11 +42,12 @@ test(`killed ${rounds} times under load, the server loses nothing that it acknow
   receivers.push(receiver);
   const settings = { ...impatient, KINORA_DATA: folder };
 
-  let node = await startNodeProcess({ ...settings, PORT: '0' });
+  // Nobody else gets it while the server is dead.
+  const port = String(await freePort());
+  let node = await startNodeProcess({ ...settings, PORT: port });
   const { origin } = node;
   if (!node.firstStart) throw new Error('The first start told no keys.');
   const { apiKey, workerToken } = node.firstStart;
-  const port = new URL(origin).port;
 
   const acknowledged = new Set<string>();
   const over = new AbortController();
@@ -62,7 +64,7 @@ test(`killed ${rounds} times under load, the server loses nothing that it acknow
     node = await startNodeProcess({ ...settings, PORT: port });
   }
 
-  const ended = await untilEnded(origin, apiKey, acknowledged, 120_000);
+  const ended = await untilEnded(origin, apiKey, acknowledged, 300_000);
   over.abort();
   await Promise.all(working);
   expect(ended).toHaveLength(acknowledged.size);
@@ -80,7 +82,7 @@ test(`killed ${rounds} times under load, the server loses nothing that it acknow
 
   const told = () => new Set(receiver.received.map(({ body }) => JSON.parse(body).id as string));
   await expect
-    .poll(() => [...acknowledged].filter((id) => !told().has(id)), { timeout: 60_000 })
+    .poll(() => [...acknowledged].filter((id) => !told().has(id)), { timeout: 120_000 })
     .toEqual([]);
   const secret = await fetch(`${origin}/api/v3/webhook/secret`, {
     headers: { Authorization: `Bearer ${apiKey}` },

@@ -61,7 +61,7 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
     .toBeGreaterThanOrEqual(1);
   await first.kill();
 
-  const ended = await untilEnded(second.origin, apiKey, ids, 60_000);
+  const ended = await untilEnded(second.origin, apiKey, ids, 120_000);
   over.abort();
   await Promise.all(working);
   expect(ended.map(({ status, error }) => status + error)).toEqual(ids.map(() => 'completed'));
@@ -83,4 +83,4 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
     expect(video.status).toBe(206);
     expect(await video.text()).toBe('ftyp');
   }
-}, 240_000);
+}, 400_000);

@@ -26,7 +26,7 @@ export async function submit(
     method: 'POST',
     headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
     body: JSON.stringify({ image, prompt: 'a boat', num_inference_steps: 1 }),
-    signal: AbortSignal.timeout(5000),
+    signal: AbortSignal.timeout(30_000),
   }).catch(() => null);
   if (response?.status !== 200) return null;
   const answer = await response.json().catch(() => null);

@@ -1,13 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { freePort } from './port';
 import { postgresBinaries, type RunAs, runAs } from './postgres-binaries';
 import { copyPostgresData } from './postgres-data';
+
+/** How often a server is started that does not start. */
+const mostTries = 3;
 
 /** A PostgreSQL server of this process. */
 export interface TestPostgres {
@@ -35,6 +38,17 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
 
   const user = runAs();
   const binaries = await postgresBinaries(user);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await startServer(binaries, user, options.durable === true);
+    } catch (error) {
+      // Between choosing a port and taking it, somebody else may have taken it.
+      if (tries === mostTries) throw error;
+    }
+  }
+}
+
+async function startServer(binaries: string, user: RunAs, durable: boolean): Promise<TestPostgres> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'kinora-pg-'));
   if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
   const data = path.join(folder, 'data');
@@ -49,12 +63,12 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     [
       path.join(binaries, 'bin', 'postgres'),
       ...['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', ''],
-      ...settings(options.durable === true),
+      ...settings(durable),
     ],
   ]);
   const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
   try {
-    await answers(url, guard);
+    await answers(url, data, guard);
   } catch (error) {
     await guard.stop();
     throw error;
@@ -137,7 +151,8 @@ function startGuarded(
   };
 }
 
-async function answers(url: string, guard: Guarded): Promise<void> {
+/** Waits for the server with this folder: at the port another one may be listening. */
+async function answers(url: string, data: string, guard: Guarded): Promise<void> {
   for (const start = Date.now(); ; await delay(30)) {
     const end = guard.ended();
     if (end !== null) throw new Error(`PostgreSQL did not start: ${end}`);
@@ -145,7 +160,9 @@ async function answers(url: string, guard: Guarded): Promise<void> {
     client.on('error', () => undefined);
     try {
       await client.connect();
-      return;
+      const { rows } = await client.query('show data_directory');
+      if (rows[0]?.data_directory === realpathSync(data)) return;
+      throw new Error('The port is another server’s.');
     } catch (cause) {
       if (Date.now() - start > 60_000) throw new Error('PostgreSQL did not start.', { cause });
     } finally {
@@ -167,13 +184,4 @@ async function createDatabase(server: string, name: string): Promise<string> {
   const url = new URL(server);
   url.pathname = `/${encodeURIComponent(name)}`;
   return url.href;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  if (address === null || typeof address === 'string') throw new Error('There is no free port.');
-  return address.port;
 }

@@ -53,22 +53,39 @@ export async function openTestStore(engine: Engine): Promise<TestStore> {
       await cp(await pgliteTemplate(), folder, { recursive: true });
       return await opened({ KINORA_DATA: folder }, folder);
     }
+    return await openedOnShared(folder);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function openedOnShared(folder: string): Promise<TestStore> {
+  // From now on: whoever closes theirs meanwhile must not stop the server under us.
+  users += 1;
+  const letGo = async () => {
+    users -= 1;
+    if (users > 0) return;
+    const server = shared;
+    shared = null;
+    await (await server?.catch(() => undefined))?.stop();
+  };
+  try {
     const server = await sharedPostgres();
     const url = await server.database(`kinora_${randomBytes(6).toString('hex')}`);
     const test = await opened({ KINORA_DATA: folder, DATABASE_URL: url }, folder);
-    users += 1;
     return {
       ...test,
       async close() {
-        await test.close();
-        users -= 1;
-        if (users > 0) return;
-        shared = null;
-        await server.stop();
+        try {
+          await test.close();
+        } finally {
+          await letGo();
+        }
       },
     };
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await letGo();
     throw error;
   }
 }

@@ -23,6 +23,7 @@ const delivered = newDelivery('https://hooks.example.com/b', {
   status: 'delivered',
   attempts: 1,
   lastStatus: 200,
+  createdAt: new Date('2030-01-01T00:00:00Z'),
 });
 
 beforeAll(async () => {

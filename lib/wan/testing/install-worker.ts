@@ -16,20 +16,7 @@ import { readModelConfig } from '../config';
 import { wanArchitecture } from '../install';
 import { canonicalise } from '../naming';
 import { componentRecipe } from '../recipes';
-
-export interface InstallTask {
-  /** Address of the goldens' folder. */
-  readonly goldens: string;
-  /** Id under which the model is kept. */
-  readonly model: string;
-}
-
-/** Messages while it works; `done` or `error` is the last one. */
-export type InstallAnswer =
-  | { readonly type: 'progress'; readonly component: string; readonly bytesDone: number }
-  | { readonly type: 'restart'; readonly reason: string }
-  | { readonly type: 'done' }
-  | { readonly type: 'error'; readonly message: string };
+import { type InstallAnswer, type InstallTask, isBeyond } from './install-messages';
 
 const components = [
   ['transformer', 'formats/transformer-Q8_0.gguf'],
@@ -46,7 +33,7 @@ self.onmessage = async ({ data }: MessageEvent<InstallTask>) => {
   );
 };
 
-async function install({ goldens, model }: InstallTask): Promise<void> {
+async function install({ goldens, model, killedAt }: InstallTask): Promise<void> {
   const store = (await openModelStore()).folder(model);
   const { signal } = new AbortController();
   const files = wanArchitecture.configurationFiles.map(async (path) => ({
@@ -57,7 +44,16 @@ async function install({ goldens, model }: InstallTask): Promise<void> {
   await installFiles({ folder, files: await Promise.all(files), signal });
 
   const thread = new Worker(new URL('./hash-worker.ts', import.meta.url), { type: 'module' });
-  const hash: SourceHash = Comlink.wrap<SourceHash>(thread);
+  const hash = Comlink.wrap<SourceHash>(thread);
+  let killed = false;
+  // Where it is killed it goes no further than into the next unit, however late the page gets to it.
+  const heldHash: SourceHash = {
+    start: () => hash.start(),
+    resume: (state) => hash.resume(state),
+    update: (bytes) => (killed ? new Promise(() => undefined) : hash.update(bytes)),
+    state: () => hash.state(),
+    digest: () => hash.digest(),
+  };
   const config = await readModelConfig(httpFolder(new URL('model/', goldens)));
   for (const [component, path] of components) {
     const source = await keepStart(store.folder(component), 0, await fetched(goldens, path));
@@ -69,10 +65,15 @@ async function install({ goldens, model }: InstallTask): Promise<void> {
       sources: [source],
       tensors: canonicalise(component, [await openTensorFile(source)], config),
       signal,
-      onProgress: ({ bytesDone }) => post({ type: 'progress', component, bytesDone }),
+      onProgress: ({ bytesDone }) => {
+        const answer = { type: 'progress', component, bytesDone } as const;
+        killed ||= isBeyond(killedAt, answer);
+        post(answer);
+      },
       onRestart: (reason) => post({ type: 'restart', reason }),
-      hash,
+      hash: heldHash,
       limit: 50_000,
+      unitsPerCommit: 4,
     });
     await verifyComponent(store.folder(component));
   }

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { BlobStore } from '../../relay';
 import { withLocalFile } from '.';
 import { s3Blobs } from './s3';
 
@@ -66,7 +67,7 @@ describe.runIf(process.platform === 'linux')('a bucket that refuses', () => {
     await expect(put).rejects.toMatchObject(down);
     expect(await readdir(folder)).toEqual([]);
     // An open file keeps its space although its name is gone.
-    await expect.poll(stillOpen).toEqual([]);
+    await expect.poll(stillOpen, { timeout: 20_000 }).toEqual([]);
   });
 });
 
@@ -85,8 +86,20 @@ it('a bucket that stops in the middle ends the read', async () => {
   const blobs = await blobsOf((_, response) => {
     response.writeHead(200, { 'content-length': 10 }).write('half');
   }, 50);
-  const read = withLocalFile(blobs, 'inputs/ab/one', folder, async () => undefined);
-  await expect(read).rejects.toMatchObject(down);
+  let begun = false;
+  const noticing: BlobStore = {
+    ...blobs,
+    async read(...order) {
+      const answer = await blobs.read(...order);
+      begun = true;
+      return answer;
+    },
+  };
+  // On a machine that pauses even the beginning may come too late: then once more.
+  while (!begun) {
+    const read = withLocalFile(noticing, 'inputs/ab/one', folder, async () => undefined);
+    await expect(read).rejects.toMatchObject(down);
+  }
   expect(await readdir(folder)).toEqual([]);
 });
 
@@ -95,8 +108,13 @@ it('a bucket that says nothing is waited for so long, and not for ever', async (
   const blobs = await blobsOf(() => {
     asked += 1;
   }, 50);
-  await expect(blobs.put('inputs/ab/one', Buffer.alloc(9), options)).rejects.toMatchObject(down);
-  expect(asked).toBe(1);
+  // On a machine that pauses the wait may be over before the bucket was asked: then once more.
+  let puts = 0;
+  while (asked === 0) {
+    puts += 1;
+    await expect(blobs.put('inputs/ab/one', Buffer.alloc(9), options)).rejects.toMatchObject(down);
+  }
+  expect(asked).toBeLessThanOrEqual(puts);
   for (const operation of [
     () => blobs.stat('inputs/ab/one'),
     () => blobs.read('inputs/ab/one'),

@@ -271,7 +271,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
       await held;
       await putFile(...order);
     });
-    const reached = () => expect.poll(() => isReached, { interval: 10 }).toBe(true);
+    const reached = () =>
+      expect.poll(() => isReached, { timeout: 20_000, interval: 10 }).toBe(true);
     return { goOn, reached };
   };
 

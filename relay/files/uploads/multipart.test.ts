@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { partsFolder } from '../blobs';
 import { type FilesTest, startFilesTest } from '../testing/room';
@@ -14,8 +15,18 @@ const head = (field: string, filename: string, type = 'application/octet-stream'
   `Content-Type: ${type}\r\n\r\n`;
 
 let node: FilesTest;
+/** Requests that the server saw being cut, and has done with. */
+let cutOff = 0;
+const log = pino(
+  {},
+  {
+    write(line) {
+      if (line.includes('"request cut off"')) cutOff += 1;
+    },
+  },
+);
 beforeAll(async () => {
-  node = await startFilesTest();
+  node = await startFilesTest({ log });
 }, 60_000);
 afterAll(() => node.stop());
 
@@ -48,12 +59,15 @@ async function send(pieces: readonly (string | Buffer)[], cut = false): Promise<
     () => null,
   );
   for (const piece of pieces) {
-    call.write(piece);
+    // On its way: what is not would never be, once the call is cut.
+    await new Promise((resolve) => call.write(piece, resolve));
     await delay(5);
   }
+  const cutBefore = cutOff;
   if (cut) call.destroy();
   else call.end();
   const response = await answered;
+  if (cut) await expect.poll(() => cutOff, { timeout: 20_000, interval: 5 }).toBe(cutBefore + 1);
   if (response === null) return null;
   await text(response);
   return response.statusCode ?? null;
@@ -82,7 +96,9 @@ describe('a form that is wrong, larger than one piece', () => {
   it('leaves no file, and the next one is taken', async () => {
     const png = [head('file', 'still.png', 'image/png'), node.image, closing];
     expect(await send(png)).toBe(200);
-    const left = await readdir(partsFolder(node.relay.config));
-    expect(left.filter((name) => name.startsWith('tmp-'))).toEqual([]);
+    // Those that were cut before may still be on their way out.
+    const left = async () =>
+      (await readdir(partsFolder(node.relay.config))).filter((name) => name.startsWith('tmp-'));
+    await expect.poll(left, { timeout: 20_000 }).toEqual([]);
   });
 });

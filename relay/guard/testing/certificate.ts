@@ -3,6 +3,8 @@ import { generate } from 'selfsigned';
 const made = await generate([{ name: 'commonName', value: 'Kinora test' }], {
   keyType: 'ec',
   algorithm: 'sha256',
+  // A clock that is set back meanwhile must not find it too new.
+  notBeforeDate: new Date(Date.now() - 3_600_000),
   extensions: [
     { name: 'basicConstraints', cA: true },
     {
