@@ -39,7 +39,7 @@ test('axe finds nothing before, in, and after a download', async ({ models, page
   const golden = models.model('Golden');
   const vae = goldenPath('vae');
   hub.fail({
-    fault: { kind: 'slow', pieceBytes: 16 * 1024, pauseMs: 400 },
+    fault: { kind: 'held', afterBytes: 60_000 },
     path: vae,
     host: 'storage',
     fromByte: 1000,

@@ -24,7 +24,7 @@ async function openStudio(page: Page): Promise<StudioPage> {
 
 /** The failure must show with its remedy, offer another try, and leave nothing half-written. */
 async function expectFailure(studio: StudioPage, code: string, sentence: RegExp) {
-  await expect(studio.failure).toBeVisible({ timeout: 90_000 });
+  await expect(studio.failure).toBeVisible({ timeout: 180_000 });
   const problem = studio.failure.locator(`[data-code="${code}"]`);
   await expect(problem).toContainText(sentence);
   // A sentence and a remedy, so at least two full stops.
@@ -141,5 +141,7 @@ test('a lost GPU is told with its remedy, and the next run gets a fresh one', as
   await studio.generate();
   await expectFailure(studio, 'DEVICE_LOST', /GPU was lost/);
   await studio.failure.getByRole('button', { name: 'Run again' }).click();
-  await studio.waitForStep(1, 40);
+  // The next phase: the prompt was read, on the new device.
+  const next = studio.progress.getByRole('progressbar', { name: /Read image|Paint motion/ });
+  await expect(next).toBeVisible({ timeout: 120_000 });
 });

@@ -10,9 +10,17 @@ import { expect, loraPath, picture, picturePath, test } from './pages/fixtures';
 
 /** Starts `npm run generate` in a folder of its own. */
 async function start(...args: readonly string[]): Promise<RunningCommand> {
+  return startWith({}, ...args);
+}
+
+/** The same with settings in the environment. */
+async function startWith(
+  env: Readonly<Record<string, string>>,
+  ...args: readonly string[]
+): Promise<RunningCommand> {
   const parent = test.info().outputPath();
   await mkdir(parent, { recursive: true });
-  return startCommand('generate', args, await mkdtemp(path.join(parent, 'run-')));
+  return startCommand('generate', args, await mkdtemp(path.join(parent, 'run-')), env);
 }
 
 async function facts(file: string) {
@@ -96,15 +104,14 @@ for (const [title, args, code] of [
   ['a missing LoRA', ['--lora', 'none.safetensors:1'], 'LORA_MISSING'],
 ] as const) {
   test(`generate refuses ${title} before anything is started`, async () => {
-    const startedAt = performance.now();
-    const run = await start(...args);
+    // A browser that is not there would be the complaint if it were started.
+    const run = await startWith({ KINORA_BROWSER: '/none' }, ...args);
     expect(await run.code).toBe(1);
     const [sentence = '', remedy = ''] = run.stderr().split('\n');
     expect(sentence).toMatch(new RegExp(`^${code}: \\S.*\\.$`));
     expect(remedy).toMatch(/\S/);
     expect(run.stdout()).toBe('');
     await expectNothingLeft(run);
-    expect(performance.now() - startedAt).toBeLessThan(15_000);
   });
 }
 
@@ -119,7 +126,7 @@ test('Ctrl-C ends generate on WebGPU cleanly', async () => {
     ...['--image', picturePath, '--prompt', 'A bell rings'],
     ...['--backend', 'webgpu', '--steps', '40'],
   );
-  await expect.poll(() => run.stdout(), { timeout: 90_000 }).toContain('Reading the image');
+  await expect.poll(() => run.stdout(), { timeout: 180_000 }).toContain('Reading the prompt');
   run.end('SIGINT');
   expect(await run.code).toBe(130);
   expect(run.stderr()).toContain('CANCELLED');

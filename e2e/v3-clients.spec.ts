@@ -71,7 +71,7 @@ async function expectVideo(outputs: readonly unknown[]): Promise<void> {
 /** One of its own webhooks, when it has come. */
 async function webhookOf(id: string): Promise<Receiver['received'][number]> {
   const find = () => hooks.received.find(({ body }) => body.includes(id));
-  await expect.poll(() => find() !== undefined, { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => find() !== undefined, { timeout: 60_000 }).toBe(true);
   const found = find();
   if (!found) throw new Error('The webhook went away.');
   return found;

@@ -53,18 +53,15 @@ test('the contents lead to their sections', async ({ page }) => {
   }
 });
 
-test('Scalar draws its own buttons: the rules of our elements give way', async ({ page }) => {
+test('Scalar draws its own buttons, and each part has one place in its list', async ({ page }) => {
   await page.goto('/docs/api');
   const disabled = page.getByRole('button', { name: /^Authentication/ });
   await expect(disabled).toHaveCSS('opacity', '1');
   const borders = await page
     .locator('.reference button')
     .evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopStyle));
+  // The rules of our elements give way.
   expect(borders).not.toContain('outset');
-});
-
-test('each part of the reference has one place in its list', async ({ page }) => {
-  await page.goto('/docs/api');
   const places = page.getByRole('complementary').first();
   await expect(places.getByText('Predictions', { exact: true })).toBeVisible();
   await expect(places.getByText('Webhooks', { exact: true })).toHaveCount(1);

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { exitCode, startChild, stopTree } from './process';
 
@@ -27,17 +26,16 @@ it.skipIf(process.platform === 'win32')(
     const grandchild = Number(said.toString());
     expect(isAlive(grandchild)).toBe(true);
     await stopTree(child, 300);
-    await expect.poll(() => isAlive(grandchild), { timeout: 3000 }).toBe(false);
+    await expect.poll(() => isAlive(grandchild), { timeout: 30_000 }).toBe(false);
     await stopTree(child);
   },
 );
 
 it('does not wait for one that ends when asked', async () => {
   const child = startChild(['-e', 'setInterval(() => {}, 1000)']);
-  await delay(200);
-  const startedAt = performance.now();
-  await stopTree(child, 10_000);
-  expect(performance.now() - startedAt).toBeLessThan(5000);
+  // Longer than this test may take.
+  await stopTree(child, 600_000);
+  expect(child.signalCode).toBe('SIGTERM');
 });
 
 function isAlive(pid: number): boolean {

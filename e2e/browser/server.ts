@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../../relay/testing/port';
 import { prepareAssets } from './prepare-assets';
 import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
 import { isBuilt, root, sourceHash, writeStamp } from './stamp';
@@ -13,7 +13,7 @@ import { isBuilt, root, sourceHash, writeStamp } from './stamp';
 const host = '127.0.0.1';
 /** Test runners set NODE_ENV to `test`, which Next does not know. */
 const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
-const startLimitMs = 60_000;
+const startLimitMs = 120_000;
 
 /** What the first start of a server gives out. */
 export interface FirstKeys {
@@ -186,21 +186,6 @@ async function untilItAnswers(origin: string, child: ChildProcess): Promise<void
     await delay(50);
   }
   throw new Error(`no answer within ${startLimitMs / 1000} s.`);
-}
-
-/** A port that was free a moment ago. */
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once('error', reject);
-    probe.listen(0, host, () => {
-      const address = probe.address();
-      probe.close(() => {
-        if (address && typeof address === 'object') resolve(address.port);
-        else reject(new Error('No free port was found.'));
-      });
-    });
-  });
 }
 
 /** Runs a Node program; its output is kept back unless it fails. */

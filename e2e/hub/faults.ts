@@ -2,8 +2,8 @@
 export type Fault =
   /** The connection ends after some bytes of the body. */
   | { readonly kind: 'cut'; readonly afterBytes: number }
-  /** The connection ends before any answer. */
-  | { readonly kind: 'reset' }
+  /** The connection ends before any answer: at once, or when this has come. */
+  | { readonly kind: 'reset'; readonly when?: Promise<unknown> }
   /** The body has fewer bytes than were asked for, and its headers agree with the body. */
   | { readonly kind: 'short'; readonly bytes: number }
   /** 200 with the whole file, whatever was asked for. */
@@ -18,6 +18,8 @@ export type Fault =
     }
   /** The body stops after some bytes, and the connection stays open. */
   | { readonly kind: 'stall'; readonly afterBytes: number }
+  /** The body stops after some bytes, and comes on by a drop a second until the hub is healed. */
+  | { readonly kind: 'held'; readonly afterBytes: number }
   /** The body comes in small pieces with a pause before each. */
   | { readonly kind: 'slow'; readonly pieceBytes: number; readonly pauseMs: number }
   /** A redirect to an address of the storage whose signature has expired: it answers 403. */
@@ -53,6 +55,12 @@ export interface SeenRequest {
 /** The rules in force, in the order in which they were given. */
 export class FaultScript {
   #rules: { rule: FaultRule; skip: number; times: number }[] = [];
+  #healed = new AbortController();
+
+  /** Aborted when the faults of now have ended. */
+  get healed(): AbortSignal {
+    return this.#healed.signal;
+  }
 
   add(rule: FaultRule): void {
     this.#rules.push({ rule, skip: rule.skip ?? 0, times: rule.times ?? 1 });
@@ -60,6 +68,8 @@ export class FaultScript {
 
   clear(): void {
     this.#rules = [];
+    this.#healed.abort();
+    this.#healed = new AbortController();
   }
 
   /** The fault that befalls this request, if any; counts it. */

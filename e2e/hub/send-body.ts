@@ -11,16 +11,24 @@ export interface SentBody {
 
 /** Bytes written at a time: small, so that what a client has is what was counted. */
 const pieceBytes = 65_536;
+/** Between two drops of a body that is held: far less than what a client takes for the end. */
+const dropMs = 1000;
 
-/** Sends a file, or the part that was asked for, with one thing going wrong where told. */
+/**
+ * Sends a file, or the part that was asked for, with one thing going wrong where told.
+ *
+ * @param healed ends a hold
+ */
 export async function sendBody(
   file: HubFile,
   request: IncomingMessage,
   response: ServerResponse,
   fault: Fault | undefined,
   sent: SentBody,
+  healed: AbortSignal,
 ): Promise<void> {
   if (fault?.kind === 'reset') {
+    await fault.when;
     request.socket.destroy();
     return;
   }
@@ -51,7 +59,7 @@ export async function sendBody(
     return;
   }
   sent.start = start;
-  await write(response, body, fault, sent);
+  await write(response, body, fault, sent, healed);
 }
 
 function rangeOf(request: IncomingMessage, total: number) {
@@ -68,28 +76,53 @@ async function write(
   body: Uint8Array,
   fault: Fault | undefined,
   sent: SentBody,
+  healed: AbortSignal,
 ): Promise<void> {
-  const stopsAt =
-    fault?.kind === 'cut' || fault?.kind === 'stall'
-      ? Math.min(fault.afterBytes, body.length)
-      : body.length;
-  const step = fault?.kind === 'slow' ? fault.pieceBytes : pieceBytes;
-  while (sent.bytesSent < stopsAt && !response.destroyed) {
-    if (fault?.kind === 'slow') await pause(fault.pauseMs);
-    const end = Math.min(stopsAt, sent.bytesSent + step);
-    const written = await writePiece(response, body.subarray(sent.bytesSent, end));
-    if (!written) break;
-    sent.bytesSent = end;
+  const { afterBytes = body.length } = fault && 'afterBytes' in fault ? fault : {};
+  const { pieceBytes: step, pauseMs } = fault?.kind === 'slow' ? fault : { pieceBytes, pauseMs: 0 };
+  const writeTo = async (stopsAt: number) => {
+    while (sent.bytesSent < stopsAt && !response.destroyed) {
+      if (pauseMs > 0) await pause(pauseMs);
+      const end = Math.min(stopsAt, sent.bytesSent + step);
+      const written = await writePiece(response, body.subarray(sent.bytesSent, end));
+      if (!written) break;
+      sent.bytesSent = end;
+    }
+  };
+  await writeTo(Math.min(afterBytes, body.length));
+  if (fault?.kind === 'held') {
+    while (!healed.aborted && !response.destroyed && sent.bytesSent < body.length) {
+      await pauseUntil(dropMs, healed, response);
+      if (!healed.aborted) await writeTo(sent.bytesSent + 1);
+    }
+    await writeTo(body.length);
   }
   if (fault?.kind === 'stall') {
     await new Promise((resolve) => response.once('close', resolve));
   } else if (sent.bytesSent < body.length) {
     // What was written has arrived, as on a network; a browser drops what it has not read by then.
     await pause(50);
+    // Where this process stood still, its own clients have not read yet: timers come first.
+    for (let turns = 0; turns < 3; turns += 1) await new Promise(setImmediate);
     response.socket?.end();
   } else {
     response.end();
   }
+}
+
+/** A pause that ends early with the signal, or with the connection. */
+function pauseUntil(ms: number, signal: AbortSignal, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      response.off('close', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    response.once('close', end);
+  });
 }
 
 function pause(ms: number): Promise<void> {

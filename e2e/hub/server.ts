@@ -111,7 +111,10 @@ async function fromHub(
       start: 0,
       bytesSent: 0,
     });
-    if (fault?.kind === 'reset') return void request.socket.destroy();
+    if (fault?.kind === 'reset') {
+      await fault.when;
+      return void request.socket.destroy();
+    }
     if (fault?.kind === 'status') {
       return void response.writeHead(fault.status, fault.headers).end();
     }
@@ -145,7 +148,10 @@ async function fromHub(
   const range = request.headers.range ?? null;
   const status = fault?.kind === 'status' ? fault.status : 302;
   answering.requests.push({ host: 'hub', path, range, status, start: 0, bytesSent: 0 });
-  if (fault?.kind === 'reset') return void request.socket.destroy();
+  if (fault?.kind === 'reset') {
+    await fault.when;
+    return void request.socket.destroy();
+  }
   if (fault?.kind === 'status') return void response.writeHead(fault.status, fault.headers).end();
   response.setHeader('X-Linked-Size', file.bytes.length);
   response.setHeader('X-Linked-ETag', `"${file.sha256}"`);
@@ -188,7 +194,7 @@ async function send(
   const range = request.headers.range ?? null;
   const entry = { host, path, range, status: 0, start: 0, bytesSent: 0 };
   requests.push(entry);
-  await sendBody(file, request, response, fault, entry);
+  await sendBody(file, request, response, fault, entry, script.healed);
 }
 
 /** @param visible headers that a page may read; of the storage, none but the few that it always may */

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
+import { finished } from 'node:stream/promises';
 import { exitCode, saidBy, signalTree, startChild } from '../browser/process';
 import { root } from '../browser/stamp';
 
@@ -35,11 +36,16 @@ export async function startCommand(
     // npm says in INIT_CWD where the person stands.
     env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
   });
+  // At `exit` a part of what it said may still be on its way.
+  const ended = exitCode(child).then(async (code) => {
+    await Promise.all([child.stdout, child.stderr].map((stream) => stream && finished(stream)));
+    return code;
+  });
   return {
     folder,
     stdout: saidBy(child.stdout),
     stderr: saidBy(child.stderr),
-    code: exitCode(child),
+    code: ended,
     end: (signal) => signalTree(child, signal),
   };
 }

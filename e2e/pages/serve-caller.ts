@@ -34,9 +34,9 @@ export class ApiCaller {
     return this.json('GET', `/api/v3/predictions/${id}/result${wait > 0 ? `?wait=${wait}` : ''}`);
   }
 
-  /** Waits for the end. @throws Error after a minute */
+  /** Waits for the end. @throws Error after three minutes */
   async ended(id: string): Promise<ApiPrediction> {
-    const deadline = performance.now() + 60_000;
+    const deadline = performance.now() + 180_000;
     for (;;) {
       const prediction = await this.result(id, 8);
       if (['completed', 'failed'].includes(prediction.status)) return prediction;
@@ -62,7 +62,11 @@ export class ApiCaller {
   async cancelAll(): Promise<void> {
     for (const id of this.#submitted) {
       const { status } = await this.result(id);
-      if (status === 'created' || status === 'processing') await this.cancel(id);
+      if (status !== 'created' && status !== 'processing') continue;
+      await this.cancel(id).catch(async (refused: unknown) => {
+        // It may have ended meanwhile.
+        if ((await this.result(id)).status !== 'completed') throw refused;
+      });
     }
   }
 

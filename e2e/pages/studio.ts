@@ -83,12 +83,12 @@ export class StudioPage {
         .catch(() => null);
       return Number(text?.match(/\d+/)?.[0] ?? 0);
     };
-    await expect.poll(reached, { timeout: 60_000, intervals: [50] }).toBeGreaterThanOrEqual(step);
+    await expect.poll(reached, { timeout: 120_000, intervals: [50] }).toBeGreaterThanOrEqual(step);
   }
 
   /** Waits for the finished video. */
   async waitForResult(): Promise<void> {
-    await expect(this.result.or(this.failure)).toBeVisible({ timeout: 90_000 });
+    await expect(this.result.or(this.failure)).toBeVisible({ timeout: 240_000 });
     await expect(this.result).toBeVisible();
   }
 
@@ -113,7 +113,7 @@ export class StudioPage {
       await video.play();
       const from = video.currentTime;
       // It loops, so any other time than the first one is progress.
-      const deadline = performance.now() + 10_000;
+      const deadline = performance.now() + 30_000;
       while (video.currentTime === from || video.videoWidth === 0) {
         if (performance.now() > deadline) throw new Error('the video does not move');
         await new Promise((resolve) => setTimeout(resolve, 50));

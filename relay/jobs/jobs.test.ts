@@ -70,7 +70,7 @@ describe.each(engines)('jobs', (engine) => {
       const jobsOf = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 2 });
       const twice = testJob(ada);
       await jobsOf.submit(twice);
-      // The first goes alone; the rest wait for it, and go together.
+      // They go together.
       const all = await Promise.allSettled(
         [testJob(bob), twice, testJob(ada), testJob(ada)].map((job) => jobsOf.submit(job)),
       );
@@ -94,7 +94,7 @@ describe.each(engines)('jobs', (engine) => {
     it('inserts the others of a batch when the database refuses one', async () => {
       const twice = testJob(ada);
       await jobs.submit(twice);
-      // The first goes alone; the rest wait for it, and go together.
+      // They go together.
       const [, same, other] = await Promise.allSettled([
         jobs.submit(testJob(bob)),
         jobs.submit(twice),

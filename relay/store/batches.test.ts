@@ -18,17 +18,24 @@ function doubler(refuse: (item: number) => Error | null = () => null) {
 }
 
 describe('writing in batches', () => {
-  it('writes the first at once, and together what came meanwhile, in order', async () => {
-    const { batches, double } = doubler();
+  it('writes together what comes in one turn of the loop, or meanwhile, in order', async () => {
+    let meanwhile: Promise<readonly number[]> | undefined;
+    const { batches, double } = doubler(() => {
+      meanwhile ??= Promise.all([4, 5].map((item) => double(item)));
+      return null;
+    });
     expect(await Promise.all([1, 2, 3].map(double))).toEqual([2, 4, 6]);
-    expect(await double(4)).toBe(8);
-    expect(batches).toEqual([[1], [2, 3], [4]]);
+    expect(await meanwhile).toEqual([8, 10]);
+    expect(batches).toEqual([
+      [1, 2, 3],
+      [4, 5],
+    ]);
   });
 
   it('bounds a batch', async () => {
     const { batches, double } = doubler();
     await Promise.all(Array.from({ length: 150 }, (_, item) => double(item)));
-    expect(batches.map(({ length }) => length)).toEqual([1, 64, 64, 21]);
+    expect(batches.map(({ length }) => length)).toEqual([64, 64, 22]);
   });
 
   it('lets one that is refused take no other with it', async () => {
@@ -40,7 +47,7 @@ describe('writing in batches', () => {
       { reason: new Error('no three') },
       { value: 8 },
     ]);
-    expect(batches).toEqual([[1], [2, 3, 4], [2], [3], [4]]);
+    expect(batches).toEqual([[1, 2, 3, 4], [1], [2], [3], [4]]);
     expect(await double(5)).toBe(10);
   });
 
@@ -49,7 +56,7 @@ describe('writing in batches', () => {
     const { batches, double } = doubler(() => (isDown ? new ApiError('STORAGE_DOWN') : null));
     const all = await Promise.allSettled([1, 2, 3].map(double));
     expect(all.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(batches).toEqual([[1], [2, 3]]);
+    expect(batches).toEqual([[1, 2, 3]]);
     isDown = false;
     expect(await double(4)).toBe(8);
   });

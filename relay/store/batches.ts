@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { storageDown } from './errors';
 
 /** Items that share one statement and one commit. */
@@ -12,7 +13,7 @@ interface Waiting<Item, Result> {
 /**
  * Writes items together. Those that arrive while a statement is under way go together in the next one:
  * on the embedded database a statement costs more than its rows, on PostgreSQL a commit does. Nobody
- * waits for a batch to fill, and everybody for its commit.
+ * waits for a batch to fill longer than a turn of the event loop, and everybody for its commit.
  *
  * @param write one statement for all of them; its results are in the order of the items. Where it
  * throws, none is written, and each is tried alone: one that the database refuses takes no other with it
@@ -27,6 +28,9 @@ export function inBatches<Item, Result>(
   async function run(): Promise<void> {
     running = true;
     while (waiting.length > 0) {
+      // The embedded database lets nobody in between the steps of a statement: without this turn of the
+      // loop, whatever is ready to arrive would find its place only in a batch of its own.
+      await nextTurn();
       const batch = waiting.slice(0, batchSize);
       waiting = waiting.slice(batchSize);
       await writeBatch(batch);
