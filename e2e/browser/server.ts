@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '../../relay/testing/port';
+import { freePort } from './port';
 import { prepareAssets } from './prepare-assets';
 import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
 import { isBuilt, root, sourceHash, writeStamp } from './stamp';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { playwrightFailures, vitestFailures } from './failures';
 
-it('names the failed tests of Vitest, and files that could not be loaded', () => {
+it('names the failed tests of Vitest, files that could not be loaded, and errors outside', () => {
   const test = (status: string, fullName: string, ...failureMessages: string[]) => ({
     status,
     fullName,
@@ -21,6 +21,7 @@ it('names the failed tests of Vitest, and files that could not be loaded', () =>
       { name: '/project/lib/b.test.ts', status: 'failed', message: 'no b', assertionResults: [] },
       { name: '/project/lib/c.test.ts', status: 'passed', message: '', assertionResults: [] },
     ],
+    errors: [{ message: 'nobody caught it' }],
   };
   expect(vitestFailures(report, '/project')).toEqual([
     {
@@ -28,6 +29,7 @@ it('names the failed tests of Vitest, and files that could not be loaded', () =>
       text: 'lib/a.test.ts › sums up\n  expected 1 to be 2\n    at a.ts:3',
     },
     { file: 'lib/b.test.ts', text: 'lib/b.test.ts\n  no b' },
+    { file: null, text: 'outside of any test\n  nobody caught it' },
   ]);
   expect(vitestFailures(undefined, '/project')).toEqual([]);
 });

@@ -18,14 +18,15 @@ export interface Failure {
 }
 
 /**
- * The failed tests of a Vitest run, and the files that could not be loaded.
+ * The failed tests of a Vitest run, the files that could not be loaded, and errors outside of any test.
  *
  * @param report of `--reporter=json`; undefined when none was written
  * @param root the project's folder, which is left out of the files' names
  */
 export function vitestFailures(report: unknown, root: string): readonly Failure[] {
   if (!report) return [];
-  return (report as VitestReport).testResults.flatMap(({ name, message, assertionResults }) => {
+  const { testResults, errors = [] } = report as VitestReport;
+  const inFiles = testResults.flatMap(({ name, message, assertionResults }) => {
     const file = path.relative(root, name);
     const tests = assertionResults.filter((test) => test.status === 'failed');
     if (tests.length === 0) return message ? [{ file, text: textOf(file, message) }] : [];
@@ -34,6 +35,7 @@ export function vitestFailures(report: unknown, root: string): readonly Failure[
       text: textOf(`${file} › ${fullName}`, failureMessages.join('\n')),
     }));
   });
+  return [...inFiles, ...errors.map(outside)];
 }
 
 /**
@@ -44,11 +46,11 @@ export function vitestFailures(report: unknown, root: string): readonly Failure[
 export function playwrightFailures(report: unknown): readonly Failure[] {
   if (!report) return [];
   const { suites, errors } = report as PlaywrightReport;
-  const outside = errors.map(({ message = '' }) => ({
-    file: null,
-    text: textOf('outside of any test', message),
-  }));
-  return [...suites.flatMap(suiteFailures), ...outside];
+  return [...suites.flatMap(suiteFailures), ...errors.map(outside)];
+}
+
+function outside({ message = '' }: { readonly message?: string }): Failure {
+  return { file: null, text: textOf('outside of any test', message) };
 }
 
 function suiteFailures(suite: PlaywrightSuite): readonly Failure[] {

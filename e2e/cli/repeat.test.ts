@@ -46,20 +46,25 @@ describe('what counts after the second run', () => {
     const again = failure('a.test.ts', 'sums', '3 is not 2');
     expect(repeated(first, runOf(3, 1, again))).toEqual({
       tally: { passed: 8, failed: 1 },
-      failures: [again],
+      failures: [again, sums],
+      flaky: [ends],
+    });
+    expect(repeated(first, runOf(3, 1, sums)).failures).toEqual([sums]);
+  });
+  it('is another failure of a file too', () => {
+    expect(repeated(first, runOf(3, 1, stops))).toMatchObject({
+      tally: { failed: 1 },
+      failures: [stops, sums],
       flaky: [ends],
     });
   });
-  it('is another failure too', () => {
-    expect(repeated(first, runOf(3, 1, stops))).toMatchObject({
-      tally: { failed: 1 },
-      failures: [stops],
-    });
-  });
-  it('is the first run where the second cannot tell', () => {
-    expect(repeated(first, runOf(0, 1))).toMatchObject({
-      tally: { failed: 1 },
-      failures: [sums, ends],
+  it('is the first run as well where the second cannot tell', () => {
+    const all = { tally: { failed: 1 }, flaky: [] };
+    expect(repeated(first, runOf(0, 1))).toMatchObject({ ...all, failures: [sums, ends] });
+    const lost = failure(null, 'set-up');
+    expect(repeated(first, runOf(0, 1, lost))).toMatchObject({
+      ...all,
+      failures: [lost, sums, ends],
     });
   });
 });

@@ -1,6 +1,7 @@
 /**
  * Running a failed file once more. A machine that stood still for a moment fails some test of
- * thousands; a change that broke something fails again.
+ * thousands; what a change broke fails again, unless it needs the files that ran before it. So what
+ * passed the second time is always named.
  */
 import type { Failure } from './failures';
 import type { Tally } from './tally';
@@ -38,15 +39,15 @@ export function filesToRepeat({ tally, failures }: Run): readonly string[] {
 export function repeated(first: Run, second: Run): Run & { readonly flaky: readonly Failure[] } {
   const { failed } = second.tally;
   const passed = first.tally.passed + Math.max(0, first.tally.failed - failed);
-  // A second run that says nothing clears nobody.
-  const isSilent = failed > 0 && second.failures.length === 0;
-  const failures = isSilent ? first.failures : second.failures;
-  const names = new Set(failures.map(nameOf));
-  const flaky = first.failures.filter((failure) => !names.has(nameOf(failure)));
+  // A second run that does not name its failures clears nobody, and a file with one left is not clear.
+  const isSilent = failed > second.failures.length;
+  const files = new Set(second.failures.map(({ file }) => file));
+  const isLeft = ({ file }: Failure) => isSilent || files.has(null) || files.has(file);
+  const texts = new Set(second.failures.map(({ text }) => text));
+  const failures = [
+    ...second.failures,
+    ...first.failures.filter((failure) => isLeft(failure) && !texts.has(failure.text)),
+  ];
+  const flaky = first.failures.filter((failure) => !isLeft(failure));
   return { tally: { passed, failed }, failures, flaky };
-}
-
-/** The file and the test, without the message. */
-function nameOf({ text }: Failure): string | undefined {
-  return text.split('\n')[0];
 }

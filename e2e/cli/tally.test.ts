@@ -21,7 +21,10 @@ describe('counting Vitest', () => {
     expect(tallyVitest(1, report)).toEqual({ passed: 1, failed: 1 });
   });
   it('counts an error outside of any test', () => {
-    expect(tallyVitest(1, vitest(file('passed', 'passed')))).toEqual({ passed: 1, failed: 1 });
+    const passed = vitest(file('passed', 'passed'));
+    expect(tallyVitest(1, passed)).toEqual({ passed: 1, failed: 1 });
+    const both = { ...vitest(file('failed', 'failed', 'passed')), errors: [{ message: 'lost' }] };
+    expect(tallyVitest(1, both)).toEqual({ passed: 1, failed: 2 });
   });
   it('fails when nothing ran or nothing was reported', () => {
     expect(tallyVitest(0, vitest())).toEqual({ passed: 0, failed: 1 });

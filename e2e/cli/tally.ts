@@ -4,8 +4,10 @@ export interface Tally {
   readonly failed: number;
 }
 
-/** What is read of Vitest's `--reporter=json`. */
+/** What is read of Vitest's `--reporter=json`, and of `unhandled-reporter.ts`. */
 export interface VitestReport {
+  /** Errors outside of any test. */
+  readonly errors?: readonly { readonly message?: string }[];
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly testResults: readonly {
@@ -59,14 +61,14 @@ export function tallyCommand(exitCode: number): Tally {
  */
 export function tallyVitest(exitCode: number, report: unknown): Tally {
   if (!report) return { passed: 0, failed: 1 };
-  const { numPassedTests, numFailedTests, testResults } = report as VitestReport;
+  const { numPassedTests, numFailedTests, testResults, errors = [] } = report as VitestReport;
   const broken = testResults.filter(
     ({ status, assertionResults }) =>
       status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
   ).length;
   return atLeastOneFailure(exitCode, {
     passed: numPassedTests,
-    failed: numFailedTests + broken,
+    failed: numFailedTests + broken + errors.length,
   });
 }
 

@@ -13,6 +13,7 @@ import { root } from '../browser/stamp';
 import { type Failure, playwrightFailures, vitestFailures } from './failures';
 import { filesToRepeat, type Run, repeated } from './repeat';
 import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
+import { unhandledFileVariable } from './unhandled-reporter';
 
 const stages = ['types', 'lint', 'node', 'build', 'browser', 'e2e'] as const;
 type Stage = (typeof stages)[number];
@@ -66,6 +67,7 @@ async function main(): Promise<number> {
     console.log(`${name.padEnd(8)} ${passed} passed, ${failed} failed`);
   }
   const { passed, failed } = total([...results.values()]);
+  if (flaky.length > 0) console.log(`Flaky: ${flaky.length}, named above.`);
   console.log(`Took ${seconds(startedAt)}.`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed > 0 || passed === 0 ? 1 : 0;
@@ -106,7 +108,11 @@ async function testFiles(
   else {
     repeats.push(async () => {
       console.log(`== ${name}, once more: ${files.join(' ')}`);
-      const outcome = repeated(first, await runFiles(files));
+      const second = await runFiles(files).catch((error: unknown): Run => {
+        console.error(error instanceof Error ? error.message : error);
+        return { tally: tallyCommand(1), failures: [] };
+      });
+      const outcome = repeated(first, second);
       failures.push(...outcome.failures);
       flaky.push(...outcome.flaky);
       results.set(name, outcome.tally);
@@ -117,10 +123,14 @@ async function testFiles(
 
 async function vitestProject(project: 'node' | 'browser', files: readonly string[]): Promise<Run> {
   const file = path.join(resultsFolder, `vitest-${project}.json`);
-  await rm(file, { force: true });
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${file}`];
-  const code = await run([vitest, 'run', '--project', project, ...reporters, ...files]);
-  const report = await readJson(file);
+  const unhandled = path.join(resultsFolder, `vitest-${project}-unhandled.json`);
+  const reporters = ['default', 'json', path.join(import.meta.dirname, 'unhandled-reporter.ts')];
+  await Promise.all([file, unhandled].map((old) => rm(old, { force: true })));
+  const options = [...reporters.map((name) => `--reporter=${name}`), `--outputFile.json=${file}`];
+  const code = await run([vitest, 'run', '--project', project, ...options, ...files], {
+    env: { [unhandledFileVariable]: unhandled },
+  });
+  const report = await readVitestReport(file, unhandled);
   return { tally: tallyVitest(code, report), failures: vitestFailures(report, root) };
 }
 
@@ -166,7 +176,12 @@ async function run(
   }
 }
 
-async function readJson(file: string): Promise<unknown> {
+async function readVitestReport(file: string, unhandled: string): Promise<unknown> {
+  const [report, errors] = await Promise.all([readJson(file), readJson(unhandled)]);
+  return report && errors ? { ...report, errors } : undefined;
+}
+
+async function readJson(file: string): Promise<object | undefined> {
   return await readFile(file, 'utf8').then(JSON.parse, () => undefined);
 }
 

@@ -63,10 +63,7 @@ export class ApiCaller {
     for (const id of this.#submitted) {
       const { status } = await this.result(id);
       if (status !== 'created' && status !== 'processing') continue;
-      await this.cancel(id).catch(async (refused: unknown) => {
-        // It may have ended meanwhile.
-        if ((await this.result(id)).status !== 'completed') throw refused;
-      });
+      await this.cancel(id);
     }
   }
 

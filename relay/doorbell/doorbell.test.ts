@@ -71,7 +71,7 @@ function newDoorbell(): Doorbell {
   return createDoorbell({ store: test_.store, keys, jobs, limits, config, log });
 }
 
-/** From now on the doorbell asks for a sign of life when the test says so, and only then. */
+/** From now on the doorbell asks for a sign of life when the test says so. */
 async function pingByHand(): Promise<() => void> {
   await doorbell.close();
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });

@@ -45,11 +45,12 @@ const read = async (guard: Guard, url: string, options?: Parameters<Guard['fetch
   text((await guard.fetch(url, options)).body);
 /** An answer that has begun. On a machine that pauses its head may come too late: it is asked for again. */
 const begun = async (ask: () => ReturnType<Guard['fetch']>): ReturnType<Guard['fetch']> => {
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     try {
       return await ask();
     } catch (thrown) {
-      if (!(thrown instanceof GuardError && thrown.reason === 'timeout')) throw thrown;
+      const isLate = thrown instanceof GuardError && thrown.reason === 'timeout';
+      if (!isLate || tries === 20) throw thrown;
     }
   }
 };

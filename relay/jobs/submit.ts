@@ -42,8 +42,10 @@ export function createSubmitter({
       for (const { caller } of batch) rooms.delete(caller.keyId);
       throw error;
     });
-    let next = 0;
-    return batch.map((job) => (admitted.has(job) ? rows[next++] : undefined) ?? tooManyJobs());
+    const inserted = new Map(rows.map((row) => [row.id, row]));
+    return batch.flatMap((job) =>
+      admitted.has(job) ? (inserted.get(job.id) ?? []) : tooManyJobs(),
+    );
   });
 
   /** Those whose key has room for them. */

@@ -1,4 +1,4 @@
-import { ApiError, type KeyRecord, scopes } from '../../lib/contract/v3';
+import { type KeyRecord, scopes, toldOf } from '../../lib/contract/v3';
 import { readConfig } from '../config';
 import { withoutValues } from '../store/errors';
 import { helpText, type KeysCommand, parseKeysCommand, UsageError } from './cli-options';
@@ -27,7 +27,7 @@ export async function runKeys(args: readonly string[], world: CommandWorld): Pro
       world.say(`${thrown.message}\nRun \`npm run keys -- --help\` for the options.\n`);
       return 2;
     }
-    world.say(`${sentenceOf(withoutValues(thrown))}\n`);
+    world.say(`${toldOf(withoutValues(thrown))}\n`);
     return 1;
   }
 }
@@ -108,10 +108,4 @@ function stateOf({ kind, revoked_at, expires_at }: KeyRecord): string {
   // A sign-in link stands for an hour: its day alone says nothing.
   const day = kind === 'sign-in' ? minuteOf(expires_at) : expires_at.slice(0, 10);
   return Date.parse(expires_at) > Date.now() ? `valid until ${day}` : `ended ${day}`;
-}
-
-/** The sentence of an error for a terminal. */
-function sentenceOf(thrown: unknown): string {
-  if (thrown instanceof ApiError) return thrown.told;
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -41,6 +41,8 @@ export interface SharedCounters {
 
 /** Longest wait for a connection, and for an answer, in milliseconds. */
 const usualPatienceMs = 1000;
+/** Between two tries to make the table, in milliseconds. */
+const tableRetryMs = 1000;
 
 /**
  * Counters in PostgreSQL, over a small pool of their own: a flood of submissions waits here and not in
@@ -78,11 +80,19 @@ export function sharedCounters(
           return false;
         },
       );
-  let made = makeTable();
-  /** Where the table could not be made, whoever asks next is counted in memory, and it is tried again. */
+  let isMade = false;
+  let lastTry = makeTable();
+  let triedAt = performance.now();
+  const firstTry = lastTry;
+  /** Where the table could not be made, memory counts, and it is tried again while nobody waits. */
   const ready = async (): Promise<void> => {
-    const tried = made;
-    if (!(await tried) && made === tried) made = makeTable();
+    isMade ||= await firstTry;
+    if (isMade || performance.now() - triedAt < tableRetryMs) return;
+    triedAt = performance.now();
+    lastTry = makeTable();
+    lastTry.then((made) => {
+      isMade ||= made;
+    });
   };
   return {
     counter(name, limit) {
@@ -109,7 +119,7 @@ export function sharedCounters(
       };
     },
     async close() {
-      await made;
+      await lastTry;
       await pool.end();
     },
   };

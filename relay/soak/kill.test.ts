@@ -3,9 +3,9 @@ import os from 'node:os';
 import path from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, expect, test } from 'vitest';
+import { freePort } from '../../e2e/browser/port';
 import { predictionCodes } from '../../lib/contract/v3';
 import { startNodeProcess } from '../testing/node-process';
-import { freePort } from '../testing/port';
 import { ProtocolWorker } from '../testing/protocol-worker';
 import { type Receiver, startReceiver } from '../testing/receiver';
 import { keepSubmitting, untilEnded } from './submitter';
@@ -42,7 +42,7 @@ test(`killed ${rounds} times under load, the server loses nothing that it acknow
   receivers.push(receiver);
   const settings = { ...impatient, KINORA_DATA: folder };
 
-  // Nobody else gets it while the server is dead.
+  // Hardly anybody else gets it while the server is dead.
   const port = String(await freePort());
   let node = await startNodeProcess({ ...settings, PORT: port });
   const { origin } = node;

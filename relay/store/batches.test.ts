@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../../lib/contract/v3';
 import { inBatches } from './batches';
 
@@ -61,8 +62,38 @@ describe('writing in batches', () => {
     expect(await double(4)).toBe(8);
   });
 
-  it('believes no write that is not whole', async () => {
-    const lossy = inBatches(async (items: readonly number[]) => items.slice(1));
-    await expect(lossy(1)).rejects.toThrow('not written whole');
+  it('believes no write that is not answered whole, and makes it once', async () => {
+    let writes = 0;
+    const lossy = inBatches(async (items: readonly number[]) => {
+      writes += 1;
+      return items.slice(1);
+    });
+    const all = await Promise.allSettled([1, 2].map(lossy));
+    const refused = { reason: new Error('A batch was not answered whole.') };
+    expect(all).toMatchObject([refused, refused]);
+    expect(writes).toBe(1);
+  });
+
+  it('waits a moment for as many as the last time, and for nobody after one alone', async () => {
+    // The moment is over when the test says so.
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    try {
+      const { batches, double } = doubler();
+      await Promise.all([1, 2].map(double));
+      const late = [double(3)];
+      await nextTurn();
+      await nextTurn();
+      late.push(double(4));
+      expect(batches).toHaveLength(1);
+      await vi.advanceTimersByTimeAsync(10);
+      expect(await Promise.all(late)).toEqual([6, 8]);
+      const alone = double(5);
+      await vi.advanceTimersByTimeAsync(10);
+      await alone;
+      await double(6);
+      expect(batches).toEqual([[1, 2], [3, 4], [5], [6]]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

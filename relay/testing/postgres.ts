@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from './port';
+import { freePort } from '../../e2e/browser/port';
 import { postgresBinaries, type RunAs, runAs } from './postgres-binaries';
 import { copyPostgresData } from './postgres-data';
 
@@ -161,7 +161,7 @@ async function answers(url: string, data: string, guard: Guarded): Promise<void>
     try {
       await client.connect();
       const { rows } = await client.query('show data_directory');
-      if (rows[0]?.data_directory === realpathSync(data)) return;
+      if (realpathSync(String(rows[0]?.data_directory)) === realpathSync(data)) return;
       throw new Error('The port is another server’s.');
     } catch (cause) {
       if (Date.now() - start > 60_000) throw new Error('PostgreSQL did not start.', { cause });

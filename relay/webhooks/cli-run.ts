@@ -1,4 +1,4 @@
-import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
+import { type DeliveryRecord, toldOf } from '../../lib/contract/v3';
 import { readConfig } from '../config';
 import { withoutValues } from '../store';
 import { openDoor } from './cli-doors';
@@ -28,7 +28,7 @@ export async function runWebhooks(args: readonly string[], world: CommandWorld):
       world.say(`${thrown.message}\nRun \`npm run webhooks -- --help\` for the options.\n`);
       return 2;
     }
-    world.say(`${sentenceOf(withoutValues(thrown))}\n`);
+    world.say(`${toldOf(withoutValues(thrown))}\n`);
     return 1;
   }
 }
@@ -92,9 +92,4 @@ function receiver(url: string): string {
 function printable(text: string, length: number): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim();
   return line.length > length ? `${line.slice(0, length - 1)}…` : line;
-}
-
-function sentenceOf(thrown: unknown): string {
-  if (thrown instanceof ApiError) return thrown.told;
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -153,6 +153,12 @@ export class ApiError extends Error {
   }
 }
 
+/** What people are told of any error. */
+export function toldOf(thrown: unknown): string {
+  if (thrown instanceof ApiError) return thrown.told;
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
 /** Status, sentence and remedy of a code, for the documentation. */
 export function describeApiError(code: ApiErrorCode): {
   status: number;

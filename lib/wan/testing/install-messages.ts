@@ -8,6 +8,7 @@ export interface InstallTask {
   readonly killedAt?: KilledAt;
 }
 
+/** A point of an installation. */
 export interface KilledAt {
   readonly component: string;
   readonly bytes: number;

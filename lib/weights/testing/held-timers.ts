@@ -1,5 +1,3 @@
-import { vi } from 'vitest';
-
 /** Timers of one length, in the hands of a test. */
 export interface HeldTimers {
   /** Those that run now, the oldest first. */
@@ -20,15 +18,20 @@ export function holdTimers(ms: number): HeldTimers {
   const running = new Map<unknown, () => void>();
   const { setTimeout: start, clearTimeout: clear } = globalThis;
   const held = (call: () => void, delay?: number, ...rest: unknown[]) => {
-    const timer = start(call, delay, ...rest);
-    if (delay === ms) running.set(timer, call);
+    if (delay !== ms) return start(call, delay, ...rest);
+    const timer = start(() => {
+      running.delete(timer);
+      call();
+    }, ms);
+    running.set(timer, call);
     return timer;
   };
-  vi.stubGlobal('setTimeout', Object.assign(held, start));
-  vi.stubGlobal('clearTimeout', (timer: ReturnType<typeof setTimeout> | undefined) => {
+  const stop = (timer: ReturnType<typeof setTimeout> | undefined) => {
     running.delete(timer);
     clear(timer);
-  });
+  };
+  const swap = (timers: object) => void Object.assign(globalThis, timers);
+  swap({ setTimeout: Object.assign(held, start), clearTimeout: stop });
   return {
     get running() {
       return [...running.keys()];
@@ -40,6 +43,6 @@ export function holdTimers(ms: number): HeldTimers {
         call();
       }
     },
-    release: () => void vi.unstubAllGlobals(),
+    release: () => swap({ setTimeout: start, clearTimeout: clear }),
   };
 }
