@@ -114,16 +114,17 @@ export function rotaryTables(
   const tokens = extent[0] * extent[1] * extent[2];
   const cos = new Float32Array(tokens * pairs);
   const sin = new Float32Array(tokens * pairs);
+  const axes = parts.map((channels, axis) => axisTables(channels, extent[axis] as number));
   let index = 0;
   for (let f = 0; f < extent[0]; f++) {
     for (let y = 0; y < extent[1]; y++) {
       for (let x = 0; x < extent[2]; x++) {
-        for (const [axis, position] of [f, y, x].entries()) {
-          const channels = parts[axis] as number;
-          for (let i = 0; i < channels; i += 2) {
-            const angle = position * 10000 ** (-i / channels);
-            cos[index] = Math.cos(angle);
-            sin[index] = Math.sin(angle);
+        const position = [f, y, x];
+        for (const [axis, table] of axes.entries()) {
+          const at = (position[axis] as number) * table.pairs;
+          for (let i = 0; i < table.pairs; i++) {
+            cos[index] = table.cos[at + i] as number;
+            sin[index] = table.sin[at + i] as number;
             index += 1;
           }
         }
@@ -131,6 +132,21 @@ export function rotaryTables(
     }
   }
   return { cos, sin };
+}
+
+/** Of one axis, each [positions, channels/2]: tokens that share a position share its row. */
+function axisTables(channels: number, positions: number) {
+  const pairs = channels / 2;
+  const cos = new Float32Array(positions * pairs);
+  const sin = new Float32Array(positions * pairs);
+  for (let position = 0; position < positions; position++) {
+    for (let pair = 0; pair < pairs; pair++) {
+      const angle = position * 10000 ** ((-2 * pair) / channels);
+      cos[position * pairs + pair] = Math.cos(angle);
+      sin[position * pairs + pair] = Math.sin(angle);
+    }
+  }
+  return { pairs, cos, sin };
 }
 
 /** Tokens, one after another, that go through the block graphs together. */
