@@ -4,7 +4,10 @@ import { testLaunchOptions } from './e2e/browser/launch';
 /** The studio and the command line in real Chromium, against the built app. */
 export default defineConfig({
   testDir: 'e2e',
-  testMatch: '*.spec.ts',
+  projects: [
+    { name: 'commands', testMatch: 'cli-*.spec.ts' },
+    { name: 'pages', testMatch: '*.spec.ts', testIgnore: 'cli-*.spec.ts' },
+  ],
   globalSetup: './e2e/browser/global-setup.ts',
   outputDir: 'test-results/playwright',
   // Two files at a time: a page waits as often as it computes. The time limits are for two cores that

@@ -15,7 +15,7 @@ import { filesToRepeat, type Run, repeated } from './repeat';
 import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
 import { unhandledFileVariable } from './unhandled-reporter';
 
-const stages = ['types', 'lint', 'node', 'build', 'browser', 'e2e'] as const;
+const stages = ['types', 'lint', 'node', 'build', 'browser', 'commands', 'e2e'] as const;
 type Stage = (typeof stages)[number];
 
 const resultsFolder = path.join(root, 'test-results');
@@ -33,7 +33,8 @@ const work: Readonly<Record<Stage, () => Promise<Tally>>> = {
   node: () => testFiles('node', (files) => vitestProject('node', files)),
   build: buildApp,
   browser: () => testFiles('browser', (files) => vitestProject('browser', files)),
-  e2e: () => testFiles('e2e', endToEnd),
+  commands: () => testFiles('commands', (files) => endToEnd('commands', files)),
+  e2e: () => testFiles('e2e', (files) => endToEnd('pages', files)),
 };
 
 process.exitCode = await main();
@@ -45,18 +46,20 @@ async function main(): Promise<number> {
     console.error(`Unknown: ${unknown.join(', ')}. Stages: ${stages.join(', ')}.`);
     return 1;
   }
+  const isAsked = (stage: Stage) => asked.length === 0 || asked.includes(stage);
   const wanted = (stage: Stage) =>
-    asked.length === 0 || asked.includes(stage) || (stage === 'build' && asked.includes('e2e'));
-  await prepare(wanted('browser') || wanted('e2e'));
+    isAsked(stage) || (stage === 'build' && (isAsked('commands') || isAsked('e2e')));
+  await prepare(wanted('browser') || wanted('commands') || wanted('e2e'));
 
   // Types come before the build, which rewrites the generated declarations they read. The browser's
-  // tests leave a part of two cores idle, and so do Node's, so they run beside each other; the pages
-  // as a person uses them have time limits of their own and get the machine to themselves.
+  // tests leave a part of two cores idle, and so do Node's and the commands', so they run beside each
+  // other; the pages as a person uses them have time limits of their own and get the machine to
+  // themselves.
   const inTurn = async (...names: readonly Stage[]) => {
     for (const name of names) if (wanted(name)) await stage(name, work[name]);
   };
   await inTurn('types');
-  await Promise.all([inTurn('build', 'lint', 'node'), inTurn('browser')]);
+  await Promise.all([inTurn('build', 'lint', 'node', 'commands'), inTurn('browser')]);
   await inTurn('e2e');
 
   for (const repeat of repeats) await repeat();
@@ -134,11 +137,15 @@ async function vitestProject(project: 'node' | 'browser', files: readonly string
   return { tally: tallyVitest(code, report), failures: vitestFailures(report, root) };
 }
 
-async function endToEnd(files: readonly string[]): Promise<Run> {
-  const file = path.join(resultsFolder, 'playwright.json');
+async function endToEnd(project: 'commands' | 'pages', files: readonly string[]): Promise<Run> {
+  const file = path.join(resultsFolder, `playwright-${project}.json`);
   await rm(file, { force: true });
-  const playwright = [binary('playwright', 'cli.js'), 'test', '--reporter=list,json', ...files];
-  const code = await run(playwright, { env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file } });
+  const playwright = [binary('playwright', 'cli.js'), 'test', `--project=${project}`];
+  // Commands have the browser's tests beside them.
+  const workers = project === 'commands' ? ['--workers=1'] : [];
+  const code = await run([...playwright, '--reporter=list,json', ...workers, ...files], {
+    env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file },
+  });
   const report = await readJson(file);
   return { tally: tallyPlaywright(code, report), failures: playwrightFailures(report) };
 }
