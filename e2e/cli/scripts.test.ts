@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it } from 'vitest';
+import { saidBy } from '../browser/process';
 import { root } from '../browser/stamp';
 
 const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
@@ -44,14 +45,11 @@ it('every command of ours starts in the way that lets it end well while it is bu
     await writeFile(file, busy);
     const [, ...options] = starts[0]?.split(' ') ?? [];
     const child = spawn(process.execPath, [...options, file], { cwd: root });
-    let said = '';
-    child.stdout.on('data', (piece) => {
-      said += String(piece);
-    });
+    const said = saidBy(child.stdout);
     await once(child.stdout, 'data');
     child.kill('SIGTERM');
     const [code] = await once(child, 'close');
-    expect({ code, said }).toEqual({ code: 0, said: 'ready cleared away' });
+    expect({ code, said: said() }).toEqual({ code: 0, said: 'ready cleared away' });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

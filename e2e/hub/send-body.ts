@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Fault } from './faults';
 import type { HubFile } from './repositories';
 
@@ -27,11 +28,7 @@ export async function sendBody(
   sent: SentBody,
   healed: AbortSignal,
 ): Promise<void> {
-  if (fault?.kind === 'reset') {
-    await fault.when;
-    request.socket.destroy();
-    return;
-  }
+  if (fault?.kind === 'reset') return reset(request, fault);
   if (fault?.kind === 'status') {
     sent.status = fault.status;
     response.writeHead(fault.status, fault.headers).end();
@@ -62,6 +59,15 @@ export async function sendBody(
   await write(response, body, fault, sent, healed);
 }
 
+/** Ends the connection without an answer, when the fault says so. */
+export async function reset(
+  request: IncomingMessage,
+  { when }: Extract<Fault, { kind: 'reset' }>,
+): Promise<void> {
+  await when;
+  request.socket.destroy();
+}
+
 function rangeOf(request: IncomingMessage, total: number) {
   const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   if (first === undefined) return null;
@@ -82,7 +88,7 @@ async function write(
   const { pieceBytes: step, pauseMs } = fault?.kind === 'slow' ? fault : { pieceBytes, pauseMs: 0 };
   const writeTo = async (stopsAt: number) => {
     while (sent.bytesSent < stopsAt && !response.destroyed) {
-      if (pauseMs > 0) await pause(pauseMs);
+      if (pauseMs > 0) await delay(pauseMs);
       const end = Math.min(stopsAt, sent.bytesSent + step);
       const written = await writePiece(response, body.subarray(sent.bytesSent, end));
       if (!written) break;
@@ -91,9 +97,12 @@ async function write(
   };
   await writeTo(Math.min(afterBytes, body.length));
   if (fault?.kind === 'held') {
-    while (!healed.aborted && !response.destroyed && sent.bytesSent < body.length) {
-      await pauseUntil(dropMs, healed, response);
-      if (!healed.aborted) await writeTo(sent.bytesSent + 1);
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const over = AbortSignal.any([healed, gone.signal]);
+    while (!over.aborted && !response.destroyed && sent.bytesSent < body.length) {
+      await delay(dropMs, undefined, { signal: over }).catch(() => undefined);
+      if (!over.aborted) await writeTo(sent.bytesSent + 1);
     }
     await writeTo(body.length);
   }
@@ -101,32 +110,13 @@ async function write(
     await new Promise((resolve) => response.once('close', resolve));
   } else if (sent.bytesSent < body.length) {
     // What was written has arrived, as on a network; a browser drops what it has not read by then.
-    await pause(50);
+    await delay(50);
     // Where this process stood still, its own clients have not read yet: timers come first.
     for (let turns = 0; turns < 3; turns += 1) await new Promise(setImmediate);
     response.socket?.end();
   } else {
     response.end();
   }
-}
-
-/** A pause that ends early with the signal, or with the connection. */
-function pauseUntil(ms: number, signal: AbortSignal, response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      response.off('close', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-    response.once('close', end);
-  });
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** Whether a piece was taken by the connection. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type FaultRule, FaultScript } from './faults';
 import { type HubFile, Repositories } from './repositories';
-import { sendBody } from './send-body';
+import { reset, sendBody } from './send-body';
 
 /** One answered request. */
 export interface HubRequest {
@@ -111,10 +111,7 @@ async function fromHub(
       start: 0,
       bytesSent: 0,
     });
-    if (fault?.kind === 'reset') {
-      await fault.when;
-      return void request.socket.destroy();
-    }
+    if (fault?.kind === 'reset') return reset(request, fault);
     if (fault?.kind === 'status') {
       return void response.writeHead(fault.status, fault.headers).end();
     }
@@ -148,10 +145,7 @@ async function fromHub(
   const range = request.headers.range ?? null;
   const status = fault?.kind === 'status' ? fault.status : 302;
   answering.requests.push({ host: 'hub', path, range, status, start: 0, bytesSent: 0 });
-  if (fault?.kind === 'reset') {
-    await fault.when;
-    return void request.socket.destroy();
-  }
+  if (fault?.kind === 'reset') return reset(request, fault);
   if (fault?.kind === 'status') return void response.writeHead(fault.status, fault.headers).end();
   response.setHeader('X-Linked-Size', file.bytes.length);
   response.setHeader('X-Linked-ETag', `"${file.sha256}"`);

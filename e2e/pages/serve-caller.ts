@@ -62,8 +62,7 @@ export class ApiCaller {
   async cancelAll(): Promise<void> {
     for (const id of this.#submitted) {
       const { status } = await this.result(id);
-      if (status !== 'created' && status !== 'processing') continue;
-      await this.cancel(id);
+      if (status === 'created' || status === 'processing') await this.cancel(id);
     }
   }
 

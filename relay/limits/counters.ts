@@ -65,34 +65,30 @@ export function sharedCounters(
   const warn = (error: Error) => log?.warn({ err: error }, 'the shared limits do not answer');
   pool.on('error', warn);
   // Unlogged: a commit to it waits for no disk. A crash of the database empties it, which is fair.
+  let isMade = false;
   const makeTable = () =>
     pool
       .query(
         `create unlogged table if not exists ${tableName} (
            key varchar(255) primary key, points integer not null default 0, expire bigint)`,
       )
-      .then(
-        () => true,
-        (error: Error & { code?: string }) => {
-          // Another node made it at the same moment.
-          if (error.code === '23505' || error.code === '42P07') return true;
-          warn(error);
-          return false;
-        },
-      );
-  let isMade = false;
-  let lastTry = makeTable();
+      .catch((error: Error & { code?: string }) => {
+        // Another node made it at the same moment.
+        if (error.code !== '23505' && error.code !== '42P07') throw error;
+      })
+      .then(() => {
+        isMade = true;
+      })
+      .catch(warn);
+  const firstTry = makeTable();
+  let lastTry = firstTry;
   let triedAt = performance.now();
-  const firstTry = lastTry;
   /** Where the table could not be made, memory counts, and it is tried again while nobody waits. */
   const ready = async (): Promise<void> => {
-    isMade ||= await firstTry;
+    await firstTry;
     if (isMade || performance.now() - triedAt < tableRetryMs) return;
     triedAt = performance.now();
     lastTry = makeTable();
-    lastTry.then((made) => {
-      isMade ||= made;
-    });
   };
   return {
     counter(name, limit) {
