@@ -53,6 +53,7 @@ function request(
       ...parameters,
     }),
     model: 'tiny',
+    profile: 'standard',
     backend: 'wasm',
     loras: [],
     ...rest,

@@ -1,4 +1,5 @@
 import type { Backend } from './prediction';
+import type { ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { Parameters } from './request';
 
@@ -18,6 +19,8 @@ export interface EngineRequest {
   /** Validated, with an explicit seed. */
   readonly parameters: Parameters;
   readonly model: string;
+  /** The variant of the model. */
+  readonly profile: ProfileName;
   readonly backend: Backend;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];

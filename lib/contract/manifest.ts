@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
+import { profilesSchema } from './profile';
 import { sizes } from './request';
 
 const nativeSize = z.object({
@@ -75,6 +76,8 @@ export const manifestSchema = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
   name: z.string().min(1),
   description: z.string(),
+  /** Name of the model family, whose code runs it. */
+  family: z.string().min(1).default('wan22'),
   licence: z.object({ name: z.string(), url: z.url().optional() }),
   base: z.string().min(1).optional(),
   sources: z.array(componentSourceSchema).default([]),
@@ -86,6 +89,8 @@ export const manifestSchema = z.object({
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
   defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),
+  /** What each variant means for this model. */
+  profiles: profilesSchema.prefault({}),
 });
 
 export type ModelManifest = z.output<typeof manifestSchema>;

@@ -1,4 +1,5 @@
 import type { ErrorRecord } from './errors';
+import type { ProfileName } from './profile';
 import type { GenerationResult } from './progress';
 import type { Parameters } from './request';
 
@@ -7,6 +8,8 @@ interface PredictionBase {
   readonly id: string;
   /** Id of the model's manifest. */
   readonly model: string;
+  /** The variant of the model; absent in records from before there was a choice: `standard`. */
+  readonly profile?: ProfileName;
   readonly backend: Backend;
   /** As asked, defaults filled in; the seed is already drawn (never −1). */
   readonly parameters: Parameters;

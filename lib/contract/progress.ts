@@ -1,3 +1,4 @@
+import type { ProfileName } from './profile';
 import type { Size } from './request';
 
 /** The stages of one generation, in order. `decode` and `encode` run hand in hand, frame by frame. */
@@ -109,6 +110,8 @@ export interface GenerationResult {
   /** The seed that was used (never −1). */
   readonly seed: number;
   readonly model: string;
+  /** The variant that ran; absent in records from before there was a choice: `standard`. */
+  readonly profile?: ProfileName;
   readonly backend: 'webgpu' | 'wasm';
   /** Which encoder wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';

@@ -183,7 +183,8 @@ export class Runner {
     });
     const { image, encoder = 'auto', memoryBudget } = input;
     const budget = memoryBudget === undefined ? {} : { memoryBudget };
-    const request = { id, image, parameters, model, backend, loras, encoder, ...budget };
+    const profile = prediction.profile ?? 'standard';
+    const request = { id, image, parameters, model, profile, backend, loras, encoder, ...budget };
     return runEngine(this.engine, request, signal, onProgress);
   }
 

@@ -3,6 +3,7 @@ import type { KinoraError } from '../contract/errors';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
+import { profileOfModel } from '../contract/v3/submit';
 import type { Beat, WorkerJob } from '../contract/v3/worker';
 import { type EngineHost, runEngine } from '../predictions/run-engine';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
@@ -104,7 +105,8 @@ export class Attempt {
       const { model, backend, memoryBudget } = options;
       const videoFile = servedVideo(this.id);
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
-      const request = { id: this.id, image, parameters, model, backend, loras, videoFile };
+      const profile = profileOfModel(job.model);
+      const request = { id: this.id, image, parameters, model, profile, backend, loras, videoFile };
       const result = await runEngine(engine, { ...request, ...budget }, signal, (event) => {
         this.#take(event);
         onEvent({ type: 'progress', event });

@@ -1,9 +1,27 @@
 import { z } from 'zod';
+import type { ProfileName } from '../profile';
 import { parametersSchema } from '../request';
 
 /** The two models of a family that the API knows, the last part of their path. */
 export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
 export type Variant = (typeof variants)[number];
+
+/** The profile behind each model of the API. */
+export const profileOfVariant: Readonly<Record<Variant, ProfileName>> = {
+  'i2v-720p-lora': 'standard',
+  'i2v-720p-lora-ultra-fast': 'ultra-fast',
+};
+
+/**
+ * The profile of a job's model, `{provider}/{model_family}/{variant}`.
+ *
+ * @throws TypeError for a model that the API does not have
+ */
+export function profileOfModel(model: string): ProfileName {
+  const variant = variants.find((name) => model.endsWith(`/${name}`));
+  if (!variant) throw new TypeError(`The API has no model "${model}".`);
+  return profileOfVariant[variant];
+}
 
 /**
  * Body of a submission: everything about the video, its image, and switches that clients send.

@@ -93,6 +93,8 @@ export const claimAnswerSchema = z.object({
       attempt: z.int().min(1),
       lease_token: z.string().min(1).max(100),
       beat_every_ms: z.number().min(1).max(600_000),
+      /** Its last part names the profile. */
+      model: z.string().min(1),
       parameters: z.object({
         size: z.enum(sizes),
         duration: z.number(),

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+
+/** The variants of every model: what a request chooses by name. */
+export const profileNames = ['standard', 'ultra-fast'] as const;
+export type ProfileName = (typeof profileNames)[number];
+
+/**
+ * How the latents are sampled.
+ *
+ * - `unipc`: UniPC, deterministic and multistep. Its timesteps follow from steps and flow shift.
+ * - `euler`: deterministic Euler steps; at `timesteps` where they are given.
+ * - `few-step`: predicts the clean latents at each of `timesteps` and adds fresh noise for the next.
+ */
+export const schedulerKinds = ['unipc', 'euler', 'few-step'] as const;
+export type SchedulerKind = (typeof schedulerKinds)[number];
+
+const timesteps = z
+  .array(z.number().positive().max(1000))
+  .min(1)
+  .max(40)
+  .refine((list) => list.every((t, i) => i === 0 || t < (list[i - 1] ?? 0)), {
+    message: 'must fall from one to the next',
+  });
+
+const schedulerSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('unipc') }),
+  z.object({ kind: z.literal('euler'), timesteps: timesteps.optional() }),
+  z.object({ kind: z.literal('few-step'), timesteps }),
+]);
+
+/** What a variant means for a model. What a profile does not set, the request decides. */
+export const profileSchema = z.object({
+  /** How the latents are sampled; a list of timesteps also fixes the number of steps. */
+  scheduler: schedulerSchema.default({ kind: 'unipc' }),
+  /** Denoising steps, instead of the request's. */
+  steps: z.int().min(1).max(40).optional(),
+  /** Guidance scale, instead of the request's; 1 is without guidance. */
+  guidance: z.number().min(1).max(10).optional(),
+  /** Adapters of the profile itself, beside those of the request. */
+  adapters: z
+    .array(
+      z.object({
+        /** `owner/name` on the hub, and the path inside. */
+        repository: z.string().min(1),
+        path: z.string().min(1),
+        scale: z.number().min(0).max(4).default(1),
+      }),
+    )
+    .default([]),
+  /** `full` is the VAE's own decoder, `tiny` the small one. */
+  decoder: z.enum(['full', 'tiny']).default('full'),
+  /** Which steps reuse the result of an earlier one. */
+  cache: z.object({ kind: z.literal('none') }).default({ kind: 'none' }),
+});
+export type Profile = z.output<typeof profileSchema>;
+
+/** The profiles of a model; one that is absent has every value at its default. */
+export const profilesSchema = z.object({
+  standard: profileSchema.prefault({}),
+  'ultra-fast': profileSchema.prefault({}),
+});
+export type Profiles = z.output<typeof profilesSchema>;
+
+/** Whether a model's variants compute differently. Where they do not there is nothing to choose. */
+export function profilesDiffer(profiles: Profiles): boolean {
+  // Parsing writes the fields of both in the order of the schema.
+  return JSON.stringify(profiles.standard) !== JSON.stringify(profiles['ultra-fast']);
+}
