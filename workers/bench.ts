@@ -1,9 +1,9 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend } from '../lib/gpu';
-import { benchmarkModel, type StageOptions, type StageResult } from '../lib/wan/benchmark';
-import type { ModelConfig } from '../lib/wan/config';
-import { benchmarkStreaming, type StreamResult } from '../lib/wan/stream-benchmark';
+import { benchmarkStreaming, type StreamResult } from '../lib/models/wan22/benchmark/streaming';
+import type { ModelConfig } from '../lib/models/wan22/config';
+import { benchmarkModel, type StageOptions, type StageResult } from '../lib/pipeline/benchmark';
 import { opfsFolder } from '../lib/weights/store';
 
 /** The benchmark in a browser: the worker of `npm run bench -- model --backend webgpu`. */

@@ -18,6 +18,15 @@ import {
 } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../lib/gpu';
+import {
+  combineLoras,
+  imageToVideo,
+  type LoraBranches,
+  type Model,
+  openBundledModel,
+  parseLora,
+  RunControl,
+} from '../lib/models/wan22';
 import { removeVideo, writeVideo } from '../lib/predictions/videos';
 import {
   coverCrop,
@@ -27,15 +36,6 @@ import {
   FrameScaler,
   type VideoWriter,
 } from '../lib/video';
-import {
-  combineLoras,
-  imageToVideo,
-  type LoraBranches,
-  type Model,
-  openBundledModel,
-  parseLora,
-  RunControl,
-} from '../lib/wan';
 import { blobFile, openSafetensors } from '../lib/weights';
 import { modelLock, openModelStore } from '../lib/weights/store';
 

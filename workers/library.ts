@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError, parseManifest } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { wanArchitecture } from '../lib/wan/install';
+import { wanArchitecture } from '../lib/models/wan22/install';
 import { httpFolder } from '../lib/weights';
 import type {
   HashThread,

@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createBackend } from '../lib/gpu';
-import { type ParityLine, runParity } from '../lib/wan/parity';
+import { type ParityLine, runParity } from '../lib/pipeline/parity';
 import { httpFolder } from '../lib/weights';
 
 /** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, toKinoraError } from '../../lib/contract';
 import { createBackend, type Runtime } from '../../lib/gpu';
-import { type ParityLine, runParity } from '../../lib/wan/parity';
+import { type ParityLine, runParity } from '../../lib/pipeline/parity';
 import { withAppPage } from '../browser/app-page';
 import { root } from '../browser/stamp';
 import { diskFolder } from './disk-folder';

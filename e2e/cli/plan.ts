@@ -9,8 +9,13 @@ import {
   sizes,
   toKinoraError,
 } from '../../lib/contract';
-import { readModelConfig } from '../../lib/wan/config';
-import { longestClip, type MemoryPlan, MemoryPlanner, memoryReport } from '../../lib/wan/plan';
+import { readModelConfig } from '../../lib/models/wan22/config';
+import {
+  longestClip,
+  type MemoryPlan,
+  MemoryPlanner,
+  memoryReport,
+} from '../../lib/pipeline/memory/plan';
 import { root } from '../browser/stamp';
 import { diskFolder } from './disk-folder';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { wanArchitecture } from '../../lib/wan/install';
+import { wanArchitecture } from '../../lib/models/wan22/install';
 import type { LocalHub } from './server';
 
 const { configurationFiles } = wanArchitecture;

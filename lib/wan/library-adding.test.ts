@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { goldenBytes, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
+import { wanArchitecture } from '../models/wan22/install';
+import { openStoredModel } from '../models/wan22/model';
+import { tinyFolder } from '../models/wan22/testing/model';
+import { textEncoderWithTokenizer } from '../models/wan22/testing/tokenizer';
+import { loadTokenizer } from '../models/wan22/tokenizer';
 import { goldens } from '../weights/testing/files';
-import { wanArchitecture } from './install';
-import { openStoredModel } from './model';
 import { libraryTests, listed, local, modelOf, weightPath } from './testing/library';
-import { tinyFolder } from './testing/model';
-import { textEncoderWithTokenizer } from './testing/tokenizer';
-import { loadTokenizer } from './tokenizer';
 
 const now = libraryTests();
 

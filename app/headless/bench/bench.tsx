@@ -5,9 +5,9 @@ import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
 import type { Backend } from '../../../lib/contract/prediction';
-import type { StageOptions, StageResult } from '../../../lib/wan/benchmark';
-import type { ModelConfig } from '../../../lib/wan/config';
-import type { StreamResult } from '../../../lib/wan/stream-benchmark';
+import type { StreamResult } from '../../../lib/models/wan22/benchmark/streaming';
+import type { ModelConfig } from '../../../lib/models/wan22/config';
+import type { StageOptions, StageResult } from '../../../lib/pipeline/benchmark';
 import type { BenchApi } from '../../../workers/bench';
 
 declare global {

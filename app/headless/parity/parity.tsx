@@ -4,7 +4,7 @@ import { proxy, wrap } from 'comlink';
 import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
-import type { ParityLine } from '../../../lib/wan/parity';
+import type { ParityLine } from '../../../lib/pipeline/parity';
 import type { ParityApi } from '../../../workers/parity';
 
 declare global {

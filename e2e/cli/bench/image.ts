@@ -1,6 +1,6 @@
+import { gaussianNoise } from '../../../lib/pipeline/noise';
 import { coverCrop } from '../../../lib/video/cover-crop';
 import { FrameScaler } from '../../../lib/video/frame-scaler';
-import { gaussianNoise } from '../../../lib/wan/noise';
 import { runCases } from './cases';
 
 const native = { width: 1280, height: 704 };

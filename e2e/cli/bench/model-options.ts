@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { KinoraError, type Precision, precisions } from '../../../lib/contract';
-import type { StageOptions } from '../../../lib/wan/benchmark';
+import type { StageOptions } from '../../../lib/pipeline/benchmark';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
 

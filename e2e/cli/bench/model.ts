@@ -3,9 +3,13 @@ import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, type ModelManifest, parseManifest } from '../../../lib/contract';
 import { createBackend, type Runtime } from '../../../lib/gpu';
-import { benchmarkModel, type StageOptions, type StageResult } from '../../../lib/wan/benchmark';
-import { type ModelConfig, readModelConfig } from '../../../lib/wan/config';
-import { longestClip, type MemoryPlan, MemoryPlanner } from '../../../lib/wan/plan';
+import { type ModelConfig, readModelConfig } from '../../../lib/models/wan22/config';
+import {
+  benchmarkModel,
+  type StageOptions,
+  type StageResult,
+} from '../../../lib/pipeline/benchmark';
+import { longestClip, type MemoryPlan, MemoryPlanner } from '../../../lib/pipeline/memory/plan';
 import { withAppPage } from '../../browser/app-page';
 import { root } from '../../browser/stamp';
 import { diskFolder } from '../disk-folder';

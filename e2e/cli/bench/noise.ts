@@ -1,4 +1,4 @@
-import { gaussianNoise } from '../../../lib/wan/noise';
+import { gaussianNoise } from '../../../lib/pipeline/noise';
 import { runCases } from './cases';
 
 /** The noise that a clip starts from. */

@@ -1,4 +1,4 @@
-import { gaussianNoise } from '../../../lib/wan/noise';
+import { gaussianNoise } from '../../../lib/pipeline/noise';
 import { quantiseInt8Blocks } from '../../../lib/weights';
 import { runCases } from './cases';
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { KinoraError } from '../../../lib/contract';
-import { readModelConfig } from '../../../lib/wan/config';
+import { readModelConfig } from '../../../lib/models/wan22/config';
 import { withAppPage } from '../../browser/app-page';
 import { root } from '../../browser/stamp';
 import { diskFolder } from '../disk-folder';

@@ -1,11 +1,11 @@
 import * as ort from 'onnxruntime-web';
 import { createBackend, type Runtime } from '../../../lib/gpu';
-import { readModelConfig } from '../../../lib/wan/config';
-import { denoise } from '../../../lib/wan/denoise';
-import { gaussianNoise } from '../../../lib/wan/noise';
-import { createScheduler } from '../../../lib/wan/scheduler';
-import { Transformer } from '../../../lib/wan/transformer';
-import { createVaeDecoder } from '../../../lib/wan/vae';
+import { readModelConfig } from '../../../lib/models/wan22/config';
+import { Transformer } from '../../../lib/models/wan22/transformer';
+import { createVaeDecoder } from '../../../lib/models/wan22/vae';
+import { denoise } from '../../../lib/pipeline/denoise';
+import { gaussianNoise } from '../../../lib/pipeline/noise';
+import { createScheduler } from '../../../lib/pipeline/schedulers/scheduler';
 import { openCheckpoint } from '../../../lib/weights';
 import { root } from '../../browser/stamp';
 import { diskFolder } from '../disk-folder';

@@ -19,6 +19,7 @@ import {
   parseManifest,
   type StorageReport,
 } from '../../contract';
+import { wanArchitecture } from '../../models/wan22/install';
 import type {
   LibraryEnvironment,
   LibraryMessage,
@@ -28,7 +29,6 @@ import { Library } from '../../weights/library/library';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFolder, goldens } from '../../weights/testing/files';
-import { wanArchitecture } from '../install';
 
 const publicModels = fileURLToPath(new URL('../../../public/models/', import.meta.url));
 

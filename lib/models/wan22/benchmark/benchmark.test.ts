@@ -1,0 +1,131 @@
+import * as ort from 'onnxruntime-web';
+import { expect, test } from 'vitest';
+import { type Runtime, Scope, WasmBackend } from '../../../gpu';
+import { GraphBuilder, gemm } from '../../../onnx';
+import { benchmarkModel, clipOfTokens, type StageResult } from '../../../pipeline/benchmark';
+import { metered } from '../../../pipeline/benchmark/meter';
+import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import { decoderBlocks, readModelConfig } from '../config';
+import { textEncoderTensors, transformerTensors } from '../tensors';
+import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
+import { syntheticCheckpoint } from './synthetic';
+
+const tiny = await readModelConfig(diskFolder(`${root}model`));
+const real = await readModelConfig(diskFolder(`${root}../../../public/models/wan2.2-ti2v-5b`));
+
+test('a forward pass of the 5B is 517 TFLOP (reference §10.1)', () => {
+  const forward = (tokens: number) => {
+    const flops = transformerBlockFlops(real.transformer, tokens, 512);
+    return (30 * Object.values(flops).reduce((sum, flop) => sum + flop, 0)) / 1e12;
+  };
+  // The reference also counts the text's keys and values, and what is around the blocks.
+  expect(forward(27_280)).toBeGreaterThan(514);
+  expect(forward(27_280)).toBeLessThan(517);
+  expect(forward(53_680) / 1539).toBeCloseTo(1, 2);
+});
+
+test('the text encoder takes 4.8 TFLOP for 512 tokens (reference §10.2)', () => {
+  expect((24 * encoderLayerFlops(real.text_encoder, 512)) / 1e12).toBeCloseTo(4.85, 1);
+});
+
+test('the levels of the decoder agree with reference §5.7', () => {
+  const blocks = decoderBlocks(real.vae);
+  // Positions and frames that enter a level, per latent frame of 1280×704.
+  const entering = [44 * 80, 2 * 88 * 160, 4 * 176 * 320, 4 * 352 * 640];
+  const literal = blocks.map((block, i) => {
+    const { out_dim: filters, space, time } = block;
+    // The reference counts the 3×3 convolution on the large image: 36 taps for 16.
+    const phases = (time ? 2 : 1) * 2 * (36 - 16) * filters ** 2;
+    const positions = entering[i] ?? 0;
+    return (upBlockFlops(block, positions) + (space ? phases * positions : 0)) / 1e12;
+  });
+  // It counts a frame's time convolution and upsampling with the level it leads to.
+  const total = literal.reduce((sum, flop) => sum + flop, 0);
+  expect(total / (1.8 + 14.2 + 26.8 + 22.6)).toBeCloseTo(1, 2);
+});
+
+test('synthetic weights are the same each time, have the right size and unit gain', async () => {
+  const one = { ...tiny.transformer, num_layers: 1 };
+  const checkpoint = syntheticCheckpoint(transformerTensors(one), 'int8');
+  const name = 'blocks.0.ffn.net.2.weight';
+  const bias = 'blocks.0.ffn.net.2.bias';
+  const stored = await checkpoint.readStored([name, bias]);
+  expect(stored).toEqual(await checkpoint.readStored([name, bias]));
+  const weight = stored.get(name);
+  if (!weight || weight instanceof Float32Array) throw new Error('not in blocks');
+  const [rows = 0, columns = 0] = checkpoint.shape(name);
+  expect(weight.values.length).toBe(rows * columns);
+  expect(weight.scales.length).toBe((rows * columns) / 32);
+  let power = 0;
+  for (const [i, byte] of weight.values.entries()) {
+    power += ((byte - 128) * (weight.scales[i >> 5] ?? 0)) ** 2;
+  }
+  expect(power / rows).toBeCloseTo(1, 1);
+  expect(stored.get(bias)).toBeInstanceOf(Float32Array);
+  const encoder = syntheticCheckpoint(textEncoderTensors(tiny.text_encoder), 'int8');
+  expect((await encoder.readRows('shared.weight', [7, 7])).length).toBe(
+    2 * tiny.text_encoder.d_model,
+  );
+});
+
+test('a clip has exactly the tokens asked for', () => {
+  expect(clipOfTokens(real.transformer, 128)).toEqual({ frames: 2, height: 16, width: 16 });
+  expect(clipOfTokens(real.transformer, 27_280)).toEqual({ frames: 31, height: 44, width: 80 });
+  expect(() => clipOfTokens(real.transformer, 127)).toThrow('127 tokens');
+});
+
+test('the meter counts each run, its weights and its bytes', async () => {
+  const backend = new WasmBackend(ort as unknown as Runtime);
+  const meter = metered(backend);
+  const scope = new Scope(meter.backend);
+  const g = new GraphBuilder('product');
+  const x = g.input('x', 'float32', ['L', 4]);
+  g.output('y', gemm(x, g.input('w', 'float32', [3, 4]), null));
+  const w = scope.float32([3, 4], 'weights');
+  const [input, y] = [scope.float32([2, 4], 'activations'), scope.float32([2, 3], 'activations')];
+  await meter.backend.run(g.build(), { x: input, w }, { y });
+  meter.backend.copy(y, 0, input, 0, 6);
+  const [run, copy] = meter.take();
+  expect(run).toMatchObject({ graph: 'product', weights: [w], activationBytes: 32 + 24 });
+  expect(copy).toMatchObject({ graph: 'copy', weights: [], activationBytes: 48 });
+  expect(meter.take()).toEqual([]);
+  scope.dispose();
+  await meter.backend.dispose();
+});
+
+test('every stage of the tiny model is measured and leaves nothing behind', async () => {
+  const backend = new WasmBackend(ort as unknown as Runtime);
+  const lines: StageResult[] = [];
+  const results = await benchmarkModel(
+    backend,
+    tiny,
+    {
+      layers: 2,
+      tokens: 16,
+      textTokens: 12,
+      latent: { height: 3, width: 5 },
+      level: 1,
+      precision: 'int8',
+      passes: 2,
+      maxChunkTokens: 64,
+    },
+    (line) => lines.push(line),
+  );
+  expect(lines).toEqual(results);
+  expect(results.map(({ stage }) => stage)).toEqual([
+    'keys-values',
+    'self-attention',
+    'cross-attention-feed-forward',
+    'transformer block',
+    'text-encoder-layer',
+    'VAE up block 1, 3×5',
+  ]);
+  for (const { seconds, flop, weightBytes, activationBytes, peakBytes } of results) {
+    for (const figure of [seconds, flop, weightBytes, activationBytes]) {
+      expect(figure).toBeGreaterThan(0);
+    }
+    expect(peakBytes).toBeGreaterThan(weightBytes);
+  }
+  expect(backend.counters().liveBytes).toBe(0);
+  await backend.dispose();
+});

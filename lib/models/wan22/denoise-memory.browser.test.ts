@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { browserRuntime, WebGpuBackend } from '../../gpu';
+import { DenoiseInterrupted, type DenoiseRequest, denoise } from '../../pipeline/denoise';
+import { gaussianNoise } from '../../pipeline/noise';
+import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
+import { readModelConfig, type TransformerConfig } from './config';
+import { allResident, type Residency, Transformer } from './transformer';
+
+const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+const [perFrame, tokens, width] = [2, 6, 192] as const;
+/** Bytes of the latents that are not held. */
+const latentBytes = 4 * (tokens - perFrame) * width;
+
+/**
+ * Lets the device have no memory for one of the next storage buffers. It does what a full device does:
+ * it reports the lack by an event, gives an invalid buffer, and refuses every command that uses it.
+ *
+ * @param matches whether it is that one
+ */
+function failAllocation(device: GPUDevice, matches: (size: number) => boolean): () => boolean {
+  const create = device.createBuffer;
+  let failed = false;
+  device.createBuffer = (descriptor) => {
+    const storage = (descriptor.usage & GPUBufferUsage.STORAGE) !== 0;
+    if (failed || !storage || descriptor.mappedAtCreation || !matches(descriptor.size)) {
+      return create.call(device, descriptor);
+    }
+    failed = true;
+    // Within all limits, but 256 GiB: a true GPUOutOfMemoryError.
+    device.createTexture({
+      size: [8192, 8192, 256],
+      format: 'rgba32float',
+      usage: GPUTextureUsage.STORAGE_BINDING,
+    });
+    device.pushErrorScope('validation');
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.STORAGE;
+    const buffer = create.call(device, { ...descriptor, usage });
+    void device.popErrorScope();
+    return buffer;
+  };
+  return () => failed;
+}
+
+/** The nth of the buffers that are made. */
+function nth(count: number): () => boolean {
+  let left = count;
+  return () => {
+    left -= 1;
+    return left === 0;
+  };
+}
+
+describe('memory that the device runs out of', () => {
+  let backend: WebGpuBackend;
+  let checkpoint: Checkpoint;
+  let config: TransformerConfig;
+  let expected: Float32Array;
+
+  beforeAll(async () => {
+    backend = await WebGpuBackend.create(await browserRuntime());
+    config = (await readModelConfig(folder)).transformer;
+    checkpoint = await openCheckpoint(folder, 'transformer');
+    expected = await run();
+  });
+  afterAll(() => backend.dispose());
+
+  const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
+
+  async function run(
+    more: Partial<DenoiseRequest> = {},
+    residency: Residency = allResident,
+  ): Promise<Float32Array> {
+    const options = { precision: 'int8' } as const;
+    const transformer = await Transformer.load(backend, checkpoint, config, options, residency);
+    try {
+      return await denoise(backend, transformer, {
+        size: { frames: 3, height: 2, width: 4 },
+        held: values(0, perFrame * width),
+        noise: values(1, tokens * width),
+        scheduler: createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 }),
+        guidanceScale: 1,
+        prompt: values(2, 5 * config.text_dim),
+        negativePrompt: values(3, 3 * config.text_dim),
+        maxChunkTokens: perFrame,
+        ...more,
+      });
+    } finally {
+      transformer.dispose();
+    }
+  }
+
+  async function interruptionOf(denoising: Promise<unknown>): Promise<DenoiseInterrupted> {
+    const error = await denoising.then(
+      () => new Error('it was not interrupted'),
+      (thrown: unknown) => thrown,
+    );
+    if (!(error instanceof DenoiseInterrupted)) throw error;
+    expect(error.cause.code).toBe('OUT_OF_MEMORY');
+    expect(backend.lost).toBe(false);
+    return error;
+  }
+
+  /** Step 2 and later make all buffers of the runtime again, and one of them is not given. */
+  async function interruptedBy(buffer: number): Promise<DenoiseInterrupted> {
+    let failed = () => false;
+    const interrupted = await interruptionOf(
+      run({
+        afterStep: async (step) => {
+          if (step !== 1) return false;
+          await backend.releaseSessions();
+          failed = failAllocation(backend.device, nth(buffer));
+          return false;
+        },
+      }),
+    );
+    expect(failed()).toBe(true);
+    expect(interrupted.state?.step).toBe(2);
+    return interrupted;
+  }
+
+  test.each([1, 8, 13, 24])(
+    "in the runtime's buffer %i of a later step: the state is saved, and goes on to the same bits",
+    async (buffer) => {
+      const { state } = await interruptedBy(buffer);
+      expect(await run({ resume: state })).toEqual(expected);
+    },
+  );
+
+  test('again while going on, for the very latents: nothing is lost', async () => {
+    const { state } = await interruptedBy(1);
+    const failed = failAllocation(backend.device, (size) => size === latentBytes);
+    const second = await interruptionOf(run({ resume: state }));
+    expect(failed()).toBe(true);
+    expect(second.state).toEqual(state);
+    expect(await run({ resume: second.state })).toEqual(expected);
+  });
+});

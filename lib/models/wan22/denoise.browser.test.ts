@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, createBackend, relativeRms } from '../../gpu';
+import { type DenoiseRequest, denoise } from '../../pipeline/denoise';
+import { gaussianNoise } from '../../pipeline/noise';
+import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { httpFolder, openCheckpoint } from '../../weights';
+import { type ModelConfig, readModelConfig } from './config';
+import { Transformer } from './transformer';
+
+const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+const size = { frames: 3, height: 2, width: 4 };
+/** Tokens of a frame, of the clip, and values of a token. */
+const [perFrame, tokens, width] = [2, 6, 192] as const;
+
+describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
+  let backend: Backend;
+  let config: ModelConfig;
+  let transformer: Transformer;
+
+  beforeAll(async () => {
+    backend = await createBackend(kind);
+    config = await readModelConfig(folder);
+    const checkpoint = await openCheckpoint(folder, 'transformer');
+    transformer = await Transformer.load(backend, checkpoint, config.transformer, {
+      precision: 'f32',
+    });
+  });
+  afterAll(() => backend.dispose());
+
+  const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
+
+  function request(steps: number, guidanceScale: number, more: Partial<DenoiseRequest> = {}) {
+    const text = (stream: number, length: number) =>
+      values(stream, length * config.transformer.text_dim);
+    return {
+      size,
+      held: values(0, perFrame * width),
+      noise: values(1, tokens * width),
+      scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
+      guidanceScale,
+      prompt: text(2, 5),
+      negativePrompt: text(3, 3),
+      maxChunkTokens: 4096,
+      ...more,
+    };
+  }
+
+  /** Live bytes of all that is not the runtime's own. */
+  function ownBytes(): number {
+    const { categories, liveBytes } = backend.counters();
+    return liveBytes - (categories.runtime?.live ?? 0);
+  }
+
+  test.each([1, 5])(
+    'In the denoising loop no GPU allocation after the first step and no readback but the latents (guidance %i)',
+    async (guidance) => {
+      const counts: { allocations: number; readbacks: number }[] = [];
+      const before = backend.counters();
+      // One frame per chunk: held and free chunks of several kinds take part.
+      await denoise(
+        backend,
+        transformer,
+        request(4, guidance, {
+          maxChunkTokens: perFrame,
+          afterStep: () => {
+            counts.push(backend.counters());
+            return false;
+          },
+        }),
+      );
+      expect(counts).toHaveLength(4);
+      expect(counts.map(({ allocations }) => allocations)).toEqual(
+        Array(4).fill(counts[0]?.allocations),
+      );
+      expect(counts[0]?.allocations).toBeGreaterThan(before.allocations);
+      expect(counts.map(({ readbacks }) => readbacks - before.readbacks)).toEqual([1, 2, 3, 4]);
+      expect(backend.counters().readbacks - before.readbacks).toBe(4);
+    },
+  );
+
+  test('small chunks and one large one give the same latents, and the held frame stays', async () => {
+    const small = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: perFrame }));
+    const large = await denoise(backend, transformer, request(3, 5));
+    expect(relativeRms(small, large)).toBeLessThan(1e-5);
+    const parts = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: 1 }));
+    expect(relativeRms(parts, large)).toBeLessThan(1e-5);
+    expect(large.slice(0, perFrame * width)).toEqual(values(0, perFrame * width));
+    expect(large.every(Number.isFinite)).toBe(true);
+    // Something happened to the others.
+    expect(relativeRms(large, values(1, tokens * width))).toBeGreaterThan(0.1);
+  });
+
+  test('an abort in the middle rejects with its reason and frees what the loop took', async () => {
+    const before = ownBytes();
+    const abort = new AbortController();
+    const steps: number[] = [];
+    let during = 0;
+    const run = denoise(
+      backend,
+      transformer,
+      request(10, 5, {
+        signal: abort.signal,
+        afterStep: (step) => {
+          steps.push(step);
+          during = ownBytes();
+          if (step === 1) abort.abort(new Error('enough'));
+          return false;
+        },
+      }),
+    );
+    await expect(run).rejects.toThrow('enough');
+    expect(steps).toEqual([0, 1]);
+    expect(during).toBeGreaterThan(before);
+    expect(ownBytes()).toBe(before);
+  });
+
+  test('a failure after a step frees it too', async () => {
+    const before = ownBytes();
+    const run = denoise(
+      backend,
+      transformer,
+      request(3, 1, {
+        afterStep: () => {
+          throw new Error('the preview broke');
+        },
+      }),
+    );
+    await expect(run).rejects.toThrow('the preview broke');
+    expect(ownBytes()).toBe(before);
+  });
+
+  test('true from afterStep ends the loop with that prediction', async () => {
+    const before = ownBytes();
+    const predictions: Float32Array[] = [];
+    const result = await denoise(
+      backend,
+      transformer,
+      request(10, 1, {
+        afterStep: (step, prediction) => {
+          predictions.push(prediction.slice());
+          return step === 1;
+        },
+      }),
+    );
+    expect(predictions).toHaveLength(2);
+    expect(result).toEqual(predictions[1]);
+    expect(result).not.toEqual(predictions[0]);
+    expect(ownBytes()).toBe(before);
+  });
+
+  test('guidance 1 ignores the negative prompt, more guidance does not', async () => {
+    const other = { negativePrompt: values(9, 3 * config.transformer.text_dim) };
+    const alone = await denoise(backend, transformer, request(2, 1));
+    expect(await denoise(backend, transformer, request(2, 1, other))).toEqual(alone);
+    const guided = await denoise(backend, transformer, request(2, 5));
+    const otherwise = await denoise(backend, transformer, request(2, 5, other));
+    expect(relativeRms(otherwise, guided)).toBeGreaterThan(1e-3);
+  });
+});

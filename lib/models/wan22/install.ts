@@ -1,0 +1,118 @@
+import { KinoraError, toKinoraError } from '../../contract';
+import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
+import type { Architecture, LoraFacts, ModelPlan } from '../../weights/library/environment';
+import { type KeptFile, storedBytes } from '../../weights/store';
+import { readModelConfig } from './config';
+import { parseLora } from './lora';
+import { loraKeyReader } from './lora-keys';
+import { triggerWords } from './lora-metadata';
+import { canonicalise, checkArchitecture, recognise } from './naming';
+import { componentRecipe, plainRecipe } from './recipes';
+import { transformerTensors } from './tensors';
+import { tokenizerFilesFromGguf } from './tokenizer-gguf';
+
+/** Files of the diffusers layout that are no weights. */
+const configurationFiles = [
+  'model_index.json',
+  'scheduler/scheduler_config.json',
+  'text_encoder/config.json',
+  'tokenizer/tokenizer.json',
+  'tokenizer/tokenizer_config.json',
+  'transformer/config.json',
+  'vae/config.json',
+] as const;
+
+const tokenizerFiles = ['tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json'] as const;
+
+/** What the library has to know of the model: the Wan2.2-TI2V architecture. */
+export const wanArchitecture: Architecture = {
+  configurationFiles,
+  optionalFiles: tokenizerFiles,
+  recognise,
+  plan: planModel,
+  inspectLora,
+};
+
+async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
+  const config = await readModelConfig(configuration);
+  const found = await Promise.all(tokenizerFiles.map((path) => configuration.exists(path)));
+  const hasTokenizer = found.every(Boolean);
+  return {
+    check(component, files, precision) {
+      const tensors = canonicalise(component, files, config);
+      checkArchitecture(component, tensors, config);
+      if (component !== 'tiny_decoder') {
+        const part = { recipe: componentRecipe(component, config, precision), tensors };
+        const own = component === 'text_encoder' && !hasTokenizer;
+        return own ? { ...part, files: embeddedTokenizer(files) } : part;
+      }
+      const shapes = [...tensors].map(([name, { entry }]) => [name, entry] as const);
+      return { recipe: plainRecipe(component, new Map(shapes)), tensors };
+    },
+    storedBytes(component, precision, blocks) {
+      if (component === 'tiny_decoder') return null;
+      // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
+      const type = blocks ? 'Q8_0' : undefined;
+      return storedBytes(componentRecipe(component, config, precision), () => type);
+    },
+  };
+}
+
+/**
+ * The tokenizer that a GGUF text encoder has in its header, where the configuration has none.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_CONFIG_INVALID`
+ */
+function embeddedTokenizer(files: readonly TensorFile[]): KeptFile[] {
+  const gguf = files.map((file) => file.gguf).find((header) => header !== null);
+  if (!gguf?.metadata.has('tokenizer.ggml.model')) {
+    throw new KinoraError(
+      'MODEL_FILE_MISSING',
+      'The model has no tokenizer: neither its folder "tokenizer" nor its text encoder has one.',
+      { remedy: 'Add tokenizer.json and tokenizer_config.json, or use a GGUF text encoder.' },
+    );
+  }
+  const { tokenizer, config } = tokenizerFilesFromGguf(gguf);
+  const json = (name: string, content: unknown) => ({
+    name,
+    bytes: new TextEncoder().encode(JSON.stringify(content)),
+  });
+  return [json('tokenizer.json', tokenizer), json('tokenizer_config.json', config)];
+}
+
+/** Checks a LoRA's header against each model in turn; the first that it fits is its base. */
+async function inspectLora(
+  checkpoint: SafetensorsCheckpoint,
+  name: string,
+  models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
+): Promise<LoraFacts> {
+  let refusal: KinoraError | undefined;
+  for (const model of models) {
+    const { transformer } = await readModelConfig(model.configuration);
+    try {
+      await parseLora(shapesOnly(checkpoint), transformer, name);
+    } catch (thrown) {
+      // The first model's word counts, but that it is for another base says more than anything else.
+      const wrongBase = thrown instanceof KinoraError && thrown.code === 'LORA_WRONG_BASE';
+      if (refusal === undefined || (wrongBase && refusal.code !== thrown.code)) {
+        refusal = toKinoraError(thrown);
+      }
+      continue;
+    }
+    const readKey = loraKeyReader(transformerTensors(transformer));
+    const ranks = [...checkpoint.names()]
+      .filter((key) => readKey(key)?.role === 'down')
+      .map((key) => checkpoint.shape(key)[0] ?? 0);
+    return {
+      rank: Math.max(0, ...ranks),
+      base: model.name,
+      triggerWords: triggerWords(checkpoint.metadata),
+    };
+  }
+  throw refusal ?? new KinoraError('LORA_INVALID', `There is no model to compare ${name} with.`);
+}
+
+/** The same header with a zero for content: shapes decide, and nothing is fetched. */
+function shapesOnly(checkpoint: SafetensorsCheckpoint): SafetensorsCheckpoint {
+  return { ...checkpoint, read: async () => new Float32Array(1) };
+}

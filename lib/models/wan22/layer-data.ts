@@ -1,0 +1,89 @@
+import { KinoraError, type Precision } from '../../contract';
+import { elementCount } from '../../gpu';
+import type { Checkpoint, TensorData } from '../../weights';
+import { bitsOf, blocksFrom, floatsOf, withBits } from './blocks';
+import type { LoraBranches } from './lora';
+
+/** Tensors on the CPU, in the form in which the device takes them. */
+export type LayerData = ReadonlyMap<string, TensorData>;
+
+export interface ReadOptions {
+  /** How the weights of linear layers are wanted. */
+  readonly precision: Precision;
+  /** Adapters; their differences are added while reading. */
+  readonly lora?: LoraBranches;
+  /** Called with the stored size of each tensor that was read. */
+  readonly onBytes?: (bytes: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** The precision a layer can have: blocks of 32 must fill the rows. */
+export function precisionFor(wanted: Precision, inFeatures: number): Precision {
+  return inFeatures % 32 === 0 ? wanted : 'f32';
+}
+
+/**
+ * Reads a group of tensors in one go. Weights that are stored in blocks of the wanted precision come
+ * as they are; only others, and those that a LoRA changes, are converted.
+ *
+ * @param weights those of `names` that are weights of linear layers; the others come as f32
+ * @throws KinoraError `MODEL_FILE_INVALID` where a weight is to be in blocks and is not finite; and as
+ * the checkpoint's reads do
+ */
+export async function readLayer(
+  checkpoint: Checkpoint,
+  names: readonly string[],
+  weights: ReadonlySet<string>,
+  options: ReadOptions,
+): Promise<LayerData> {
+  options.signal?.throwIfAborted();
+  const stored = await checkpoint.readStored(names);
+  options.signal?.throwIfAborted();
+  const data = new Map<string, TensorData>();
+  for (const name of names) {
+    const found = stored.get(name);
+    if (!found) throw new KinoraError('TENSOR_MISSING', `The tensor ${name} was not read.`);
+    options.onBytes?.(checkpoint.bytes(name));
+    const precision = weights.has(name) ? options.precision : 'f32';
+    const delta = options.lora?.deltas.get(name);
+    data.set(name, convert(name, found, checkpoint.shape(name), precision, delta));
+  }
+  return data;
+}
+
+function convert(
+  name: string,
+  stored: TensorData,
+  shape: readonly number[],
+  wanted: Precision,
+  delta: Float32Array | undefined,
+): TensorData {
+  const [rows = 0, ...inner] = shape;
+  const columns = elementCount(inner);
+  const bits = bitsOf(precisionFor(wanted, columns));
+  if (!(stored instanceof Float32Array) && bits !== null && !delta) return withBits(stored, bits);
+  let values = floatsOf(stored);
+  if (delta) values = values.map((value, i) => value + (delta[i] ?? 0));
+  if (bits === null) return values;
+  try {
+    return blocksFrom(values, rows, columns, bits);
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    const sentence = `The tensor ${name} holds a number that is NaN or infinite.`;
+    throw new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
+  }
+}
+
+/**
+ * Names that begin with a prefix, in the order of the checkpoint: so a store that keeps them side by
+ * side reads them in one go.
+ *
+ * @param expected the tensors of the architecture
+ */
+export function namesUnder(
+  checkpoint: Checkpoint,
+  expected: ReadonlyMap<string, readonly number[]>,
+  prefix: string,
+): string[] {
+  return [...checkpoint.names()].filter((name) => name.startsWith(prefix) && expected.has(name));
+}

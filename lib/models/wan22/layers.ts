@@ -1,0 +1,182 @@
+import type { Precision } from '../../contract';
+import {
+  type Bindings,
+  type Category,
+  type DeviceTensor,
+  elementCount,
+  type Scope,
+} from '../../gpu';
+import {
+  add,
+  type ElementArrays,
+  type GraphBuilder,
+  gemm,
+  matMulBlocks,
+  type Value,
+} from '../../onnx';
+import type { Checkpoint } from '../../weights';
+import { bitsOf, floatsOf } from './blocks';
+import { type LayerData, precisionFor, type ReadOptions, readLayer } from './layer-data';
+
+export type { Precision };
+
+/** What a graph must know of a linear layer. Layers of equal spec share compiled graphs. */
+export interface LinearSpec {
+  readonly inFeatures: number;
+  readonly outFeatures: number;
+  readonly precision: Precision;
+  readonly bias: boolean;
+  /** Whether a LoRA runs beside it. */
+  readonly lora: boolean;
+}
+
+/** A linear layer on the device. */
+export interface Linear {
+  readonly spec: LinearSpec;
+  /** By role: `weight` or `values` and `scales`; `bias`; `down` and `up`. */
+  readonly tensors: Readonly<Record<string, DeviceTensor>>;
+}
+
+/**
+ * `y = W·x + b`, and beside it `up·(down·x)` where a LoRA is: base weights are never rewritten.
+ * Declares the layer's tensors as inputs `name.role`.
+ *
+ * @param x [L, inFeatures]
+ * @returns [L, outFeatures]
+ */
+export function linear(
+  g: GraphBuilder,
+  name: string,
+  spec: LinearSpec,
+  x: Value<'float32'>,
+): Value<'float32'> {
+  const { inFeatures: k, outFeatures: n } = spec;
+  const bias = spec.bias ? g.input(`${name}.bias`, 'float32', [n]) : null;
+  const bits = bitsOf(spec.precision);
+  const y =
+    bits === null
+      ? gemm(x, g.input(`${name}.weight`, 'float32', [n, k]), bias)
+      : matMulBlocks(
+          x,
+          g.input(`${name}.values`, 'uint8', [n, k / 32, 4 * bits]),
+          g.input(`${name}.scales`, 'float32', [n, k / 32]),
+          bias,
+          bits,
+        );
+  if (!spec.lora) return y;
+  const rank = `${name}.rank`;
+  const down = g.input(`${name}.down`, 'float32', [rank, k]);
+  const up = g.input(`${name}.up`, 'float32', [n, rank]);
+  return add(y, gemm(gemm(x, down, null), up, null));
+}
+
+/** The bindings that {@link linear} declared under `name`. */
+export function bindLinear(name: string, layer: Linear): Bindings {
+  return Object.fromEntries(
+    Object.entries(layer.tensors).map(([role, tensor]) => [`${name}.${role}`, tensor]),
+  );
+}
+
+/** Where tensors go: fresh memory, or memory that another layer's had before. */
+export interface Placement {
+  /** @param name the tensor's name in the checkpoint, with its role for parts of a weight */
+  place<T extends 'float32' | 'uint8'>(
+    name: string,
+    dtype: T,
+    dims: readonly number[],
+    category: Category,
+    data: ElementArrays[T],
+  ): DeviceTensor<T>;
+}
+
+/** Every tensor gets memory of its own, which belongs to a scope. */
+export function freshMemory(scope: Scope): Placement {
+  return {
+    place: (_, dtype, dims, category, data) => scope.tensor(dtype, dims, category, data),
+  };
+}
+
+/** Puts tensors of a checkpoint on the device. */
+export class LayerLoader {
+  /**
+   * @param data what was read beforehand, in one go; what is not in it is read when it is asked for
+   */
+  constructor(
+    readonly placement: Placement,
+    readonly checkpoint: Checkpoint,
+    readonly options: ReadOptions,
+    readonly data: LayerData = new Map(),
+  ) {}
+
+  /** A tensor as f32, in a shape of the caller's choice. */
+  async tensor(
+    name: string,
+    dims: readonly number[],
+    category: Category = 'weights',
+  ): Promise<DeviceTensor<'float32'>> {
+    const data = floatsOf(await this.#take(name, 'f32'));
+    return this.placement.place(name, 'float32', dims, category, data);
+  }
+
+  /**
+   * The linear layer `name.weight` with `name.bias` where there is one.
+   *
+   * @param options `f32` keeps it plain; `rows` reorders the outputs of a plain layer (row i is row
+   * `rows[i]` of the file)
+   * @throws as {@link readLayer} does
+   */
+  async linear(
+    name: string,
+    options: { precision?: Precision; rows?: readonly number[] } = {},
+  ): Promise<Linear> {
+    const { placement } = this;
+    const [outFeatures = 0, ...inner] = this.checkpoint.shape(`${name}.weight`);
+    const inFeatures = elementCount(inner);
+    const reorder = (data: Float32Array, width: number) =>
+      options.rows ? permuteRows(data, width, options.rows) : data;
+    const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
+    const precision = precisionFor(wanted, inFeatures);
+    const weight = await this.#take(`${name}.weight`, precision);
+    const tensors: Record<string, DeviceTensor> = {};
+    const place = (role: string, dims: readonly number[], data: Float32Array) => {
+      const category = role === 'down' || role === 'up' ? 'lora' : 'weights';
+      tensors[role] = placement.place(`${name}.${role}`, 'float32', dims, category, data);
+    };
+    if (weight instanceof Float32Array) {
+      place('weight', [outFeatures, inFeatures], reorder(weight, inFeatures));
+    } else {
+      const { bits, values, scales } = weight;
+      const dims = [outFeatures, inFeatures / 32, 4 * bits];
+      tensors.values = placement.place(`${name}.values`, 'uint8', dims, 'weights', values);
+      place('scales', dims.slice(0, 2), scales);
+    }
+    const bias = this.checkpoint.has(`${name}.bias`);
+    if (bias) {
+      const data = floatsOf(await this.#take(`${name}.bias`, 'f32'));
+      place('bias', [outFeatures], reorder(data, 1));
+    }
+    const branch = this.options.lora?.branches.get(name);
+    if (branch) {
+      place('down', [branch.rank, inFeatures], branch.down);
+      place('up', [outFeatures, branch.rank], reorder(branch.up, branch.rank));
+    }
+    const spec = { inFeatures, outFeatures, precision, bias, lora: branch !== undefined };
+    return { spec, tensors };
+  }
+
+  async #take(name: string, precision: Precision) {
+    const known = this.data.get(name);
+    if (known) return known;
+    const options = { ...this.options, precision };
+    const data = await readLayer(this.checkpoint, [name], new Set([name]), options);
+    return data.get(name) ?? new Float32Array(0);
+  }
+}
+
+function permuteRows(data: Float32Array, width: number, rows: readonly number[]): Float32Array {
+  const out = new Float32Array(data.length);
+  rows.forEach((source, target) => {
+    out.set(data.subarray(source * width, (source + 1) * width), target * width);
+  });
+  return out;
+}

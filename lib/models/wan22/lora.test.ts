@@ -1,0 +1,398 @@
+import { describe, expect, test } from 'vitest';
+import {
+  checkpointFrom,
+  diskFolder,
+  f32,
+  goldens,
+  openGolden,
+  relativeRms,
+  type TestTensor,
+} from '../../weights/testing/files';
+import { readModelConfig } from './config';
+import { combineLoras, parseLora } from './lora';
+
+const config = (await readModelConfig(diskFolder(`${goldens}model`))).transformer;
+const open = async (name: string) =>
+  parseLora(await openGolden(`loras/${name}.safetensors`), config, name);
+const made = async (tensors: Record<string, TestTensor>, metadata?: Record<string, string>) =>
+  parseLora(await checkpointFrom(tensors, metadata), config, 'made');
+
+/** Values that differ everywhere. */
+const ramp = (shape: number[], step = 0.01): TestTensor => {
+  const count = shape.reduce((all, n) => all * n, 1);
+  return f32(
+    shape,
+    Array.from({ length: count }, (_, i) => ((i * 7) % 31) * step - 0.1),
+  );
+};
+
+/** up · down, [out, in]. */
+function change(
+  lora: { rank: number; down: Float32Array; up: Float32Array } | undefined,
+  out: number,
+): Float32Array {
+  if (!lora) throw new Error('no branch');
+  const { rank, down, up } = lora;
+  const inner = down.length / rank;
+  return Float32Array.from({ length: out * inner }, (_, at) => {
+    let sum = 0;
+    for (let r = 0; r < rank; r++) {
+      sum += (up[Math.floor(at / inner) * rank + r] ?? 0) * (down[r * inner + (at % inner)] ?? 0);
+    }
+    return sum;
+  });
+}
+
+describe('golden files', () => {
+  test('adapter a means the same in its three layouts', async () => {
+    const [peft, comfy, kohya] = await Promise.all(
+      ['a_peft', 'a_comfy', 'a_kohya_alpha'].map(open),
+    );
+    if (!peft || !comfy || !kohya) throw new Error('unreachable');
+    const expected = combineLoras([{ lora: peft, scale: 0.8 }], config);
+    expect(expected.branches.size).toBe(20);
+    expect(expected.branches.get('blocks.1.ffn.net.2')?.rank).toBe(4);
+    expect(expected.deltas.size).toBe(0);
+    for (const lora of [comfy, kohya]) {
+      const { branches, deltas } = combineLoras([{ lora, scale: 0.8 }], config);
+      expect(new Set(branches.keys())).toEqual(new Set(expected.branches.keys()));
+      expect(deltas.size).toBe(0);
+      for (const [name, branch] of branches) {
+        const out = branch.up.length / branch.rank;
+        const reference = change(expected.branches.get(name), out);
+        expect(relativeRms(change(branch, out), reference)).toBeLessThan(1e-6);
+      }
+    }
+  });
+
+  test('the kohya file’s alpha is not its rank, so that it counts', async () => {
+    const factors = [...(await open('a_kohya_alpha')).modules.values()].flat();
+    expect(factors.every(({ factor }) => factor !== 1)).toBe(true);
+  });
+
+  test('adapter b has bias deltas', async () => {
+    const file = await openGolden('loras/b_lightx2v_diff_b.safetensors');
+    const { branches, deltas } = combineLoras(
+      [{ lora: await parseLora(file, config, 'b'), scale: 1.7 }],
+      config,
+    );
+    expect(branches.size).toBe(20);
+    expect(deltas.size).toBe(20);
+    const stored = await file.read('diffusion_model.blocks.0.cross_attn.o.diff_b');
+    expect(deltas.get('blocks.0.attn2.to_out.0.bias')).toEqual(stored.map((x) => x * 1.7));
+    const up = await file.read('diffusion_model.blocks.0.ffn.0.lora_up.weight');
+    expect(branches.get('blocks.0.ffn.net.0.proj')?.up).toEqual(up.map((x) => x * 1.7));
+  });
+
+  test('a 14B adapter is refused in one sentence with both shapes and the base', async () => {
+    await expect(open('wrong_base_14b')).rejects.toMatchObject({
+      code: 'LORA_WRONG_BASE',
+      message:
+        'The LoRA "wrong_base_14b" was made for another base model (Wan 14B): for blocks.0.attn1.to_q it has the shape [5120,5120], this model has [64,64].',
+    });
+  });
+});
+
+describe('combineLoras', () => {
+  test('adapters add up along the rank', async () => {
+    const [a, b] = [await open('a_peft'), await open('b_lightx2v_diff_b')];
+    const both = combineLoras(
+      [
+        { lora: a, scale: 0.8 },
+        { lora: b, scale: 1.7 },
+        { lora: a, scale: 0.5 },
+      ],
+      config,
+    );
+    const onlyA = combineLoras([{ lora: a, scale: 1.3 }], config);
+    const onlyB = combineLoras([{ lora: b, scale: 1.7 }], config);
+    for (const [name, branch] of both.branches) {
+      expect(branch.rank).toBe(12);
+      const out = branch.up.length / 12;
+      const one = change(onlyA.branches.get(name), out);
+      const two = change(onlyB.branches.get(name), out);
+      const sum = one.map((x, i) => x + (two[i] ?? 0));
+      expect(relativeRms(change(branch, out), sum)).toBeLessThan(1e-6);
+    }
+    expect(both.deltas).toEqual(onlyB.deltas);
+  });
+
+  test('scale 0 leaves nothing, no adapter neither', async () => {
+    const lora = await open('b_lightx2v_diff_b');
+    for (const list of [[], [{ lora, scale: 0 }]]) {
+      const { branches, deltas } = combineLoras(list, config);
+      expect([branches.size, deltas.size]).toEqual([0, 0]);
+    }
+  });
+});
+
+describe('layouts', () => {
+  const down = ramp([2, 64]);
+  const up = ramp([64, 2]);
+  const q = 'blocks.1.attn1.to_q';
+
+  test.each([
+    [
+      'transformer.blocks.1.attn1.to_q.lora_A.weight',
+      'transformer.blocks.1.attn1.to_q.lora_B.weight',
+    ],
+    [
+      'transformer.blocks.1.attn1.to_q.lora_A.default.weight',
+      'transformer.blocks.1.attn1.to_q.lora_B.default.weight',
+    ],
+    [
+      'base_model.model.blocks.1.attn1.to_q.lora_A.weight',
+      'base_model.model.blocks.1.attn1.to_q.lora_B.weight',
+    ],
+    ['blocks.1.self_attn.q.lora_A.default.weight', 'blocks.1.self_attn.q.lora_B.default.weight'],
+    [
+      'diffusion_model.blocks.1.self_attn.q.lora_A.weight',
+      'diffusion_model.blocks.1.self_attn.q.lora_B.weight',
+    ],
+    [
+      'model.diffusion_model.blocks.1.self_attn.q.lora_down.weight',
+      'model.diffusion_model.blocks.1.self_attn.q.lora_up.weight',
+    ],
+    [
+      'lora_unet_blocks_1_self_attn_q.lora_down.weight',
+      'lora_unet_blocks_1_self_attn_q.lora_up.weight',
+    ],
+    [
+      'lora_unet__blocks_1_self_attn_q.lora_down.weight',
+      'lora_unet__blocks_1_self_attn_q.lora_up.weight',
+    ],
+    [
+      'lora_unet_blocks_1_attn1_to_q.lora_down.weight',
+      'lora_unet_blocks_1_attn1_to_q.lora_up.weight',
+    ],
+  ])('%s', async (downKey, upKey) => {
+    const lora = await made({ [downKey]: down, [upKey]: up });
+    expect([...lora.modules.keys()]).toEqual([q]);
+    const [factors] = lora.modules.get(q) ?? [];
+    expect(factors).toMatchObject({ rank: 2, factor: 1 });
+    expect(factors?.down).toEqual(down.data);
+    expect(factors?.up).toEqual(up.data);
+  });
+
+  test.each([
+    ['time_embedding.0', 'condition_embedder.time_embedder.linear_1', [64, 256]],
+    ['time_embedding.2', 'condition_embedder.time_embedder.linear_2', [64, 64]],
+    ['time_projection.1', 'condition_embedder.time_proj', [384, 64]],
+    ['text_embedding.0', 'condition_embedder.text_embedder.linear_1', [64, 64]],
+    ['text_embedding.2', 'condition_embedder.text_embedder.linear_2', [64, 64]],
+    ['head.head', 'proj_out', [192, 64]],
+    ['blocks.0.cross_attn.o', 'blocks.0.attn2.to_out.0', [64, 64]],
+    ['blocks.0.ffn.0', 'blocks.0.ffn.net.0.proj', [128, 64]],
+    ['blocks.0.ffn.2', 'blocks.0.ffn.net.2', [64, 128]],
+  ])('%s is %s', async (original, module, [out = 0, inner = 0]) => {
+    for (const stem of [
+      `diffusion_model.${original}`,
+      `lora_unet_${original.replaceAll('.', '_')}`,
+    ]) {
+      const lora = await made({
+        [`${stem}.lora_down.weight`]: ramp([2, inner]),
+        [`${stem}.lora_up.weight`]: ramp([out, 2]),
+      });
+      expect([...lora.modules.keys()]).toEqual([module]);
+    }
+  });
+
+  test('alpha divides by the rank', async () => {
+    const stem = 'lora_unet_blocks_1_self_attn_q';
+    const lora = await made({
+      [`${stem}.lora_down.weight`]: down,
+      [`${stem}.lora_up.weight`]: up,
+      [`${stem}.alpha`]: f32([], [1]),
+    });
+    const branch = combineLoras([{ lora, scale: 3 }], config).branches.get(q);
+    expect(branch?.up).toEqual((up.data as Float32Array).map((x) => x * 1.5));
+    expect(branch?.down).toEqual(down.data);
+  });
+
+  test('PEFT’s alpha comes from diffusers’ metadata', async () => {
+    const files = {
+      [`transformer.${q}.lora_A.weight`]: down,
+      [`transformer.${q}.lora_B.weight`]: up,
+    };
+    const factor = async (metadata?: object) => {
+      const text = metadata && { lora_adapter_metadata: JSON.stringify(metadata) };
+      return (await made(files, text)).modules.get(q)?.[0]?.factor;
+    };
+    expect(await factor()).toBe(1);
+    expect(await factor({ 'transformer.r': 2, 'transformer.lora_alpha': 8 })).toBe(4);
+    expect(
+      await factor({ 'transformer.lora_alpha': 8, 'transformer.use_rslora': true }),
+    ).toBeCloseTo(8 / Math.SQRT2);
+    expect(
+      await factor({
+        'transformer.lora_alpha': 8,
+        'transformer.alpha_pattern': { 'attn1.to_q': 1 },
+      }),
+    ).toBe(0.5);
+    const alien = await made(files, { lora_adapter_metadata: 'not json' });
+    expect(alien.modules.get(q)?.[0]?.factor).toBe(1);
+  });
+});
+
+describe('lightx2v deltas', () => {
+  test('of norms, biases and modulation become deltas', async () => {
+    const lora = await made({
+      'diffusion_model.blocks.0.norm3.diff': ramp([64]),
+      'diffusion_model.blocks.0.norm3.diff_b': ramp([64]),
+      'diffusion_model.blocks.1.self_attn.norm_q.diff': ramp([64]),
+      'diffusion_model.blocks.0.diff_m': ramp([1, 6, 64]),
+      'diffusion_model.blocks.1.modulation.diff_m': ramp([6, 64]),
+      'diffusion_model.head.diff_m': ramp([1, 2, 64]),
+      'diffusion_model.head.head.diff_b': ramp([192]),
+      'diffusion_model.patch_embedding.diff_b': ramp([64]),
+    });
+    const { branches, deltas } = combineLoras([{ lora, scale: 2 }], config);
+    expect(branches.size).toBe(0);
+    expect([...deltas.keys()].sort()).toEqual([
+      'blocks.0.norm2.bias',
+      'blocks.0.norm2.weight',
+      'blocks.0.scale_shift_table',
+      'blocks.1.attn1.norm_q.weight',
+      'blocks.1.scale_shift_table',
+      'patch_embedding.bias',
+      'proj_out.bias',
+      'scale_shift_table',
+    ]);
+    const values = ramp([64]).data as Float32Array;
+    expect(deltas.get('blocks.0.norm2.bias')).toEqual(values.map((x) => x * 2));
+  });
+
+  test.each([
+    ['diffusion_model.head.head', 'proj_out', [192, 64]],
+    ['diffusion_model.blocks.0.ffn.2', 'blocks.0.ffn.net.2', [64, 128]],
+    ['diffusion_model.blocks.0.ffn.0', 'blocks.0.ffn.net.0.proj', [128, 64]],
+    ['diffusion_model.patch_embedding', 'patch_embedding', [64, 48, 1, 2, 2]],
+  ])('a whole difference of %s is a branch of full rank', async (stem, module, shape) => {
+    const diff = ramp(shape);
+    const lora = await made({ [`${stem}.diff`]: diff });
+    const branch = combineLoras([{ lora, scale: 0.5 }], config).branches.get(module);
+    const expected = (diff.data as Float32Array).map((x) => x * 0.5);
+    expect(relativeRms(change(branch, shape[0] ?? 0), expected)).toBeLessThan(1e-6);
+    expect(branch?.rank).toBe(Math.min(shape[0] ?? 0, diff.data.length / (shape[0] ?? 1)));
+  });
+
+  test('a difference and factors of one module add up', async () => {
+    const stem = 'diffusion_model.blocks.0.self_attn.v';
+    const tensors = {
+      [`${stem}.lora_down.weight`]: ramp([2, 64]),
+      [`${stem}.lora_up.weight`]: ramp([64, 2], 0.03),
+      [`${stem}.diff`]: ramp([64, 64], 0.02),
+    };
+    const whole = combineLoras([{ lora: await made(tensors), scale: 1 }], config);
+    const { [`${stem}.diff`]: diff, ...factors } = tensors;
+    const part = combineLoras([{ lora: await made(factors), scale: 1 }], config);
+    const module = 'blocks.0.attn1.to_v';
+    const expected = change(part.branches.get(module), 64).map((x, i) => x + (diff?.data[i] ?? 0));
+    expect(relativeRms(change(whole.branches.get(module), 64), expected)).toBeLessThan(1e-6);
+  });
+
+  test('the bias of PEFT’s second factor is scaled like it', async () => {
+    const stem = 'transformer.blocks.0.attn1.to_k';
+    const lora = await made(
+      {
+        [`${stem}.lora_A.weight`]: ramp([2, 64]),
+        [`${stem}.lora_B.weight`]: ramp([64, 2]),
+        [`${stem}.lora_B.bias`]: ramp([64]),
+      },
+      { lora_adapter_metadata: '{"transformer.lora_alpha":1}' },
+    );
+    const values = ramp([64]).data as Float32Array;
+    expect(lora.deltas.get('blocks.0.attn1.to_k.bias')).toEqual(values.map((x) => x * 0.5));
+  });
+});
+
+describe('what does not fit is refused', () => {
+  const good = {
+    'diffusion_model.blocks.0.self_attn.q.lora_down.weight': ramp([2, 64]),
+    'diffusion_model.blocks.0.self_attn.q.lora_up.weight': ramp([64, 2]),
+  };
+
+  test.each([
+    'diffusion_model.blocks.0.self_attn.q.hada_w1_a',
+    'lora_unet_blocks_0_self_attn_q.lokr_w1',
+    'diffusion_model.blocks.0.self_attn.q.dora_scale',
+    'lora_te1_text_model_encoder_layers_0_mlp_fc1.lora_down.weight',
+    'diffusion_model.blocks.0.self_attn.norm_q.diff_b',
+    'diffusion_model.blocks.0.self_attn.x.diff_b',
+    'lora_unet_blocks_0_self_attn_q',
+    'weight',
+  ])('%s, by name', async (key) => {
+    await expect(made({ ...good, [key]: ramp([64]) })).rejects.toMatchObject({
+      code: 'LORA_INVALID',
+      message: expect.stringContaining(key),
+    });
+  });
+
+  test('half a pair, unequal ranks, the same part twice, no tensors', async () => {
+    const [downKey, upKey] = Object.keys(good) as [string, string];
+    const bad: Record<string, TestTensor>[] = [
+      { [downKey]: ramp([2, 64]) },
+      { [upKey]: ramp([64, 2]) },
+      { [downKey]: ramp([2, 64]), [upKey]: ramp([64, 3]) },
+      { ...good, 'transformer.blocks.0.attn1.to_q.lora_A.weight': ramp([2, 64]) },
+      { ...good, 'diffusion_model.blocks.0.self_attn.q.alpha': f32([2], [1, 1]) },
+      { ...good, [upKey]: f32([64, 2], Array(128).fill(Number.NaN)) },
+      {},
+    ];
+    for (const tensors of bad) {
+      await expect(made(tensors)).rejects.toMatchObject({ code: 'LORA_INVALID' });
+    }
+  });
+
+  test.each([
+    [
+      'Wan 1.3B',
+      {
+        'blocks.0.ffn.0.lora_A.weight': f32([2, 1536]),
+        'blocks.0.ffn.0.lora_B.weight': f32([8960, 2]),
+      },
+      '[8960,1536]',
+      '[128,64]',
+    ],
+    [
+      'Wan2.2-TI2V-5B',
+      {
+        'blocks.0.ffn.2.lora_A.weight': f32([1, 14_336]),
+        'blocks.0.ffn.2.lora_B.weight': f32([3072, 1]),
+      },
+      '[3072,14336]',
+      '[64,128]',
+    ],
+    ['another base model:', { 'blocks.0.ffn.0.diff_b': f32([99]) }, '[99]', '[128]'],
+    ['another base model:', { 'blocks.0.diff_m': f32([1, 6, 32]) }, '[1,6,32]', '[1,6,64]'],
+    [
+      '14B',
+      { 'blocks.0.norm3.diff': f32([5120]), 'blocks.0.cross_attn.k_img.diff_b': f32([5120]) },
+      '[5120]',
+      '[64]',
+    ],
+  ])('shapes of %s', async (base, tensors, found, expected) => {
+    await expect(made(tensors)).rejects.toMatchObject({
+      code: 'LORA_WRONG_BASE',
+      message: expect.stringContaining(base),
+    });
+    await expect(made(tensors)).rejects.toThrow(found);
+    await expect(made(tensors)).rejects.toThrow(expected);
+  });
+
+  test('image attention and further blocks belong to another base', async () => {
+    const image = {
+      ...good,
+      'diffusion_model.blocks.0.cross_attn.k_img.lora_down.weight': ramp([2, 64]),
+    };
+    await expect(made(image)).rejects.toMatchObject({
+      code: 'LORA_WRONG_BASE',
+      message: expect.stringContaining('k_img'),
+    });
+    const deep = { ...good, 'lora_unet_blocks_39_ffn_0.lora_down.weight': ramp([2, 64]) };
+    await expect(made(deep)).rejects.toMatchObject({
+      code: 'LORA_WRONG_BASE',
+      message: expect.stringContaining('block 39'),
+    });
+  });
+});

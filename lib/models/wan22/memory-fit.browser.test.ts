@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ProgressEvent, parseManifest } from '../../contract';
+import { type Backend, createBackend, relativeRms } from '../../gpu';
+import { RunControl } from '../../pipeline/control';
+import { MemoryPlanner } from '../../pipeline/memory/plan';
+import { type Frame, imageToVideo } from '../../pipeline/run';
+import { httpFolder } from '../../weights';
+import { measureChunkTokens } from './chunk-size';
+import { type Model, openModel } from './model';
+import { deepened } from './testing/deep';
+import { loadTokenizer } from './tokenizer';
+import { tokensPerFrame } from './tokens';
+
+/** As many as do not all fit the least budget, which the decode decides. */
+const blocks = 28;
+/** Too small for tiles: each shape that is compiled takes time on a software GPU. */
+const native = { width: 64, height: 32, frames: 5 };
+const prompt = 'a boat on a lake';
+const stages = ['text', 'image', 'denoise', 'decode'] as const;
+
+let backend: Backend;
+/** The same numbers up to rounding, and no shaders. */
+let reference: Backend;
+let model: Model;
+let planner: MemoryPlanner;
+beforeAll(async () => {
+  const manifest = parseManifest(await (await fetch('/models/tiny.json')).json());
+  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+  const tiny = await openModel(manifest, folder);
+  const transformer = { ...tiny.config.transformer, num_layers: blocks };
+  const deep = deepened(tiny.transformer, blocks);
+  model = { ...tiny, config: { ...tiny.config, transformer }, transformer: deep };
+  backend = await createBackend('webgpu');
+  reference = await createBackend('wasm');
+  const { encodePrompt } = await loadTokenizer(folder);
+  const perFrame = tokensPerFrame(transformer, { frames: 2, height: 2, width: 4 });
+  planner = await MemoryPlanner.create(model.config, model.precision, {
+    native,
+    chunkTokens: await measureChunkTokens(backend, transformer, 2 * perFrame),
+    promptTokens: [encodePrompt(prompt).length],
+  });
+});
+afterAll(() => Promise.all([backend.dispose(), reference.dispose()]));
+
+/** Peaks of a stage, from the end of the one before. */
+interface StagePeak {
+  readonly bytes: number;
+  readonly categories: Readonly<Record<string, { readonly peak: number }>>;
+}
+
+async function make(backend: Backend, memoryBudget?: number) {
+  backend.resetPeaks();
+  const peaks: StagePeak[] = [];
+  const onProgress = (event: ProgressEvent) => {
+    if (event.type !== 'memory') return;
+    peaks.push({ bytes: backend.peakBytes, categories: event.categories });
+    backend.resetPeaks();
+  };
+  const frames: Frame[] = [];
+  const data = Float32Array.from(
+    { length: 3 * native.width * native.height },
+    (_, i) => Math.sin(i / 50) * 0.8,
+  );
+  const { memory } = await imageToVideo(
+    backend,
+    model,
+    {
+      image: { ...native, data },
+      prompt,
+      negativePrompt: '',
+      frames: native.frames,
+      steps: 1,
+      guidanceScale: 1,
+      flowShift: 5,
+      seed: 7,
+      ...(memoryBudget === undefined ? {} : { memoryBudget }),
+    },
+    {
+      control: new RunControl(),
+      onProgress,
+      onFrame: async (frame) => {
+        frames.push({ ...frame, data: frame.data.slice() });
+      },
+    },
+  );
+  return { frames, memory, peaks };
+}
+
+const difference = (a: readonly Frame[], b: readonly Frame[]) =>
+  Math.max(...a.map(({ data }, i) => relativeRms(data, b[i]?.data ?? data.map(() => 0))));
+
+describe('a video on the GPU within a budget', () => {
+  test('in the least budget blocks are streamed, and no stage takes more than was planned', async () => {
+    const { least } = planner;
+    const whole = await make(reference);
+    const { frames, memory, peaks } = await make(backend, least.peak);
+    console.log(`${peaks.map(({ bytes }) => bytes).join(', ')} of ${least.peak} bytes`, memory);
+    expect(memory.peak).toBeLessThanOrEqual(least.peak);
+    expect(memory).toMatchObject({ replans: 0, budget: least.peak });
+    expect(memory.residentBlocks).toBeLessThan(blocks);
+    expect(peaks).toHaveLength(stages.length);
+    const plan = planner.fit(least.peak);
+    for (const [index, name] of stages.entries()) {
+      const planned = plan.stages.find(({ stage }) => stage === name)?.weights ?? 0;
+      const { bytes, categories } = peaks[index] ?? { bytes: Number.NaN, categories: {} };
+      expect(bytes).toBeLessThanOrEqual(least.peak);
+      // Buffers are rounded up to 16 bytes.
+      expect(Math.abs(planned / (categories.weights?.peak ?? 0) - 1)).toBeLessThan(0.02);
+    }
+    expect(frames).toHaveLength(native.frames);
+    expect(difference(frames, whole.frames)).toBeLessThan(1e-3);
+  });
+
+  test('a byte less than the least is refused with both numbers, and nothing is held', async () => {
+    await expect(make(backend, planner.least.peak - 1)).rejects.toMatchObject({
+      code: 'OUT_OF_MEMORY',
+      message: expect.stringMatching(/needs [\d,]+ MiB of GPU memory at least; [\d,]+ MiB may be/),
+    });
+    await backend.releaseSessions();
+    expect(backend.counters().liveBytes).toBe(0);
+    expect(backend.ceiling).toBe(Number.POSITIVE_INFINITY);
+  });
+});

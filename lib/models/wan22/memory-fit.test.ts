@@ -1,0 +1,246 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { KinoraError, type MemoryReport, type ProgressEvent } from '../../contract';
+import { RunControl } from '../../pipeline/control';
+import { MemoryPlanner } from '../../pipeline/memory/plan';
+import { type Frame, type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { relativeRms } from '../../weights/testing/files';
+import type { Model } from './model';
+import { deepened } from './testing/deep';
+import { nodeBackend, openTiny } from './testing/model';
+import { loadTokenizer } from './tokenizer';
+
+const backend = nodeBackend();
+/** The tiny model with so many blocks that denoising takes more than the decode of whole frames. */
+const blocks = 40;
+let model: Model;
+let planner: MemoryPlanner;
+const [prompt, negativePrompt] = ['a boat on a lake', 'blurry'];
+const native = { width: 96, height: 64, frames: 9 };
+beforeAll(async () => {
+  const tiny = await openTiny();
+  model = {
+    ...tiny,
+    config: { ...tiny.config, transformer: { ...tiny.config.transformer, num_layers: blocks } },
+    transformer: deepened(tiny.transformer, blocks),
+  };
+  const { encodePrompt } = await loadTokenizer(model.folder);
+  planner = await MemoryPlanner.create(model.config, model.precision, {
+    native,
+    chunkTokens: 4096,
+    promptTokens: [prompt, negativePrompt].map((text) => encodePrompt(text).length),
+  });
+});
+afterAll(() => backend.dispose());
+afterEach(() => {
+  expect(backend.counters().liveBytes).toBe(0);
+  expect(backend.ceiling).toBe(Number.POSITIVE_INFINITY);
+});
+
+async function make(
+  request: Partial<ImageToVideoRequest> = {},
+  onEvent: (event: ProgressEvent) => void = () => undefined,
+  of: Model = model,
+) {
+  const frames: Frame[] = [];
+  const plans: MemoryReport[] = [];
+  const previews: Uint8ClampedArray[] = [];
+  const tileEvents: Extract<ProgressEvent, { type: 'tile' }>[] = [];
+  const count = 3 * native.width * native.height;
+  const data = Float32Array.from({ length: count }, (_, i) => Math.sin(i / 50) * 0.8);
+  backend.resetPeaks();
+  const result = await imageToVideo(
+    backend,
+    of,
+    {
+      image: { ...native, data },
+      prompt,
+      negativePrompt,
+      frames: native.frames,
+      steps: 3,
+      guidanceScale: 5,
+      flowShift: 5,
+      seed: 7,
+      ...request,
+    },
+    {
+      control: new RunControl(),
+      onProgress: (event) => {
+        if (event.type === 'plan') plans.push(event.memory);
+        if (event.type === 'tile') tileEvents.push(event);
+        if (event.type === 'preview') previews.push(event.pixels);
+        onEvent(event);
+      },
+      onFrame: async (frame) => {
+        frames.push({ ...frame, data: frame.data.slice() });
+      },
+    },
+  );
+  return { frames, plans, previews, tileEvents, result, peak: backend.peakBytes };
+}
+
+/** Bit for bit; without a matcher, which would take minutes to show how so many numbers differ. */
+const same = (a: readonly Frame[], b: readonly Frame[]) =>
+  a.length === b.length &&
+  a.every(({ data }, i) => data.every((value, at) => value === b[i]?.data[at]));
+
+const difference = (a: readonly Frame[], b: readonly Frame[]) =>
+  Math.max(...a.map(({ data }, i) => relativeRms(data, b[i]?.data ?? [])));
+
+describe('a video within a budget', () => {
+  let whole: Awaited<ReturnType<typeof make>>;
+  beforeAll(async () => {
+    whole = await make();
+  }, 60_000);
+
+  test('all of it fits where nobody sets a limit, and the plan is told once', () => {
+    expect(whole.plans).toHaveLength(1);
+    expect(whole.result.memory).toEqual(whole.plans[0]);
+    expect(whole.result.memory).toMatchObject({
+      blocks,
+      residentBlocks: blocks,
+      decodeTiles: 1,
+      replans: 0,
+    });
+    expect(whole.peak).toBeLessThanOrEqual(whole.result.memory.budget);
+  });
+
+  const decodePeak = () => planner.full.stages.find(({ stage }) => stage === 'decode')?.peak ?? 0;
+
+  test.each([
+    { title: 'the least', at: () => planner.least.peak, tiles: 2, streamed: true },
+    { title: 'what whole frames take', at: decodePeak, tiles: 1, streamed: true },
+    {
+      title: 'between that and all',
+      at: () => Math.floor((decodePeak() + planner.full.peak) / 2),
+      tiles: 1,
+      streamed: true,
+    },
+    { title: 'all', at: () => planner.full.peak, tiles: 1, streamed: false },
+  ])('the peak stays within a budget of $title', async ({ at, tiles, streamed }) => {
+    const memoryBudget = at();
+    const { frames, result, peak, tileEvents } = await make({ memoryBudget });
+    const { memory } = result;
+    console.log(memory.residentBlocks, memory.decodeTiles, peak, memoryBudget);
+    expect(peak).toBeLessThanOrEqual(memoryBudget);
+    expect(memory.peak).toBeLessThanOrEqual(memoryBudget);
+    expect(memory).toMatchObject({ budget: memoryBudget, budgetSet: true, decodeTiles: tiles });
+    expect(memory.residentBlocks < blocks).toBe(streamed);
+    expect(frames).toHaveLength(native.frames);
+    if (tiles === 1) {
+      expect(tileEvents).toEqual([]);
+      expect(same(frames, whole.frames)).toBe(true);
+      return;
+    }
+    expect(difference(frames, whole.frames)).toBeLessThan(2e-2);
+    const counted = Array.from({ length: tiles * native.frames }, (_, i) => ({
+      tile: Math.floor(i / native.frames) + 1,
+      tiles,
+      frame: (i % native.frames) + 1,
+      frames: native.frames,
+    }));
+    expect(tileEvents).toMatchObject(counted);
+    // The last frame of the last tile is the end.
+    expect(tileEvents.at(-1)?.secondsRemaining).toBe(0);
+    expect(tileEvents[0]?.secondsRemaining).toBeGreaterThan(0);
+  });
+
+  test('too small a budget is refused with both numbers, and nothing stays', async () => {
+    const failure = await make({ memoryBudget: 2 ** 20 }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(KinoraError);
+    expect(failure).toMatchObject({ code: 'OUT_OF_MEMORY' });
+  });
+
+  test('memory that runs out in the middle of the loop: told once, and the same latents', async () => {
+    const run = backend.run.bind(backend);
+    let runs = Number.POSITIVE_INFINITY;
+    backend.run = async (graph, inputs, outputs) => {
+      runs -= 1;
+      if (runs === 0) {
+        // Another program takes what is left: one more tensor of ours does not fit.
+        backend.ceiling = backend.counters().liveBytes;
+        try {
+          backend.tensor('float32', [4], 'activations').dispose();
+        } finally {
+          backend.ceiling = Number.POSITIVE_INFINITY;
+        }
+      }
+      return run(graph, inputs, outputs);
+    };
+    const steps: number[] = [];
+    const { frames, plans, previews, result } = await make({}, (event) => {
+      if (event.type !== 'step') return;
+      steps.push(event.step);
+      if (event.step === 1) runs = 200;
+    });
+    backend.run = run;
+    expect(steps).toEqual([1, 2, 3]);
+    expect(plans.map(({ replans }) => replans)).toEqual([0, 1]);
+    expect(plans[1]?.residentBlocks).toBeLessThan(blocks);
+    expect(result.memory).toEqual(plans[1]);
+    expect(previews).toHaveLength(3);
+    expect(previews).toEqual(whole.previews);
+    // The decode is asked for what it needs all the same, so the video is the same.
+    expect(result.memory.decodeTiles).toBe(1);
+    expect(same(frames, whole.frames)).toBe(true);
+  });
+
+  test('memory that runs out while decoding: the clip goes on in tiles', async () => {
+    const take = backend.tensor.bind(backend);
+    let frames = 0;
+    backend.tensor = (dtype, dims, category, data) => {
+      if (frames === 0 && category === 'caches') {
+        frames = 1;
+        throw new KinoraError('OUT_OF_MEMORY');
+      }
+      return take(dtype, dims, category, data);
+    };
+    const made = await make();
+    backend.tensor = take;
+    expect(made.result.memory).toMatchObject({ replans: 1 });
+    expect(made.plans.map(({ replans }) => replans)).toEqual([0, 1]);
+    expect(made.plans.map(({ decodeTiles }) => decodeTiles)).toEqual([1, 2]);
+    expect(made.frames).toHaveLength(native.frames);
+    expect(difference(made.frames, whole.frames)).toBeLessThan(2e-2);
+  });
+
+  test('main memory that runs out while decoding is told, and not tried again', async () => {
+    const read = backend.read.bind(backend);
+    const phases: string[] = [];
+    backend.read = async (tensor) =>
+      // No array can be that large: the engine itself refuses.
+      phases.at(-1) === 'decode' ? new Float32Array(2 ** 52) : read(tensor);
+    const failure = await make({ memoryBudget: planner.least.peak, steps: 1 }, (event) => {
+      if (event.type === 'phase') phases.push(event.phase);
+    }).catch((error: unknown) => error);
+    backend.read = read;
+    expect(failure).toMatchObject({
+      code: 'OUT_OF_MEMORY',
+      message: expect.stringMatching(/^Decoding in tiles takes 1 MiB of main memory/),
+      remedy: expect.stringMatching(/allow more GPU memory/),
+    });
+  });
+
+  test('a frame with invalid numbers is refused, in whole frames too', async () => {
+    const broken: Model = {
+      ...model,
+      vae: {
+        ...model.vae,
+        has: (name) => model.vae.has(name),
+        shape: (name) => model.vae.shape(name),
+        bytes: (name) => model.vae.bytes(name),
+        names: () => model.vae.names(),
+        dtype: (name) => model.vae.dtype(name),
+        readRows: (name, rows) => model.vae.readRows(name, rows),
+        readStored: (names) => model.vae.readStored(names),
+        read: async (name) => {
+          const data = await model.vae.read(name);
+          return name === 'decoder.conv_out.bias' ? data.map(() => Number.NaN) : data;
+        },
+      },
+    };
+    await expect(make({ steps: 1 }, undefined, broken)).rejects.toMatchObject({
+      code: 'LATENTS_NOT_FINITE',
+      message: expect.stringMatching(/^Frame 1 of the decoded clip/),
+    });
+  });
+});

@@ -1,0 +1,204 @@
+import { describe, expect, test } from 'vitest';
+import { diskFile, goldens, patchedFolder, safetensorsFrom } from '../../weights/testing/files';
+import { openTiny, tinyFolder } from './testing/model';
+
+const transformerFile = 'transformer/diffusion_pytorch_model.safetensors';
+
+/** The bytes of a file of the model. */
+async function bytesOf(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  const file = await diskFile(`${goldens}model/${path}`);
+  return new Uint8Array(await file.read(0, file.size));
+}
+
+type Header = Record<string, { dtype: string; shape: number[]; data_offsets: [number, number] }>;
+
+/** A safetensors file with another header over the same data. */
+async function withHeader(path: string, change: (header: Header) => void) {
+  const bytes = await bytesOf(path);
+  const length = Number(new DataView(bytes.buffer).getBigUint64(0, true));
+  const header: Header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
+  change(header);
+  return safetensorsFrom(header, [bytes.slice(8 + length)]);
+}
+
+async function open(patches: Parameters<typeof patchedFolder>[1]) {
+  return openTiny({}, patchedFolder(tinyFolder, patches));
+}
+
+test('a complete folder opens, and no weight is read for it', async () => {
+  let bytes = 0;
+  const counting: typeof tinyFolder = {
+    ...tinyFolder,
+    open: async (path) => {
+      const file = await tinyFolder.open(path);
+      return {
+        ...file,
+        read: (start, end) => {
+          bytes += end - start;
+          return file.read(start, end);
+        },
+      };
+    },
+  };
+  const model = await openTiny({}, counting);
+  expect(model.config.transformer.num_layers).toBe(2);
+  expect(model.textEncoder.has('shared.weight')).toBe(true);
+  const all = (
+    await Promise.all([transformerFile, 'vae/diffusion_pytorch_model.safetensors'].map(bytesOf))
+  )
+    .map(({ length }) => length)
+    .reduce((a, b) => a + b);
+  expect(bytes).toBeLessThan(all / 10);
+});
+
+test.each([
+  'model_index.json',
+  'transformer/config.json',
+  'vae/config.json',
+  'text_encoder/config.json',
+  'scheduler/scheduler_config.json',
+  transformerFile,
+  'vae/diffusion_pytorch_model.safetensors',
+  'text_encoder/model.safetensors',
+])('%s missing', async (path) => {
+  await expect(open({ [path]: null })).rejects.toMatchObject({
+    code: 'MODEL_FILE_MISSING',
+    message: expect.stringContaining(path.split('/')[0] ?? path),
+  });
+});
+
+describe('a manifest that does not fit the model', () => {
+  const landscape = { width: 64, height: 32 };
+
+  test('sizes are whole tokens on both sides', async () => {
+    // Patches of 2×4 make tokens of 32×64 pixels.
+    const config = {
+      ...((await tinyFolder.json('transformer/config.json')) as object),
+      patch_size: [1, 2, 4],
+    };
+    const folder = patchedFolder(tinyFolder, { 'transformer/config.json': JSON.stringify(config) });
+    await expect(openTiny({}, folder)).rejects.toMatchObject({
+      code: 'MODEL_MANIFEST_INVALID',
+      message:
+        'The model manifest does not fit: nativeSizes.720*1280.width is 32, but this model needs a multiple of 64.',
+    });
+    const tall = { ...config, patch_size: [1, 4, 2] };
+    const other = patchedFolder(tinyFolder, { 'transformer/config.json': JSON.stringify(tall) });
+    const nativeSizes = { '1280*720': landscape, '720*1280': landscape };
+    await expect(openTiny({ nativeSizes }, other)).rejects.toThrow('1280*720.height is 32');
+  });
+
+  test('clips are whole latent frames', async () => {
+    const config = {
+      ...((await tinyFolder.json('vae/config.json')) as object),
+      dim_mult: [1, 1, 1, 1],
+      temperal_downsample: [true, true, true],
+      scale_factor_temporal: 8,
+    };
+    const folder = patchedFolder(tinyFolder, { 'vae/config.json': JSON.stringify(config) });
+    await expect(openTiny({ maxClipFrames: 13 }, folder)).rejects.toMatchObject({
+      code: 'MODEL_MANIFEST_INVALID',
+      message:
+        'The model manifest does not fit: maxClipFrames is 13, but this model needs one more than a multiple of 8.',
+    });
+  });
+});
+
+describe('damaged files', () => {
+  test('a configuration that is no JSON', async () => {
+    await expect(open({ 'vae/config.json': '{"base_dim": 8,' })).rejects.toMatchObject({
+      code: 'MODEL_FILE_INVALID',
+      message: expect.stringContaining('vae/config.json'),
+    });
+  });
+
+  test('a configuration of another architecture', async () => {
+    const config = {
+      ...((await tinyFolder.json('transformer/config.json')) as object),
+      in_channels: 36,
+    };
+    await expect(open({ 'transformer/config.json': JSON.stringify(config) })).rejects.toMatchObject(
+      {
+        code: 'MODEL_CONFIG_INVALID',
+        message: expect.stringContaining('in_channels'),
+      },
+    );
+  });
+
+  test.each([
+    ['in its data', 0.7],
+    ['in its header', 0.001],
+  ])('weights that end %s', async (_, part) => {
+    const bytes = await bytesOf(transformerFile);
+    const cut = bytes.slice(0, Math.floor(bytes.length * part));
+    await expect(open({ [transformerFile]: cut })).rejects.toMatchObject({
+      code: 'MODEL_FILE_TRUNCATED',
+      message: expect.stringContaining(transformerFile),
+    });
+  });
+
+  test('weights of zero bytes', async () => {
+    await expect(open({ [transformerFile]: new Uint8Array() })).rejects.toMatchObject({
+      code: 'MODEL_FILE_TRUNCATED',
+    });
+  });
+
+  test('weights that are something else', async () => {
+    const page = new TextEncoder().encode('<!doctype html><title>404</title>'.repeat(10));
+    await expect(open({ [transformerFile]: page })).rejects.toMatchObject({
+      code: expect.stringMatching(/^MODEL_FILE_(INVALID|TRUNCATED)$/),
+    });
+  });
+});
+
+describe('wrong tensors', () => {
+  test('one is missing', async () => {
+    const file = await withHeader(transformerFile, (header) => {
+      const { 'blocks.1.attn2.to_v.bias': tensor } = header;
+      delete header['blocks.1.attn2.to_v.bias'];
+      if (tensor) header['blocks.1.attn2.to_v.another'] = tensor;
+    });
+    await expect(open({ [transformerFile]: file })).rejects.toMatchObject({
+      code: 'TENSOR_MISSING',
+      message: 'transformer lacks the tensor blocks.1.attn2.to_v.bias [64].',
+    });
+  });
+
+  test('one has another shape: both are named', async () => {
+    const file = await withHeader(transformerFile, (header) => {
+      const tensor = header['proj_out.weight'];
+      if (tensor) tensor.shape = [64, 192];
+    });
+    await expect(open({ [transformerFile]: file })).rejects.toMatchObject({
+      code: 'TENSOR_SHAPE',
+      message:
+        'proj_out.weight of the transformer is [64,192], but its configuration needs [192,64].',
+    });
+  });
+
+  test('the configuration is of a larger model', async () => {
+    const config = {
+      ...((await tinyFolder.json('transformer/config.json')) as object),
+      num_layers: 3,
+    };
+    await expect(open({ 'transformer/config.json': JSON.stringify(config) })).rejects.toMatchObject(
+      { code: 'TENSOR_MISSING', message: expect.stringContaining('blocks.2') },
+    );
+  });
+
+  test('one is of a type that cannot be read', async () => {
+    const file = await withHeader(transformerFile, (header) => {
+      const tensor = header['proj_out.bias'];
+      if (tensor) {
+        tensor.dtype = 'I32';
+      }
+    });
+    // Opening looks at names and shapes; reading tells.
+    const model = await open({ [transformerFile]: file }).catch((error) => error);
+    const failure =
+      model instanceof Error
+        ? model
+        : await model.transformer.read('proj_out.bias').catch((e: unknown) => e);
+    expect(failure).toMatchObject({ code: 'TENSOR_DTYPE' });
+  });
+});

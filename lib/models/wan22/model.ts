@@ -1,0 +1,190 @@
+import { KinoraError, type ModelManifest, type Precision, parseManifest } from '../../contract';
+import {
+  type Checkpoint,
+  checkTensors,
+  httpFolder,
+  type ModelFolder,
+  openCheckpoint,
+  parseModelJson,
+  withAliases,
+} from '../../weights';
+import {
+  modelFolderOf,
+  openStoredComponent,
+  type StoredCheckpoint,
+  type StoreFolder,
+} from '../../weights/store';
+import { type ModelConfig, readModelConfig } from './config';
+import { type ConvertedComponent, componentRecipe } from './recipes';
+import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+
+/** A model that was opened and checked: every tensor is there in its shape, none is read yet. */
+export interface Model {
+  readonly manifest: ModelManifest;
+  /** Configuration and tokenizer; a bundled model's weights too. */
+  readonly folder: ModelFolder;
+  readonly config: ModelConfig;
+  /** How the linear layers are to be held on the device. */
+  readonly precision: Precision;
+  /** Whether each layer is one contiguous read, already in its precision: then it can be streamed. */
+  readonly packed: boolean;
+  readonly transformer: Checkpoint;
+  readonly textEncoder: Checkpoint;
+  readonly vae: Checkpoint;
+}
+
+/**
+ * Opens a model folder and checks it against its own configuration, before any weight is read.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`,
+ * `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID` when its sizes are none of this model,
+ * `TENSOR_MISSING`, `TENSOR_SHAPE`
+ */
+export async function openModel(manifest: ModelManifest, folder: ModelFolder): Promise<Model> {
+  const config = await readModelConfig(folder);
+  checkSizes(manifest, config);
+  const [transformer, textEncoderFile, vae] = await Promise.all([
+    openCheckpoint(folder, 'transformer'),
+    openCheckpoint(folder, 'text_encoder'),
+    openCheckpoint(folder, 'vae'),
+  ]);
+  const textEncoder = withAliases(textEncoderFile, textEncoderAliases);
+  checkTensors(transformer, transformerTensors(config.transformer), 'transformer');
+  checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
+  checkTensors(vae, vaeTensors(config.vae), 'VAE');
+  const { precision } = manifest;
+  return { manifest, folder, config, precision, packed: false, transformer, textEncoder, vae };
+}
+
+/** What has to be in the store for a model to run. */
+const storedComponents = ['configuration', 'transformer', 'text_encoder', 'vae'] as const;
+
+/**
+ * Opens a model that was installed, and checks that it is what its configuration says.
+ *
+ * @param folder the model's folder in the store
+ * @throws KinoraError `MODEL_NOT_INSTALLED`, `MODEL_FILE_MISSING`, `MODEL_FILE_TRUNCATED`,
+ * `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID`, `TENSOR_MISSING`,
+ * `TENSOR_SHAPE`
+ */
+export async function openStoredModel(
+  manifest: ModelManifest,
+  folder: StoreFolder,
+): Promise<Model> {
+  for (const component of storedComponents) {
+    if (await folder.folder(component).open('manifest.json')) continue;
+    const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
+    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
+  }
+  const files = await smallFiles(folder);
+  const config = await readModelConfig(files);
+  checkSizes(manifest, config);
+  const [transformer, textEncoder, vae] = await Promise.all([
+    openConverted(folder, 'transformer', config),
+    openConverted(folder, 'text_encoder', config),
+    openConverted(folder, 'vae', config),
+  ]);
+  const { precision } = transformer.stored;
+  return {
+    manifest,
+    folder: files,
+    config,
+    precision,
+    packed: true,
+    transformer,
+    textEncoder,
+    vae,
+  };
+}
+
+/** The configuration, and the tokenizer that came with the text encoder where that one serves. */
+async function smallFiles(folder: StoreFolder): Promise<ModelFolder> {
+  const configuration = modelFolderOf(folder.folder('configuration'));
+  const encoder = folder.folder('text_encoder');
+  if (!(await encoder.open('tokenizer.json'))) return configuration;
+  const own = modelFolderOf(encoder);
+  const place = (path: string) => {
+    const inside = /^tokenizer\/(.+)$/.exec(path)?.[1];
+    return inside === undefined ? ([configuration, path] as const) : ([own, inside] as const);
+  };
+  const at = <T>(path: string, read: (from: ModelFolder, inside: string) => Promise<T>) =>
+    read(...place(path));
+  return {
+    open: (path) => at(path, (from, inside) => from.open(inside)),
+    text: (path) => at(path, (from, inside) => from.text(inside)),
+    json: (path) => at(path, (from, inside) => from.json(inside)),
+    exists: (path) => at(path, (from, inside) => from.exists(inside)),
+  };
+}
+
+/** Opens a component of the store and checks it against what would be installed today. */
+async function openConverted(
+  folder: StoreFolder,
+  component: ConvertedComponent,
+  config: ModelConfig,
+): Promise<StoredCheckpoint> {
+  const checkpoint = await openStoredComponent(folder.folder(component));
+  const { tensors } = componentRecipe(component, config, checkpoint.stored.precision);
+  const shapes = tensors.map(
+    ({ name, shape, reorder }) => [name, reorder?.shape ?? shape] as const,
+  );
+  checkTensors(checkpoint, new Map(shapes), component.replace('_', ' '));
+  return checkpoint;
+}
+
+/** Refuses native sizes that are not whole tokens, and clips that are not whole latent frames. */
+function checkSizes(manifest: ModelManifest, { transformer, vae }: ModelConfig): void {
+  const [, patchHeight, patchWidth] = transformer.patch_size;
+  const unit = {
+    width: vae.scale_factor_spatial * patchWidth,
+    height: vae.scale_factor_spatial * patchHeight,
+  };
+  for (const [size, native] of Object.entries(manifest.nativeSizes)) {
+    for (const side of ['width', 'height'] as const) {
+      if (native[side] % unit[side] !== 0) {
+        throw invalidManifest(
+          `nativeSizes.${size}.${side} is ${native[side]}, but this model needs a multiple of ${unit[side]}`,
+        );
+      }
+    }
+  }
+  const stride = vae.scale_factor_temporal;
+  if ((manifest.maxClipFrames - 1) % stride !== 0) {
+    throw invalidManifest(
+      `maxClipFrames is ${manifest.maxClipFrames}, but this model needs one more than a multiple of ${stride}`,
+    );
+  }
+}
+
+function invalidManifest(what: string): KinoraError {
+  return new KinoraError('MODEL_MANIFEST_INVALID', `The model manifest does not fit: ${what}.`);
+}
+
+/**
+ * Opens a model by its id: one that is bundled as files, or one that was installed. The manifest of an
+ * added model lies in the store, as `model.json`.
+ *
+ * @param base where `${id}.json` of the bundled and the listed models lies, with a trailing slash
+ * @param store the folder of all models; nothing is installed where it is absent
+ * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`, `MODEL_NOT_INSTALLED`, and as
+ * {@link openModel} and {@link openStoredModel}
+ */
+export async function openBundledModel(id: string, base: URL, store?: StoreFolder): Promise<Model> {
+  const unknown = () => new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
+  if (!/^[a-z0-9][a-z0-9._-]*$/.test(id)) throw unknown();
+  const installed = store?.folder(id);
+  const added = await installed?.readText('model.json');
+  if (installed && added) {
+    return openStoredModel(parseManifest(parseModelJson('model.json', added)), installed);
+  }
+  const url = new URL(`${id}.json`, base);
+  const response = await fetch(url);
+  if (!response.ok) throw unknown();
+  const manifest = parseManifest(await response.json());
+  if (manifest.sources.length > 0 || manifest.base === undefined) {
+    if (installed) return openStoredModel(manifest, installed);
+    const sentence = `The model "${manifest.name}" is not in this browser yet.`;
+    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
+  }
+  return openModel(manifest, httpFolder(new URL(manifest.base, url)));
+}

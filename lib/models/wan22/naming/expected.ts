@@ -1,0 +1,43 @@
+import type { ComponentId } from '../../../contract';
+import type { ModelConfig } from '../config';
+import {
+  type TensorShapes,
+  textEncoderTensors,
+  tinyDecoderTensors,
+  transformerTensors,
+  vaeTensors,
+} from '../tensors';
+
+/** The components that are made of weights. */
+export type WeightComponent = Exclude<ComponentId, 'configuration'>;
+
+/** What a component is called in messages. */
+export const componentNames: Readonly<Record<WeightComponent, string>> = {
+  transformer: 'transformer',
+  text_encoder: 'text encoder',
+  vae: 'VAE',
+  tiny_decoder: 'tiny decoder',
+};
+
+/**
+ * Every tensor that a component has by its configuration, by diffusers' names. A tiny decoder has no
+ * configuration: its widths come from its own tensors.
+ *
+ * @param shape of a tensor by diffusers' name; undefined for one that is not there
+ */
+export function expectedTensors(
+  component: WeightComponent,
+  config: ModelConfig,
+  shape: (name: string) => readonly number[] | undefined,
+): TensorShapes {
+  switch (component) {
+    case 'transformer':
+      return transformerTensors(config.transformer);
+    case 'text_encoder':
+      return textEncoderTensors(config.text_encoder);
+    case 'vae':
+      return vaeTensors(config.vae);
+    case 'tiny_decoder':
+      return tinyDecoderTensors(config.vae, shape);
+  }
+}

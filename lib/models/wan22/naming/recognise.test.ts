@@ -1,0 +1,258 @@
+import { readdir } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { openTensorFile, type TensorFile } from '../../../weights';
+import { diskFile, goldens } from '../../../weights/testing/files';
+import { readModelConfig } from '../config';
+import {
+  ggufOf,
+  publishedTensors,
+  renamed,
+  type Shapes,
+  safetensorsOf,
+} from '../testing/checkpoints';
+import { realFolder } from '../testing/model';
+import { canonicalise, recognise, type WeightComponent } from './index';
+import { llamaCppTextEncoderName, originalTransformerName, originalVaeName } from './original';
+
+const config = await readModelConfig(realFolder);
+const dit = await publishedTensors('dit.txt');
+const t5 = await publishedTensors('t5.txt');
+const vae = await publishedTensors('vae.txt');
+const loraFiles = await readdir(`${goldens}loras`);
+const originalVae = (name: string) => originalVaeName(name, config.vae);
+
+/** The transformer in another width, depth aside: what the larger and smaller Wans look like. */
+function widened(dim: number, ffn: number, inputs: number): Shapes {
+  const swap = new Map([
+    [3072, dim],
+    [14336, ffn],
+    [18432, 6 * dim],
+    [48, inputs],
+  ]);
+  return renamed(dit, originalTransformerName, (shape) => shape.map((n) => swap.get(n) ?? n));
+}
+const plus = (shapes: Shapes, names: readonly string[], shape: readonly number[] = [8]) =>
+  new Map([...shapes, ...names.map((name) => [name, shape] as const)]);
+const only = (names: readonly string[], shape: readonly number[] = [8, 8]) =>
+  new Map(names.map((name) => [name, shape] as const));
+
+describe('files of other models', () => {
+  const image = ['blocks.0.cross_attn.k_img.weight', 'blocks.0.cross_attn.v_img.weight'];
+  const cases: [string, RegExp, () => Promise<TensorFile>][] = [
+    ['Wan2.2 A14B I2V', /Wan2\.2-I2V-A14B/, () => safetensorsOf(widened(5120, 13824, 36))],
+    ['the same as GGUF', /Wan2\.2-I2V-A14B/, () => ggufOf(widened(5120, 13824, 36), 'wan')],
+    ['Wan 14B T2V', /Wan 14B .*Wan2\.2-A14B/, () => safetensorsOf(widened(5120, 13824, 16))],
+    [
+      'Wan 14B T2V, diffusers',
+      /Wan 14B/,
+      () =>
+        safetensorsOf(
+          renamed(
+            dit,
+            (name) => name,
+            (shape) => shape.map((n) => (n === 3072 ? 5120 : n)),
+          ),
+        ),
+    ],
+    [
+      'a shard of it',
+      /Wan 14B/,
+      () => safetensorsOf(new Map([...widened(5120, 13824, 16)].slice(200, 300))),
+    ],
+    [
+      'Wan2.1 I2V 14B',
+      /Wan2\.1-I2V-14B/,
+      () => safetensorsOf(plus(widened(5120, 13824, 36), image)),
+    ],
+    [
+      'Wan2.1 VACE 14B',
+      /14B VACE/,
+      () => safetensorsOf(plus(widened(5120, 13824, 16), ['vace_blocks.0.modulation'])),
+    ],
+    ['Wan2.1 1.3B', /Wan2\.1-1\.3B/, () => safetensorsOf(widened(1536, 8960, 16))],
+    ['Wan2.2 Fun 5B', /100 input channels/, () => safetensorsOf(widened(3072, 14336, 100))],
+    [
+      'a LoRA, ComfyUI',
+      /a LoRA/,
+      () => safetensorsOf(only(['diffusion_model.blocks.0.self_attn.q.lora_down.weight'])),
+    ],
+    [
+      'a LoRA, kohya',
+      /a LoRA/,
+      () => safetensorsOf(only(['lora_unet_blocks_0_self_attn_q.lora_up.weight'])),
+    ],
+    [
+      'a LoRA, PEFT',
+      /a LoRA/,
+      () => safetensorsOf(only(['transformer.blocks.0.attn1.to_q.lora_A.default.weight'])),
+    ],
+    [
+      'Llama as GGUF',
+      /a text model \(llama\)/,
+      () => ggufOf(only(['token_embd.weight', 'blk.0.attn_q.weight']), 'llama'),
+    ],
+    ['Qwen as GGUF', /a text model \(qwen3\)/, () => ggufOf(only(['token_embd.weight']), 'qwen3')],
+    [
+      'Llama as safetensors',
+      /a text model/,
+      () =>
+        safetensorsOf(
+          only(['model.embed_tokens.weight', 'model.layers.0.self_attn.q_proj.weight']),
+        ),
+    ],
+    [
+      'UMT5 with its decoder',
+      /T5 text model with its decoder/,
+      () => safetensorsOf(plus(t5, ['decoder.block.0.layer.0.SelfAttention.q.weight'])),
+    ],
+    [
+      'T5 with its decoder as GGUF',
+      /T5 text model with its decoder/,
+      () => ggufOf(only(['token_embd.weight', 'dec.blk.0.attn_q.weight']), 't5'),
+    ],
+    [
+      'the T5 of Flux',
+      /a T5 text encoder, not a UMT5/,
+      () =>
+        ggufOf(
+          renamed(t5, llamaCppTextEncoderName, (shape) =>
+            shape.map((n) => (n === 256384 ? 32128 : n)),
+          ),
+          't5encoder',
+        ),
+    ],
+    [
+      'the VAE of Wan2.1',
+      /VAE of Wan2\.1 with 16/,
+      () =>
+        safetensorsOf(
+          new Map([
+            ['encoder.conv1.weight', [96, 3, 3, 3, 3]],
+            ['decoder.conv1.weight', [384, 16, 3, 3, 3]],
+            ['conv2.weight', [16, 16, 1, 1, 1]],
+            ['encoder.downsamples.0.residual.0.gamma', [96, 1, 1, 1]],
+          ]),
+        ),
+    ],
+    [
+      'the VAE of Wan2.1, diffusers',
+      /VAE of Wan2\.1/,
+      () =>
+        safetensorsOf(
+          new Map([
+            ['decoder.conv_in.weight', [384, 16, 3, 3, 3]],
+            ['post_quant_conv.weight', [16, 16, 1, 1, 1]],
+            ['encoder.down_blocks.0.norm1.gamma', [96, 1, 1, 1]],
+            ['decoder.up_blocks.0.resnets.0.conv1.weight', [384, 384, 3, 3, 3]],
+          ]),
+        ),
+    ],
+    [
+      'a tiny decoder of Wan2.1',
+      /tiny decoder for latents of 16/,
+      () =>
+        safetensorsOf(
+          new Map([
+            ['decoder.1.weight', [256, 16, 3, 3]],
+            ['decoder.3.conv.0.weight', [256, 512, 3, 3]],
+          ]),
+        ),
+    ],
+    [
+      'Flux',
+      /Flux/,
+      () => safetensorsOf(only(['model.diffusion_model.double_blocks.0.img_attn.qkv.weight'])),
+    ],
+    [
+      'Flux as GGUF',
+      /another image or video model \(flux\)/,
+      () => ggufOf(only(['double_blocks.0.img_attn.qkv.weight']), 'flux'),
+    ],
+    [
+      'SDXL',
+      /Stable Diffusion/,
+      () =>
+        safetensorsOf(
+          only([
+            'model.diffusion_model.input_blocks.0.0.weight',
+            'first_stage_model.decoder.conv_in.weight',
+          ]),
+        ),
+    ],
+    [
+      'the VAE of Stable Diffusion',
+      /a VAE of an image model/,
+      () =>
+        safetensorsOf(
+          new Map([
+            ['decoder.conv_in.weight', [512, 4, 3, 3]],
+            ['decoder.up.0.block.0.conv1.weight', [512, 512, 3, 3]],
+          ]),
+        ),
+    ],
+    [
+      'CLIP',
+      /CLIP/,
+      () => safetensorsOf(only(['text_model.encoder.layers.0.self_attn.q_proj.weight'])),
+    ],
+  ];
+  test.each(cases)('%s', async (_, name, open) => {
+    const file = await open();
+    expect(recognise(file).name).toMatch(name);
+    expect(recognise(file).component).toBeNull();
+    for (const component of ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const) {
+      expect(() => canonicalise(component, [file], config)).toThrow(
+        expect.objectContaining({ code: 'MODEL_WRONG_KIND', message: expect.stringMatching(name) }),
+      );
+    }
+  });
+
+  test.each(loraFiles)('%s', async (name) => {
+    const file = await openTensorFile(await diskFile(`${goldens}loras/${name}`));
+    expect(recognise(file)).toEqual({ name: 'a LoRA', component: null });
+  });
+
+  test('what was wanted is said, of our own other parts too', async () => {
+    const file = await safetensorsOf(vae, 'vae.safetensors');
+    expect(() => canonicalise('transformer', [file], config)).toThrow(
+      'vae.safetensors is the VAE of Wan2.2, but the transformer of a Wan2.2-TI2V model is wanted.',
+    );
+  });
+
+  test('what nobody knows is refused with its first tensor', async () => {
+    const file = await safetensorsOf(only(['a.b.c']), 'x.safetensors');
+    expect(recognise(file)).toEqual({ name: '', component: null });
+    expect(() => canonicalise('vae', [file], config)).toThrow(
+      'x.safetensors has no tensor of the VAE; its first one is a.b.c.',
+    );
+  });
+});
+
+describe('our own files, whole and in shards', () => {
+  const parts = (shapes: Shapes, count: number) => {
+    const all = [...shapes];
+    const size = Math.ceil(all.length / count);
+    return Array.from({ length: count }, (_, i) => new Map(all.slice(i * size, (i + 1) * size)));
+  };
+  test.each<[WeightComponent, Shapes]>([
+    ['transformer', dit],
+    [
+      'transformer',
+      renamed(dit, (name) => `model.diffusion_model.${originalTransformerName(name)}`),
+    ],
+    ['text_encoder', t5],
+    ['vae', vae],
+    ['vae', renamed(vae, originalVae)],
+  ])('%s', async (component, shapes) => {
+    expect(recognise(await safetensorsOf(shapes)).component).toBe(component);
+    // A VAE is too small for shards.
+    for (const shard of component === 'vae' ? [] : parts(shapes, 5)) {
+      expect(recognise(await safetensorsOf(shard)).component).toBe(component);
+    }
+  });
+
+  test.each(['base', 'super'])('tiny decoder, %s', async (variant) => {
+    const path = `${goldens}formats/tiny-decoder-${variant}.safetensors`;
+    expect(recognise(await openTensorFile(await diskFile(path))).component).toBe('tiny_decoder');
+  });
+});

@@ -1,0 +1,133 @@
+/** The steps of the pipeline on the goldens, for stages to put together. */
+import { KinoraError } from '../../../contract';
+import { denoise } from '../../../pipeline/denoise';
+import { createScheduler } from '../../../pipeline/schedulers/scheduler';
+import type { Checkpoint } from '../../../weights';
+import type { Precision } from '../layers';
+import type { LoraBranches } from '../lora';
+import { encodePrompts } from '../text-encoder';
+import { loadTokenizer } from '../tokenizer';
+import { type LatentSize, latentFrame, latentsToTokens, tokensToLatents } from '../tokens';
+import { Transformer } from '../transformer';
+import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
+import type { ParityContext } from './golden';
+
+export async function encodeGoldenPrompts(context: ParityContext, precision: Precision) {
+  const { golden, backend } = context;
+  const { encodePrompt } = await loadTokenizer(golden.model);
+  const checkpoint = await golden.components.textEncoder();
+  const { prompt, negative_prompt: negative } = golden.settings;
+  const ids = [prompt, negative].map(encodePrompt);
+  const embeds = await encodePrompts(backend, checkpoint, golden.config.text_encoder, ids, {
+    precision,
+  });
+  return embeds as [Float32Array, Float32Array];
+}
+
+/** `image_rgb_u8` [H, W, 3] as planar [3, H, W] in −1…1. */
+async function goldenImage(tensors: Checkpoint) {
+  const [height = 0, width = 0] = tensors.shape('image_rgb_u8');
+  const bytes = await tensors.read('image_rgb_u8');
+  const data = new Float32Array(3 * height * width);
+  for (let i = 0; i < height * width; i++) {
+    for (let c = 0; c < 3; c++) {
+      data[c * height * width + i] = (bytes[i * 3 + c] as number) / 127.5 - 1;
+    }
+  }
+  return { data, height, width };
+}
+
+export async function encodeGoldenImage({ golden, backend }: ParityContext): Promise<Float32Array> {
+  const checkpoint = await golden.components.vae();
+  const { data, height, width } = await goldenImage(golden.tensors);
+  const image = { data, width, height };
+  return encodeFirstFrame(backend, golden.config.vae, checkpoint, image);
+}
+
+export async function openTransformer(
+  { golden, backend }: ParityContext,
+  precision: Precision,
+  branches?: LoraBranches,
+): Promise<Transformer> {
+  const checkpoint = await golden.components.transformer();
+  const options = branches ? { precision, lora: branches } : { precision };
+  return Transformer.load(backend, checkpoint, golden.config.transformer, options);
+}
+
+export function latentSize({ golden }: ParityContext): LatentSize {
+  if (!golden.size) throw new KinoraError('MODEL_FILE_INVALID', 'The goldens have no latents.');
+  return golden.size;
+}
+
+export interface LoopInputs {
+  readonly held: Float32Array;
+  readonly prompt: Float32Array;
+  readonly negativePrompt: Float32Array;
+}
+
+/** The whole denoising loop with the golden noise; `held` is the image latent [C, 1, h, w]. */
+export async function loop(
+  context: ParityContext,
+  model: Transformer,
+  inputs: LoopInputs,
+  guidanceScale: number,
+): Promise<Float32Array> {
+  const { golden, backend } = context;
+  const { transformer: config } = golden.config;
+  const size = latentSize(context);
+  const { num_inference_steps: steps, flow_shift: flowShift } = golden.settings;
+  const channels = config.in_channels;
+  const tokens = await denoise(backend, model, {
+    size,
+    held: latentsToTokens(inputs.held, channels, { ...size, frames: 1 }, config),
+    noise: latentsToTokens(await golden.tensors.read('noise'), channels, size, config),
+    scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),
+    guidanceScale,
+    prompt: inputs.prompt,
+    negativePrompt: inputs.negativePrompt,
+    maxChunkTokens: 4096,
+  });
+  return tokensToLatents(tokens, channels, size, config);
+}
+
+/** All frames of latents [C, F, h, w] as [3, T, H, W], the layout of the golden. */
+export async function decodeVideo(
+  context: ParityContext,
+  values: Float32Array,
+): Promise<Float32Array> {
+  const { golden, backend } = context;
+  const checkpoint = await golden.components.vae();
+  const size = latentSize(context);
+  const decoder = await createVaeDecoder(backend, golden.config.vae, checkpoint, {
+    latentHeight: size.height,
+    latentWidth: size.width,
+  });
+  const frames = await decodeFrames(decoder, values, size);
+  const plane = (frames[0]?.length ?? 0) / 3;
+  const video = new Float32Array(3 * frames.length * plane);
+  for (const [t, frame] of frames.entries()) {
+    for (let c = 0; c < 3; c++) {
+      const source = frame.subarray(c * plane, (c + 1) * plane);
+      video.set(source, (c * frames.length + t) * plane);
+    }
+  }
+  return video;
+}
+
+export async function decodeFrames(
+  decoder: FrameDecoder,
+  values: Float32Array,
+  size: LatentSize,
+): Promise<Float32Array[]> {
+  const frames: Float32Array[] = [];
+  try {
+    for (let f = 0; f < size.frames; f++) {
+      for await (const frame of decoder.decode(latentFrame(values, size, f))) {
+        frames.push(frame.slice());
+      }
+    }
+  } finally {
+    decoder.dispose();
+  }
+  return frames;
+}

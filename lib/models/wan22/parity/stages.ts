@@ -1,0 +1,377 @@
+import { KinoraError } from '../../../contract';
+import { Scope } from '../../../gpu';
+import { compare, failure, type ParityLine } from '../../../pipeline/parity/compare';
+import { createScheduler } from '../../../pipeline/schedulers/scheduler';
+import { Solver } from '../../../pipeline/schedulers/solver';
+import { transformerDim } from '../config';
+import { combineLoras, parseLora } from '../lora';
+import { cleanPrompt } from '../prompt';
+import { createTinyDecoder } from '../tiny-decoder';
+import { loadTokenizer } from '../tokenizer';
+import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
+import { createClipMemory, type Transformer } from '../transformer';
+import { elementTypes, publicFormats } from './formats';
+import { openFile, type ParityContext } from './golden';
+import {
+  decodeFrames,
+  decodeVideo,
+  encodeGoldenImage,
+  encodeGoldenPrompts,
+  latentSize,
+  loop,
+  openTransformer,
+} from './pipeline';
+
+/** A part of the check: which goldens it needs, and the lines it gives. */
+export interface Stage {
+  readonly name: string;
+  /** Patterns of the references that it checks; it runs where the folder has any of them. */
+  readonly checks: readonly RegExp[];
+  run(context: ParityContext): AsyncGenerator<ParityLine>;
+}
+
+/** Tolerance of the loop with weights in 8-bit blocks of 32. */
+const int8Tolerance = 5e-2;
+
+export const stages: readonly Stage[] = [
+  { name: 'tokenizer', checks: [/^/], run: tokenizer },
+  { name: 'text', checks: [/prompt_embeds$/], run: text },
+  { name: 'image latent', checks: [/^image_latent$/], run: imageLatent },
+  { name: 'transformer', checks: [/^dit_velocity$/, /^dit_block_\d+$/], run: transformer },
+  { name: 'scheduler', checks: [/^(sigmas|timesteps|sched_latents)$/], run: scheduler },
+  { name: 'latents', checks: [/^final_latents(_no_cfg)?$/], run: latents },
+  { name: 'video', checks: [/^video$/], run: video },
+  { name: 'LoRA', checks: [/^/], run: lora },
+  { name: 'tiny decoders', checks: [/^final_latents$/], run: tinyDecoders },
+  { name: 'element types', checks: [/^/], run: elementTypes },
+  { name: 'public formats', checks: [/^noise$/], run: publicFormats },
+];
+
+async function* tokenizer({ golden }: ParityContext): AsyncGenerator<ParityLine> {
+  const { tokenizer_prompts: prompts, tokenizer_ids: ids, cleaned } = golden.settings;
+  if (prompts.length === 0) return;
+  const { encodePrompt } = await loadTokenizer(golden.model);
+  for (const [i, prompt] of prompts.entries()) {
+    const stage = `token ids, prompt ${i} (${ids[i]?.length ?? 0})`;
+    const line = compare(stage, encodePrompt(prompt), ids[i] ?? [], 0);
+    // The empty prompt's ids are never all zero, so a norm is there to divide by.
+    const clean = cleaned[i] === undefined || cleanPrompt(prompt) === cleaned[i];
+    yield clean ? line : failure(stage, 0, 'the cleaned text differs');
+  }
+}
+
+async function* text(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { tensors } = context.golden;
+  const embeds = await encodeGoldenPrompts(context, 'f32');
+  for (const [i, name] of ['prompt_embeds', 'negative_prompt_embeds'].entries()) {
+    if (!tensors.has(name)) continue;
+    const expected = await tensors.read(name);
+    const padded = new Float32Array(expected.length); // [512, d], zero past the prompt
+    padded.set(embeds[i] as Float32Array);
+    yield compare(name, padded, expected, context.stageTolerance);
+  }
+}
+
+async function* imageLatent(context: ParityContext): AsyncGenerator<ParityLine> {
+  const expected = await context.golden.tensors.read('image_latent');
+  const actual = await encodeGoldenImage(context);
+  yield compare('image latent', actual, expected, context.stageTolerance);
+}
+
+/** The reference's image latent [C, 1, h, w]; our own where the folder has none. */
+async function goldenLatent(context: ParityContext): Promise<Float32Array> {
+  const { tensors } = context.golden;
+  return tensors.has('image_latent') ? tensors.read('image_latent') : encodeGoldenImage(context);
+}
+
+/**
+ * The rows of the reference's `…_embeds` that are not padding, so that a stage does not lean on our
+ * own text encoder; our own embeddings where the folder has none.
+ */
+async function goldenEmbeds(
+  context: ParityContext,
+  name: 'prompt_embeds' | 'negative_prompt_embeds',
+): Promise<Float32Array> {
+  const { golden } = context;
+  if (!golden.tensors.has(name)) {
+    const [prompt, negative] = await encodeGoldenPrompts(context, 'f32');
+    return name === 'prompt_embeds' ? prompt : negative;
+  }
+  const embeds = await golden.tensors.read(name);
+  const width = golden.config.transformer.text_dim;
+  let length = embeds.length / width;
+  const empty = (row: number) =>
+    embeds.subarray(row * width, (row + 1) * width).every((value) => value === 0);
+  while (length > 1 && empty(length - 1)) length -= 1;
+  return embeds.slice(0, length * width);
+}
+
+/** One forward pass on `dit_input`; reads the blocks too where `onBlock` is given. */
+async function forward(
+  context: ParityContext,
+  model: Transformer,
+  onBlock?: (block: number, hidden: Float32Array) => void,
+): Promise<Float32Array> {
+  const { golden, backend } = context;
+  const { transformer: config } = golden.config;
+  const size = latentSize(context);
+  const perFrame = tokensPerFrame(config, size);
+  const width = model.weights.patchEmbedding.spec.inFeatures;
+  const scope = new Scope(backend);
+  // One frame per chunk: the check shall cross the seams between chunks.
+  const clip = createClipMemory(backend, config, size, {
+    heldFrames: 1,
+    maxChunkTokens: perFrame,
+    guided: false,
+  });
+  const embeds = await goldenEmbeds(context, 'prompt_embeds');
+  const prepared = await model.prepareText(embeds, clip);
+  try {
+    const times = {
+      held: model.createTimeEmbedding(scope),
+      free: model.createTimeEmbedding(scope),
+    };
+    const steps = golden.tensors.has('dit_timestep_tokens')
+      ? await golden.tensors.read('dit_timestep_tokens')
+      : [0, golden.settings.dit_timestep ?? Number.NaN];
+    await model.embedTime(steps[0] ?? Number.NaN, times.held);
+    await model.embedTime(steps.at(-1) ?? Number.NaN, times.free);
+    const input = await golden.tensors.read('dit_input');
+    const tokens = latentsToTokens(input, config.in_channels, size, config);
+    const inputTensor = scope.float32([clip.tokens, width], 'latents', tokens);
+    const velocity = scope.float32([clip.tokens, width], 'latents');
+    await model.velocity(clip, inputTensor, times, [{ text: prepared, velocity }], {
+      includeHeld: true,
+      afterBlock: async (block) => {
+        if (!onBlock) return;
+        const hidden = new Float32Array(clip.tokens * transformerDim(config));
+        for (const [index, { start }] of clip.chunks.entries()) {
+          const part = await backend.read(clip.hidden.get(index));
+          hidden.set(part, start * transformerDim(config));
+        }
+        onBlock(block, hidden);
+      },
+    });
+    return tokensToLatents(await backend.read(velocity), config.out_channels, size, config);
+  } finally {
+    prepared.dispose();
+    clip.dispose();
+    scope.dispose();
+  }
+}
+
+async function* transformer(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { tensors } = context.golden;
+  const model = await openTransformer(context, 'f32');
+  try {
+    const blocks: Float32Array[] = [];
+    const velocity = await forward(context, model, (block, hidden) => {
+      blocks[block] = hidden;
+    });
+    for (const [block, hidden] of blocks.entries()) {
+      const name = `dit_block_${block}`;
+      if (!tensors.has(name)) continue;
+      const expected = await tensors.read(name);
+      yield compare(`transformer block ${block}`, hidden, expected, context.stageTolerance);
+    }
+    if (!tensors.has('dit_velocity')) return;
+    const expected = await tensors.read('dit_velocity');
+    yield compare('transformer velocity', velocity, expected, context.stageTolerance);
+  } finally {
+    model.dispose();
+  }
+}
+
+/** The scheduler alone, on the device, from stored velocities: step by step. */
+async function* scheduler(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { golden, backend, stageTolerance } = context;
+  const { num_inference_steps: steps, flow_shift: flowShift } = golden.settings;
+  const plan = createScheduler({ kind: 'unipc', steps, flowShift });
+  for (const [name, values] of [
+    ['sigmas', plan.sigmas],
+    ['timesteps', plan.timesteps],
+  ] as const) {
+    if (!golden.tensors.has(name)) continue;
+    yield compare(`scheduler ${name}`, values, await golden.tensors.read(name), stageTolerance);
+  }
+  if (!golden.tensors.has('sched_latents')) return;
+  const velocities = await golden.tensors.read('sched_velocities');
+  const expected = await golden.tensors.read('sched_latents');
+  const noise = await golden.tensors.read('noise');
+  const solver = new Solver(backend, plan, 1, noise, 1);
+  try {
+    const actual = new Float32Array(expected.length);
+    for (let step = 0; step < steps; step++) {
+      const part = velocities.subarray(step * noise.length, (step + 1) * noise.length);
+      backend.write(solver.conditional, part);
+      await solver.step(step);
+      actual.set(await backend.read(solver.sample), step * noise.length);
+    }
+    yield compare('scheduler latents', actual, expected, stageTolerance);
+  } finally {
+    solver.dispose();
+  }
+}
+
+/**
+ * From prompt and image to latents and video, our own results all the way; only where the folder has
+ * no image to start from, from its image latent.
+ */
+async function* latents(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { golden, loopTolerance } = context;
+  const { tensors, settings } = golden;
+  const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'f32');
+  const held = tensors.has('image_rgb_u8')
+    ? await encodeGoldenImage(context)
+    : await goldenLatent(context);
+  const inputs = { held, prompt, negativePrompt };
+  const model = await openTransformer(context, 'f32');
+  let guided: Float32Array | undefined;
+  try {
+    for (const [name, guidance] of [
+      ['final_latents', settings.guidance_scale],
+      ['final_latents_no_cfg', 1],
+    ] as const) {
+      if (!tensors.has(name)) continue;
+      const actual = await loop(context, model, inputs, guidance);
+      guided ??= actual;
+      const expected = await tensors.read(name);
+      yield compare(`latents, guidance ${guidance}`, actual, expected, loopTolerance);
+    }
+  } finally {
+    model.dispose();
+  }
+  if (!tensors.has('final_latents') || !guided) return;
+  if (tensors.has('video')) {
+    const frames = await decodeVideo(context, guided);
+    const reference = await tensors.read('video');
+    yield compare('video, from prompt and image', frames, reference, loopTolerance);
+  }
+  yield await quantisedLatents(context, held);
+}
+
+/** The same with all block and text weights in 8-bit blocks of 32. */
+async function quantisedLatents(context: ParityContext, held: Float32Array): Promise<ParityLine> {
+  const { golden } = context;
+  const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
+  const model = await openTransformer(context, 'int8');
+  try {
+    const guidance = golden.settings.guidance_scale;
+    const actual = await loop(context, model, { held, prompt, negativePrompt }, guidance);
+    const expected = await golden.tensors.read('final_latents');
+    return compare('latents, 8-bit weights', actual, expected, int8Tolerance);
+  } finally {
+    model.dispose();
+  }
+}
+
+async function* video(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { tensors } = context.golden;
+  const frames = await decodeVideo(context, await tensors.read('final_latents'));
+  yield compare('video', frames, await tensors.read('video'), context.stageTolerance);
+}
+
+/** `…_lora_a08_b17` in a golden's name: adapter a at 0.8 and b at 1.7. */
+function adaptersOf(name: string): { letter: string; scale: number }[] {
+  const tail = name.split('_lora_')[1] ?? '';
+  return [...tail.matchAll(/([a-z]+)(\d+)/g)].map(([, letter = '', digits = '']) => ({
+    letter,
+    scale: Number(digits) / 10,
+  }));
+}
+
+async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { golden, stageTolerance, loopTolerance } = context;
+  const { tensors, settings } = golden;
+  const config = golden.config.transformer;
+  const names = [...tensors.names()].filter((name) => name.includes('_lora_'));
+  const files = context.loraFiles.filter((file) => !file.startsWith('wrong'));
+  for (const name of names) {
+    const expected = await tensors.read(name);
+    const whole = name.startsWith('final_latents');
+    const choices = combinations(adaptersOf(name), files);
+    if (choices.length === 0) yield failure(name, loopTolerance, 'no file in loras/ fits its name');
+    for (const choice of choices) {
+      const parsed = [];
+      for (const { file, scale } of choice) {
+        const checkpoint = await openFile(golden.folder, `loras/${file}`);
+        parsed.push({ lora: await parseLora(checkpoint, config, file), scale });
+      }
+      const branches = combineLoras(parsed, config);
+      const model = await openTransformer(context, 'f32', branches);
+      try {
+        const inputs = async () => ({
+          held: await goldenLatent(context),
+          prompt: await goldenEmbeds(context, 'prompt_embeds'),
+          negativePrompt: await goldenEmbeds(context, 'negative_prompt_embeds'),
+        });
+        const actual = whole
+          ? await loop(context, model, await inputs(), settings.guidance_scale)
+          : await forward(context, model);
+        const stage = `${whole ? 'latents' : 'velocity'}, ${choice.map(label).join(' + ')}`;
+        yield compare(stage, actual, expected, whole ? loopTolerance : stageTolerance);
+      } finally {
+        model.dispose();
+      }
+    }
+  }
+  for (const file of context.loraFiles) {
+    if (file.startsWith('wrong')) yield await refused(context, file);
+  }
+}
+
+const label = ({ file, scale }: { file: string; scale: number }) =>
+  `${file.replace('.safetensors', '')} ${scale}`;
+
+/** A LoRA of another base must be refused with a sentence that names both shapes. */
+async function refused({ golden }: ParityContext, file: string): Promise<ParityLine> {
+  const stage = `${file.replace('.safetensors', '')} is refused`;
+  const checkpoint = await openFile(golden.folder, `loras/${file}`);
+  try {
+    await parseLora(checkpoint, golden.config.transformer, file);
+    return failure(stage, 0, 'it was accepted');
+  } catch (error) {
+    const right = error instanceof KinoraError && error.code === 'LORA_WRONG_BASE';
+    if (!right) return failure(stage, 0, String(error));
+    return { stage, relativeRms: 0, maxAbsolute: 0, tolerance: 0, ok: true };
+  }
+}
+
+/** Every way to take one file per adapter; a file belongs to the adapter whose letter it starts with. */
+function combinations(
+  adapters: readonly { letter: string; scale: number }[],
+  files: readonly string[],
+): { file: string; scale: number }[][] {
+  return adapters.reduce<{ file: string; scale: number }[][]>(
+    (choices, { letter, scale }) =>
+      choices.flatMap((choice) =>
+        files
+          .filter((file) => file.startsWith(`${letter}_`))
+          .map((file) => [...choice, { file, scale }]),
+      ),
+    [[]],
+  );
+}
+
+async function* tinyDecoders(context: ParityContext): AsyncGenerator<ParityLine> {
+  const { golden, backend, stageTolerance } = context;
+  const size = latentSize(context);
+  for (const variant of ['base', 'super']) {
+    const path = `formats/tiny-decoder-${variant}`;
+    if (!(await golden.folder.exists(`${path}-golden.safetensors`))) continue;
+    const checkpoint = await openFile(golden.folder, `${path}.safetensors`);
+    const reference = await openFile(golden.folder, `${path}-golden.safetensors`);
+    const decoder = await createTinyDecoder(backend, checkpoint, {
+      latentHeight: size.height,
+      latentWidth: size.width,
+    });
+    const values = await golden.tensors.read('final_latents');
+    const frames = await decodeFrames(decoder, values, size);
+    const expected = await reference.read('frames'); // [1, T, 3, H, W]
+    const actual = new Float32Array(frames.reduce((sum, frame) => sum + frame.length, 0));
+    frames.forEach((frame, t) => {
+      actual.set(frame, t * frame.length);
+    });
+    yield compare(`tiny decoder, ${variant}`, actual, expected, stageTolerance);
+  }
+}

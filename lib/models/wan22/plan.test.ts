@@ -1,0 +1,128 @@
+import { readFile } from 'node:fs/promises';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Precision, parseManifest } from '../../contract';
+import {
+  longestClip,
+  type MemoryPlan,
+  MemoryPlanner,
+  memoryReport,
+} from '../../pipeline/memory/plan';
+import { readModelConfig } from './config';
+import { realFolder } from './testing/model';
+
+const models = new URL('../../../public/models/', import.meta.url).pathname;
+const gibibyte = 2 ** 30;
+
+async function plannerOf(
+  precision: Precision,
+  promptTokens?: readonly number[],
+  largestBuffer?: number,
+) {
+  const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
+  const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
+  const config = await readModelConfig(realFolder);
+  const prompts = promptTokens ? { promptTokens } : {};
+  const limit = largestBuffer === undefined ? {} : { largestBuffer };
+  return MemoryPlanner.create(config, precision, { native, ...prompts, ...limit });
+}
+
+const stageOf = (plan: MemoryPlan, name: string) =>
+  plan.stages.find(({ stage }) => stage === name) as MemoryPlan['stages'][number];
+
+describe('the memory plan of the real 5B at 1280×704×121', () => {
+  let planner: MemoryPlanner;
+  beforeAll(async () => {
+    planner = await plannerOf('int8');
+  });
+
+  test('stays within 12 GiB with 8-bit weights resident', () => {
+    const { peak, stages, tokens, native } = planner.full;
+    expect(native).toEqual({ width: 1280, height: 704, frames: 121 });
+    expect(tokens).toBe(27_280);
+    expect(peak / gibibyte).toBeLessThan(12);
+    const denoise = stageOf(planner.full, 'denoise');
+    // 4,907,335,680 block weights at 9 bits; the rest, and all biases and norms, in f32.
+    const around = 4_999_787_712 - 4_907_335_680;
+    expect(denoise.weights).toBe(4_907_335_680 * 1.125 + around * 4);
+    // Hidden state of both branches, keys and values: 4 tensors of 27,280 × 3,072.
+    expect(denoise.activations).toBeGreaterThan(4 * 27_280 * 3072 * 4);
+    for (const { peak: sum, weights, activations, caches } of stages) {
+      expect(sum).toBeGreaterThanOrEqual(Math.max(weights, activations, caches));
+      expect(sum).toBeGreaterThan(0);
+    }
+  });
+
+  test('4-bit weights take five ninths of what 8-bit ones do, f32 ones do not fit at all', async () => {
+    const [{ blockBytes }] = planner.denoising;
+    const half = await plannerOf('int4');
+    const plain = await plannerOf('f32');
+    // Norms, biases and tables are f32 in both.
+    expect(half.denoising[0].blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
+    expect(plain.full.peak / gibibyte).toBeGreaterThan(20);
+  });
+
+  test('every budget from the least one up has a plan within it, and more of it keeps more', () => {
+    const { least, full } = planner;
+    const kept: [chunkTokens: number, residentBlocks: number][] = [];
+    for (let budget = least.peak; budget <= full.peak + gibibyte; budget += gibibyte / 16) {
+      const plan = planner.fit(budget);
+      expect(plan.peak).toBeLessThanOrEqual(budget);
+      const report = memoryReport(plan, budget, 0);
+      kept.push([report.chunkTokens, report.residentBlocks]);
+      if (report.residentBlocks < 30) expect([2, 3]).toContain(plan.residency.bufferSets);
+    }
+    // Larger chunks first, then more blocks.
+    expect(kept).toEqual(kept.toSorted(([a, m], [b, n]) => a - b || m - n));
+    expect(kept[0]).toEqual([least.chunkTokens, 0]);
+    expect(kept.at(-1)).toEqual([full.chunkTokens, 30]);
+    expect(new Set(kept.map(([chunkTokens]) => chunkTokens))).toContain(880);
+    expect(planner.fit(full.peak)).toEqual(full);
+  });
+
+  test('the least budget is well below the full one, and less is refused with both numbers', () => {
+    const { least, full } = planner;
+    expect(least.peak).toBeLessThan(full.peak / 2);
+    expect(least.residency).toEqual({ residentBlocks: 0, bufferSets: 2 });
+    expect(least.tiles).not.toBe('full');
+    expect(() => planner.fit(least.peak - 1)).toThrow(
+      expect.objectContaining({
+        code: 'OUT_OF_MEMORY',
+        message: expect.stringMatching(
+          /needs [\d,]+ MiB of GPU memory at least; [\d,]+ MiB may be/,
+        ),
+      }),
+    );
+  });
+
+  test('a buffer that the device does not take is not planned, where it can be helped', async () => {
+    const { largest } = planner.full;
+    // One tensor of the tokens, the least that any plan has.
+    const hidden = 27_280 * 3072 * 4;
+    expect(largest).toBeGreaterThan(hidden);
+    const limited = await plannerOf('int8', undefined, hidden);
+    expect(limited.full.largest).toBe(hidden);
+    expect(limited.full.tiles).not.toBe('full');
+    expect(limited.fit(limited.full.peak)).toEqual(limited.full);
+    for (const stage of limited.least.stages) expect(stage.largest).toBeLessThanOrEqual(hidden);
+
+    const refusing = await plannerOf('int8', undefined, 2 ** 28);
+    expect(() => refusing.fit(64 * gibibyte)).toThrow(
+      expect.objectContaining({
+        code: 'OUT_OF_MEMORY',
+        message: 'This video needs 320 MiB in one buffer; this GPU takes at most 256 MiB in one.',
+      }),
+    );
+  });
+
+  test('short prompts, and none against guidance, take less', async () => {
+    const short = await plannerOf('int8', [60, 120]);
+    const alone = await plannerOf('int8', [60]);
+    expect(stageOf(short.full, 'denoise').peak).toBeLessThan(
+      stageOf(planner.full, 'denoise').peak - 0.5 * gibibyte,
+    );
+    // Without guidance there is no second residual stream.
+    expect(
+      stageOf(short.full, 'denoise').peak - stageOf(alone.full, 'denoise').peak,
+    ).toBeGreaterThan(27_280 * 3072 * 4);
+  });
+});

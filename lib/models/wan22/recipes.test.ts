@@ -1,0 +1,149 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Scope } from '../../gpu';
+import { type Checkpoint, openTensorFile } from '../../weights';
+import {
+  openStoredComponent,
+  type StoreFolder,
+  storedBytes,
+  verifyComponent,
+} from '../../weights/store';
+import { diskStore } from '../../weights/store/testing/disk';
+import { diskFile, goldens } from '../../weights/testing/files';
+import { readModelConfig } from './config';
+import { openStoredModel } from './model';
+import { openComponent } from './naming';
+import { componentRecipe } from './recipes';
+import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
+import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
+import { VaeLoader } from './vae/weights';
+
+let root: string;
+let store: StoreFolder;
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'kinora-model-'));
+  store = diskStore(root);
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+/** A component read from its file, without the store. */
+async function fromFile(component: keyof typeof hosted, file: string): Promise<Checkpoint> {
+  const config = await readModelConfig(tinyFolder);
+  return openComponent(component, [await openTensorFile(await diskFile(goldens + file))], config);
+}
+
+describe('a component in the store', () => {
+  test.each(['transformer', 'text_encoder'] as const)(
+    'the %s from Q8_0 has the very quants of its file, one layer in one pack',
+    async (component) => {
+      const stored = await installGolden(store, component, hosted[component], 'int8');
+      const file = await fromFile(component, hosted[component]);
+      const kept = await openStoredComponent(store.folder(component));
+      for (const name of kept.names()) {
+        expect(await kept.read(name), name).toEqual(await file.read(name));
+      }
+      expect(stored).toMatchObject({ sourceType: 'Q8_0', worst: null });
+      expect(await store.folder(component).list()).toContain(
+        component === 'transformer' ? 'block-01.bin' : 'layer-01.bin',
+      );
+    },
+  );
+
+  test.each(['transformer', 'text_encoder'] as const)(
+    'the %s from f32 in f32 is the file, and in blocks near it',
+    async (component) => {
+      const file = await fromFile(component, original[component]);
+      await installGolden(store, component, original[component], 'f32');
+      const exact = await openStoredComponent(store.folder(component));
+      for (const name of exact.names()) {
+        expect(await exact.read(name), name).toEqual(await file.read(name));
+      }
+      for (const [precision, most] of [
+        ['int8', 0.01],
+        ['int4', component === 'text_encoder' ? 0.01 : 0.15],
+      ] as const) {
+        const stored = await installGolden(store, component, original[component], precision);
+        expect(stored.worst?.relativeError).toBeGreaterThan(0);
+        expect(stored.worst?.relativeError).toBeLessThan(most);
+        await verifyComponent(store.folder(component));
+      }
+    },
+  );
+
+  test.each([original.vae, hosted.vae])(
+    'the VAE from %s has bit-identical kernels',
+    async (path) => {
+      await installGolden(store, 'vae', path, 'int8');
+      const kept = await openStoredComponent(store.folder('vae'));
+      const [expected, found] = [await kernels(await fromFile('vae', path)), await kernels(kept)];
+      expect(Object.keys(expected).length).toBeGreaterThan(20);
+      expect(found).toEqual(expected);
+    },
+  );
+});
+
+/** What the loader puts on the device for each kind of layer. */
+async function kernels(checkpoint: Checkpoint): Promise<Record<string, Float32Array>> {
+  const backend = nodeBackend();
+  const scope = new Scope(backend);
+  const loader = new VaeLoader(scope, checkpoint);
+  const up = 'decoder.up_blocks.0';
+  const parts = {
+    in: await loader.convolution('decoder.conv_in', 3),
+    first: await loader.convolution('encoder.conv_in', 1),
+    out: await loader.convolution('decoder.conv_out', 3),
+    early: await loader.convolution(`${up}.upsampler.time_conv`, 3, 0, 2),
+    late: await loader.convolution(`${up}.upsampler.time_conv`, 3, 1, 2),
+    phases: await loader.phases(`${up}.upsampler.resample.1`),
+    shortcut: await loader.shortcut('encoder.down_blocks.1.resnets.0.conv_shortcut'),
+    down: await loader.plain('encoder.down_blocks.0.downsampler.resample.1'),
+    attention: (await loader.attention('decoder.mid_block.attentions.0')).inward,
+    point: await loader.pointwise('post_quant_conv', 8),
+    norm: await loader.gamma('encoder.norm_out.gamma'),
+  };
+  const all: Record<string, Float32Array> = {};
+  for (const [part, tensors] of Object.entries(parts)) {
+    for (const [role, tensor] of Object.entries(tensors)) {
+      all[`${part}.${role}`] = await backend.read(tensor);
+    }
+  }
+  scope.dispose();
+  return all;
+}
+
+describe('a model in the store', () => {
+  test('opens with its precision; layers are packed', async () => {
+    await installGoldenModel(store, hosted, 'int8');
+    const model = await openStoredModel(tinyManifest(), store);
+    expect(model).toMatchObject({ precision: 'int8', packed: true });
+    expect(await model.folder.exists('tokenizer/tokenizer.json')).toBe(true);
+    const names = [...model.transformer.names()].filter((name) => name.startsWith('blocks.1.'));
+    expect((await model.transformer.readStored(names)).size).toBe(27);
+  });
+
+  test('is not installed while a component is missing', async () => {
+    await installGoldenModel(store, hosted, 'int8');
+    await store.folder('vae').remove('manifest.json');
+    const opening = openStoredModel(tinyManifest(), store);
+    await expect(opening).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
+  });
+});
+
+describe('the recipe of the real 5B', () => {
+  test.each([
+    // 5.0e9 parameters of which 30 blocks of 162.5e6 are in blocks of 32 with an f32 scale.
+    ['transformer', 'int8', 5.5, 6.5],
+    ['transformer', 'int4', 3, 4],
+    // 24 layers of 193e6 and 1.05e9 of the embedding, in F16 while its type is not known.
+    ['text_encoder', 'int8', 7, 8],
+    ['text_encoder', 'int4', 7, 8],
+    ['vae', 'int8', 1, 1.5],
+  ] as const)('the %s in %s takes %d to %d GB', async (component, precision, least, most) => {
+    const recipe = componentRecipe(component, await readModelConfig(realFolder), precision);
+    const bytes = storedBytes(recipe) / 1e9;
+    expect(bytes).toBeGreaterThan(least);
+    expect(bytes).toBeLessThan(most);
+  });
+});

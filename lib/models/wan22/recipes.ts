@@ -1,0 +1,206 @@
+import type { ComponentId, Precision } from '../../contract';
+import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
+import { decoderBlocks, encoderBlocks, type ModelConfig, type VaeBlock } from './config';
+import { precisionFor } from './layer-data';
+import { type TensorShapes, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+import { textEncoderPrecision } from './text-encoder';
+import { blockLinears } from './transformer/graphs';
+import { allPhases, derived, newestFirst, transposed } from './vae/weights';
+
+/** Components whose tensors are converted by the model's architecture. */
+export type ConvertedComponent = Exclude<ComponentId, 'configuration' | 'tiny_decoder'>;
+
+/**
+ * How a component is kept in the store: every tensor that the loaders read, in the order in which they
+ * read them, so that a layer is one contiguous read. What nothing reads is left out.
+ *
+ * @param precision of the model; the VAE has none, and the text encoder at least 8 bits
+ */
+export function componentRecipe(
+  component: ConvertedComponent,
+  config: ModelConfig,
+  precision: Precision,
+): ComponentRecipe {
+  switch (component) {
+    case 'transformer':
+      return { component, tensors: transformerRecipe(config, precision) };
+    case 'text_encoder':
+      return { component, tensors: textEncoderRecipe(config, textEncoderPrecision(precision)) };
+    case 'vae':
+      return { component, tensors: vaeRecipe(config) };
+  }
+}
+
+/**
+ * Every tensor as it comes, in one pack: for small components that are read whole.
+ *
+ * @param tensors name → what has its shape
+ */
+export function plainRecipe(
+  component: string,
+  tensors: ReadonlyMap<string, { readonly shape: readonly number[] }>,
+): ComponentRecipe {
+  return {
+    component,
+    tensors: [...tensors].map(([name, { shape }]) => ({
+      name,
+      source: name,
+      shape,
+      form: 'compact',
+      pack: 'tensors.bin',
+    })),
+  };
+}
+
+/** Gives the recipe of a tensor by its name, and knows its shape. */
+function recipes(shapes: TensorShapes) {
+  return (name: string, form: StoredForm, pack: string): TensorRecipe => {
+    const shape = shapes.get(name);
+    if (!shape) throw new TypeError(`the architecture has no tensor ${name}`);
+    return { name, source: name, shape, form, pack };
+  };
+}
+
+function packOf(kind: string, index: number): string {
+  return `${kind}-${String(index).padStart(2, '0')}.bin`;
+}
+
+/** One pack per block: its linears in the wanted precision, then its vectors; one for all around. */
+function transformerRecipe({ transformer }: ModelConfig, precision: Precision): TensorRecipe[] {
+  const shapes = transformerTensors(transformer);
+  const recipe = recipes(shapes);
+  const all: TensorRecipe[] = [];
+  for (const name of shapes.keys()) {
+    if (!name.startsWith('blocks.')) all.push(recipe(name, 'f32', 'around.bin'));
+  }
+  for (let i = 0; i < transformer.num_layers; i++) {
+    const name = `blocks.${i}`;
+    const linears = new Set(blockLinears.map((role) => `${name}.${role}.weight`));
+    const isLinear = (tensor: string) => linears.has(tensor);
+    all.push(...layerRecipe(shapes, name, isLinear, precision, packOf('block', i)));
+  }
+  return all;
+}
+
+/**
+ * One pack per layer. The embedding table has its own, of which a prompt reads single rows.
+ */
+function textEncoderRecipe(config: ModelConfig, precision: Precision): TensorRecipe[] {
+  const shapes = textEncoderTensors(config.text_encoder);
+  const recipe = recipes(shapes);
+  const all = [recipe('shared.weight', 'compact', 'embedding.bin')];
+  // Every matrix of a layer is a linear, but for the table of relative positions.
+  const isLinear = (name: string, shape: readonly number[]) =>
+    shape.length === 2 && !name.includes('relative_attention_bias');
+  for (let i = 0; i < config.text_encoder.num_layers; i++) {
+    const name = `encoder.block.${i}`;
+    all.push(...layerRecipe(shapes, name, isLinear, precision, packOf('layer', i)));
+  }
+  all.push(recipe('encoder.final_layer_norm.weight', 'f32', 'around.bin'));
+  return all;
+}
+
+/** All tensors under a prefix in one pack. */
+function layerRecipe(
+  shapes: TensorShapes,
+  prefix: string,
+  isLinear: (name: string, shape: readonly number[]) => boolean,
+  precision: Precision,
+  pack: string,
+): TensorRecipe[] {
+  const recipe = recipes(shapes);
+  return [...shapes]
+    .filter(([name]) => name.startsWith(`${prefix}.`))
+    .map(([name, shape]) => {
+      const columns = shape.slice(1).reduce((product, n) => product * n, 1);
+      const form = isLinear(name, shape) ? precisionFor(precision, columns) : 'f32';
+      return recipe(name, form, pack);
+    });
+}
+
+/** One pack per level of the encoder and of the decoder; kernels in the order that the graphs want. */
+function vaeRecipe({ vae }: ModelConfig): TensorRecipe[] {
+  const shapes = vaeTensors(vae);
+  const recipe = recipes(shapes);
+  const all: TensorRecipe[] = [];
+
+  /** `name.weight` in another order, then its bias. */
+  const kernel = (
+    name: string,
+    pack: string,
+    form: StoredForm,
+    storedName: string,
+    reorder: TensorRecipe['reorder'],
+  ) => {
+    const weight = recipe(`${name}.weight`, form, pack);
+    all.push({ ...weight, name: storedName, ...(reorder && { reorder }) });
+    all.push(recipe(`${name}.bias`, 'compact', pack));
+  };
+  const plain = (name: string, pack: string) =>
+    kernel(name, pack, 'compact', `${name}.weight`, undefined);
+  /** @param taps 1 for the encoder: its one frame has no past */
+  const convolution = (name: string, pack: string, taps: 1 | 3) => {
+    const [filters = 0, inputs = 0, depth = 1, ...size] = shapes.get(`${name}.weight`) ?? [];
+    const area = size.reduce((product, n) => product * n, 1);
+    kernel(name, pack, 'compact', derived.taps(name), {
+      shape: [taps, filters, inputs, ...size],
+      apply: (data) => newestFirst(data, filters * inputs, depth, area, taps),
+    });
+  };
+  const shortcut = (name: string, pack: string) => {
+    const [filters = 0, inputs = 0] = shapes.get(`${name}.weight`) ?? [];
+    kernel(name, pack, 'compact', derived.transposed(name), {
+      shape: [inputs, filters],
+      apply: (data) => transposed(data, filters, inputs),
+    });
+  };
+  const norm = (name: string, pack: string) => all.push(recipe(`${name}.gamma`, 'compact', pack));
+  const residual = (name: string, pack: string, taps: 1 | 3) => {
+    convolution(`${name}.conv1`, pack, taps);
+    norm(`${name}.norm1`, pack);
+    convolution(`${name}.conv2`, pack, taps);
+    norm(`${name}.norm2`, pack);
+    if (shapes.has(`${name}.conv_shortcut.weight`)) shortcut(`${name}.conv_shortcut`, pack);
+  };
+  const resnets = (block: VaeBlock, pack: string, taps: 1 | 3) => {
+    for (let i = 0; i < block.resnets; i++) residual(`${block.name}.resnets.${i}`, pack, taps);
+  };
+  const middle = (name: string, pack: string, taps: 1 | 3) => {
+    residual(`${name}.resnets.0`, pack, taps);
+    plain(`${name}.attentions.0.to_qkv`, pack);
+    norm(`${name}.attentions.0.norm`, pack);
+    plain(`${name}.attentions.0.proj`, pack);
+    residual(`${name}.resnets.1`, pack, taps);
+  };
+
+  convolution('encoder.conv_in', 'encoder-in.bin', 1);
+  for (const [i, block] of encoderBlocks(vae).entries()) {
+    const pack = packOf('encoder', i);
+    resnets(block, pack, 1);
+    if (block.space) plain(`${block.name}.downsampler.resample.1`, pack);
+  }
+  middle('encoder.mid_block', 'encoder-out.bin', 1);
+  convolution('encoder.conv_out', 'encoder-out.bin', 1);
+  norm('encoder.norm_out', 'encoder-out.bin');
+  plain('quant_conv', 'encoder-out.bin');
+
+  plain('post_quant_conv', 'decoder-in.bin');
+  convolution('decoder.conv_in', 'decoder-in.bin', 3);
+  middle('decoder.mid_block', 'decoder-in.bin', 3);
+  convolution('decoder.conv_out', 'decoder-in.bin', 3);
+  norm('decoder.norm_out', 'decoder-in.bin');
+  for (const [i, block] of decoderBlocks(vae).entries()) {
+    const pack = packOf('decoder', i);
+    resnets(block, pack, 3);
+    if (!block.space) continue;
+    const upsample = `${block.name}.upsampler.resample.1`;
+    const [filters = 0, inputs = 0] = shapes.get(`${upsample}.weight`) ?? [];
+    // Sums, which need not be exact in 16 bits.
+    kernel(upsample, pack, 'f32', derived.phases(upsample), {
+      shape: [4, filters, inputs, 2, 2],
+      apply: (data) => allPhases(data, filters * inputs),
+    });
+    if (block.time) convolution(`${block.name}.upsampler.time_conv`, pack, 3);
+  }
+  return all;
+}

@@ -1,0 +1,420 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { ProgressEvent } from '../../contract';
+import { RunControl } from '../../pipeline/control';
+import { denoise } from '../../pipeline/denoise';
+import { gaussianNoise } from '../../pipeline/noise';
+import { type Frame, type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import {
+  checkpointFrom,
+  f32,
+  openGolden,
+  patchedFolder,
+  relativeRms,
+} from '../../weights/testing/files';
+import { combineLoras, parseLora } from './lora';
+import type { Model } from './model';
+import { nodeBackend, openTiny } from './testing/model';
+import { encodePrompts } from './text-encoder';
+import { loadTokenizer } from './tokenizer';
+import { latentFrame, latentsToTokens, tokensToLatents } from './tokens';
+import { Transformer } from './transformer';
+import { createVaeDecoder, encodeFirstFrame } from './vae';
+
+const backend = nodeBackend();
+let model: Model;
+/** The same with clips of nine frames. */
+let short: Model;
+beforeAll(async () => {
+  model = await openTiny();
+  short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9 } };
+});
+afterAll(() => backend.dispose());
+// Whatever a test did: nothing may stay on the device.
+afterEach(() => expect(backend.counters().liveBytes).toBe(0));
+
+/** A smooth picture of 64×32. */
+const image: Frame = {
+  width: 64,
+  height: 32,
+  data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 50) * 0.8),
+};
+
+const base: ImageToVideoRequest = {
+  image,
+  prompt: 'a boat on a lake',
+  negativePrompt: 'blurry',
+  frames: 9,
+  steps: 2,
+  guidanceScale: 1,
+  flowShift: 5,
+  seed: 7,
+};
+
+interface Run {
+  readonly frames: Frame[];
+  readonly events: ProgressEvent[];
+}
+
+/** Runs a request; frames and events are there also when it fails. */
+async function make(
+  request: Partial<ImageToVideoRequest>,
+  options: {
+    model?: Model;
+    control?: RunControl;
+    run?: Run;
+    onEvent?: (event: ProgressEvent, control: RunControl) => void;
+  } = {},
+) {
+  const { control = new RunControl(), run = { frames: [], events: [] } } = options;
+  const result = await imageToVideo(
+    backend,
+    options.model ?? model,
+    { ...base, ...request },
+    {
+      control,
+      onProgress: (event) => {
+        run.events.push(event);
+        options.onEvent?.(event, control);
+      },
+      onFrame: async (frame) => {
+        run.frames.push({ ...frame, data: frame.data.slice() });
+      },
+    },
+  );
+  return { ...run, result };
+}
+
+const stepsOf = (events: readonly ProgressEvent[]) =>
+  events.flatMap((event) => (event.type === 'step' ? [`${event.clip}:${event.step}`] : []));
+
+const phasesOf = (events: readonly ProgressEvent[]) =>
+  events.flatMap((event) => (event.type === 'phase' ? [`${event.phase} ${event.clip}`] : []));
+
+function planesEqual(a: Frame | undefined, b: Frame | undefined): boolean {
+  return relativeRms(a?.data ?? [], b?.data ?? [1]) < 1e-6;
+}
+
+describe('one clip', () => {
+  test('hands out its frames in native size, and reports each stage in order', async () => {
+    const { frames, events, result } = await make({ guidanceScale: 5 });
+    expect(result).toMatchObject({ frames: 9, finishedEarly: false });
+    expect(frames).toHaveLength(9);
+    for (const { data, width, height } of frames) {
+      expect([width, height, data.length]).toEqual([64, 32, 3 * 64 * 32]);
+      expect(data.every((value) => value >= -1 && value <= 1)).toBe(true);
+    }
+    expect(phasesOf(events)).toEqual(['text 0', 'image 0', 'load 0', 'denoise 0', 'decode 0']);
+    expect(stepsOf(events)).toEqual(['0:1', '0:2']);
+    const counted = events.flatMap((event) => (event.type === 'frame' ? [event.frame] : []));
+    expect(counted).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    const bytes = events.filter((event) => event.type === 'bytes');
+    // Two loads, text encoder and transformer: each counts up to its own total.
+    const totals = new Set(bytes.map(({ bytesTotal }) => bytesTotal));
+    expect(totals.size).toBe(2);
+    for (const total of totals) {
+      const done = bytes.filter(({ bytesTotal }) => bytesTotal === total).map((e) => e.bytesDone);
+      expect(Math.max(...done)).toBe(total);
+    }
+    const preview = events.find((event) => event.type === 'preview');
+    expect(preview).toMatchObject({ width: 4, height: 2, count: 3 });
+  });
+
+  test('the seed decides, and nothing else does', async () => {
+    const [first, again, other] = [await make({}), await make({}), await make({ seed: 8 })];
+    expect(again.frames).toEqual(first.frames);
+    expect(planesEqual(other.frames[8], first.frames[8])).toBe(false);
+  });
+
+  test('each parameter has an effect', async () => {
+    const reference = await make({ guidanceScale: 5, steps: 3 });
+    for (const change of [
+      { prompt: 'a red fox' },
+      { negativePrompt: 'a red fox' },
+      { guidanceScale: 4 },
+      { flowShift: 3 },
+      { steps: 4 },
+      { image: { ...image, data: image.data.map((value) => -value) } },
+    ]) {
+      const { frames } = await make({ guidanceScale: 5, steps: 3, ...change });
+      const same = relativeRms(frames[8]?.data ?? [], reference.frames[8]?.data ?? []) < 1e-5;
+      expect(same, JSON.stringify(Object.keys(change))).toBe(false);
+    }
+  });
+
+  test('the negative prompt does nothing without guidance', async () => {
+    const [a, b] = [await make({}), await make({ negativePrompt: 'another' })];
+    expect(b.frames).toEqual(a.frames);
+  });
+
+  test('8-bit weights and a LoRA go the same way', async () => {
+    const config = model.config.transformer;
+    const file = await openGolden('loras/a_peft.safetensors');
+    const lora = combineLoras([{ lora: await parseLora(file, config, 'a'), scale: 2 }], config);
+    const plain = await make({});
+    const styled = await make({ lora });
+    expect(planesEqual(styled.frames[8], plain.frames[8])).toBe(false);
+    const quantised = await make({ lora }, { model: { ...model, precision: 'int8' } });
+    const error = relativeRms(quantised.frames[8]?.data ?? [], styled.frames[8]?.data ?? []);
+    expect(error).toBeGreaterThan(1e-6);
+    expect(error).toBeLessThan(0.1);
+  });
+});
+
+describe('several clips', () => {
+  test.each([
+    [9, 1],
+    [13, 2],
+    [17, 2],
+    [25, 3],
+  ])('%i frames in clips of nine are %i clips', async (frames, clips) => {
+    const run = await make({ frames, steps: 1 }, { model: short });
+    expect(run.result.frames).toBe(frames);
+    expect(run.frames).toHaveLength(frames);
+    expect(stepsOf(run.events)).toHaveLength(clips);
+    const of = run.events.find((event) => event.type === 'phase');
+    expect(of).toMatchObject({ clips });
+    // The text is encoded once.
+    expect(phasesOf(run.events).filter((phase) => phase.startsWith('text'))).toEqual(['text 0']);
+    // No frame comes twice: a repeated one would equal its neighbour.
+    for (let i = 1; i < frames; i++) {
+      expect(planesEqual(run.frames[i], run.frames[i - 1]), `frame ${i}`).toBe(false);
+    }
+  });
+
+  test('six seconds: 145 frames in clips of 25', async () => {
+    const long = { ...model, manifest: { ...model.manifest, maxClipFrames: 25 } };
+    const { frames, events, result } = await make({ frames: 145, steps: 1 }, { model: long });
+    expect(result.frames).toBe(145);
+    expect(frames).toHaveLength(145);
+    expect(stepsOf(events)).toEqual(['0:1', '1:1', '2:1', '3:1', '4:1', '5:1']);
+  });
+
+  test('the second clip is made from the last decoded frame, with noise of its own', async () => {
+    const { frames } = await make({ frames: 17 }, { model: short });
+    const start = frames[8];
+    if (!start) throw new Error('the first clip is too short');
+    const expected = await secondClip(start);
+    // Its first frame repeats the start and is dropped.
+    expect(expected).toHaveLength(9);
+    for (let i = 1; i < 9; i++) {
+      expect(relativeRms(frames[8 + i]?.data ?? [], expected[i] ?? [])).toBeLessThan(1e-5);
+    }
+  });
+
+  /** The same clip put together by hand from the parts. */
+  async function secondClip(start: Frame): Promise<Float32Array[]> {
+    const { config } = model;
+    const size = { frames: 3, height: 2, width: 4 };
+    const channels = config.transformer.in_channels;
+    const { encodePrompt } = await loadTokenizer(model.folder);
+    const ids = [encodePrompt(base.prompt)];
+    const precision = { precision: 'f32' } as const;
+    const [prompt = new Float32Array()] = await encodePrompts(
+      backend,
+      model.textEncoder,
+      config.text_encoder,
+      ids,
+      precision,
+    );
+    const held = await encodeFirstFrame(backend, config.vae, model.vae, start);
+    const noise = gaussianNoise({ seed: base.seed, stream: 1, count: channels * 3 * 2 * 4 });
+    const transformer = await Transformer.load(
+      backend,
+      model.transformer,
+      config.transformer,
+      precision,
+    );
+    const tokens = await denoise(backend, transformer, {
+      size,
+      held: latentsToTokens(held, channels, { ...size, frames: 1 }, config.transformer),
+      noise: latentsToTokens(noise, channels, size, config.transformer),
+      scheduler: createScheduler({ kind: 'unipc', steps: base.steps, flowShift: base.flowShift }),
+      guidanceScale: 1,
+      prompt,
+      negativePrompt: new Float32Array(),
+      maxChunkTokens: 4096,
+    });
+    transformer.dispose();
+    const latents = tokensToLatents(tokens, channels, size, config.transformer);
+    const decoder = await createVaeDecoder(backend, config.vae, model.vae, {
+      latentHeight: 2,
+      latentWidth: 4,
+    });
+    const frames: Float32Array[] = [];
+    for (let f = 0; f < 3; f++) {
+      for await (const frame of decoder.decode(latentFrame(latents, size, f))) {
+        frames.push(frame.slice());
+      }
+    }
+    decoder.dispose();
+    return frames;
+  }
+
+  test('a number of frames that no clips make is refused', async () => {
+    await expect(make({ frames: 10 })).rejects.toThrow(RangeError);
+  });
+});
+
+describe('from outside', () => {
+  test('finishing early decodes what is there', async () => {
+    const { frames, events, result } = await make(
+      { steps: 30 },
+      {
+        onEvent: (event, control) =>
+          event.type === 'step' && event.step === 2 && control.finishEarly(),
+      },
+    );
+    expect(stepsOf(events)).toEqual(['0:1', '0:2']);
+    expect(result).toMatchObject({ frames: 9, finishedEarly: true });
+    expect(frames).toHaveLength(9);
+    for (const { data } of frames) expect(data.every(Number.isFinite)).toBe(true);
+  });
+
+  test('finishing early leaves further clips away', async () => {
+    const { frames, result } = await make(
+      { frames: 25, steps: 3 },
+      {
+        model: short,
+        onEvent: (event, control) =>
+          event.type === 'step' && event.clip === 1 && control.finishEarly(),
+      },
+    );
+    expect(result).toMatchObject({ frames: 17, finishedEarly: true });
+    expect(frames).toHaveLength(17);
+  });
+
+  test.each(['step', 'frame'] as const)(
+    'finishing early after the last step (at a %s) changes nothing',
+    async (type) => {
+      const { frames, result } = await make(
+        {},
+        {
+          onEvent: (event, control) => {
+            if (event.type === type && (event.type === 'frame' || event.step === 2)) {
+              control.finishEarly();
+            }
+          },
+        },
+      );
+      expect(result).toMatchObject({ frames: 9, finishedEarly: false });
+      expect(frames).toEqual((await make({})).frames);
+    },
+  );
+
+  test('a pause holds the loop, and the run goes on as if nothing had been', async () => {
+    const control = new RunControl();
+    const run: Run = { frames: [], events: [] };
+    let paused = () => {};
+    const isPaused = new Promise<void>((resolve) => {
+      paused = resolve;
+    });
+    const running = make(
+      { steps: 3 },
+      {
+        control,
+        run,
+        onEvent: (event) => {
+          if (event.type === 'step' && event.step === 1) control.pause();
+          if (event.type === 'paused' && event.paused) paused();
+        },
+      },
+    );
+    await isPaused;
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(stepsOf(run.events)).toEqual(['0:1']);
+    control.resume();
+    const { frames } = await running;
+    expect(stepsOf(run.events)).toEqual(['0:1', '0:2', '0:3']);
+    expect(run.events.filter((event) => event.type === 'paused')).toHaveLength(2);
+    expect(frames).toEqual((await make({ steps: 3 })).frames);
+  });
+
+  test.each([
+    ['text', 0],
+    ['image', 0],
+    ['load', 0],
+    ['denoise', 0],
+    ['decode', 0],
+    ['image', 1],
+    ['denoise', 1],
+    ['decode', 1],
+  ] as const)('cancelling in %s of clip %i ends with CANCELLED', async (phase, clip) => {
+    const run: Run = { frames: [], events: [] };
+    const cancelled = make(
+      { frames: 17 },
+      {
+        model: short,
+        run,
+        onEvent: (event, control) => {
+          if (event.type === 'phase' && event.phase === phase && event.clip === clip) {
+            control.cancel();
+          }
+        },
+      },
+    );
+    await expect(cancelled).rejects.toMatchObject({ code: 'CANCELLED' });
+    expect(phasesOf(run.events).at(-1)).toBe(`${phase} ${clip}`);
+    expect(backend.counters().liveBytes).toBe(0);
+  });
+
+  test.each(['step', 'bytes', 'frame', 'memory'] as const)(
+    'cancelling at the first %s event ends with CANCELLED',
+    async (type) => {
+      const cancelled = make(
+        { steps: 3 },
+        { onEvent: (event, control) => event.type === type && control.cancel() },
+      );
+      await expect(cancelled).rejects.toMatchObject({ code: 'CANCELLED' });
+      expect(backend.counters().liveBytes).toBe(0);
+    },
+  );
+
+  test('an encoder that fails at a frame ends the run with its error', async () => {
+    const failing = imageToVideo(backend, model, base, {
+      control: new RunControl(),
+      onProgress: () => undefined,
+      onFrame: async () => {
+        throw new Error('no more frames');
+      },
+    });
+    await expect(failing).rejects.toThrow('no more frames');
+  });
+});
+
+describe('invalid numbers', () => {
+  test('a LoRA that blows up stops the run and names the step', async () => {
+    const config = model.config.transformer;
+    const huge = await checkpointFrom({
+      'diffusion_model.head.head.diff_b': f32([192], Array(192).fill(3e38)),
+    });
+    const lora = combineLoras([{ lora: await parseLora(huge, config, 'huge'), scale: 4 }], config);
+    const run: Run = { frames: [], events: [] };
+    await expect(make({ steps: 3, lora }, { run })).rejects.toMatchObject({
+      code: 'LATENTS_NOT_FINITE',
+      message: 'The latents became invalid (NaN or infinity) in step 1 of 3.',
+    });
+    expect(run.frames).toEqual([]);
+    expect(stepsOf(run.events)).toEqual([]);
+  });
+
+  test.each([
+    ['transformer', 'proj_out.bias', 'in step 1 of 2'],
+    ['vae', 'quant_conv.bias', 'The latent of the image'],
+  ])('NaN in %s weights is found before anything is decoded', async (part, tensor, message) => {
+    const path = `${part}/diffusion_pytorch_model.safetensors`;
+    const file = await model.folder.open(path);
+    const bytes = new Uint8Array(await file.read(0, file.size));
+    const view = new DataView(bytes.buffer);
+    const length = Number(view.getBigUint64(0, true));
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
+    view.setFloat32(8 + length + header[tensor].data_offsets[0], Number.NaN, true);
+    const broken = await openTiny({}, patchedFolder(model.folder, { [path]: bytes }));
+    const run: Run = { frames: [], events: [] };
+    await expect(make({}, { model: broken, run })).rejects.toMatchObject({
+      code: 'LATENTS_NOT_FINITE',
+      message: expect.stringContaining(message),
+    });
+    expect(run.frames).toEqual([]);
+  });
+});

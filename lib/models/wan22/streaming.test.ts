@@ -1,0 +1,16 @@
+import { afterAll } from 'vitest';
+import { openCheckpoint } from '../../weights';
+import { readModelConfig } from './config';
+import { nodeBackend, tinyFolder } from './testing/model';
+import { streamingTests } from './testing/streaming';
+
+const backend = nodeBackend();
+const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
+const { transformer } = await readModelConfig(tinyFolder);
+afterAll(() => backend.dispose());
+
+streamingTests('wasm', {
+  backend: () => backend,
+  checkpoint: () => checkpoint,
+  config: () => transformer,
+});

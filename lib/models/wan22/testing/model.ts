@@ -1,0 +1,43 @@
+/** The tiny model and the CPU backend, for tests that run in Node. */
+import * as ort from 'onnxruntime-web';
+import { type ModelManifest, parseManifest } from '../../../contract';
+import { type Backend, type Runtime, WasmBackend } from '../../../gpu';
+import type { ModelFolder } from '../../../weights';
+import { diskFolder, goldens } from '../../../weights/testing/files';
+import { type Model, openModel } from '../model';
+
+/** The model folder of the goldens. */
+export const tinyFolder = diskFolder(`${goldens}model`);
+
+/** Config files of the real 5B, as they are served. */
+export const realFolder = diskFolder(`${goldens}../../../public/models/wan2.2-ti2v-5b`);
+
+/** The CPU backend on ONNX Runtime's build for Node. */
+export function nodeBackend(): Backend {
+  return new WasmBackend(ort as unknown as Runtime);
+}
+
+/** A manifest of the tiny model at 64×32, with some fields of one's own. */
+export function tinyManifest(fields: Partial<ModelManifest> = {}): ModelManifest {
+  return parseManifest({
+    id: 'tiny',
+    name: 'Tiny',
+    description: 'Random weights.',
+    licence: { name: 'Apache-2.0' },
+    base: 'tiny/',
+    nativeSizes: {
+      '1280*720': { width: 64, height: 32 },
+      '720*1280': { width: 32, height: 64 },
+    },
+    maxClipFrames: 121,
+    ...fields,
+  });
+}
+
+/** Opens the tiny model, from another folder where one is given. */
+export function openTiny(
+  fields: Partial<ModelManifest> = {},
+  folder: ModelFolder = tinyFolder,
+): Promise<Model> {
+  return openModel(tinyManifest(fields), folder);
+}

@@ -1,0 +1,255 @@
+import { KinoraError, type Precision } from '../../contract';
+import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import {
+  add,
+  type Graph,
+  GraphBuilder,
+  gather,
+  geluTanh,
+  mul,
+  multiHeadAttention,
+  reshape,
+  rmsNormalization,
+  transpose,
+  unsqueeze,
+} from '../../onnx';
+import type { Checkpoint } from '../../weights';
+import type { TextEncoderConfig } from './config';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from './layer-data';
+import {
+  bindLinear,
+  freshMemory,
+  LayerLoader,
+  type Linear,
+  type LinearSpec,
+  linear,
+} from './layers';
+import { textEncoderTensors } from './tensors';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** The linear layers of one encoder layer, by their transformers names. */
+const layerLinears = {
+  q: 'layer.0.SelfAttention.q',
+  k: 'layer.0.SelfAttention.k',
+  v: 'layer.0.SelfAttention.v',
+  o: 'layer.0.SelfAttention.o',
+  wi_0: 'layer.1.DenseReluDense.wi_0',
+  wi_1: 'layer.1.DenseReluDense.wi_1',
+  wo: 'layer.1.DenseReluDense.wo',
+} as const;
+type LayerLinear = keyof typeof layerLinears;
+
+/**
+ * One UMT5 encoder layer (reference `wan22-ti2v-5b.md` §7): `hidden` [L, d] → `result` [L, d].
+ * Attention is not scaled by 1/√d, and each layer has a bias table of its own.
+ */
+export function encoderLayerGraph(
+  config: TextEncoderConfig,
+  specs: Readonly<Record<LayerLinear, LinearSpec>>,
+): Graph {
+  const g = new GraphBuilder('text-encoder-layer');
+  const { d_model: d, num_heads: heads, layer_norm_epsilon: epsilon } = config;
+  const inner = heads * config.d_kv;
+  const hidden = g.input('hidden', 'float32', ['L', d]);
+  const norm1 = g.input('norm1', 'float32', [d]);
+  const norm2 = g.input('norm2', 'float32', [d]);
+  const table = g.input('relative_bias', 'float32', [config.relative_attention_num_buckets, heads]);
+  const buckets = g.input('buckets', 'int32', ['L', 'K']); // K = L, by another name
+
+  const y = rmsNormalization(hidden, norm1, epsilon); // [L, d]
+  const project = (name: 'q' | 'k' | 'v', rows: 'L' | 'K') =>
+    reshape(linear(g, name, specs[name], y), [1, rows, inner]); // [1, L, heads·d_kv]
+  const byHead = transpose(gather(table, buckets), [2, 0, 1]); // [heads, L, L]
+  const bias = unsqueeze(byHead, 0); // [1, heads, L, L]
+  const attended = multiHeadAttention(project('q', 'L'), project('k', 'K'), project('v', 'K'), {
+    heads,
+    scale: 1,
+    bias,
+  });
+  const x = add(hidden, linear(g, 'o', specs.o, reshape(attended, ['L', inner]))); // [L, d]
+
+  const z = rmsNormalization(x, norm2, epsilon); // [L, d]
+  const gate = geluTanh(linear(g, 'wi_0', specs.wi_0, z)); // [L, d_ff]
+  const gated = mul(gate, linear(g, 'wi_1', specs.wi_1, z)); // [L, d_ff]
+  g.output('result', add(x, linear(g, 'wo', specs.wo, gated)));
+  return g.build();
+}
+
+function finalNormGraph(config: TextEncoderConfig): Graph {
+  const g = new GraphBuilder('text-encoder-norm');
+  const hidden = g.input('hidden', 'float32', ['L', config.d_model]);
+  const norm = g.input('norm', 'float32', [config.d_model]);
+  g.output('result', rmsNormalization(hidden, norm, config.layer_norm_epsilon));
+  return g.build();
+}
+
+/**
+ * Buckets of relative positions, [L, L] (query, key), bidirectional (§7): half of them for keys behind
+ * the query; near distances exact, far ones logarithmic up to `relative_attention_max_distance`.
+ */
+export function relativeBuckets(config: TextEncoderConfig, length: number): Int32Array {
+  const half = config.relative_attention_num_buckets / 2;
+  const exact = Math.floor(half / 2);
+  const range = Math.log(config.relative_attention_max_distance / exact);
+  const buckets = new Int32Array(length * length);
+  for (let query = 0; query < length; query++) {
+    for (let key = 0; key < length; key++) {
+      const distance = Math.abs(key - query);
+      const bucket =
+        distance < exact
+          ? distance
+          : Math.min(
+              half - 1,
+              exact + Math.trunc((Math.log(distance / exact) / range) * (half - exact)),
+            );
+      buckets[query * length + key] = bucket + (key > query ? half : 0);
+    }
+  }
+  return buckets;
+}
+
+/**
+ * The precision of the text encoder in a model of another precision. Its layers are on the device one at
+ * a time, so 4 bits would save nothing there and would only blur the prompt.
+ */
+export function textEncoderPrecision(precision: Precision): Precision {
+  return precision === 'int4' ? 'int8' : precision;
+}
+
+/**
+ * Encodes prompts, each at its own length: padding would be masked anyway (§7).
+ *
+ * The embedding rows are gathered on the CPU: the table is too large for one GPU buffer and a prompt
+ * needs few of its rows. Layers are loaded one by one, run for all prompts and freed; the next one is
+ * read while one computes.
+ *
+ * @param prompts token ids of each prompt, 1 to 512 of them
+ * @param reading its precision is the model's; see {@link textEncoderPrecision}
+ * @returns embeddings of each prompt, [L, d_model]
+ * @throws KinoraError `MODEL_CONFIG_INVALID` when the vocabulary lacks a token; and as the
+ * checkpoint's reads do
+ */
+export async function encodePrompts(
+  backend: Backend,
+  checkpoint: Checkpoint,
+  config: TextEncoderConfig,
+  prompts: readonly (readonly number[])[],
+  reading: ReadOptions,
+): Promise<Float32Array[]> {
+  const options = { ...reading, precision: textEncoderPrecision(reading.precision) };
+  const { d_model: d } = config;
+  const scope = new Scope(backend);
+  try {
+    const states: { hidden: Tensor; spare: Tensor; buckets: DeviceTensor<'int32'> }[] = [];
+    for (const ids of prompts) {
+      checkIds(ids, config.vocab_size);
+      const rows = await checkpoint.readRows('shared.weight', ids);
+      const length = ids.length;
+      states.push({
+        hidden: scope.float32([length, d], 'activations', rows),
+        spare: scope.float32([length, d], 'activations'),
+        buckets: scope.tensor(
+          'int32',
+          [length, length],
+          'activations',
+          relativeBuckets(config, length),
+        ),
+      });
+    }
+    const read = (index: number) => readEncoderLayer(checkpoint, config, index, options);
+    let next = config.num_layers > 0 ? read(0) : null;
+    for (let index = 0; next; index++) {
+      const data = await next;
+      next = index + 1 < config.num_layers ? read(index + 1) : null;
+      // A failure shows when the layer is waited for, not as one that nobody looks at.
+      next?.catch(() => undefined);
+      const layer = await placeLayer(backend, checkpoint, config, index, options, data);
+      try {
+        for (const state of states) {
+          const { hidden, spare, buckets } = state;
+          await backend.run(layer.graph, { hidden, buckets, ...layer.inputs }, { result: spare });
+          state.hidden = spare;
+          state.spare = hidden;
+        }
+        await backend.settle();
+      } finally {
+        layer.scope.dispose();
+      }
+    }
+    const loader = new LayerLoader(freshMemory(scope), checkpoint, options);
+    const norm = await loader.tensor('encoder.final_layer_norm.weight', [d]);
+    const graph = finalNormGraph(config);
+    const embeddings: Float32Array[] = [];
+    for (const { hidden, spare } of states) {
+      await backend.run(graph, { hidden, norm }, { result: spare });
+      embeddings.push(await backend.read(spare));
+    }
+    return embeddings;
+  } finally {
+    scope.dispose();
+  }
+}
+
+/** The tokenizer's vocabulary and the encoder's come from two files, which need not fit together. */
+function checkIds(ids: readonly number[], vocabulary: number): void {
+  const unknown = ids.find((id) => id >= vocabulary);
+  if (unknown === undefined) return;
+  throw new KinoraError(
+    'MODEL_CONFIG_INVALID',
+    `tokenizer/tokenizer.json gives the token ${unknown}, but the vocab_size of the text encoder is ${vocabulary}.`,
+  );
+}
+
+/** Reads a layer in one go, in the form in which the device takes it. */
+function readEncoderLayer(
+  checkpoint: Checkpoint,
+  config: TextEncoderConfig,
+  index: number,
+  options: ReadOptions,
+): Promise<LayerData> {
+  const prefix = `encoder.block.${index}.`;
+  const names = namesUnder(checkpoint, textEncoderTensors(config), prefix);
+  const weights = new Set(Object.values(layerLinears).map((path) => `${prefix}${path}.weight`));
+  return readLayer(checkpoint, names, weights, options);
+}
+
+async function placeLayer(
+  backend: Backend,
+  checkpoint: Checkpoint,
+  config: TextEncoderConfig,
+  index: number,
+  options: ReadOptions,
+  data: LayerData,
+) {
+  const scope = new Scope(backend);
+  try {
+    const loader = new LayerLoader(freshMemory(scope), checkpoint, options, data);
+    const name = `encoder.block.${index}`;
+    const { d_model: d, num_heads: heads, relative_attention_num_buckets: buckets } = config;
+    const linears: Partial<Record<LayerLinear, Linear>> = {};
+    for (const [role, path] of Object.entries(layerLinears)) {
+      linears[role as LayerLinear] = await loader.linear(`${name}.${path}`);
+    }
+    const complete = linears as Record<LayerLinear, Linear>;
+    const specs = Object.fromEntries(
+      Object.entries(complete).map(([role, { spec }]) => [role, spec]),
+    ) as Record<LayerLinear, LinearSpec>;
+    const inputs = {
+      norm1: await loader.tensor(`${name}.layer.0.layer_norm.weight`, [d]),
+      norm2: await loader.tensor(`${name}.layer.1.layer_norm.weight`, [d]),
+      relative_bias: await loader.tensor(
+        `${name}.layer.0.SelfAttention.relative_attention_bias.weight`,
+        [buckets, heads],
+      ),
+      ...Object.assign(
+        {},
+        ...Object.entries(complete).map(([role, layer]) => bindLinear(role, layer)),
+      ),
+    };
+    return { scope, inputs, graph: encoderLayerGraph(config, specs) };
+  } catch (error) {
+    scope.dispose();
+    throw error;
+  }
+}

@@ -1,0 +1,81 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import { diskFolder, goldens, patchedFolder } from '../../weights/testing/files';
+import { loadTokenizer } from './tokenizer';
+
+const folder = diskFolder(`${goldens}model`);
+const golden = JSON.parse(await readFile(`${goldens}golden.json`, 'utf8')) as {
+  tokenizer_prompts: string[];
+  tokenizer_ids: number[][];
+};
+const tokenizer = await loadTokenizer(folder);
+
+describe('encodePrompt', () => {
+  test.each(golden.tokenizer_prompts.map((prompt, i) => [prompt.slice(0, 40), i] as const))(
+    'gives the golden ids of %j',
+    (_, i) => {
+      const prompt = golden.tokenizer_prompts[i] ?? '';
+      expect(tokenizer.encodePrompt(prompt)).toEqual(golden.tokenizer_ids[i]);
+    },
+  );
+
+  test('an empty prompt is the end token alone', () => {
+    expect(tokenizer.encodePrompt('')).toEqual([1]);
+    expect(tokenizer.encodePrompt(' \n')).toEqual([1]);
+  });
+
+  test('cleans first', () => {
+    expect(tokenizer.encodePrompt('  a &amp;amp; cat ')).toEqual(tokenizer.encodePrompt('a & cat'));
+  });
+
+  test('unknown characters become id 3, a run of them one id', () => {
+    expect(tokenizer.encodePrompt('🦊')).toContain(3);
+    expect(tokenizer.encodePrompt('🦊🦊🦊').filter((id) => id === 3)).toHaveLength(1);
+  });
+
+  test('a long prompt is cut to 512 ids and keeps its end token', () => {
+    for (const words of [300, 510, 511, 512, 2000]) {
+      const ids = tokenizer.encodePrompt('a '.repeat(words));
+      expect(ids.length).toBeLessThanOrEqual(512);
+      expect(ids.at(-1)).toBe(1);
+      expect(ids.filter((id) => id === 1)).toHaveLength(1);
+    }
+    expect(tokenizer.encodePrompt('a '.repeat(2000))).toHaveLength(512);
+  });
+});
+
+describe('loadTokenizer', () => {
+  const json = 'tokenizer/tokenizer.json';
+  const config = 'tokenizer/tokenizer_config.json';
+
+  test('a shorter limit of the model counts', async () => {
+    const shorter = patchedFolder(folder, {
+      [config]: JSON.stringify({ eos_token: { content: '</s>' }, model_max_length: 8 }),
+    });
+    const ids = (await loadTokenizer(shorter)).encodePrompt('a cat walks slowly through grass');
+    expect(ids).toHaveLength(8);
+    expect(ids.at(-1)).toBe(1);
+  });
+
+  test('an endless limit, as some files have it, is 512', async () => {
+    const endless = patchedFolder(folder, {
+      [config]: '{"eos_token":"</s>","model_max_length":1e30}',
+    });
+    expect((await loadTokenizer(endless)).encodePrompt('a '.repeat(2000))).toHaveLength(512);
+  });
+
+  test.each([
+    ['a missing file', 'MODEL_FILE_MISSING', { [json]: null }],
+    ['JSON that is none', 'MODEL_FILE_INVALID', { [json]: '{' }],
+    ['another kind of model', 'MODEL_CONFIG_INVALID', { [json]: '{"model":{"type":"BPE"}}' }],
+    [
+      'a Unigram model without pieces',
+      'MODEL_FILE_INVALID',
+      { [json]: '{"model":{"type":"Unigram"}}' },
+    ],
+    ['no end token', 'MODEL_CONFIG_INVALID', { [config]: '{}' }],
+    ['an unknown end token', 'MODEL_CONFIG_INVALID', { [config]: '{"eos_token":"<end>"}' }],
+  ])('refuses %s', async (_, code, patch) => {
+    await expect(loadTokenizer(patchedFolder(folder, patch))).rejects.toMatchObject({ code });
+  });
+});

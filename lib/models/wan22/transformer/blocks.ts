@@ -1,0 +1,191 @@
+import type { Backend, DeviceTensor, Scope } from '../../../gpu';
+import type { Checkpoint } from '../../../weights';
+import type { TransformerConfig } from '../config';
+import type { ReadOptions } from '../layer-data';
+import { freshMemory, type Placement } from '../layers';
+import { type BlockWeights, placeBlock, readBlock } from './weights';
+
+/** Which blocks are on the device all the time. */
+export interface Residency {
+  /** Blocks that stay; the others are streamed from storage, pass by pass. */
+  readonly residentBlocks: number;
+  /** Sets of buffers that the streamed blocks take turns in, 2 or 3. */
+  readonly bufferSets: number;
+}
+
+/** Everything stays. */
+export const allResident: Residency = {
+  residentBlocks: Number.POSITIVE_INFINITY,
+  bufferSets: 0,
+};
+
+/**
+ * Which blocks are streamed, in order. They are spread evenly, so that the read of each has the time
+ * of the resident blocks before it.
+ */
+export function streamedBlocks(blocks: number, { residentBlocks }: Residency): number[] {
+  const streamed = Math.max(0, blocks - residentBlocks);
+  return Array.from({ length: streamed }, (_, i) => Math.floor(((i + 1) * blocks) / streamed) - 1);
+}
+
+/**
+ * A set of buffers of one block. The first block makes them; each later one is written into them.
+ * A LoRA's factors are not part of it: they are small and stay.
+ */
+class BufferSet {
+  readonly #tensors = new Map<string, DeviceTensor>();
+
+  constructor(
+    readonly backend: Backend,
+    readonly scope: Scope,
+    readonly adapters: Map<string, DeviceTensor>,
+    readonly stopped: AbortSignal,
+  ) {}
+
+  /** @param prefix of the block's tensors, which is left out of their names */
+  for(prefix: string): Placement {
+    return {
+      place: (name, dtype, dims, category, data) => {
+        this.stopped.throwIfAborted();
+        const own = category !== 'lora';
+        const known = own ? this.#tensors : this.adapters;
+        const key = own ? name.slice(prefix.length) : name;
+        const found = known.get(key);
+        if (!found) {
+          const made = this.scope.tensor(dtype, dims, category, data);
+          known.set(key, made);
+          return made;
+        }
+        if (found.dtype !== dtype || found.dims.join() !== dims.join()) {
+          throw new TypeError(`${name} is not alike in all blocks`);
+        }
+        const tensor = found as DeviceTensor<typeof dtype>;
+        if (own) this.backend.write(tensor, data);
+        return tensor;
+      },
+    };
+  }
+}
+
+/**
+ * The blocks of the transformer, one after another, pass after pass: resident, or streamed through a
+ * few sets of buffers while the blocks before compute.
+ */
+export class BlockStore {
+  readonly #resident = new Map<number, BlockWeights>();
+  readonly #streamed: readonly number[];
+  readonly #sets: readonly BufferSet[];
+  /** Loads under way or done, by position in the endless row of streamed blocks. */
+  readonly #loads = new Map<number, Promise<BlockWeights>>();
+  #position = 0;
+  #tail: Promise<unknown> = Promise.resolve();
+  readonly #stopped = new AbortController();
+
+  private constructor(
+    readonly scope: Scope,
+    readonly checkpoint: Checkpoint,
+    readonly config: TransformerConfig,
+    readonly options: ReadOptions,
+    residency: Residency,
+  ) {
+    this.#streamed = streamedBlocks(config.num_layers, residency);
+    const adapters = new Map<string, DeviceTensor>();
+    this.#sets = Array.from(
+      { length: this.#streamed.length > 0 ? residency.bufferSets : 0 },
+      () => new BufferSet(scope.backend, scope, adapters, this.#stopped.signal),
+    );
+  }
+
+  /**
+   * Loads the blocks that stay.
+   *
+   * @throws RangeError for fewer than two sets of buffers
+   * @throws KinoraError as the checkpoint's reads do
+   */
+  static async load(
+    scope: Scope,
+    checkpoint: Checkpoint,
+    config: TransformerConfig,
+    options: ReadOptions,
+    residency: Residency,
+  ): Promise<BlockStore> {
+    const store = new BlockStore(scope, checkpoint, config, options, residency);
+    const streamed = new Set(store.#streamed);
+    if (streamed.size > 0 && store.#sets.length < 2) {
+      throw new RangeError('Streamed blocks need two sets of buffers at least.');
+    }
+    const placement = freshMemory(scope);
+    for (let index = 0; index < config.num_layers; index++) {
+      if (streamed.has(index)) continue;
+      const data = await readBlock(checkpoint, config, index, options);
+      const block = await placeBlock(placement, checkpoint, config, index, options, data);
+      store.#resident.set(index, block);
+    }
+    return store;
+  }
+
+  get count(): number {
+    return this.config.num_layers;
+  }
+
+  /**
+   * The weights of a block. They are good until {@link get} is called for the next block: everything
+   * that reads them must be submitted by then.
+   */
+  async get(index: number): Promise<BlockWeights> {
+    const resident = this.#resident.get(index);
+    if (resident) return resident;
+    await this.#seek(index);
+    // The block before has been submitted, so its set may be overwritten: commands keep their order.
+    const position = this.#position;
+    for (let next = position; next < position + this.#sets.length; next++) this.#start(next);
+    const block = await this.#loads.get(position);
+    if (!block) throw new RangeError(`there is no block ${index}`);
+    this.#loads.delete(position);
+    this.#position += 1;
+    return block;
+  }
+
+  /**
+   * Ends the reading ahead; the memory belongs to the scope. From now on no buffer is made or written:
+   * what still comes in is dropped. Resolves when nothing is under way any more.
+   */
+  async stop(): Promise<void> {
+    this.#stopped.abort(new DOMException('The blocks are not needed any more.', 'AbortError'));
+    await this.#tail;
+  }
+
+  #indexAt(position: number): number {
+    return this.#streamed[position % this.#streamed.length] ?? -1;
+  }
+
+  /** Goes on to a block; passes that were given up in the middle leave another one as the next. */
+  async #seek(index: number): Promise<void> {
+    if (this.#indexAt(this.#position) === index) return;
+    if (!this.#streamed.includes(index)) throw new RangeError(`there is no block ${index}`);
+    await this.#tail;
+    this.#loads.clear();
+    while (this.#indexAt(this.#position) !== index) this.#position += 1;
+  }
+
+  /** Reads and writes one streamed block after the other. */
+  #start(position: number): void {
+    if (this.#loads.has(position)) return;
+    const load = this.#tail.then(() => this.#load(position));
+    this.#loads.set(position, load);
+    this.#tail = load.catch(() => undefined);
+  }
+
+  async #load(position: number): Promise<BlockWeights> {
+    const { checkpoint, config } = this;
+    this.#stopped.signal.throwIfAborted();
+    const index = this.#indexAt(position);
+    const set = this.#sets[position % this.#sets.length];
+    // What is read again and again would count again and again.
+    const { onBytes, ...quiet } = this.options;
+    const options = onBytes && position < this.#streamed.length ? this.options : quiet;
+    const data = await readBlock(checkpoint, config, index, options);
+    if (!set) throw new RangeError('Streamed blocks need sets of buffers.');
+    return placeBlock(set.for(`blocks.${index}.`), checkpoint, config, index, options, data);
+  }
+}

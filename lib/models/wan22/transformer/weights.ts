@@ -1,0 +1,110 @@
+import type { DeviceTensor, Scope } from '../../../gpu';
+import type { Checkpoint } from '../../../weights';
+import { type TransformerConfig, transformerDim } from '../config';
+import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../layer-data';
+import { freshMemory, LayerLoader, type Linear, type Placement } from '../layers';
+import { transformerTensors } from '../tensors';
+import { headRows } from '../tokens';
+import { type BlockLinear, type BlockSpecs, blockLinears } from './graphs';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** One block's tensors, named as in the checkpoint. */
+export interface BlockWeights {
+  readonly linears: Readonly<Record<BlockLinear, Linear>>;
+  readonly specs: BlockSpecs;
+  readonly scaleShiftTable: Tensor; // [6, D]
+  readonly attn1: { readonly normQ: Tensor; readonly normK: Tensor }; // [D] each
+  readonly attn2: { readonly normQ: Tensor; readonly normK: Tensor };
+  readonly norm2: { readonly weight: Tensor; readonly bias: Tensor };
+}
+
+/** The transformer's tensors around its blocks. They stay on the device. */
+export interface TransformerWeights {
+  readonly patchEmbedding: Linear;
+  readonly timeLinear1: Linear;
+  readonly timeLinear2: Linear;
+  readonly timeProjection: Linear;
+  readonly textLinear1: Linear;
+  readonly textLinear2: Linear;
+  readonly scaleShiftTable: Tensor; // [2, D]
+  readonly projOut: Linear;
+}
+
+/**
+ * Uploads what is around the blocks: 2 % of the weights, always in f32.
+ *
+ * @throws KinoraError as the checkpoint's reads do
+ */
+export async function loadAround(
+  scope: Scope,
+  checkpoint: Checkpoint,
+  config: TransformerConfig,
+  options: ReadOptions,
+): Promise<TransformerWeights> {
+  const plain = { ...options, precision: 'f32' } as const;
+  const expected = transformerTensors(config);
+  const names = [...checkpoint.names()].filter(
+    (name) => !name.startsWith('blocks.') && expected.has(name),
+  );
+  const data = await readLayer(checkpoint, names, new Set(), plain);
+  const loader = new LayerLoader(freshMemory(scope), checkpoint, plain, data);
+  const embedder = 'condition_embedder';
+  return {
+    patchEmbedding: await loader.linear('patch_embedding'),
+    timeLinear1: await loader.linear(`${embedder}.time_embedder.linear_1`),
+    timeLinear2: await loader.linear(`${embedder}.time_embedder.linear_2`),
+    timeProjection: await loader.linear(`${embedder}.time_proj`),
+    textLinear1: await loader.linear(`${embedder}.text_embedder.linear_1`),
+    textLinear2: await loader.linear(`${embedder}.text_embedder.linear_2`),
+    scaleShiftTable: await loader.tensor('scale_shift_table', [2, transformerDim(config)]),
+    projOut: await loader.linear('proj_out', { rows: headRows(config) }),
+  };
+}
+
+/** Reads a block in one go, in the form in which the device takes it. */
+export function readBlock(
+  checkpoint: Checkpoint,
+  config: TransformerConfig,
+  index: number,
+  options: ReadOptions,
+): Promise<LayerData> {
+  const prefix = `blocks.${index}.`;
+  const names = namesUnder(checkpoint, transformerTensors(config), prefix);
+  const weights = new Set(blockLinears.map((role) => `${prefix}${role}.weight`));
+  return readLayer(checkpoint, names, weights, options);
+}
+
+/** Puts a block that was read on the device. */
+export async function placeBlock(
+  placement: Placement,
+  checkpoint: Checkpoint,
+  config: TransformerConfig,
+  index: number,
+  options: ReadOptions,
+  data: LayerData,
+): Promise<BlockWeights> {
+  const loader = new LayerLoader(placement, checkpoint, options, data);
+  const name = `blocks.${index}`;
+  const d = transformerDim(config);
+  const linears: Partial<Record<BlockLinear, Linear>> = {};
+  for (const role of blockLinears) linears[role] = await loader.linear(`${name}.${role}`);
+  const complete = linears as Record<BlockLinear, Linear>;
+  const vector = (tensor: string) => loader.tensor(`${name}.${tensor}`, [d]);
+  return {
+    linears: complete,
+    specs: Object.fromEntries(
+      blockLinears.map((role) => [role, complete[role].spec]),
+    ) as BlockSpecs,
+    scaleShiftTable: await loader.tensor(`${name}.scale_shift_table`, [6, d]),
+    attn1: {
+      normQ: await vector('attn1.norm_q.weight'),
+      normK: await vector('attn1.norm_k.weight'),
+    },
+    attn2: {
+      normQ: await vector('attn2.norm_q.weight'),
+      normK: await vector('attn2.norm_k.weight'),
+    },
+    norm2: { weight: await vector('norm2.weight'), bias: await vector('norm2.bias') },
+  };
+}

@@ -1,0 +1,180 @@
+import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import { decoderBlocks, type VaeConfig } from '../config';
+import { type FrameConvolution, Workspace } from './layers';
+import { NetworkLoader } from './network';
+import { channelsLast, unfoldPixels } from './pixels';
+import { loadUpBlocks, type UpBlocks } from './up-blocks';
+import { type VaeCheckpoint, VaeLoader, type VaeLoadOptions } from './weights';
+
+/** Size of the latents that a decoder takes. */
+export interface LatentFrameSize {
+  readonly latentHeight: number;
+  readonly latentWidth: number;
+}
+
+/** What decoders have in common. */
+interface Decoder {
+  /** Size of the pixel frames. */
+  readonly height: number;
+  readonly width: number;
+  /** The values that stand for black and white; every value lies between them. */
+  readonly range: readonly [black: number, white: number];
+  /** Frees everything; also while a frame is half decoded. */
+  dispose(): void;
+}
+
+/** Turns the latents of a whole clip into its frames, be it in tiles or not. */
+export interface ClipDecoder extends Decoder {
+  /**
+   * Decodes a clip from its start.
+   *
+   * @param latentFrames the clip's latents in order, [z, h, w] each, in model space
+   * @returns its frames in order, planar RGB [3, height, width]
+   * @throws the signal's reason soon after it aborts
+   */
+  decodeClip(
+    latentFrames: readonly Float32Array[],
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
+}
+
+/** Turns latent frames into pixel frames, one after another. */
+export interface FrameDecoder extends Decoder {
+  /**
+   * Decodes the next latent frame of the clip. The first gives one pixel frame, each later one four
+   * (in general the VAE's temporal factor). The frames come one by one, so that no more than one is
+   * held. The generator must be run to its end before the next call.
+   *
+   * @param latentFrame [z, h, w] in model space (as the transformer has it)
+   * @returns planar RGB [3, height, width]
+   */
+  decode(latentFrame: Float32Array): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
+  /** Starts a new clip: forgets all frames so far. */
+  reset(): void;
+}
+
+export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
+  /** See `bandsOf`; for tests. */
+  readonly bandBytes?: number;
+}
+
+interface Network {
+  readonly postQuant: FrameConvolution;
+  readonly convIn: FrameConvolution;
+  readonly middle: Awaited<ReturnType<NetworkLoader['middle']>>;
+  readonly upBlocks: UpBlocks;
+}
+
+/**
+ * The VAE's decoder (reference §5.3), streaming: latent frames go in one by one and pixel frames come
+ * out one by one, exactly as if the whole clip were decoded at once. Frames pass alone through every
+ * level; what a convolution must know of the past are its partial sums.
+ */
+export class VaeDecoder implements FrameDecoder, ClipDecoder {
+  readonly height: number;
+  readonly width: number;
+  readonly range = [-1, 1] as const;
+  /** A frame is half decoded. */
+  #open = false;
+  readonly #latent: DeviceTensor<'float32'>;
+
+  constructor(
+    readonly config: VaeConfig,
+    readonly size: LatentFrameSize,
+    readonly workspace: Workspace,
+    readonly network: Network,
+    readonly convolutions: readonly FrameConvolution[],
+    readonly weights: Scope,
+  ) {
+    this.height = size.latentHeight * config.scale_factor_spatial;
+    this.width = size.latentWidth * config.scale_factor_spatial;
+    this.#latent = weights.float32(
+      [1, size.latentHeight, size.latentWidth, config.z_dim],
+      'activations',
+    );
+  }
+
+  async *decode(
+    latentFrame: Float32Array,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const { config, network, workspace } = this;
+    const { scratch, backend } = workspace;
+    if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
+    backend.write(this.#latent, denormalised(latentFrame, config));
+    this.#open = true;
+
+    const quantised = await network.postQuant.step(this.#latent);
+    let x = await network.convIn.step(quantised);
+    scratch.give(quantised);
+    for (const layer of network.middle) x = await layer.step(x, false);
+    const order = 'column-row';
+    for await (const folded of network.upBlocks.frames(x)) {
+      const data = await backend.read(folded);
+      scratch.give(folded);
+      yield unfoldPixels(data, this.height, this.width, config.patch_size, order, this.range);
+    }
+    this.#open = false;
+  }
+
+  async *decodeClip(
+    latentFrames: readonly Float32Array[],
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    this.reset();
+    for (const latentFrame of latentFrames) yield* this.decode(latentFrame);
+  }
+
+  reset(): void {
+    this.#open = false;
+    this.network.upBlocks.reset();
+    for (const convolution of this.convolutions) convolution.reset();
+    // New partial sums are made, and therefore zero, with the next clip's first frame.
+    this.workspace.caches.dispose();
+    this.workspace.scratch.reclaim();
+  }
+
+  dispose(): void {
+    this.workspace.dispose();
+    this.weights.dispose();
+  }
+}
+
+/**
+ * Loads the decoder.
+ *
+ * @param checkpoint the VAE's tensors, by diffusers' names; read in f32
+ * @throws KinoraError `TENSOR_MISSING`, `OUT_OF_MEMORY`; nothing stays allocated then
+ */
+export async function createVaeDecoder(
+  backend: Backend,
+  config: VaeConfig,
+  checkpoint: VaeCheckpoint,
+  options: VaeDecoderOptions,
+): Promise<VaeDecoder> {
+  const scope = new Scope(backend);
+  try {
+    const workspace = new Workspace(backend, options.bandBytes);
+    const loader = new VaeLoader(scope, checkpoint, options);
+    const parts = new NetworkLoader(workspace, loader, 3);
+    const top = decoderBlocks(config)[0]?.in_dim ?? 0;
+    const network = {
+      postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),
+      convIn: await parts.convolution('decoder.conv_in', config.z_dim, top),
+      middle: await parts.middle('decoder.mid_block', top),
+      upBlocks: await loadUpBlocks(parts, config, { ...options, firstResnets: true }),
+    };
+    return new VaeDecoder(config, options, workspace, network, parts.convolutions, scope);
+  } catch (error) {
+    scope.dispose();
+    throw error;
+  }
+}
+
+/** A latent frame [z, h, w] of the model's space as [h·w, z] in the VAE's: z·std + mean. */
+export function denormalised(latentFrame: Float32Array, config: VaeConfig): Float32Array {
+  const { latents_mean: mean, latents_std: std, z_dim: z } = config;
+  return channelsLast(
+    latentFrame,
+    (c) => std[c] ?? 1,
+    (c) => mean[c] ?? 0,
+    z,
+  );
+}

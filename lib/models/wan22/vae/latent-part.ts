@@ -1,0 +1,100 @@
+import { type Backend, Scope } from '../../../gpu';
+import { decoderBlocks, type VaeConfig } from '../config';
+import type { Image } from './bands';
+import { denormalised, type VaeDecoderOptions } from './decoder';
+import { FrameAttention, Workspace } from './layers';
+import { NetworkLoader } from './network';
+import { type VaeCheckpoint, VaeLoader } from './weights';
+
+/** What the decoder makes of a clip's latents before anything grows, [h·w, C] per frame. */
+export interface LatentFeatures {
+  /** From the middle block. */
+  readonly middle: readonly Float32Array[];
+  /** From the first level's residual blocks behind it. */
+  readonly main: readonly Float32Array[];
+}
+
+/** A layer on frames of latent size; takes the image over and gives another. */
+type Layer = (x: Image) => Promise<Image>;
+
+/**
+ * Runs the part of the decoder that works on latent positions: one layer through the whole clip, then
+ * the next, so that one layer's weights and partial sums are on the device at a time. Frees
+ * everything when it returns or throws.
+ */
+export async function runLatentPart(
+  backend: Backend,
+  config: VaeConfig,
+  checkpoint: VaeCheckpoint,
+  latentFrames: readonly Float32Array[],
+  options: VaeDecoderOptions,
+): Promise<LatentFeatures> {
+  const { latentHeight, latentWidth, signal } = options;
+  const workspace = new Workspace(backend, options.bandBytes);
+  const { scratch } = workspace;
+
+  /** Puts each frame's result in its place: main memory then holds one clip and a frame. */
+  async function through(
+    frames: Float32Array[],
+    load: (parts: NetworkLoader) => Promise<Layer>,
+  ): Promise<void> {
+    const scope = new Scope(backend);
+    try {
+      const loader = new VaeLoader(scope, checkpoint, options);
+      const layer = await load(new NetworkLoader(workspace, loader, 3));
+      for (const [f, frame] of frames.entries()) {
+        signal?.throwIfAborted();
+        const channels = frame.length / (latentHeight * latentWidth);
+        const x = workspace.image(latentHeight, latentWidth, channels);
+        backend.write(x, frame);
+        const y = await layer(x);
+        frames[f] = await backend.read(y);
+        scratch.give(y);
+        await backend.settle();
+      }
+    } finally {
+      scope.dispose();
+      workspace.caches.dispose();
+    }
+  }
+
+  const { z_dim: z } = config;
+  const [first] = decoderBlocks(config);
+  if (!first) throw new TypeError('the decoder has no levels');
+  const { in_dim: top, out_dim: channels } = first;
+  const residual = (name: string, inputs: number, filters: number) => (parts: NetworkLoader) =>
+    parts.residualBlock(name, inputs, filters).then(
+      (block): Layer =>
+        (x) =>
+          block.step(x, false),
+    );
+  const middleName = 'decoder.mid_block';
+  try {
+    const frames = latentFrames.map((frame) => denormalised(frame, config));
+    await through(frames, async (parts) => {
+      const postQuant = await parts.pointwise('post_quant_conv', z, z);
+      const convIn = await parts.convolution('decoder.conv_in', z, top);
+      return async (x) => {
+        const quantised = await postQuant.step(x);
+        const y = await convIn.step(quantised);
+        scratch.give(x, quantised);
+        return y;
+      };
+    });
+    await through(frames, residual(`${middleName}.resnets.0`, top, top));
+    await through(frames, async (parts) => {
+      const weights = await parts.loader.attention(`${middleName}.attentions.0`);
+      const attention = new FrameAttention(workspace, top, weights);
+      return (x) => attention.step(x, false);
+    });
+    await through(frames, residual(`${middleName}.resnets.1`, top, top));
+    const middle = [...frames];
+    for (let i = 0; i < first.resnets; i++) {
+      const inputs = i === 0 ? top : channels;
+      await through(frames, residual(`${first.name}.resnets.${i}`, inputs, channels));
+    }
+    return { middle, main: frames };
+  } finally {
+    workspace.dispose();
+  }
+}

@@ -1,0 +1,59 @@
+import * as ort from 'onnxruntime-web';
+import { expect, test } from 'vitest';
+import { type Runtime, relativeRms, WasmBackend } from '../../../gpu';
+import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import { createVaeDecoder, encodeFirstFrame } from '.';
+import { clipOf, collect, decodeAll, openGoldens } from './testing';
+
+const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
+const backend = new WasmBackend(ort as unknown as Runtime);
+
+test.each([undefined, 4096])('first-frame latent, bands of %s bytes', async (bandBytes) => {
+  const { config, checkpoint, image, tensors } = goldens;
+  const options = bandBytes === undefined ? {} : { bandBytes };
+  const latent = await encodeFirstFrame(backend, config, checkpoint, image, options);
+  const error = relativeRms(latent, await tensors.read('image_latent'));
+  expect(error).toBeLessThan(1e-5);
+});
+
+test.each([undefined, 4096])('video, bands of %s bytes', async (bandBytes) => {
+  const { config, checkpoint, size, tensors } = goldens;
+  const options = { ...size, ...(bandBytes !== undefined && { bandBytes }) };
+  const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+  const frames = await decodeAll(decoder, goldens);
+  const error = relativeRms(clipOf(frames), await tensors.read('video'));
+  expect(error).toBeLessThan(1e-5);
+  decoder.dispose();
+});
+
+test('bands of unequal height change nothing', async () => {
+  const { config, checkpoint, size, latentFrame } = goldens;
+  const { latentWidth } = size;
+  const latentHeight = 3;
+  const rows = latentHeight * latentWidth;
+  // The first three rows of each channel.
+  const cropped = (f: number) => {
+    const whole = latentFrame(f);
+    const plane = size.latentHeight * latentWidth;
+    return whole.filter((_, i) => i % plane < rows);
+  };
+  const clips: Float32Array[] = [];
+  for (const bandBytes of [2 ** 24, 1500]) {
+    const options = { latentHeight, latentWidth, bandBytes };
+    const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+    const frames: Float32Array[] = [];
+    for (const f of [0, 1]) frames.push(...(await collect(decoder.decode(cropped(f)))));
+    clips.push(clipOf(frames));
+    decoder.dispose();
+  }
+  const [whole, banded] = clips;
+  expect(relativeRms(banded ?? [], whole ?? [])).toBeLessThan(1e-5);
+});
+
+test('an image of a wrong size is refused', async () => {
+  const { config, checkpoint, image } = goldens;
+  const narrow = { ...image, width: image.width - 1 };
+  await expect(encodeFirstFrame(backend, config, checkpoint, narrow)).rejects.toThrow(
+    'not an image in steps of 16 pixels: 95×64',
+  );
+});

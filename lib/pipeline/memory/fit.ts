@@ -1,0 +1,116 @@
+import { KinoraError, type MemoryReport } from '../../contract';
+import { type Backend, probeBudget } from '../../gpu';
+import { MainMemoryExhausted } from '../../models/wan22/vae';
+import { DenoiseInterrupted } from '../denoise';
+import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './plan';
+
+/** What failed with so many bytes is tried again with this share of them. */
+const shrinkBy = 0.9;
+/** How far a decode came that failed is not known, so it shrinks by more. */
+const shrinkDecodeBy = 0.75;
+
+/** Keeps a run within the memory of its device: the plan in force, and smaller ones where it fails. */
+export class MemoryFit {
+  #plan: MemoryPlan;
+  /** What denoising is kept to since it ran out of memory. */
+  #denoiseBudget = Number.POSITIVE_INFINITY;
+  #replans = 0;
+
+  private constructor(
+    readonly backend: Backend,
+    readonly planner: MemoryPlanner,
+    readonly budget: number,
+    readonly budgetSet: boolean,
+    readonly onPlan: (memory: MemoryReport) => void,
+  ) {
+    this.#plan = planner.fit(budget);
+    onPlan(this.report);
+  }
+
+  /**
+   * Makes the first plan.
+   *
+   * @param budget bytes to keep to, `probe` to ask the device, or all that the full plan wants
+   * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits
+   */
+  static async create(
+    backend: Backend,
+    planner: MemoryPlanner,
+    budget: number | 'probe' | undefined,
+    onPlan: (memory: MemoryReport) => void,
+  ): Promise<MemoryFit> {
+    const wanted = planner.full.peak;
+    let most = wanted;
+    if (budget === 'probe') most = await probeBudget(backend, wanted);
+    else if (budget !== undefined) most = budget;
+    return new MemoryFit(backend, planner, most, typeof budget === 'number', onPlan);
+  }
+
+  get plan(): MemoryPlan {
+    return this.#plan;
+  }
+
+  get report(): MemoryReport {
+    return memoryReport(this.#plan, this.budget, this.#replans, this.budgetSet);
+  }
+
+  /** Frees what the runtime keeps of earlier stages, where this one would not fit beside it. */
+  async makeRoom(stage: StageName): Promise<void> {
+    const needed = stageOf(this.#plan, stage).peak;
+    const { liveBytes } = this.backend.counters();
+    const budget = stage === 'denoise' ? Math.min(this.budget, this.#denoiseBudget) : this.budget;
+    if (liveBytes + needed > budget) await this.backend.releaseSessions();
+  }
+
+  /**
+   * Makes a plan with a smaller denoising after it ran out of memory. The decode stays as it is: tiles
+   * would change the result, and whether its memory is there is for the decode itself to find out.
+   *
+   * @throws what it was given, where that is something else or there is no smaller plan
+   */
+  async shrink(error: unknown): Promise<void> {
+    const reason = error instanceof DenoiseInterrupted ? error.cause : error;
+    const { peak } = stageOf(this.#plan, 'denoise');
+    const held = error instanceof DenoiseInterrupted ? error.heldBytes : peak;
+    await this.#recover(reason);
+    const budget = Math.floor(shrinkBy * Math.min(held, peak));
+    // What is left for a plan may lie between the smallest one and the one that failed.
+    const plan = this.planner.withDenoise(this.#plan, budget);
+    const smaller = stageOf(plan, 'denoise').peak;
+    if (smaller >= peak) throw reason;
+    this.#denoiseBudget = Math.max(budget, smaller);
+    this.#adopt(plan);
+  }
+
+  /**
+   * Makes a plan with smaller tiles after the decode ran out of memory.
+   *
+   * @throws what it was given, where that is something else or there are no smaller tiles
+   */
+  async shrinkDecode(error: unknown): Promise<void> {
+    const { peak } = stageOf(this.#plan, 'decode');
+    await this.#recover(error);
+    const tiles = this.planner.tilesWithin(Math.floor(shrinkDecodeBy * peak));
+    const plan = this.planner.withTiles(this.#plan, tiles ?? this.planner.least.tiles);
+    if (stageOf(plan, 'decode').peak >= peak) throw error;
+    this.#adopt(plan);
+  }
+
+  async #recover(reason: unknown): Promise<void> {
+    if (reason instanceof MainMemoryExhausted) throw reason;
+    if (!(reason instanceof KinoraError) || reason.code !== 'OUT_OF_MEMORY') throw reason;
+    await this.backend.recover();
+  }
+
+  #adopt(plan: MemoryPlan): void {
+    this.#plan = plan;
+    this.#replans += 1;
+    this.onPlan(this.report);
+  }
+}
+
+function stageOf(plan: MemoryPlan, stage: StageName) {
+  const found = plan.stages.find((each) => each.stage === stage);
+  if (!found) throw new TypeError(`the plan lacks ${stage}`);
+  return found;
+}

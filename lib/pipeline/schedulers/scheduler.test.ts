@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { openGolden, relativeRms } from '../../weights/testing/files';
+import { createScheduler } from './scheduler';
+import { runSchedulerStep, startScheduler } from './testing';
+
+const golden = await openGolden('golden.safetensors');
+
+describe('golden schedule', () => {
+  const scheduler = createScheduler({ kind: 'unipc', steps: 6, flowShift: 5 });
+
+  test('sigmas and timesteps', async () => {
+    expect(Float32Array.from(scheduler.sigmas)).toEqual(await golden.read('sigmas'));
+    expect(Float32Array.from(scheduler.timesteps)).toEqual(await golden.read('timesteps'));
+  });
+
+  test('the library’s latents follow from its velocities, step by step', async () => {
+    const velocities = await golden.read('sched_velocities'); // [6, 48, 3, 4, 6]
+    const latents = await golden.read('sched_latents');
+    const noise = await golden.read('noise'); // [1, 48, 3, 4, 6]
+    const size = noise.length;
+    const state = startScheduler(scheduler, noise.slice());
+    for (let i = 0; i < scheduler.steps; i++) {
+      const part = [i * size, (i + 1) * size] as const;
+      const next = runSchedulerStep(state, velocities.slice(...part));
+      expect(relativeRms(next, latents.slice(...part))).toBeLessThan(1e-5);
+    }
+    expect(state.index).toBe(6);
+  });
+});
+
+describe('sigmas', () => {
+  // Section 4.5 of the reference.
+  test.each([
+    [
+      30,
+      [
+        999, 993, 985, 978, 970, 961, 952, 942, 932, 921, 909, 896, 882, 867, 851, 833, 814, 793,
+        769, 743, 714, 682, 646, 604, 556, 501, 436, 359, 266, 150,
+      ],
+    ],
+    [
+      20,
+      [
+        999, 989, 978, 965, 952, 937, 921, 902, 882, 859, 833, 803, 769, 729, 682, 625, 556, 470,
+        359, 211,
+      ],
+    ],
+  ])('timesteps of %i steps are those of diffusers', (steps, timesteps) => {
+    expect(createScheduler({ kind: 'unipc', steps, flowShift: 5 }).timesteps).toEqual(timesteps);
+  });
+
+  test('fall from just below 1 to 0 for every number of steps and shift', () => {
+    for (const steps of [1, 2, 3, 4, 7, 40]) {
+      for (const flowShift of [1, 3, 5, 10]) {
+        const { sigmas } = createScheduler({ kind: 'euler', steps, flowShift });
+        expect(sigmas).toHaveLength(steps + 1);
+        expect(sigmas[0]).toBe(Math.fround(0.999_999));
+        expect(sigmas.at(-1)).toBe(0);
+        for (let i = 0; i < steps; i++) expect(sigmas[i]).toBeGreaterThan(sigmas[i + 1] ?? 1);
+      }
+    }
+  });
+});
+
+describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
+  test('every coefficient is finite, and the last step ends at the clean prediction', () => {
+    for (const steps of [1, 2, 3, 40]) {
+      const scheduler = createScheduler({ kind, steps, flowShift: 5 });
+      for (let i = 0; i < steps; i++) {
+        const { sigma, correct, predict } = scheduler.step(i);
+        const numbers = [sigma, ...Object.values(correct ?? {}), ...Object.values(predict)];
+        expect(numbers.every(Number.isFinite)).toBe(true);
+        // A state that is the same everywhere stays so: coefficients add up to 1.
+        expect(predict.sample + predict.current + predict.previous).toBeCloseTo(1, 12);
+        if (correct) {
+          const sum = correct.last + correct.current + correct.previous + correct.beforePrevious;
+          expect(sum).toBeCloseTo(1, 12);
+        }
+      }
+      expect(scheduler.step(steps - 1).predict).toEqual({ sample: 0, current: 1, previous: 0 });
+      expect(() => scheduler.step(steps)).toThrow(RangeError);
+    }
+  });
+
+  test('is exact for a straight flow', () => {
+    const noise = Float32Array.from([1, -0.5, 2]);
+    const clean = [0.25, 0.5, -1];
+    const velocity = Float32Array.from(noise, (x, i) => x - (clean[i] ?? 0));
+    for (const steps of [1, 2, 5]) {
+      const state = startScheduler(createScheduler({ kind, steps, flowShift: 5 }), noise);
+      for (let i = 0; i < steps; i++) runSchedulerStep(state, velocity);
+      expect(relativeRms(state.sample, clean)).toBeLessThan(1e-5);
+    }
+    expect([...noise]).toEqual([1, -0.5, 2]);
+  });
+
+  test('comes near the solution of a curved flow, UniPC much nearer', () => {
+    // The clean prediction is cos(3σ)·x: dx/dσ = x·(1 − cos 3σ)/σ, solved by fine Euler steps.
+    const run = (which: 'unipc' | 'euler', steps: number) => {
+      const scheduler = createScheduler({ kind: which, steps, flowShift: 3 });
+      const state = startScheduler(scheduler, Float32Array.from([1]));
+      for (let i = 0; i < steps; i++) {
+        const sigma = scheduler.sigmas[i] ?? 0;
+        const x = state.sample[0] ?? 0;
+        runSchedulerStep(state, Float32Array.from([(x - Math.cos(3 * sigma) * x) / sigma]));
+      }
+      return state.sample[0] ?? Number.NaN;
+    };
+    const truth = run('euler', 4000);
+    const error = Math.abs(run(kind, 12) - truth);
+    expect(error).toBeLessThan(kind === 'euler' ? 0.2 : 0.02);
+  });
+});
+
+test('Euler moves by (σ′ − σ)·v', () => {
+  const scheduler = createScheduler({ kind: 'euler', steps: 3, flowShift: 5 });
+  const state = startScheduler(scheduler, Float32Array.from([0.7]));
+  const [s0 = 0, s1 = 0] = scheduler.sigmas;
+  const next = runSchedulerStep(state, Float32Array.from([-1.3]));
+  expect(next[0]).toBeCloseTo(0.7 + (s1 - s0) * -1.3, 6);
+  expect(scheduler.step(1).correct).toBeNull();
+});
+
+test('refuses bad options and velocities of another length', () => {
+  for (const steps of [0, -1, 1.5]) {
+    expect(() => createScheduler({ kind: 'unipc', steps, flowShift: 5 })).toThrow(RangeError);
+  }
+  for (const flowShift of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => createScheduler({ kind: 'unipc', steps: 4, flowShift })).toThrow(RangeError);
+  }
+  const scheduler = createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 });
+  const state = startScheduler(scheduler, new Float32Array(4));
+  expect(() => runSchedulerStep(state, new Float32Array(3))).toThrow(TypeError);
+});

@@ -1,0 +1,204 @@
+import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import { add, type Graph, GraphBuilder, mul, sub, type Value } from '../../onnx';
+import type { Scheduler } from './scheduler';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** The scalars of a step; each is a tensor [1] that is rewritten every step. */
+const coefficientNames = [
+  'guidance',
+  'sigma',
+  'keep',
+  'correct_last',
+  'correct_current',
+  'correct_previous',
+  'correct_before',
+  'predict_sample',
+  'predict_current',
+  'predict_previous',
+] as const;
+type CoefficientName = (typeof coefficientNames)[number];
+
+/**
+ * Guidance and one step of the scheduler as a graph over n elements:
+ *
+ *     v = v_u + g·(v_c − v_u)                                  classifier-free guidance
+ *     m_i = x_i − σ_i·v                                        prediction of the clean latents
+ *     x_i ← corrected from x_last, m_i, m_{i−1}, m_{i−2}       UniPC's corrector
+ *     x_{i+1} = predicted from x_i, m_i, m_{i−1}
+ *
+ * Every line is a linear combination (see {@link Scheduler}), so the same graph runs Euler and UniPC,
+ * first step and last.
+ */
+function stepGraph(guided: boolean, width: number): Graph {
+  const g = new GraphBuilder(guided ? 'guided-step' : 'step');
+  const tensor = (name: string) => g.input(name, 'float32', ['S', width]);
+  const scalar = (name: CoefficientName) => g.input(name, 'float32', [1]);
+  const sum = (terms: readonly (readonly [CoefficientName, Value<'float32'>])[]) =>
+    terms.map(([name, value]) => mul(value, scalar(name))).reduce((a, b) => add(a, b));
+
+  const sample = tensor('sample'); // x_i
+  const last = tensor('last'); // x_last
+  const previous = tensor('previous'); // m_{i−1}
+  const before = tensor('before'); // m_{i−2}
+  const conditional = tensor('conditional'); // v_c
+  let velocity = conditional;
+  if (guided) {
+    const unconditional = tensor('unconditional'); // v_u
+    velocity = add(unconditional, mul(sub(conditional, unconditional), scalar('guidance')));
+  }
+  const prediction = sub(sample, mul(velocity, scalar('sigma')));
+  const corrected = sum([
+    ['keep', sample],
+    ['correct_last', last],
+    ['correct_current', prediction],
+    ['correct_previous', previous],
+    ['correct_before', before],
+  ]);
+  const next = sum([
+    ['predict_sample', corrected],
+    ['predict_current', prediction],
+    ['predict_previous', previous],
+  ]);
+  g.output('prediction', prediction);
+  g.output('corrected', corrected);
+  g.output('next', next);
+  return g.build();
+}
+
+/** Where a sampling stands, on the CPU: enough to go on with, bit for bit. */
+export interface SolverState {
+  /** The next step. */
+  readonly step: number;
+  /** x_i */
+  readonly sample: Float32Array;
+  /** x_last */
+  readonly last: Float32Array;
+  /** m_{i−1} */
+  readonly previous: Float32Array;
+  /** m_{i−2} */
+  readonly before: Float32Array;
+}
+
+interface Trusted {
+  readonly step: number;
+  readonly tensors: Readonly<Record<'sample' | 'last' | 'previous' | 'before', Tensor>>;
+}
+
+/** The sampler's state on the device: latents, their history and the velocities of a step. */
+export class Solver {
+  readonly #scope: Scope;
+  readonly #graph: Graph;
+  readonly #coefficients: Record<CoefficientName, Tensor>;
+  /** x_i, x_last and two spares. */
+  #samples: readonly [Tensor, Tensor, Tensor, Tensor];
+  /** m_{i−1}, m_{i−2} and a spare. */
+  #predictions: readonly [Tensor, Tensor, Tensor];
+  readonly conditional: Tensor;
+  readonly unconditional: Tensor | null;
+  /** The latest state of which it is sure that the device had memory for it. */
+  #trusted: Trusted | null = null;
+
+  /**
+   * @param start x_0, [rows, width], or where an earlier sampling was left
+   * @param guidanceScale 1 means one branch only
+   * @throws KinoraError `OUT_OF_MEMORY`; then it holds none
+   */
+  constructor(
+    readonly backend: Backend,
+    readonly scheduler: Scheduler,
+    readonly guidanceScale: number,
+    start: Float32Array | SolverState,
+    readonly width: number,
+  ) {
+    const scope = new Scope(backend);
+    this.#scope = scope;
+    const state = start instanceof Float32Array ? null : start;
+    const noise = start instanceof Float32Array ? start : start.sample;
+    const dims = [noise.length / width, width];
+    const latents = (data?: Float32Array) => scope.float32(dims, 'latents', data);
+    const guided = guidanceScale > 1;
+    this.#graph = stepGraph(guided, width);
+    try {
+      this.#samples = [latents(noise), latents(state?.last), latents(), latents()];
+      this.#predictions = [latents(state?.previous), latents(state?.before), latents()];
+      this.conditional = latents();
+      this.unconditional = guided ? latents() : null;
+      const used = coefficientNames.filter((name) => guided || name !== 'guidance');
+      this.#coefficients = Object.fromEntries(
+        used.map((name) => [name, scope.float32([1], 'latents')]),
+      ) as Record<CoefficientName, Tensor>;
+    } catch (error) {
+      scope.dispose();
+      throw error;
+    }
+  }
+
+  /** The current latents x_i, [rows, width]. */
+  get sample(): Tensor {
+    return this.#samples[0];
+  }
+
+  /** The latest prediction of the clean latents, m_i; after the last step it is the result. */
+  get prediction(): Tensor {
+    return this.#predictions[0];
+  }
+
+  /** Takes step `i` with the velocities that lie in `conditional` and `unconditional`. */
+  async step(i: number): Promise<void> {
+    const { sigma, correct, predict } = this.scheduler.step(i);
+    const values: Record<CoefficientName, number> = {
+      guidance: this.guidanceScale,
+      sigma,
+      keep: correct ? 0 : 1,
+      correct_last: correct?.last ?? 0,
+      correct_current: correct?.current ?? 0,
+      correct_previous: correct?.previous ?? 0,
+      correct_before: correct?.beforePrevious ?? 0,
+      predict_sample: predict.sample,
+      predict_current: predict.current,
+      predict_previous: predict.previous,
+    };
+    for (const [name, tensor] of Object.entries(this.#coefficients)) {
+      this.backend.write(tensor, Float32Array.of(values[name as CoefficientName]));
+    }
+    const [sample, last, corrected, next] = this.#samples;
+    const [previous, before, prediction] = this.#predictions;
+    const inputs = { sample, last, previous, before, conditional: this.conditional };
+    const unconditional = this.unconditional ? { unconditional: this.unconditional } : {};
+    await this.backend.run(
+      this.#graph,
+      { ...inputs, ...unconditional, ...this.#coefficients },
+      { prediction, corrected, next },
+    );
+    this.#samples = [next, corrected, last, sample];
+    this.#predictions = [prediction, previous, before];
+  }
+
+  /**
+   * Says that all steps before `step` are done indeed: their result came back to the CPU. One further
+   * step leaves the tensors of this state as they are.
+   */
+  commit(step: number): void {
+    const [sample, last] = this.#samples;
+    const [previous, before] = this.#predictions;
+    this.#trusted = { step, tensors: { sample, last, previous, before } };
+  }
+
+  /** Brings the state of the last {@link commit} to the CPU; null before the first. */
+  async save(): Promise<SolverState | null> {
+    if (!this.#trusted) return null;
+    const { step, tensors } = this.#trusted;
+    return {
+      step,
+      sample: await this.backend.read(tensors.sample),
+      last: await this.backend.read(tensors.last),
+      previous: await this.backend.read(tensors.previous),
+      before: await this.backend.read(tensors.before),
+    };
+  }
+
+  dispose(): void {
+    this.#scope.dispose();
+  }
+}
