@@ -1,5 +1,5 @@
 import { defineConfig } from 'playwright/test';
-import { testLaunchOptions } from './e2e/browser/launch';
+import { testLaunchOptions } from './lib/cli/browser/launch';
 
 /** The studio and the command line in real Chromium, against the built app. */
 export default defineConfig({
@@ -8,7 +8,7 @@ export default defineConfig({
     { name: 'commands', testMatch: 'cli-*.spec.ts' },
     { name: 'pages', testMatch: '*.spec.ts', testIgnore: 'cli-*.spec.ts' },
   ],
-  globalSetup: './e2e/browser/global-setup.ts',
+  globalSetup: './e2e/support/global-setup.ts',
   outputDir: 'test-results/playwright',
   // Two files at a time: a page waits as often as it computes. The time limits are for two cores that
   // emulate a graphics card meanwhile.

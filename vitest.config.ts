@@ -1,6 +1,6 @@
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
-import { testLaunchOptions } from './e2e/browser/launch';
+import { testLaunchOptions } from './lib/cli/browser/launch';
 
 /** Two projects: `x.test.ts` runs in Node, `x.browser.test.ts` in real Chromium with WebGPU. */
 export default defineConfig({

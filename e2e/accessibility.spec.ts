@@ -1,6 +1,10 @@
-import { goldenBytes, goldenPath, goldenRepository } from './hub/golden-model';
-import { expectAccessible } from './pages/accessible';
-import { expect, picturePath, test } from './pages/fixtures';
+import {
+  goldenBytes,
+  goldenPath,
+  goldenRepository,
+} from '../lib/models/wan22/testing/golden-model';
+import { expectAccessible } from './support/accessible';
+import { expect, picturePath, test } from './support/fixtures';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, payload, picture, pictureOfSize, picturePath, test } from './pages/fixtures';
+import { expect, payload, picture, pictureOfSize, picturePath, test } from './support/fixtures';
 
 /** Large contents reach the browser much faster as a file. */
 async function onDisk(file: ReturnType<typeof payload>): Promise<string> {

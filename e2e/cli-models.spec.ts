@@ -1,10 +1,14 @@
 import { openAsBlob } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
+import {
+  goldenPath,
+  goldenRepository,
+  goldenWeights,
+} from '../lib/models/wan22/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
-import { goldenPath, goldenRepository, goldenWeights } from './hub/golden-model';
-import { type RunningCommand, startCommand } from './pages/command';
-import { expect, test } from './pages/fixtures';
+import { type RunningCommand, startCommand } from './support/command';
+import { expect, test } from './support/fixtures';
 
 /** Starts a command whose models are kept in this test's own folder. */
 async function start(command: 'generate' | 'models', ...args: readonly string[]) {

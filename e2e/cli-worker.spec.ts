@@ -1,7 +1,7 @@
 import type { ClaimAnswer, WorkerDeclaration } from '../lib/contract/v3';
-import { startCommand } from './pages/command';
-import { ApiCaller } from './pages/serve-caller';
-import { expect, test } from './pages/serve-fixtures';
+import { startCommand } from './support/command';
+import { ApiCaller } from './support/serve-caller';
+import { expect, test } from './support/serve-fixtures';
 
 /** Starts the command with a browser profile of this test's own; the token is in the environment. */
 async function start(token: string, ...args: readonly string[]) {

@@ -1,6 +1,6 @@
 import type { Page, Route } from 'playwright';
-import { expect, picturePath, test } from './pages/fixtures';
 import { StudioPage } from './pages/studio';
+import { expect, picturePath, test } from './support/fixtures';
 
 /** What the page's store of videos holds. */
 async function storedVideos(page: Page): Promise<string[]> {

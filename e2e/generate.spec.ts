@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { inspectVideo } from '../lib/video/inspect';
-import { type RunningCommand, startCommand } from './pages/command';
-import { expect, loraPath, picture, picturePath, test } from './pages/fixtures';
+import { type RunningCommand, startCommand } from './support/command';
+import { expect, loraPath, picture, picturePath, test } from './support/fixtures';
 
 /** Starts `npm run generate` in a folder of its own. */
 async function start(...args: readonly string[]): Promise<RunningCommand> {

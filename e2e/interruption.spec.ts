@@ -1,4 +1,4 @@
-import { expect, picturePath, test } from './pages/fixtures';
+import { expect, picturePath, test } from './support/fixtures';
 
 const prompt = 'A kite climbs';
 

@@ -1,8 +1,8 @@
-import { expectAccessible } from './pages/accessible';
 import { KeysPage } from './pages/keys';
 import { ServePage } from './pages/serve';
-import type { ApiCaller } from './pages/serve-caller';
-import { expect, test } from './pages/serve-fixtures';
+import { expectAccessible } from './support/accessible';
+import type { ApiCaller } from './support/serve-caller';
+import { expect, test } from './support/serve-fixtures';
 
 /** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
 async function signInToken(caller: ApiCaller): Promise<string> {

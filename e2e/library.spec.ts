@@ -1,13 +1,18 @@
 import { openAsBlob } from 'node:fs';
 import { type BrowserContext, chromium, type Page } from 'playwright';
+import { testLaunchOptions } from '../lib/cli/browser/launch';
+import {
+  type GoldenWeights,
+  goldenBytes,
+  goldenPath,
+  goldenRepository,
+} from '../lib/models/wan22/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
-import { testLaunchOptions } from './browser/launch';
-import { type GoldenWeights, goldenBytes, goldenPath, goldenRepository } from './hub/golden-model';
-import type { LocalHub } from './hub/server';
-import { deeperModel } from './pages/deeper-model';
-import { expect, picturePath, test } from './pages/fixtures';
+import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models';
 import { StudioPage } from './pages/studio';
+import { deeperModel } from './support/deeper-model';
+import { expect, picturePath, test } from './support/fixtures';
 
 const prompt = 'A lantern swings in the wind';
 const weights: readonly GoldenWeights[] = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'];

@@ -1,8 +1,8 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { root } from './browser/stamp';
-import { expect, loraPath, modelFolder, picturePath, test } from './pages/fixtures';
+import { root } from '../lib/cli/browser/stamp';
 import { StudioPage } from './pages/studio';
+import { expect, loraPath, modelFolder, picturePath, test } from './support/fixtures';
 
 /** The golden model with a manifest of its own, which says at what size it runs. */
 async function goldenFolder(folder: string): Promise<string> {

@@ -1,9 +1,9 @@
 import { inspectVideo } from '../lib/video/inspect';
-import { expectAccessible } from './pages/accessible';
-import { loraPath, picturePath } from './pages/fixtures';
 import { ServePage } from './pages/serve';
-import { expect, test } from './pages/serve-fixtures';
 import { StudioPage } from './pages/studio';
+import { expectAccessible } from './support/accessible';
+import { loraPath, picturePath } from './support/fixtures';
+import { expect, test } from './support/serve-fixtures';
 
 /**
  * The page Serve in a real Chromium, with jobs that come through the API of the running server. A job

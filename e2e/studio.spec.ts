@@ -1,6 +1,6 @@
 import { openAsBlob } from 'node:fs';
 import { inspectVideo } from '../lib/video/inspect';
-import { expect, picturePath, test } from './pages/fixtures';
+import { expect, picturePath, test } from './support/fixtures';
 
 const prompt = 'A paper boat drifts over a quiet pond';
 

@@ -7,13 +7,13 @@ import { Webhook as SvixWebhook } from 'svix';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
 import { quickStarts } from '../app/docs/quick-starts';
+import { type ApiServer, startServer } from '../lib/cli/browser/server';
+import { exitCode, saidBy, startChild } from '../lib/cli/process';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
-import { type McpServer, startMcp } from './api/mcp';
-import { openServingTab, type ServingTab } from './api/serving';
-import { exitCode, saidBy, startChild } from './browser/process';
-import { type ApiServer, startServer } from './browser/server';
-import { picturePath } from './pages/fixtures';
+import { picturePath } from './support/fixtures';
+import { type McpServer, startMcp } from './support/mcp';
+import { openServingTab, type ServingTab } from './support/serving';
 
 /**
  * The official clients of this API family, unmodified, against the running server and a real Chromium

@@ -1,8 +1,8 @@
 import { chromium } from 'playwright';
-import { ensureBrowser } from './browser/find';
-import { noAdapterFlags } from './browser/launch';
-import { expect, picturePath, test } from './pages/fixtures';
+import { ensureBrowser } from '../lib/cli/browser/find';
+import { noAdapterFlags } from '../lib/cli/browser/launch';
 import { StudioPage } from './pages/studio';
+import { expect, picturePath, test } from './support/fixtures';
 
 test('a browser without WebGPU is told so, and the CPU is offered', async ({ page }) => {
   // Every script of the page and its worker starts where WebGPU was never there.

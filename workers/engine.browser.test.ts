@@ -22,7 +22,7 @@ let still: Blob;
 beforeAll(async () => {
   worker = new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' });
   engine = Comlink.wrap<EngineApi>(worker);
-  still = await fetchBlob('/e2e/goldens/tiny-wan/image.png');
+  still = await fetchBlob('/lib/models/wan22/goldens/image.png');
 });
 afterAll(() => worker.terminate());
 afterEach(async () => {
@@ -35,7 +35,7 @@ async function fetchBlob(path: string): Promise<Blob> {
   return response.blob();
 }
 
-const loraFile = (name: string) => fetchBlob(`/e2e/goldens/tiny-wan/loras/${name}.safetensors`);
+const loraFile = (name: string) => fetchBlob(`/lib/models/wan22/goldens/loras/${name}.safetensors`);
 
 /** A request on the CPU with one step; `parameters` and the rest may be changed. */
 function request(

@@ -1,6 +1,6 @@
 import type { Download, Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
-import type { InputFile } from '../cli/inputs';
+import type { InputFile } from '../../lib/cli/inputs';
 
 type Files = string | InputFile;
 

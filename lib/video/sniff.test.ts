@@ -89,7 +89,7 @@ describe.each(samples)('%s', (_name, bytes, header) => {
 });
 
 test('the real image of the goldens is read', async () => {
-  const bytes = await readFile('e2e/goldens/tiny-wan/image.png');
+  const bytes = await readFile('lib/models/wan22/goldens/image.png');
   expect(sniffImage(bytes)).toEqual({ format: 'png', width: 96, height: 64 });
 });
 

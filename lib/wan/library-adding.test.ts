@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { goldenBytes, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
 import { wanArchitecture } from '../models/wan22/install';
 import { openStoredModel } from '../models/wan22/model';
+import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { tinyFolder } from '../models/wan22/testing/model';
 import { textEncoderWithTokenizer } from '../models/wan22/testing/tokenizer';
 import { loadTokenizer } from '../models/wan22/tokenizer';

@@ -2,7 +2,12 @@ import { openAsBlob } from 'node:fs';
 import { appendFile, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { goldenBytes, goldenId, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
+import {
+  goldenBytes,
+  goldenId,
+  goldenRepository,
+  goldenWeights,
+} from '../models/wan22/testing/golden-model';
 import type { StoreFolder } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import { goldens, safetensorsBytes } from '../weights/testing/files';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goldenId, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
+import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import type { LibraryEnvironment } from '../weights/library/environment';
 import type { Library } from '../weights/library/library';
 import { createSourceHash } from '../weights/store/digest';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { goldenRepository } from '../../e2e/hub/golden-model';
+import { goldenRepository } from '../models/wan22/testing/golden-model';
 import { type StoreFolder, type StoreWriter, writeError } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import { libraryTests, modelOf, partOf, weightPath } from './testing/library';

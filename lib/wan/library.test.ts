@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { goldenId, goldenRepository, goldenWeights } from '../../e2e/hub/golden-model';
 import { wanArchitecture } from '../models/wan22/install';
 import { openStoredModel } from '../models/wan22/model';
+import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { modelLock } from '../weights/store';
 import { goldens } from '../weights/testing/files';
 import {

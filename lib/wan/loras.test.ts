@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { goldenBytes } from '../../e2e/hub/golden-model';
-import { type LocalHub, startHub } from '../../e2e/hub/server';
 import { wanArchitecture } from '../models/wan22/install';
 import { triggerWords } from '../models/wan22/lora-metadata';
+import { goldenBytes } from '../models/wan22/testing/golden-model';
 import { HubClient } from '../weights/hub';
 import { fetchLora, type LoraSource, openLoraHeader } from '../weights/library/lora-download';
 import { listLoras, loraLock, removeLora, sweepLoras } from '../weights/library/loras';
 import { diskStore } from '../weights/store/testing/disk';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
+import { type LocalHub, startHub } from '../weights/testing/hub/server';
 
 const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.meta.url));
 const models = [

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { fitting, type Meanings, spoiling } from '../../e2e/api/arbitraries';
-import { createChecker, type DocumentedOperation } from '../../e2e/api/checker';
 import type { OpenApiDocument } from '../../lib/contract/v3/openapi';
+import { fitting, type Meanings, spoiling } from '../testing/arbitraries';
+import { createChecker, type DocumentedOperation } from '../testing/checker';
 import { startTestRelay, type TestRelay } from '../testing/server';
 
 /**
@@ -25,7 +25,7 @@ const draw = (count: number) => ({
 const runs = draw(15);
 
 /** A small real picture. */
-const picture = readFileSync(new URL('../../e2e/goldens/tiny-wan/image.png', import.meta.url));
+const picture = readFileSync(new URL('../../lib/models/wan22/goldens/image.png', import.meta.url));
 const missing = '0'.repeat(32);
 
 const dataUri = `data:image/png;base64,${picture.toString('base64')}`;

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { saidBy, signalTree, startChild } from '../../e2e/browser/process';
-import { root } from '../../e2e/browser/stamp';
+import { root } from '../../lib/cli/browser/stamp';
+import { saidBy, signalTree, startChild } from '../../lib/cli/process';
 
 /** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
 const folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));

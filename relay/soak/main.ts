@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { exitCode, startChild } from '../../e2e/browser/process';
+import { exitCode, startChild } from '../../lib/cli/process';
 
 const manifest = createRequire(import.meta.url).resolve('vitest/package.json');
 const vitest = path.join(path.dirname(manifest), 'vitest.mjs');

@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { exitCode, signalTree, startChild, stopTree } from '../../e2e/browser/process';
+import { exitCode, signalTree, startChild, stopTree } from '../../lib/cli/process';
 
 const entry = fileURLToPath(new URL('./node-main.ts', import.meta.url));
 const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;

@@ -107,7 +107,7 @@ test.each([
 
 test('the chunk size is measured once per device and leaves nothing there', async () => {
   await backend.releaseSessions();
-  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+  const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
   const { transformer } = await readModelConfig(folder);
   const tokens = await measureChunkTokens(backend, transformer, 300);
   expect([64, 128, 256, 512, 1024, 2048, 4096]).toContain(tokens);

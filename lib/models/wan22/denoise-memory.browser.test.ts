@@ -7,7 +7,7 @@ import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
 import { allResident, type Residency, Transformer } from './transformer';
 
-const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 const [perFrame, tokens, width] = [2, 6, 192] as const;
 /** Bytes of the latents that are not held. */
 const latentBytes = 4 * (tokens - perFrame) * width;

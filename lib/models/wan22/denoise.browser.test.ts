@@ -7,7 +7,7 @@ import { httpFolder, openCheckpoint } from '../../weights';
 import { type ModelConfig, readModelConfig } from './config';
 import { Transformer } from './transformer';
 
-const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 const size = { frames: 3, height: 2, width: 4 };
 /** Tokens of a frame, of the clip, and values of a token. */
 const [perFrame, tokens, width] = [2, 6, 192] as const;

@@ -25,7 +25,7 @@ let model: Model;
 let planner: MemoryPlanner;
 beforeAll(async () => {
   const manifest = parseManifest(await (await fetch('/models/tiny.json')).json());
-  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+  const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
   const tiny = await openModel(manifest, folder);
   const transformer = { ...tiny.config.transformer, num_layers: blocks };
   const deep = deepened(tiny.transformer, blocks);

@@ -12,7 +12,7 @@ const loraFiles = [
 ];
 
 test('every stage agrees with the goldens on WebGPU', { timeout: 300_000 }, async () => {
-  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/', location.href));
+  const folder = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
   const backend = await createBackend('webgpu');
   const lines = await runParity(folder, backend, { loraFiles });
   expect(lines.filter(({ ok }) => !ok)).toEqual([]);

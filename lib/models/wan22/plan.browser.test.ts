@@ -10,7 +10,7 @@ import { Transformer } from './transformer';
 
 test('the plan of the denoising stage is what the counters of a real run show', async () => {
   const manifest = parseManifest(await (await fetch('/models/tiny.json')).json());
-  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+  const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
   const config = await readModelConfig(folder);
   const { width, height } = manifest.nativeSizes['1280*720'];
   const planner = await MemoryPlanner.create(config, manifest.precision, {

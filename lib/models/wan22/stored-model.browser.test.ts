@@ -13,7 +13,7 @@ import {
   type KilledAt,
 } from './testing/install-messages';
 
-const goldens = new URL('/e2e/goldens/tiny-wan/', location.href);
+const goldens = new URL('/lib/models/wan22/goldens/', location.href);
 const model = 'stored-tiny';
 const manifest = parseManifest({
   id: model,

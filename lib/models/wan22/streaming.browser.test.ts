@@ -8,7 +8,7 @@ let backend: Backend;
 let checkpoint: Checkpoint;
 let config: TransformerConfig;
 beforeAll(async () => {
-  const folder = httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href));
+  const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
   backend = await createBackend('webgpu');
   checkpoint = await openCheckpoint(folder, 'transformer');
   config = (await readModelConfig(folder)).transformer;

@@ -63,7 +63,7 @@ describe('encodePrompts', async () => {
   const file = await openCheckpoint(tinyFolder, 'text_encoder');
   const checkpoint = withAliases(file, textEncoderAliases);
   const golden = await openGolden('golden.safetensors');
-  const settings = (await import('../../../e2e/goldens/tiny-wan/golden.json')).default;
+  const settings = (await import('./goldens/golden.json')).default;
   const { encodePrompt } = await loadTokenizer(tinyFolder);
   const ids = [settings.prompt, settings.negative_prompt].map(encodePrompt);
 

@@ -4,7 +4,7 @@ import { httpFolder, openSafetensors } from '../../weights';
 import { createTinyDecoder } from './tiny-decoder';
 import { collect, decodeAll, type Goldens, openGoldens, ownBytes } from './vae/testing';
 
-const root = new URL('/e2e/goldens/tiny-wan/', location.href);
+const root = new URL('/lib/models/wan22/goldens/', location.href);
 
 describe.each(['webgpu', 'wasm'] as const)('tiny decoders on %s', (kind) => {
   let backend: Backend;

@@ -5,13 +5,6 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import {
-  type GoldenWeights,
-  goldenId,
-  goldenPath,
-  publishGoldenModel,
-} from '../../../e2e/hub/golden-model';
-import { type LocalHub, startHub } from '../../../e2e/hub/server';
-import {
   type LibrarySnapshot,
   type LocalFile,
   type ModelEntry,
@@ -20,6 +13,12 @@ import {
   type StorageReport,
 } from '../../contract';
 import { wanArchitecture } from '../../models/wan22/install';
+import {
+  type GoldenWeights,
+  goldenId,
+  goldenPath,
+  publishGoldenModel,
+} from '../../models/wan22/testing/golden-model';
 import type {
   LibraryEnvironment,
   LibraryMessage,
@@ -29,6 +28,7 @@ import { Library } from '../../weights/library/library';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFolder, goldens } from '../../weights/testing/files';
+import { type LocalHub, startHub } from '../../weights/testing/hub/server';
 
 const publicModels = fileURLToPath(new URL('../../../public/models/', import.meta.url));
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalHub, startHub } from '../../../e2e/hub/server';
+import { type LocalHub, startHub } from '../testing/hub/server';
 import { HubClient } from './client';
 import { briefPolicy, systemClock } from './retry';
 import { hubByteSource } from './source';

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { Fault, FaultRule } from '../../../e2e/hub/faults';
-import { type LocalHub, startHub } from '../../../e2e/hub/server';
 import { KinoraError } from '../../contract';
 import { SourceChanged } from '../byte-source';
 import { holdTimers } from '../testing/held-timers';
+import type { Fault, FaultRule } from '../testing/hub/faults';
+import { type LocalHub, startHub } from '../testing/hub/server';
 import { HubClient, type HubOptions } from './client';
 import { systemClock } from './retry';
 import { hubByteSource } from './source';

@@ -5,8 +5,11 @@ import { KinoraError } from '../../contract';
 import { openSafetensors, type SafetensorsCheckpoint } from '../checkpoint';
 import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../source';
 
-/** Folder of the committed goldens. */
-export const goldens = fileURLToPath(new URL('../../../e2e/goldens/tiny-wan/', import.meta.url));
+/** Folder of the reference data, with a slash at its end. */
+export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));
+
+/** Folder of the manifests and dimensions of the listed models, with a slash at its end. */
+export const publicModels = fileURLToPath(new URL('../../../public/models/', import.meta.url));
 
 /** A file on disk; read whole, the goldens are small. */
 export async function diskFile(path: string): Promise<WeightFile> {

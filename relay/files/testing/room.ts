@@ -7,7 +7,7 @@ import type { JobRow } from '../../store/schema';
 import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../testing/server';
 
-const goldens = fileURLToPath(new URL('../../../e2e/goldens/tiny-wan/', import.meta.url));
+const goldens = fileURLToPath(new URL('../../../lib/models/wan22/goldens/', import.meta.url));
 
 /** A real picture and a real adapter. */
 export const imageFile = `${goldens}image.png`;

@@ -6,7 +6,7 @@ import { readModelConfig } from '../config';
 
 test('the benchmark runs on the GPU and leaves nothing behind', async () => {
   const config = await readModelConfig(
-    httpFolder(new URL('/e2e/goldens/tiny-wan/model/', location.href)),
+    httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href)),
   );
   const backend = await createBackend('webgpu');
   const results = await benchmarkModel(

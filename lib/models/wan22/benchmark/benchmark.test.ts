@@ -4,14 +4,14 @@ import { type Runtime, Scope, WasmBackend } from '../../../gpu';
 import { GraphBuilder, gemm } from '../../../onnx';
 import { benchmarkModel, clipOfTokens, type StageResult } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
-import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { decoderBlocks, readModelConfig } from '../config';
 import { textEncoderTensors, transformerTensors } from '../tensors';
 import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
 import { syntheticCheckpoint } from './synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));
-const real = await readModelConfig(diskFolder(`${root}../../../public/models/wan2.2-ti2v-5b`));
+const real = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));
 
 test('a forward pass of the 5B is 517 TFLOP (reference §10.1)', () => {
   const forward = (tokens: number) => {

@@ -3,14 +3,14 @@ import * as ort from 'onnxruntime-web';
 import { type ModelManifest, parseManifest } from '../../../contract';
 import { type Backend, type Runtime, WasmBackend } from '../../../gpu';
 import type { ModelFolder } from '../../../weights';
-import { diskFolder, goldens } from '../../../weights/testing/files';
+import { diskFolder, goldens, publicModels } from '../../../weights/testing/files';
 import { type Model, openModel } from '../model';
 
 /** The model folder of the goldens. */
 export const tinyFolder = diskFolder(`${goldens}model`);
 
 /** Config files of the real 5B, as they are served. */
-export const realFolder = diskFolder(`${goldens}../../../public/models/wan2.2-ti2v-5b`);
+export const realFolder = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
 
 /** The CPU backend on ONNX Runtime's build for Node. */
 export function nodeBackend(): Backend {

@@ -10,7 +10,7 @@ import { httpFolder } from '../../../weights';
 import { createTiledVaeDecoder, tiledDecoderMemory } from '.';
 import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing';
 
-const root = new URL('/e2e/goldens/tiny-wan/', location.href);
+const root = new URL('/lib/models/wan22/goldens/', location.href);
 
 describe.each(['webgpu', 'wasm'] as const)('tiled decode on %s', (kind) => {
   let backend: Backend;

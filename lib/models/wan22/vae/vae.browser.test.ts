@@ -10,7 +10,7 @@ import { httpFolder } from '../../../weights';
 import { createVaeDecoder, encodeFirstFrame, vaeDecoderMemory } from '.';
 import { clipOf, collect, decodeAll, type Goldens, openGoldens, ownBytes } from './testing';
 
-const root = new URL('/e2e/goldens/tiny-wan/', location.href);
+const root = new URL('/lib/models/wan22/goldens/', location.href);
 
 describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
   let backend: Backend;

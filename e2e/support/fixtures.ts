@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Page } from 'playwright';
+import { test as base, expect } from 'playwright/test';
+import { root } from '../../lib/cli/browser/stamp';
+import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
+import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
+import { ModelsPage } from '../pages/models';
+import { StudioPage } from '../pages/studio';
+
+interface Fixtures {
+  /** A hub of this test's own, which has the golden model. */
+  readonly hub: LocalHub;
+  /** The studio, opened. The test fails when its page writes anything to the console. */
+  readonly studio: StudioPage;
+  /** The models page, opened, and as silent. */
+  readonly models: ModelsPage;
+}
+
+/**
+ * What Chromium itself writes when a fetch fails: no page can prevent it. From the app's own origin
+ * it is a fault all the same.
+ */
+const failedFetch = /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
+
+/** Lets the test fail when the page writes anything to the console while it is used. */
+async function inSilence(page: Page, use: () => Promise<void>): Promise<void> {
+  const said: string[] = [];
+  page.on('console', (message) => {
+    const { url } = message.location();
+    const elsewhere = URL.canParse(url) && new URL(url).origin !== new URL(page.url()).origin;
+    if (elsewhere && failedFetch.test(message.text())) return;
+    said.push(`${message.type()}: ${message.text()} (${url})`);
+  });
+  page.on('pageerror', (error) => said.push(`uncaught: ${error.stack ?? error.message}`));
+  await use();
+  expect(said, 'the console stays silent').toEqual([]);
+}
+
+/** Playwright's `test` with the pages at hand. */
+export const test = base.extend<Fixtures>({
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
+  hub: async ({}, use) => {
+    const hub = await startHub();
+    await publishGoldenModel(hub);
+    await use(hub);
+    await hub.close();
+  },
+  studio: async ({ page }, use) => {
+    const studio = new StudioPage(page);
+    await inSilence(page, async () => {
+      await studio.open();
+      await use(studio);
+    });
+  },
+  models: async ({ page }, use) => {
+    const models = new ModelsPage(page);
+    await inSilence(page, async () => {
+      await models.open();
+      await use(models);
+    });
+  },
+});
+
+/** A file as it is given to a file input. */
+export function payload(name: string, buffer: Buffer, mimeType = 'image/png') {
+  return { name, mimeType, buffer };
+}
+
+const goldens = path.join(root, 'lib/models/wan22/goldens');
+
+/** A small real picture. */
+export const picturePath = path.join(goldens, 'image.png');
+
+/** The golden model as a diffusers folder. */
+export const modelFolder = path.join(goldens, 'model');
+
+/** Path of one of the adapters that come with the goldens. */
+export function loraPath(name: string): string {
+  return path.join(goldens, 'loras', `${name}.safetensors`);
+}
+
+/** The bytes of {@link picturePath}. */
+export function picture(): Buffer {
+  return readFileSync(picturePath);
+}
+
+/** A picture whose header claims another size. */
+export function pictureOfSize(width: number, height: number): Buffer {
+  const bytes = Buffer.from(picture());
+  bytes.writeUInt32BE(width, 16);
+  bytes.writeUInt32BE(height, 20);
+  return bytes;
+}
+
+export { expect };

@@ -1,0 +1,12 @@
+import { ensureBuild, startServer } from '../../lib/cli/browser/server';
+
+/** Builds the app where needed and serves it for the whole run; returns what ends it. */
+async function setUp(): Promise<() => Promise<void>> {
+  await ensureBuild((line) => console.log(line));
+  const server = await startServer();
+  process.env.KINORA_ORIGIN = server.origin;
+  return server.stop;
+}
+
+// biome-ignore lint/style/noDefaultExport: Playwright takes the default export of a global setup.
+export default setUp;

@@ -1,0 +1,127 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import * as ort from 'onnxruntime-web';
+import { KinoraError, type ModelManifest, parseManifest } from '../../contract';
+import { createBackend, type Runtime } from '../../gpu';
+import { type ModelConfig, readModelConfig } from '../../models/wan22/config';
+import { benchmarkModel, type StageOptions, type StageResult } from '../../pipeline/benchmark';
+import { longestClip, type MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
+import { withAppPage } from '../browser/app-page';
+import { root } from '../browser/stamp';
+import { diskFolder } from '../disk-folder';
+import { fromUser } from '../places';
+import { modelHelp, parseModelOptions } from './model-options';
+
+/** Real widths, random weights: how fast a model's parts are and what memory they need. */
+export async function benchModel(args: readonly string[]): Promise<void> {
+  const options = parseModelOptions(args);
+  if (options === 'help') {
+    process.stdout.write(modelHelp);
+    return;
+  }
+  const { manifest, config } = await openConfig(options.model);
+  const precision = options.precision ?? manifest.precision;
+  const stages: StageOptions = { ...options.stages, precision };
+  const silent = options.json === '-';
+  const print = (text: string) => silent || process.stdout.write(`${text}\n`);
+  const { layers, tokens, textTokens, passes } = stages;
+  print(
+    `${options.model} in ${precision} on ${options.backend}: ${layers} × ${tokens} tokens, ` +
+      `text of ${textTokens}, median of ${passes}`,
+  );
+  print(header);
+  const onResult = (result: StageResult) => void print(line(result));
+  const results =
+    options.backend === 'wasm'
+      ? await inNode(config, stages, onResult)
+      : await inChromium(config, stages, onResult);
+  const native = longestClip(manifest, '1280*720');
+  const planner = await MemoryPlanner.create(config, precision, { native });
+  const plans = { full: planner.full, least: planner.least };
+  print(`\n${planTable(plans)}`);
+  if (options.json === undefined) return;
+  const { model, backend } = options;
+  const record = { model, backend, options: stages, stages: results, plans };
+  const text = `${JSON.stringify(record, null, 2)}\n`;
+  if (silent) process.stdout.write(text);
+  else await writeFile(fromUser(options.json), text);
+}
+
+async function openConfig(id: string): Promise<{ manifest: ModelManifest; config: ModelConfig }> {
+  const models = path.join(root, 'public/models');
+  const file = path.join(models, `${path.basename(id)}.json`);
+  const text = await readFile(file, 'utf8').catch((cause) => {
+    throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
+  });
+  const manifest = parseManifest(JSON.parse(text));
+  const folder = diskFolder(path.join(models, manifest.base ?? manifest.id));
+  return { manifest, config: await readModelConfig(folder) };
+}
+
+async function inNode(
+  config: ModelConfig,
+  options: StageOptions,
+  onResult: (result: StageResult) => void,
+): Promise<StageResult[]> {
+  ort.env.logLevel = 'error';
+  const backend = await createBackend('wasm', ort as unknown as Runtime);
+  const results = await benchmarkModel(backend, config, options, onResult);
+  await backend.dispose();
+  return results;
+}
+
+async function inChromium(
+  config: ModelConfig,
+  options: StageOptions,
+  onResult: (result: StageResult) => void,
+): Promise<StageResult[]> {
+  const outcome = await withAppPage(
+    '/headless/bench',
+    (page) => page.exposeFunction('kinoraBenchResult', onResult),
+    (page) =>
+      page.evaluate(
+        ([model, stages]) => window.kinoraBench?.(model, stages) ?? 'The page is not ready.',
+        [config, options] as const,
+      ),
+  );
+  if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);
+  return outcome;
+}
+
+const stageWidth = 32;
+const columns = ['time', 'GFLOP', 'GFLOP/s', 'weights', 'activations', 'peak'] as const;
+const header = `${'stage'.padEnd(stageWidth)}${columns.map((name) => name.padStart(12)).join('')}`;
+
+function line(result: StageResult): string {
+  const cells = [
+    `${(result.seconds * 1000).toFixed(1)} ms`,
+    (result.flop / 1e9).toPrecision(4),
+    (result.flopPerSecond / 1e9).toPrecision(3),
+    megabytes(result.weightBytes),
+    megabytes(result.activationBytes),
+    megabytes(result.peakBytes),
+  ];
+  return result.stage.padEnd(stageWidth) + cells.map((cell) => cell.padStart(12)).join('');
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Peak of each stage with everything resident, and with as little as possible. */
+function planTable({ full, least }: { full: MemoryPlan; least: MemoryPlan }): string {
+  const { width, height, frames } = full.native;
+  const gibibytes = (bytes = 0) => `${(bytes / 2 ** 30).toFixed(2)} GiB`.padStart(12);
+  const rows = full.stages.map(
+    ({ stage, peak }) =>
+      stage.padEnd(stageWidth) +
+      gibibytes(peak) +
+      gibibytes(least.stages.find((other) => other.stage === stage)?.peak),
+  );
+  const title = `plan of ${width}×${height}×${frames}`;
+  return [
+    `${title.padEnd(stageWidth)}${'full'.padStart(12)}${'least'.padStart(12)}`,
+    ...rows,
+    `${'peak'.padEnd(stageWidth)}${gibibytes(full.peak)}${gibibytes(least.peak)}`,
+  ].join('\n');
+}

@@ -1,0 +1,114 @@
+/**
+ * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
+ * in one folder) and the API's reference page, which are not in the repository, and openapi.json,
+ * which is. Run by `npm run prepare:assets`.
+ */
+import { randomUUID } from 'node:crypto';
+import {
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { openApiText } from '../../contract/v3/openapi';
+import { root } from './stamp';
+
+const goldenModel = 'lib/models/wan22/goldens/model';
+const ffmpegFolders = [
+  'node_modules/@ffmpeg/ffmpeg/dist/esm',
+  'node_modules/@ffmpeg/core/dist/esm',
+];
+/** Draws the page of the API's endpoints: one file, with its styles in it. It tells its timings. */
+const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
+
+/**
+ * Copies every public asset that is missing or differs from its source in size or time. Each file
+ * appears whole or not at all, also when two runs meet.
+ *
+ * @param root the repository's root
+ * @returns the written files, relative to `root`; empty when all were there
+ */
+export async function prepareAssets(root: string): Promise<string[]> {
+  const model = await readdir(join(root, goldenModel), { recursive: true, withFileTypes: true });
+  const pairs: [source: string, target: string][] = model
+    .filter((entry) => entry.isFile())
+    .map((entry) => {
+      const source = join(entry.parentPath, entry.name);
+      return [
+        source,
+        join(root, 'public/models/tiny', source.slice(join(root, goldenModel).length)),
+      ];
+    });
+  for (const folder of ffmpegFolders) {
+    for (const name of await readdir(join(root, folder))) {
+      if (!/\.(js|wasm)$/.test(name)) continue; // not the type declarations
+      pairs.push([join(root, folder, name), join(root, 'public/ffmpeg', name)]);
+    }
+  }
+
+  const copied: string[] = [];
+  for (const [source, target] of pairs) {
+    if (await copyIfChanged(source, target)) copied.push(target.slice(resolve(root).length + 1));
+  }
+  const written: [target: string, text: string][] = [
+    ['public/openapi.json', openApiText()],
+    ['public/scalar/standalone.js', silenced(await readFile(join(root, scalar), 'utf8'))],
+  ];
+  for (const [target, text] of written) {
+    if (await writeIfChanged(join(root, target), text)) copied.push(target);
+  }
+  return copied;
+}
+
+/** The program itself, unchanged; but its timings do not reach the console. */
+function silenced(program: string): string {
+  const quiet = '{ ...console, info() {} }';
+  return `(function (console) {\n${program}\n}).call(globalThis, ${quiet});\n`;
+}
+
+async function copyIfChanged(source: string, target: string): Promise<boolean> {
+  const from = await stat(source);
+  const to = await stat(target).catch(() => undefined);
+  if (to?.isFile() && to.size === from.size && sameSecond(to.mtimeMs, from.mtimeMs)) return false;
+  await putWhole(target, async (part) => {
+    await copyFile(source, part);
+    await utimes(part, from.atime, from.mtime);
+  });
+  return true;
+}
+
+async function writeIfChanged(target: string, text: string): Promise<boolean> {
+  if ((await readFile(target, 'utf8').catch(() => undefined)) === text) return false;
+  await putWhole(target, (part) => writeFile(part, text));
+  return true;
+}
+
+/** Makes a file under another name, which it gets when it is whole. */
+async function putWhole(target: string, make: (part: string) => Promise<void>): Promise<void> {
+  await mkdir(dirname(target), { recursive: true });
+  const part = `${target}.${randomUUID()}.part`;
+  try {
+    await make(part);
+    await rename(part, target);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** File systems keep times with different precision. */
+function sameSecond(a: number, b: number): boolean {
+  return Math.abs(a - b) < 1000;
+}
+
+if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  const copied = await prepareAssets(root);
+  if (copied.length > 0) process.stdout.write(`Prepared ${copied.length} public files.\n`);
+}

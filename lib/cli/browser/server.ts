@@ -1,0 +1,228 @@
+import type { ChildProcess } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../port';
+import { exitCode, saidBy, signalTree, startChild, stopTree } from '../process';
+import { prepareAssets } from './prepare-assets';
+import { isBuilt, root, sourceHash, writeStamp } from './stamp';
+
+const host = '127.0.0.1';
+/** Test runners set NODE_ENV to `test`, which Next does not know. */
+const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
+const startLimitMs = 120_000;
+
+/** What the first start of a server gives out. */
+export interface FirstKeys {
+  /** Of the owner, with every scope. */
+  readonly apiKey: string;
+  readonly workerToken: string;
+  /** Signs a browser in, once. */
+  readonly signInToken: string;
+}
+
+/** A running app. */
+export interface AppServer {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  /** Everything the server printed so far. */
+  output(): string;
+  /** Ends the server as a person would, and removes its temporary folder. */
+  stop(): Promise<void>;
+  /** Ends it without a chance to say goodbye, as a crash would. The folder stays until `stop()`. */
+  kill(): Promise<void>;
+}
+
+/** A running app whose API is open as well. */
+export type ApiServer = AppServer & FirstKeys;
+
+/** How a server is started. */
+export interface ServerOptions {
+  /** Settings over the usual ones; those of this process are not passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where it keeps its data, for a start on what another left; a folder of its own where absent. */
+  readonly folder?: string;
+  /** A free port where absent. */
+  readonly port?: number;
+}
+
+/**
+ * Builds the app unless `.next` already holds a build of exactly these sources.
+ *
+ * @param say takes one line about what is done
+ * @throws Error with the build's output when it fails
+ */
+export async function ensureBuild(
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<'built' | 'unchanged'> {
+  // Served from `public/` as they are, so they have to be there with an older build too.
+  await prepareAssets(root);
+  const hash = await sourceHash();
+  if (isBuilt(hash)) return 'unchanged';
+  say('Building the app (once; an unchanged tree is not built again) …');
+  const startedAt = performance.now();
+  await runQuietly([nextBinary(), 'build'], signal);
+  writeStamp(hash);
+  say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
+  return 'built';
+}
+
+/**
+ * Serves the app's pages from this machine only, and waits until they are there. The API's database,
+ * which takes longer, is opened when something asks for it.
+ *
+ * The caller stops it; should this process end without doing so, the server ends with it.
+ */
+export async function startApp(): Promise<AppServer> {
+  return (await launch(['--lazy'], {})).app;
+}
+
+/**
+ * Starts the server as `npm start` does, on a free port of this machine only, and waits until pages
+ * and API are there. The caller stops it, as with {@link startApp}.
+ *
+ * @returns with the keys of the first start in this folder; empty where the database is another's
+ */
+export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
+  const { app, keysFile } = await launch([], options);
+  try {
+    // Answered once the relay is open.
+    const ready = await fetch(`${app.origin}/api/v3/balance`);
+    await ready.body?.cancel();
+    return { ...app, ...(await readKeys(keysFile, app.output)) };
+  } catch (error) {
+    await app.stop();
+    throw error instanceof Error ? didNotStart(error, app.output()) : error;
+  }
+}
+
+async function launch(
+  flags: readonly string[],
+  options: ServerOptions,
+): Promise<{ app: AppServer; keysFile: string }> {
+  const port = options.port ?? (await freePort());
+  const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
+  const keysFile = path.join(folder, 'first-start.json');
+  // The loader for modules alone: the one for `require` reads all of Next's files as well.
+  const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay', 'main.ts'), ...flags], {
+    env: {
+      ...nextEnvironment,
+      ...withoutSettings(),
+      KINORA_HOST: host,
+      PORT: String(port),
+      KINORA_DATA: folder,
+      KINORA_LOG: 'warn',
+      KINORA_STOP_SECONDS: '2',
+      KINORA_FIRST_START_FILE: keysFile,
+      KINORA_END_WITH_PARENT: '1',
+      ...options.env,
+    },
+  });
+  const output = collect(child);
+  const removeFolder = () => {
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+  };
+  const endWithUs = () => {
+    signalTree(child, 'SIGKILL');
+    removeFolder();
+  };
+  process.once('exit', endWithUs);
+  const kill = async () => {
+    signalTree(child, 'SIGKILL');
+    await exitCode(child);
+  };
+  const stop = async () => {
+    await stopTree(child);
+    removeFolder();
+    process.off('exit', endWithUs);
+  };
+  const origin = `http://${host}:${port}`;
+  try {
+    await untilItAnswers(origin, child);
+  } catch (error) {
+    await stop();
+    throw error instanceof Error ? didNotStart(error, output()) : error;
+  }
+  return { app: { origin, output, kill, stop }, keysFile };
+}
+
+/** Settings of this process's own environment, blank: the server is to start from what is given. */
+function withoutSettings(): Record<string, string> {
+  const names = Object.keys(process.env).filter((name) =>
+    /^(KINORA_|S3_|DATABASE_URL$)/.test(name),
+  );
+  return Object.fromEntries(names.map((name) => [name, '']));
+}
+
+function didNotStart(error: Error, output: string): Error {
+  return new Error(`The app did not start: ${error.message}\n${output}`, { cause: error });
+}
+
+/** What the first start on this folder wrote; the server says where it runs once that is there. */
+async function readKeys(file: string, output: () => string): Promise<FirstKeys> {
+  const deadline = performance.now() + startLimitMs;
+  while (!output().includes('Kinora runs at')) {
+    if (performance.now() > deadline) throw new Error('it did not say where it runs.');
+    await delay(20);
+  }
+  const text = await readFile(file, 'utf8').catch(() => '');
+  const none = { apiKey: '', workerToken: '', signInToken: '' };
+  return text === '' ? none : (JSON.parse(text) as FirstKeys);
+}
+
+async function untilItAnswers(origin: string, child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + startLimitMs;
+  while (performance.now() < deadline) {
+    if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}.`);
+    const answered = await fetch(origin, { method: 'HEAD' }).then(
+      () => true,
+      () => false,
+    );
+    if (answered) return;
+    await delay(50);
+  }
+  throw new Error(`no answer within ${startLimitMs / 1000} s.`);
+}
+
+/** Runs a Node program; its output is kept back unless it fails. */
+async function runQuietly(args: readonly string[], signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const child = startChild(args, { env: nextEnvironment });
+  const output = collect(child);
+  const stop = () => void stopTree(child);
+  const endWithUs = () => signalTree(child, 'SIGKILL');
+  signal?.addEventListener('abort', stop);
+  process.once('exit', endWithUs);
+  try {
+    const code = await exitCode(child);
+    signal?.throwIfAborted();
+    if (code !== 0) {
+      const command = path.relative(root, args.join(' '));
+      throw new Error(`${command} failed with code ${code}:\n${output()}`);
+    }
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    process.off('exit', endWithUs);
+  }
+}
+
+/** Everything that a child printed so far. */
+function collect(child: ChildProcess): () => string {
+  const said = saidBy(child.stdout, child.stderr);
+  return () => said().trimEnd();
+}
+
+/** A program of an installed package, to be run by Node itself: no shell, on any system. */
+export function binary(name: string, file: string): string {
+  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+  return path.join(path.dirname(manifest), file);
+}
+
+/** The `next` program. */
+export function nextBinary(): string {
+  return binary('next', 'dist/bin/next');
+}

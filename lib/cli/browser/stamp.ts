@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The folder of package.json. */
+export const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** What a build is made from. Files that the build itself writes into `public/` are not read. */
+const sources = [
+  'package.json',
+  'package-lock.json',
+  'next.config.js',
+  'tsconfig.json',
+  'app',
+  'workers',
+  'lib',
+  'relay',
+  'public',
+  'lib/models/wan22/goldens/model',
+];
+
+/** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */
+const excluded = [
+  'lib/cli',
+  'lib/models/wan22/goldens',
+  'public/ffmpeg',
+  'public/models/tiny',
+  'public/scalar',
+];
+
+const stampFile = path.join('.next', 'kinora-stamp');
+const buildIdFile = path.join('.next', 'BUILD_ID');
+
+/**
+ * SHA-256 over names and contents of everything a build is made from, in hex.
+ *
+ * @param folder the checkout
+ */
+export async function sourceHash(folder: string = root): Promise<string> {
+  const hash = createHash('sha256');
+  hash.update(`${process.version.split('.')[0]}\n`);
+  for (const file of (await Promise.all(sources.map((entry) => filesIn(folder, entry)))).flat()) {
+    hash.update(`${file}\n`).update(await readFile(path.join(folder, file)));
+  }
+  return hash.digest('hex');
+}
+
+/** Whether a whole build of exactly these sources stands in `.next`. */
+export function isBuilt(hash: string, folder: string = root): boolean {
+  if (![stampFile, buildIdFile].every((file) => existsSync(path.join(folder, file)))) return false;
+  // The stamp names the build as well, so a later `next build` by hand does not pass for this one.
+  return readFileSync(path.join(folder, stampFile), 'utf8') === stampText(hash, folder);
+}
+
+/** Records that `.next` now holds a build of these sources. */
+export function writeStamp(hash: string, folder: string = root): void {
+  writeFileSync(path.join(folder, stampFile), stampText(hash, folder));
+}
+
+function stampText(hash: string, folder: string): string {
+  return `${hash} ${readFileSync(path.join(folder, buildIdFile), 'utf8')}\n`;
+}
+
+/** Paths of all files below `entry`, `/` between parts, in a fixed order; tests left out. */
+async function filesIn(folder: string, entry: string): Promise<string[]> {
+  const absolute = path.join(folder, entry);
+  if (!existsSync(absolute) || excluded.includes(entry)) return [];
+  if (statSync(absolute).isFile()) return [entry];
+  const children = await readdir(absolute, { withFileTypes: true });
+  const lists = await Promise.all(
+    children
+      .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+      .map((child) => {
+        const name = `${entry}/${child.name}`;
+        if (child.isDirectory()) return filesIn(folder, name);
+        return /\.test\.tsx?$/.test(name) ? [] : [name];
+      }),
+  );
+  return lists.flat();
+}

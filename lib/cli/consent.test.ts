@@ -1,0 +1,103 @@
+import { PassThrough } from 'node:stream';
+import { expect, it } from 'vitest';
+import { type DownloadPlan, parseManifest } from '../contract';
+import { askToDownload, offerText, withDiskRoom } from './consent';
+
+const manifest = parseManifest({
+  id: 'm',
+  name: 'Model M',
+  description: '',
+  licence: { name: 'Apache-2.0', url: 'https://example.org/licence' },
+  nativeSizes: {
+    '1280*720': { width: 64, height: 32 },
+    '720*1280': { width: 32, height: 64 },
+  },
+  maxClipFrames: 121,
+  choices: [{ precision: 'int8', name: '8-bit', memory: { full: 2, least: 1 } }],
+});
+
+const plan: DownloadPlan = {
+  parts: [
+    {
+      component: 'transformer',
+      files: [{ name: 'owner/name/t.gguf', bytes: 5_000_000_000 }],
+      bytesLeft: 2_000_000_000,
+      bytesTotal: 5_000_000_000,
+    },
+    {
+      component: 'vae',
+      files: [{ name: 'owner/name/v.safetensors', bytes: 1_000_000_000 }],
+      bytesLeft: 0,
+      bytesTotal: 1_000_000_000,
+    },
+  ],
+  download: 2_000_000_000,
+  store: 2_100_000_000,
+  storage: { usage: 4_000_000_000, quota: 100_000_000_000, persistent: true },
+  left: 93_900_000_000,
+};
+
+/** Streams that stand for a person at a terminal who types `answer`. */
+function terminal(answer: string, isTTY = true) {
+  const input = Object.assign(new PassThrough(), { isTTY });
+  const output = Object.assign(new PassThrough(), { isTTY });
+  input.write(answer);
+  return { input, output };
+}
+
+const never = new AbortController().signal;
+
+it('tells what would be fetched, its licence, where to, and the room before and after', () => {
+  const text = offerText({
+    manifest,
+    precision: 'int8',
+    plan: withDiskRoom(plan, 10_000_000_000),
+    hub: 'https://hub',
+    home: '/models',
+  });
+  expect(text.split('\n')).toEqual([
+    'Model M is not here completely:',
+    '',
+    '  Transformer      2.0 GB of 5.0 GB  owner/name/t.gguf',
+    '  VAE                here  owner/name/v.safetensors',
+    '',
+    '  licence        Apache-2.0, https://example.org/licence',
+    '  from           https://hub',
+    '  to             /models',
+    '  precision      8-bit',
+    '  download       2.0 GB; 4.0 GB are here',
+    '  on disk        2.1 GB',
+    '  free           10.0 GB, 7.9 GB afterwards',
+    '',
+  ]);
+});
+
+it('counts the room of the disk, and the quota where that is less', () => {
+  expect(withDiskRoom(plan, 1_000_000_000).left).toBe(-1_100_000_000);
+  expect(withDiskRoom(plan, 1e15).left).toBe(93_900_000_000);
+});
+
+it.each(['y\n', 'Y\n', 'yes\n', ' yes \n'])('takes %j for a yes', async (answer) => {
+  await expect(askToDownload('M', terminal(answer), never)).resolves.toBeUndefined();
+});
+
+it.each(['\n', 'n\n', 'no\n', 'yesterday\n'])('takes %j for a no', async (answer) => {
+  await expect(askToDownload('M', terminal(answer), never)).rejects.toMatchObject({
+    code: 'MODEL_NOT_INSTALLED',
+    message: 'M was not downloaded.',
+  });
+});
+
+it('asks nobody without a terminal, and names --yes', async () => {
+  await expect(askToDownload('M', terminal('y\n', false), never)).rejects.toMatchObject({
+    code: 'MODEL_NOT_INSTALLED',
+    remedy: expect.stringContaining('--yes'),
+  });
+});
+
+it('ends when Ctrl-C ends the command', async () => {
+  const abort = new AbortController();
+  const asked = askToDownload('M', terminal(''), abort.signal);
+  abort.abort();
+  await expect(asked).rejects.toThrow();
+});

@@ -1,0 +1,96 @@
+import { statfs } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { parts } from '../../app/models/wording';
+import { formatBytes } from '../../app/studio/format';
+import { type DownloadPlan, KinoraError, type ModelManifest, type Precision } from '../contract';
+
+/** What a person decides on before gigabytes are fetched. */
+export interface Offer {
+  readonly manifest: ModelManifest;
+  readonly precision: Precision;
+  readonly plan: DownloadPlan;
+  readonly hub: string;
+  /** Folder of the profile. */
+  readonly home: string;
+}
+
+/** Bytes that can still be written on the disk of a folder. */
+export async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+/** The plan with the room that the disk really has: the browser counts by its quota. */
+export function withDiskRoom(plan: DownloadPlan, free: number): DownloadPlan {
+  const { usage, quota, persistent } = plan.storage;
+  const storage = { usage, quota: Math.min(quota, usage + free), persistent };
+  return { ...plan, storage, left: storage.quota - usage - plan.store };
+}
+
+/** Everything about a download before it starts: what, under which licence, how much, where to. */
+export function offerText({ manifest, precision, plan, hub, home }: Offer): string {
+  const { name, licence, choices } = manifest;
+  const begun = plan.parts.reduce((sum, part) => sum + part.bytesTotal - part.bytesLeft, 0);
+  const choice = choices.find((one) => one.precision === precision)?.name ?? precision;
+  const free = Math.max(0, plan.storage.quota - plan.storage.usage);
+  const rows: [string, string][] = [
+    ['licence', [licence.name, licence.url].filter(Boolean).join(', ')],
+    ['from', hub],
+    ['to', home],
+    ['precision', choice],
+    ['download', formatBytes(plan.download) + (begun ? `; ${formatBytes(begun)} are here` : '')],
+    ['on disk', formatBytes(plan.store)],
+    ['free', `${formatBytes(free)}, ${formatBytes(Math.max(0, plan.left))} afterwards`],
+  ];
+  return [
+    begun ? `${name} is not here completely:` : `${name} is not here yet:`,
+    '',
+    ...plan.parts.map(partLine),
+    '',
+    ...rows.map(([label, value]) => `  ${label.padEnd(14)} ${value}`),
+    '',
+  ].join('\n');
+}
+
+function partLine({ component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number]) {
+  const size = bytesLeft === 0 ? 'here' : formatBytes(bytesLeft);
+  const from = files.length === 1 ? files[0]?.name : `${files.length} files`;
+  const rest = bytesLeft > 0 && bytesLeft < bytesTotal ? ` of ${formatBytes(bytesTotal)}` : '';
+  return `  ${parts[component].name.padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
+}
+
+/** Where a question can be asked and answered. */
+export interface Terminal {
+  readonly input: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly output: NodeJS.WritableStream & { readonly isTTY?: boolean };
+}
+
+/**
+ * Asks once whether to go on; anything but yes is a no.
+ *
+ * @param what what would be done, to be named where nobody can be asked
+ * @throws KinoraError `MODEL_NOT_INSTALLED` where there is no terminal to ask on, or the answer is no
+ */
+export async function askToDownload(
+  what: string,
+  { input, output }: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(input.isTTY && output.isTTY)) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${what} has to be downloaded first.`, {
+      remedy: 'Run it again with --yes to agree to the download, or in a terminal to be asked.',
+    });
+  }
+  const asking = createInterface({ input, output });
+  // A terminal in raw mode sends Ctrl-C as a key.
+  asking.on('SIGINT', () => process.emit('SIGINT'));
+  try {
+    const answer = await asking.question('Download it? [y/N] ', { signal });
+    if (/^y(es)?$/i.test(answer.trim())) return;
+  } finally {
+    asking.close();
+  }
+  throw new KinoraError('MODEL_NOT_INSTALLED', `${what} was not downloaded.`, {
+    remedy: 'Nothing was fetched. Run it again when you like.',
+  });
+}

@@ -1,0 +1,83 @@
+import { parts } from '../../app/models/wording';
+import { formatBytes, formatPercent, formatSeconds } from '../../app/studio/format';
+import type { ComponentId, ModelEntry, PartState } from '../contract';
+import type { Screen } from './screen';
+
+/** Without a terminal a line for every so many hundredths of a part is enough. */
+const percentPerLine = 10;
+const moving: readonly PartState['status'][] = ['downloading', 'verifying'];
+
+/** Shows a download, or a check of every byte, from the states that the library tells. */
+export class DownloadReport {
+  /** What was last said of each part. */
+  readonly #said = new Map<string, string>();
+  /** Parts that were seen before they were complete: what was there already is no news. */
+  readonly #unfinished = new Set<ComponentId>();
+
+  constructor(readonly screen: Screen) {}
+
+  take(entry: ModelEntry): void {
+    for (const part of entry.parts) this.#onPart(part, entry);
+    if (this.screen.isTTY && entry.parts.some(({ status }) => moving.includes(status))) {
+      this.#bar(entry);
+    }
+  }
+
+  #onPart(part: PartState, entry: ModelEntry): void {
+    const { name } = parts[part.component];
+    const notice = noticeOf(part);
+    if (notice) this.#sayOnce(`${part.component} notice`, `${name}: ${notice}`);
+    const line = this.#lineOf(part, entry.bytesPerSecond);
+    if (line) this.#sayOnce(part.component, ...line);
+  }
+
+  /** @param key what makes it another line than the one before; the line itself when absent */
+  #sayOnce(subject: string, line: string, key: string = line): void {
+    if (this.#said.get(subject) === key) return;
+    this.#said.set(subject, key);
+    this.screen.line(line);
+  }
+
+  #lineOf(part: PartState, bytesPerSecond: number): [line: string, key: string] | null {
+    const name = `  ${parts[part.component].name.padEnd(14)}`;
+    const { component, status, bytesDone, bytesTotal } = part;
+    if (status !== 'complete') this.#unfinished.add(component);
+    else {
+      return this.#unfinished.has(component)
+        ? [`${name} ${formatBytes(bytesDone)}, complete`, 'complete']
+        : null;
+    }
+    if (!moving.includes(status) || !bytesTotal) return null;
+    const verb = status === 'verifying' ? 'checking' : 'fetching';
+    const tenth = Math.floor((100 * bytesDone) / bytesTotal / percentPerLine);
+    // The bar shows the rest where there is one.
+    const key = this.screen.isTTY ? verb : `${verb} ${tenth}`;
+    const done = `${formatBytes(bytesDone)} of ${formatBytes(bytesTotal)}`;
+    const share = formatPercent(bytesDone / bytesTotal);
+    const pace = bytesPerSecond > 0 ? `, ${formatBytes(bytesPerSecond)}/s` : '';
+    return [`${name} ${verb}, ${done} (${share})${pace}`, key];
+  }
+
+  #bar({ parts: all, bytesPerSecond }: ModelEntry): void {
+    const sum = (of: (part: PartState) => number) => all.reduce((n, part) => n + of(part), 0);
+    const done = sum(({ bytesDone }) => bytesDone);
+    const total = sum(({ bytesTotal }) => bytesTotal ?? 0);
+    if (total === 0) return;
+    const counts = `${formatBytes(done)} of ${formatBytes(total)}`;
+    this.screen.bar(done / total, `${counts}${paceOf(total - done, bytesPerSecond)}`);
+  }
+}
+
+function paceOf(bytesLeft: number, bytesPerSecond: number): string {
+  if (bytesPerSecond <= 0) return '';
+  const left = formatSeconds(bytesLeft / bytesPerSecond);
+  return `, ${formatBytes(bytesPerSecond)}/s, about ${left} left`;
+}
+
+/** What should be known besides the numbers. */
+function noticeOf({ status, pausedBy, notice, error }: PartState): string | undefined {
+  if (status === 'paused' && pausedBy === 'network') {
+    return `waiting for the hub. ${error?.message ?? ''}`.trimEnd();
+  }
+  return notice;
+}

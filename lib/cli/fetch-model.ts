@@ -1,0 +1,130 @@
+import { formatBytes } from '../../app/studio/format';
+import { KinoraError, type ModelEntry, type Precision } from '../contract';
+import { requireRoom } from '../weights/library/plan';
+import type { Command } from './command';
+import { askToDownload, freeBytes, offerText, withDiskRoom } from './consent';
+import { DownloadReport } from './download-report';
+import type { LibrarySession } from './session';
+
+/** How long a paused download may take to write down how far it came. */
+const pauseLimitMs = 15_000;
+
+/** How a model is to be fetched. */
+export interface FetchOptions {
+  /** The one it has, or the model's default, when undefined. */
+  readonly precision: Precision | undefined;
+  /** Agreed to beforehand. */
+  readonly yes: boolean;
+}
+
+/**
+ * Makes a model ready to run: says what is to be fetched, asks, and fetches it. What was fetched
+ * before is kept; a model that is there costs no request.
+ *
+ * @throws KinoraError `MODEL_NOT_INSTALLED` without consent, `STORAGE_FULL`, what the hub answers,
+ *   `CANCELLED` when Ctrl-C has paused the download
+ */
+export async function fetchModel(
+  command: Command,
+  session: LibrarySession,
+  id: string,
+  { precision: asked, yes }: FetchOptions,
+): Promise<ModelEntry> {
+  const entry = await session.model(id);
+  const { manifest } = entry;
+  const precision = asked ?? entry.precision ?? manifest.precision;
+  if (entry.ready && (manifest.sources.length === 0 || precision === entry.precision)) return entry;
+  checkPrecision(entry, precision);
+  const { page, home } = session;
+
+  const { hub } = await session.snapshot();
+  command.say(`Asking ${hub} for the sizes …`);
+  const plan = await command.interruptible(
+    () => page.call('planDownload', id, precision),
+    async () => undefined,
+  );
+  const known = withDiskRoom(plan, await freeBytes(home));
+  command.say(offerText({ manifest, precision, plan: known, hub, home }));
+  requireRoom(known);
+  if (!yes) {
+    const what = `${manifest.name} (${formatBytes(plan.download)})`;
+    const terminal = { input: process.stdin, output: process.stdout };
+    await askToDownload(what, terminal, command.signal);
+  }
+  return download(command, session, entry, precision);
+}
+
+function checkPrecision({ manifest }: ModelEntry, precision: Precision): void {
+  const known = manifest.choices.map((choice) => choice.precision);
+  if (known.length === 0 || known.includes(precision)) return;
+  throw new KinoraError(
+    'PARAMETER_INVALID',
+    `${manifest.name} does not come as ${precision}; it comes as ${known.join(' or ')}.`,
+  );
+}
+
+async function download(
+  command: Command,
+  session: LibrarySession,
+  entry: ModelEntry,
+  precision: Precision,
+): Promise<ModelEntry> {
+  const { page } = session;
+  const { id, name } = entry.manifest;
+  const watch = watchModel(command, session, entry);
+  const fetching = page.call('downloadModel', id, precision);
+  const pause = async () => {
+    await page.call('pause', id);
+    await fetching;
+  };
+  const stopped = () =>
+    new KinoraError('CANCELLED', `The download of ${name} is paused.`, {
+      remedy: 'Run the same command again: it goes on where it stopped.',
+    });
+  try {
+    await command.interruptible(() => fetching, pause, { patienceMs: pauseLimitMs, stopped });
+  } finally {
+    watch.end();
+  }
+  return checkReady(await watch.last());
+}
+
+/** What is shown of a model while something is done with its parts. */
+export interface Watch {
+  /** Shows nothing more. */
+  end(): void;
+  /** Shows how it ended, which may not have been told any more; the model as it is now. */
+  last(): Promise<ModelEntry>;
+}
+
+/** Shows how a model's parts come along. @param before the model as it is at the start */
+export function watchModel(command: Command, session: LibrarySession, before: ModelEntry): Watch {
+  const { id } = before.manifest;
+  const report = new DownloadReport(command.screen);
+  report.take(before);
+  session.watch(({ models }) => {
+    const entry = models.find(({ manifest }) => manifest.id === id);
+    if (entry) report.take(entry);
+  });
+  return {
+    end() {
+      session.watch(null);
+      command.screen.end();
+    },
+    async last() {
+      const entry = await session.model(id);
+      report.take(entry);
+      return entry;
+    },
+  };
+}
+
+/** @throws KinoraError what keeps a model from running after its download has ended */
+function checkReady(entry: ModelEntry): ModelEntry {
+  if (entry.ready) return entry;
+  const failed = entry.parts.find(({ error }) => error);
+  if (failed?.error) throw KinoraError.fromRecord(failed.error);
+  throw new KinoraError('MODEL_NOT_INSTALLED', `${entry.manifest.name} is not here completely.`, {
+    remedy: 'Run the same command again: it goes on where it stopped.',
+  });
+}

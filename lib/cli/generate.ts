@@ -1,0 +1,113 @@
+import { openAsBlob } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { HeadlessEvent } from '../../app/headless/api';
+import {
+  type Backend,
+  frameCount,
+  framesPerSecond,
+  KinoraError,
+  type ModelManifest,
+  resolveSeed,
+} from '../contract';
+import { inspectVideo } from '../video/inspect';
+import { Command } from './command';
+import { fetchModel } from './fetch-model';
+import { addedIds, kinoraHome } from './home';
+import { readImage, readManifest, sortLoras } from './inputs';
+import { type GenerateOptions, helpText, parseOptions } from './options';
+import { checkWritable, fromUser, makeFolders } from './places';
+import { ProgressReport, summary } from './report';
+import { openLibrarySession, openSession, type Session } from './session';
+
+process.exitCode = await new Command().run(async (command) => {
+  const options = parseOptions(process.argv.slice(2));
+  if (options === 'help') process.stdout.write(helpText);
+  else await generate(command, options);
+});
+
+async function generate(command: Command, options: GenerateOptions): Promise<void> {
+  // Everything that can be wrong is looked at first: nothing is built or started for a bad request.
+  const home = kinoraHome();
+  const listed = await readManifest(options.model, await addedIds(home));
+  const bundled = listed !== null && listed.sources.length === 0;
+  const { loras: named, ...asked } = options.parameters;
+  const { loras, libraryLoras } = await sortLoras(named, !bundled);
+  const image = await readImage(options.image, command.signal);
+  const out = options.out === undefined ? undefined : fromUser(options.out);
+  await checkWritable(out ?? path.resolve('out', 'video.mp4'));
+
+  const report = new ProgressReport(command.screen);
+  const onProgress = (event: HeadlessEvent) => report.take(event);
+  const { page, software, manifest } = bundled
+    ? { ...(await openSession(command, onProgress)), manifest: listed }
+    : await openWithModel(command, home, options, onProgress);
+  const parameters = {
+    ...asked,
+    ...(options.stepsGiven ? {} : manifest.defaults),
+    seed: resolveSeed(asked.seed),
+  };
+  const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
+  if (software) command.say(withoutGpu(backend, options.backend !== undefined));
+
+  const { model, memoryBudget } = options;
+  const budget = memoryBudget === undefined ? {} : { memoryBudget };
+  const request = { image, loras, libraryLoras, parameters, model, backend, ...budget };
+  const result = await command.interruptible(
+    () => page.generate(request),
+    () => page.cancel(),
+  );
+
+  const file = out ?? path.resolve('out', result.videoFile);
+  await makeFolders(file);
+  await page.save(result.videoFile, file);
+  await verify(file, result, frameCount(parameters.duration));
+  if (!bundled) await page.call('clearHistory');
+  command.say(`\n${summary(path.relative('', file), result)}`);
+}
+
+/** A browser in which the model is kept, after it was downloaded where it was not. */
+async function openWithModel(
+  command: Command,
+  home: string,
+  { model, hub, precision, yes }: GenerateOptions,
+  onProgress: (event: HeadlessEvent) => void,
+): Promise<Session & { manifest: ModelManifest }> {
+  const session = await openLibrarySession(command, home, hub, onProgress);
+  const { manifest } = await fetchModel(command, session, model, { precision, yes });
+  return { ...session, manifest };
+}
+
+/** What a person without a GPU should know about where the work is done. */
+function withoutGpu(backend: Backend, asked: boolean): string {
+  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  return asked
+    ? 'The CPU computes (WebAssembly).'
+    : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
+}
+
+/** The file on disk must be what was asked for; one that is not does not stay. */
+async function verify(
+  file: string,
+  asked: { width: number; height: number; finishedEarly: boolean },
+  frames: number,
+): Promise<void> {
+  try {
+    const facts = await inspectVideo(await openAsBlob(file));
+    const right =
+      facts.width === asked.width &&
+      facts.height === asked.height &&
+      facts.frames === frames &&
+      Math.abs(facts.frameRate - framesPerSecond) < 0.01;
+    if (right) return;
+    throw new KinoraError(
+      'ENCODER_FAILED',
+      `The video came out as ${facts.width}×${facts.height} with ${facts.frames} frames at ` +
+        `${facts.frameRate} per second, expected ${asked.width}×${asked.height} with ${frames} at ` +
+        `${framesPerSecond}.`,
+    );
+  } catch (error) {
+    await rm(file, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { LibrarySnapshot } from '../contract';
+import { root } from './browser/stamp';
+import { fromUser } from './places';
+
+/** Folder in which the command line keeps models: `KINORA_HOME`, else `.kinora` in the project. */
+export function kinoraHome(): string {
+  const chosen = process.env.KINORA_HOME;
+  return chosen ? fromUser(chosen) : path.join(root, '.kinora');
+}
+
+const addedFile = 'added-models.json';
+
+/** Notes which models were added, so that a wrong id is refused before a browser starts. */
+export async function noteAdded(home: string, { models }: LibrarySnapshot): Promise<void> {
+  const added = models.filter(({ origin }) => origin === 'added');
+  const ids = added.map(({ manifest }) => manifest.id);
+  await writeFile(path.join(home, addedFile), JSON.stringify(ids));
+}
+
+/** Ids of the models that were added, as of the last command that looked. */
+export async function addedIds(home: string): Promise<readonly string[]> {
+  const text = await readFile(path.join(home, addedFile), 'utf8').catch(() => '[]');
+  try {
+    const ids: unknown = JSON.parse(text);
+    return Array.isArray(ids) ? ids.filter((id) => typeof id === 'string') : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,126 @@
+import { parseArgs } from 'node:util';
+import { KinoraError, type Precision } from '../contract';
+import { readPrecision } from './options';
+
+/** What `npm run models` was asked to do. */
+export type ModelsAction =
+  | { readonly command: 'list' }
+  | {
+      readonly command: 'add';
+      /** Hub address, link, or a path of this machine. */
+      readonly source: string;
+      readonly revision: string | undefined;
+      readonly lora: boolean;
+    }
+  | {
+      readonly command: 'download';
+      readonly id: string;
+      readonly precision: Precision | undefined;
+      readonly yes: boolean;
+    }
+  | { readonly command: 'verify' | 'delete'; readonly id: string };
+
+/** The action and the hub from which it fetches. */
+export interface ModelsOptions {
+  readonly action: ModelsAction;
+  /** Base address of the hub, from then on. */
+  readonly hub: string | undefined;
+}
+
+/** What `--help` prints. */
+export const modelsHelp = `Shows and changes the models that the command line uses.
+
+  npm run models -- list
+  npm run models -- add ADDRESS|PATH [--revision NAME]
+  npm run models -- add --lora ADDRESS|FILE
+  npm run models -- download ID [--precision int8|int4] [--yes]
+  npm run models -- verify ID
+  npm run models -- delete ID
+
+  list        models and LoRAs, what is here of them, and the room there is
+  add         lists a model of the hub (owner/name, owner/name/file.gguf, a link); a folder or file
+              of this machine is converted at once; with --lora it is an adapter
+  download    fetches a model, or goes on where it stopped (Ctrl-C pauses)
+  verify      compares every stored byte with its checksum
+  delete      deletes what is stored of a model or LoRA; an added model leaves the list
+
+  --hub URL   where models are fetched from; remembered
+  --yes       agrees to the download beforehand
+  --help      this text
+
+Environment: KINORA_HOME is the folder for models (default .kinora in the project).
+`;
+
+const optionTypes = {
+  hub: { type: 'string' },
+  precision: { type: 'string' },
+  revision: { type: 'string' },
+  lora: { type: 'boolean' },
+  yes: { type: 'boolean', short: 'y' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+type OptionName = keyof typeof optionTypes;
+
+const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> = {
+  list: ['hub'],
+  add: ['hub', 'revision', 'lora'],
+  download: ['hub', 'precision', 'yes'],
+  verify: [],
+  delete: [],
+};
+
+/**
+ * Reads the command line.
+ *
+ * @param args without node and script
+ * @returns `help` when that is all that is wanted
+ * @throws KinoraError `REQUEST_INVALID` or `PARAMETER_INVALID`
+ */
+export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'help' {
+  const { values, positionals } = readArguments(args);
+  if (values.help) return 'help';
+  const [word = 'list', subject, ...rest] = positionals;
+  const command = isCommand(word) ? word : undefined;
+  if (!command) throw refused(`There is no command "${word}".`);
+  for (const name of Object.keys(values) as OptionName[]) {
+    if (!allowed[command].includes(name)) throw refused(`${command} takes no --${name}.`);
+  }
+  const extra = command === 'list' ? subject : rest[0];
+  if (extra !== undefined) throw refused(`Unexpected argument '${extra}'.`);
+  return { action: action(command, subject, values), hub: values.hub };
+}
+
+function action(
+  command: ModelsAction['command'],
+  subject: string | undefined,
+  values: ReturnType<typeof readArguments>['values'],
+): ModelsAction {
+  if (command === 'list') return { command };
+  if (!subject) {
+    const what = command === 'add' ? 'an address, or a path of this machine' : 'the id of a model';
+    throw refused(`${command} needs ${what}.`);
+  }
+  const { revision, lora = false, yes = false } = values;
+  if (command === 'add') return { command, source: subject, revision, lora };
+  if (command !== 'download') return { command, id: subject };
+  return { command, id: subject, precision: readPrecision(values.precision), yes };
+}
+
+function readArguments(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: optionTypes, allowPositionals: true });
+  } catch (error) {
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
+    throw refused(`${sentence.replace(/\.$/, '')}.`);
+  }
+}
+
+function refused(sentence: string): KinoraError {
+  const remedy = 'Run `npm run models -- --help` for what it can do.';
+  return new KinoraError('REQUEST_INVALID', sentence, { remedy });
+}
+
+function isCommand(word: string): word is ModelsAction['command'] {
+  return Object.hasOwn(allowed, word);
+}

@@ -1,0 +1,165 @@
+import { stat } from 'node:fs/promises';
+import { KinoraError, type ModelEntry, toKinoraError } from '../contract';
+import { Command } from './command';
+import { freeBytes } from './consent';
+import { fetchModel, watchModel } from './fetch-model';
+import { kinoraHome } from './home';
+import { listText } from './models-list';
+import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
+import { fromUser } from './places';
+import { type LibrarySession, openLibrarySession } from './session';
+
+process.exitCode = await new Command().run(async (command) => {
+  const options = parseModelsOptions(process.argv.slice(2));
+  if (options === 'help') {
+    process.stdout.write(modelsHelp);
+    return;
+  }
+  const session = await openLibrarySession(command, kinoraHome(), options.hub);
+  await perform(command, session, options.action);
+  await session.snapshot();
+});
+
+async function perform(
+  command: Command,
+  session: LibrarySession,
+  action: ModelsAction,
+): Promise<void> {
+  switch (action.command) {
+    case 'list':
+      return list(command, session);
+    case 'add':
+      return action.lora ? addLora(command, session, action) : addModel(command, session, action);
+    case 'download': {
+      const { manifest } = await fetchModel(command, session, action.id, action);
+      return command.say(`${manifest.name} is ready: npm run generate -- --model ${manifest.id}`);
+    }
+    case 'verify':
+      return verify(command, session, action.id);
+    case 'delete':
+      return remove(command, session, action.id);
+  }
+}
+
+async function list(command: Command, session: LibrarySession): Promise<void> {
+  const { home } = session;
+  command.say(listText(await session.snapshot(), home, await freeBytes(home)));
+}
+
+type Adding = Extract<ModelsAction, { command: 'add' }>;
+
+async function addModel(
+  command: Command,
+  session: LibrarySession,
+  { source, revision }: Adding,
+): Promise<void> {
+  const { page } = session;
+  const kind = await kindOf(source);
+  if (kind === 'address') {
+    command.say(`Asking ${(await session.snapshot()).hub} …`);
+    const { manifest } = await interruptible(command, () =>
+      page.call('addModel', source, revision),
+    );
+    command.say(`Added ${manifest.name}: npm run models -- download ${manifest.id}`);
+    return;
+  }
+  // The inputs keep hold of the files; the page reads them in place.
+  await page.page.locator(kind === 'folder' ? '#folder' : '#files').setInputFiles(fromUser(source));
+  const entry = await interruptible(command, () => page.call('addPickedModel'));
+  await importPicked(command, session, entry);
+}
+
+/** Converts the picked files; a model of which nothing came is not left in the list. */
+async function importPicked(
+  command: Command,
+  session: LibrarySession,
+  entry: ModelEntry,
+): Promise<void> {
+  const { page } = session;
+  const { id, name, precision } = entry.manifest;
+  const watch = watchModel(command, session, entry);
+  try {
+    await command.interruptible(
+      () => page.call('importPicked', id, precision),
+      () => page.call('pause', id),
+    );
+  } catch (thrown) {
+    const { stored } = await session.model(id);
+    if (stored.length === 0) await page.call('forgetModel', id).catch(() => undefined);
+    throw thrown;
+  } finally {
+    watch.end();
+  }
+  const { ready, parts } = await watch.last();
+  command.say(
+    ready
+      ? `Added ${name}: npm run generate -- --model ${id}`
+      : `Added what is there of ${name}: npm run models -- download ${id}`,
+  );
+  const failed = parts.find(({ error }) => error);
+  if (failed?.error) throw KinoraError.fromRecord(failed.error);
+}
+
+async function addLora(
+  command: Command,
+  { page }: LibrarySession,
+  { source }: Adding,
+): Promise<void> {
+  const kind = await kindOf(source);
+  if (kind === 'folder') throw new KinoraError('LORA_INVALID', `${source} is a folder.`);
+  if (kind === 'file') await page.page.locator('#loras').setInputFiles(fromUser(source));
+  const { name, rank, base } = await interruptible(command, () =>
+    page.call('addLora', kind === 'file' ? null : source),
+  );
+  command.say(`Added ${name} (rank ${rank}, ${base}): --lora ${name}:1`);
+}
+
+async function verify(command: Command, session: LibrarySession, id: string): Promise<void> {
+  const before = await session.model(id);
+  const { name } = before.manifest;
+  if (before.stored.length === 0) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `Nothing is stored of ${name}.`, {
+      remedy: `Run \`npm run models -- download ${id}\`.`,
+    });
+  }
+  const watch = watchModel(command, session, before);
+  try {
+    await interruptible(command, () => session.page.call('verify', id));
+  } finally {
+    watch.end();
+  }
+  const { parts } = await watch.last();
+  const damaged = parts.find(({ error }) => error);
+  if (damaged?.error) throw KinoraError.fromRecord(damaged.error);
+  command.say(`Every stored byte of ${name} is as it was written.`);
+}
+
+async function remove(command: Command, session: LibrarySession, id: string): Promise<void> {
+  const { page } = session;
+  const { loras } = await session.snapshot();
+  if (loras.some(({ name }) => name === id)) {
+    await page.call('deleteLora', id);
+    command.say(`Deleted ${id}.`);
+    return;
+  }
+  const { manifest, origin } = await session.model(id);
+  if (origin === 'added') {
+    await page.call('forgetModel', id);
+    command.say(`Deleted ${manifest.name} and took it off the list.`);
+    return;
+  }
+  await page.call('deleteModel', id);
+  command.say(`Deleted what was stored of ${manifest.name}.`);
+}
+
+/** For what leaves nothing half done when the browser is closed in the middle. */
+function interruptible<T>(command: Command, work: () => Promise<T>): Promise<T> {
+  return command.interruptible(work, async () => undefined);
+}
+
+/** What is there on this machine is meant; everything else is an address. */
+async function kindOf(source: string): Promise<'file' | 'folder' | 'address'> {
+  const found = await stat(fromUser(source)).catch((thrown) => toKinoraError(thrown));
+  if (found instanceof KinoraError) return 'address';
+  return found.isDirectory() ? 'folder' : 'file';
+}

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { KinoraError } from '../contract';
+import { samplePrompt } from '../predictions/sample';
+import { type GenerateOptions, helpText, parseOptions } from './options';
+
+function options(...args: string[]): GenerateOptions {
+  const parsed = parseOptions(args);
+  if (parsed === 'help') throw new Error('help was not asked for');
+  return parsed;
+}
+
+function failure(...args: string[]): KinoraError {
+  try {
+    parseOptions(args);
+  } catch (error) {
+    if (error instanceof KinoraError) return error;
+    throw error;
+  }
+  throw new Error(`${args.join(' ')} was accepted`);
+}
+
+describe('the options of generate', () => {
+  it('have the defaults of the request and the bundled sample', () => {
+    expect(options()).toEqual({
+      image: undefined,
+      parameters: {
+        prompt: samplePrompt,
+        negative_prompt: '',
+        loras: [],
+        size: '1280*720',
+        num_inference_steps: 30,
+        duration: 5,
+        guidance_scale: 5,
+        flow_shift: 5,
+        seed: -1,
+      },
+      stepsGiven: false,
+      model: 'tiny',
+      backend: undefined,
+      memoryBudget: undefined,
+      precision: undefined,
+      hub: undefined,
+      yes: false,
+      out: undefined,
+    });
+  });
+
+  it('are read, each into its field', () => {
+    const line =
+      '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
+      '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
+      '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
+      '--precision int4 --hub http://127.0.0.1:1 --yes --out v.mp4';
+    expect(options(...line.split(' '))).toEqual({
+      image: 'a.png',
+      parameters: {
+        prompt: 'p',
+        negative_prompt: 'n',
+        loras: [
+          { path: 'a.safetensors', scale: 0.8 },
+          { path: 'b.safetensors', scale: 4 },
+        ],
+        size: '720*1280',
+        num_inference_steps: 40,
+        duration: 10,
+        guidance_scale: 1.5,
+        flow_shift: 2.5,
+        seed: 9_999_999_999,
+      },
+      stepsGiven: true,
+      model: 'other',
+      backend: 'wasm',
+      memoryBudget: 7.5 * 2 ** 30,
+      precision: 'int4',
+      hub: 'http://127.0.0.1:1',
+      yes: true,
+      out: 'v.mp4',
+    });
+  });
+
+  it('take a negative seed as people write it', () => {
+    expect(options('--seed', '-1').parameters.seed).toBe(-1);
+    expect(options('--seed=-1').parameters.seed).toBe(-1);
+  });
+
+  it('keep the drive letter of a Windows path', () => {
+    expect(options('--lora', 'C:\\loras\\a.safetensors:1').parameters.loras).toEqual([
+      { path: 'C:\\loras\\a.safetensors', scale: 1 },
+    ]);
+  });
+
+  it('know --help, and the help names every option', () => {
+    expect(parseOptions(['--help'])).toBe('help');
+    expect(parseOptions(['-h', '--steps', '99'])).toBe('help');
+    for (const name of [
+      'image',
+      'negative-prompt',
+      'flow-shift',
+      'lora',
+      'backend',
+      'memory',
+      'hub',
+      'out',
+    ]) {
+      expect(helpText).toContain(`--${name} `);
+    }
+  });
+
+  it.each([
+    ['--steps 0', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--steps 41', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--steps 2.5', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--steps many', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--steps 0x10', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--steps=', 'PARAMETER_INVALID', '--steps must be a whole number from 1 to 40.'],
+    ['--duration 4', 'PARAMETER_INVALID', '--duration must be a whole number from 5 to 10.'],
+    ['--duration 11', 'PARAMETER_INVALID', '--duration must be a whole number from 5 to 10.'],
+    ['--guidance 0.9', 'PARAMETER_INVALID', '--guidance must be a number from 1 to 10.'],
+    ['--flow-shift 10.1', 'PARAMETER_INVALID', '--flow-shift must be a number from 1 to 10.'],
+    ['--seed -2', 'PARAMETER_INVALID', '--seed must be a whole number from -1 to 9999999999.'],
+    ['--seed 10000000000', 'PARAMETER_INVALID', '--seed must be a whole number'],
+    ['--size 640*480', 'PARAMETER_INVALID', '--size must be one of 1280*720, 720*1280.'],
+    ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
+    ['--memory 0', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--memory -1', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--memory all', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
+    ['--precision 8', 'PARAMETER_INVALID', '--precision must be one of f32, int8, int4.'],
+    ['--lora a:1 --lora b:1 --lora c:1 --lora d:1', 'PARAMETER_INVALID', '--lora takes at most 3'],
+    ['--lora a.safetensors', 'PARAMETER_INVALID', 'must be PATH:SCALE'],
+    ['--lora a.safetensors:5', 'PARAMETER_INVALID', 'must be PATH:SCALE'],
+    ['--lora :1', 'PARAMETER_INVALID', 'must be PATH:SCALE'],
+    ['--prompt=', 'PROMPT_EMPTY', 'The prompt is empty.'],
+    ['--image a.png', 'PROMPT_EMPTY', 'The prompt is empty.'],
+    ['--colour red', 'REQUEST_INVALID', "Unknown option '--colour'."],
+    ['--steps', 'REQUEST_INVALID', "Option '--steps <value>' argument missing."],
+    ['stray', 'REQUEST_INVALID', "Unexpected argument 'stray'."],
+  ])('refuse %s', (line, code, sentence) => {
+    const error = failure(...line.split(' '));
+    expect(error.code).toBe(code);
+    expect(error.message).toContain(sentence);
+    expect(error.remedy).not.toBe('');
+  });
+});

@@ -1,0 +1,221 @@
+import { parseArgs } from 'node:util';
+import {
+  type Backend,
+  backends,
+  KinoraError,
+  type Parameters,
+  type Precision,
+  parseParameters,
+  precisions,
+  parameterRanges as ranges,
+  sizes,
+} from '../contract';
+import { samplePrompt } from '../predictions/sample';
+
+/** What `npm run generate` was asked for. */
+export interface GenerateOptions {
+  /** File or URL; undefined for the bundled sample. */
+  readonly image: string | undefined;
+  readonly parameters: Parameters;
+  /** Whether `--steps` was given; a model may have a default of its own. */
+  readonly stepsGiven: boolean;
+  readonly model: string;
+  /** Undefined: WebGPU where there is a GPU, else the CPU. */
+  readonly backend: Backend | undefined;
+  /** Most device bytes to use; undefined for what a probe of the device finds. */
+  readonly memoryBudget: number | undefined;
+  /** Precision to download the model in, where it is not there yet. */
+  readonly precision: Precision | undefined;
+  /** Base address of the hub, from then on. */
+  readonly hub: string | undefined;
+  /** Whether a download was agreed to beforehand. */
+  readonly yes: boolean;
+  readonly out: string | undefined;
+}
+
+const optionTypes = {
+  image: { type: 'string' },
+  prompt: { type: 'string' },
+  'negative-prompt': { type: 'string' },
+  size: { type: 'string' },
+  duration: { type: 'string' },
+  steps: { type: 'string' },
+  guidance: { type: 'string' },
+  'flow-shift': { type: 'string' },
+  seed: { type: 'string' },
+  lora: { type: 'string', multiple: true },
+  model: { type: 'string' },
+  backend: { type: 'string' },
+  memory: { type: 'string' },
+  precision: { type: 'string' },
+  hub: { type: 'string' },
+  yes: { type: 'boolean', short: 'y' },
+  out: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** The field of the request behind each option whose name differs. */
+const optionOfField: Readonly<Record<string, string>> = {
+  num_inference_steps: '--steps',
+  guidance_scale: '--guidance',
+  flow_shift: '--flow-shift',
+  duration: '--duration',
+  seed: '--seed',
+  size: '--size',
+  loras: '--lora',
+};
+
+/** What `--help` prints. */
+export const helpText = `Makes a video from one image and a prompt.
+
+  npm run generate -- [options]
+
+  --image FILE|URL        the still to start from (default: the bundled sample)
+  --prompt TEXT           what should happen (default: a prompt for the sample)
+  --negative-prompt TEXT  what should not appear
+  --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
+  --duration SECONDS      ${between('duration')}
+  --steps N               ${between('num_inference_steps')}
+  --guidance X            ${between('guidance_scale')}
+  --flow-shift X          ${between('flow_shift')}
+  --seed N                ${between('seed')}; -1 draws one
+  --lora PATH:SCALE       an adapter and its strength, 0 to 4; up to 3 times; with a model that
+                          was downloaded also the name of a LoRA of the library
+  --model ID              tiny (the default), wan2.2-ti2v-5b, or one that was added with
+                          \`npm run models\`; what is missing is downloaded after a question
+  --yes                   agrees to the download beforehand
+  --precision NAME        int8 or int4: what to download (default: what the model proposes)
+  --hub URL               where models are fetched from; remembered
+  --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
+  --memory GIB            most GPU memory to use (default: what the device gives)
+  --out FILE              where to write the MP4 (default out/<id>.mp4)
+  --help                  this text
+
+Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone;
+KINORA_HOME is the folder for models (default .kinora in the project).
+`;
+
+function between(field: keyof typeof ranges): string {
+  const { min, max, default: standard } = ranges[field];
+  return `${min} to ${max} (default ${standard})`;
+}
+
+/**
+ * Reads the command line.
+ *
+ * @param args without node and script
+ * @returns `help` when that is all that is wanted
+ * @throws KinoraError `REQUEST_INVALID`, `PROMPT_EMPTY` or `PARAMETER_INVALID`
+ */
+export function parseOptions(args: readonly string[]): GenerateOptions | 'help' {
+  const values = readArguments(args);
+  if (values.help) return 'help';
+  return {
+    image: values.image,
+    parameters: readParameters(values),
+    stepsGiven: values.steps !== undefined,
+    model: values.model ?? 'tiny',
+    backend: values.backend === undefined ? undefined : readBackend(values.backend),
+    memoryBudget: values.memory === undefined ? undefined : readMemory(values.memory),
+    precision: readPrecision(values.precision),
+    hub: values.hub,
+    yes: values.yes ?? false,
+    out: values.out,
+  };
+}
+
+type Values = ReturnType<typeof readArguments>;
+
+function readArguments(args: readonly string[]) {
+  try {
+    return parseArgs({ args: joinNegative(args), options: optionTypes, strict: true }).values;
+  } catch (error) {
+    // Node explains at length how to escape; its first sentence says what is wrong.
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
+    throw new KinoraError('REQUEST_INVALID', `${sentence.replace(/\.$/, '')}.`, {
+      remedy: 'Run `npm run generate -- --help` for the options.',
+    });
+  }
+}
+
+/** `--seed -1` as people write it: parseArgs would take `-1` for an option. */
+function joinNegative(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const previous = joined.at(-1);
+    if (/^-\d/.test(arg) && previous?.startsWith('--') && !previous.includes('=')) {
+      joined[joined.length - 1] = `${previous}=${arg}`;
+    } else joined.push(arg);
+  }
+  return joined;
+}
+
+function readParameters(values: Values): Parameters {
+  const given = {
+    prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
+    negative_prompt: values['negative-prompt'],
+    size: values.size,
+    duration: number(values.duration),
+    num_inference_steps: number(values.steps),
+    guidance_scale: number(values.guidance),
+    flow_shift: number(values['flow-shift']),
+    seed: number(values.seed),
+    loras: values.lora?.map(readLora),
+  };
+  try {
+    return parseParameters(given);
+  } catch (error) {
+    throw error instanceof KinoraError ? inOptionNames(error) : error;
+  }
+}
+
+/** The same error, naming the option that was typed instead of the request's field. */
+function inOptionNames(error: KinoraError): KinoraError {
+  const [field = ''] = error.message.split(/[ .]/);
+  const option = optionOfField[field];
+  if (!option) return error;
+  return new KinoraError(error.code, option + error.message.slice(field.length), {
+    remedy: error.remedy,
+  });
+}
+
+/** NaN for what is no number, so that the range check names the option. */
+function number(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
+/** `PATH:SCALE`, split at the last colon: a Windows path has one of its own. */
+function readLora(text: string): { path: string; scale: number } {
+  const colon = text.lastIndexOf(':');
+  const scale = number(text.slice(colon + 1));
+  if (colon < 1 || scale === undefined || !(scale >= 0 && scale <= 4)) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `--lora ${text} must be PATH:SCALE with a scale from 0 to 4.`,
+    );
+  }
+  return { path: text.slice(0, colon), scale };
+}
+
+function readBackend(text: string): Backend {
+  const backend = backends.find((name) => name === text);
+  if (backend) return backend;
+  throw new KinoraError('PARAMETER_INVALID', `--backend must be one of ${backends.join(', ')}.`);
+}
+
+/** GiB to bytes. */
+function readMemory(text: string): number {
+  const gibibytes = number(text) ?? Number.NaN;
+  if (gibibytes > 0) return Math.floor(gibibytes * 2 ** 30);
+  throw new KinoraError('PARAMETER_INVALID', '--memory must be a number of GiB above 0.');
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+export function readPrecision(text: string | undefined): Precision | undefined {
+  if (text === undefined) return undefined;
+  const precision = precisions.find((name) => name === text);
+  if (precision) return precision;
+  const sentence = `--precision must be one of ${precisions.join(', ')}.`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
+}

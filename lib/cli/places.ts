@@ -1,0 +1,55 @@
+import { constants } from 'node:fs';
+import { access, mkdir, rmdir, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { KinoraError } from '../contract';
+
+/** A path as the person meant it: npm runs scripts in the project's folder, wherever one stands. */
+export function fromUser(file: string): string {
+  return path.resolve(process.env.INIT_CWD || process.cwd(), file);
+}
+
+/** The folders above `file` that do not exist yet, the outermost first. */
+async function missingFolders(file: string): Promise<string[]> {
+  const missing: string[] = [];
+  let folder = path.dirname(file);
+  while (!(await stat(folder).catch(() => undefined))) {
+    missing.unshift(folder);
+    folder = path.dirname(folder);
+  }
+  return missing;
+}
+
+/**
+ * Makes the folders above a file one by one (a recursive `mkdir` never returns on some file systems).
+ *
+ * @returns the ones that were made, the outermost first
+ */
+export async function makeFolders(file: string): Promise<string[]> {
+  const missing = await missingFolders(file);
+  for (const folder of missing) await mkdir(folder);
+  return missing;
+}
+
+/**
+ * Checks, before any work, that a file can be written in the end; leaves nothing behind.
+ *
+ * @throws KinoraError `FILE_UNWRITABLE`
+ */
+export async function checkWritable(file: string): Promise<void> {
+  try {
+    const found = await stat(file).catch(() => undefined);
+    if (found?.isDirectory()) throw new Error('it is a folder');
+    if (found) await access(file, constants.W_OK);
+    const made = await makeFolders(file);
+    await access(path.dirname(file), constants.W_OK);
+    const folder = await stat(path.dirname(file));
+    for (const name of made.reverse()) await rmdir(name);
+    if (!folder.isDirectory()) throw new Error('its folder is a file');
+  } catch (cause) {
+    throw new KinoraError(
+      'FILE_UNWRITABLE',
+      `${file} cannot be written: ${(cause as Error).message}.`,
+      { cause, remedy: 'Give another place with --out.' },
+    );
+  }
+}

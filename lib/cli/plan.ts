@@ -1,0 +1,136 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import {
+  KinoraError,
+  parseManifest,
+  precisions,
+  type Size,
+  sizes,
+  toKinoraError,
+} from '../contract';
+import { readModelConfig } from '../models/wan22/config';
+import { longestClip, type MemoryPlan, MemoryPlanner, memoryReport } from '../pipeline/memory/plan';
+import { root } from './browser/stamp';
+import { diskFolder } from './disk-folder';
+
+const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
+           [--precision ${precisions.join('|')}] [--frames N] [--budget GiB]
+
+Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
+all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
+MODEL is an id of public/models, such as wan2.2-ti2v-5b.
+`;
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  try {
+    const { values, positionals } = parse(process.argv.slice(2));
+    if (values.help) {
+      process.stdout.write(help);
+      return 0;
+    }
+    const id = positionals[0] ?? 'wan2.2-ti2v-5b';
+    const size = sizes.find((name) => name === values.size);
+    if (!size) {
+      throw new KinoraError('PARAMETER_INVALID', `--size must be one of ${sizes.join(', ')}.`);
+    }
+    const planner = await plannerOf(id, size, values.precision, values.frames);
+    const budget = budgetOf(values.budget);
+    process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
+    process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
+    return 0;
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+    return 1;
+  }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        size: { type: 'string', default: sizes[0] },
+        precision: { type: 'string' },
+        frames: { type: 'string' },
+        budget: { type: 'string' },
+        help: { type: 'boolean', default: false },
+      },
+    });
+  } catch (cause) {
+    throw new KinoraError('PARAMETER_INVALID', (cause as Error).message, { cause });
+  }
+}
+
+function budgetOf(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const gibibytes = Number(text);
+  if (!(gibibytes > 0)) {
+    throw new KinoraError('PARAMETER_INVALID', '--budget must be a number of GiB, such as 8.');
+  }
+  return gibibytes * 2 ** 30;
+}
+
+async function plannerOf(
+  id: string,
+  size: Size,
+  precision: string | undefined,
+  frames: string | undefined,
+): Promise<MemoryPlanner> {
+  const wanted = precisions.find((name) => name === precision);
+  if (precision !== undefined && !wanted) {
+    throw new KinoraError('PARAMETER_INVALID', `--precision must be ${precisions.join(' or ')}.`);
+  }
+  const count = frames === undefined ? undefined : Number(frames);
+  if (count !== undefined && !(Number.isInteger(count) && count > 0 && count % 4 === 1)) {
+    throw new KinoraError('PARAMETER_INVALID', '--frames must be 4n+1, such as 121.');
+  }
+  const models = path.join(root, 'public/models');
+  const file = path.join(models, `${path.basename(id)}.json`);
+  const text = await readFile(file, 'utf8').catch((cause) => {
+    throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
+  });
+  const manifest = parseManifest(JSON.parse(text));
+  const config = await readModelConfig(diskFolder(path.join(models, manifest.base ?? manifest.id)));
+  return MemoryPlanner.create(config, wanted ?? manifest.precision, {
+    native: longestClip(manifest, size, count),
+  });
+}
+
+function format(id: string, plan: MemoryPlan): string {
+  const columns = ['weights', 'activations', 'caches', 'runtime', 'peak', 'largest'] as const;
+  const { name, bytes } = unitFor(plan.peak);
+  const cell = (value: number) => (value / bytes).toFixed(2).padStart(12);
+  const { width, height, frames } = plan.native;
+  const tokens = `${plan.tokens} tokens in chunks of ${plan.chunkTokens}`;
+  const lines = [
+    `${id} at ${width}×${height}×${frames} in ${plan.precision}: ${tokens}`,
+    `${name.padEnd(10)}${columns.map((column) => column.padStart(12)).join('')}`,
+    ...plan.stages.map(
+      (stage) => stage.stage.padEnd(10) + columns.map((column) => cell(stage[column])).join(''),
+    ),
+    `${line('Peak', plan)}Each stage frees its memory before the next one. The column "largest" is the most in one buffer.`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** One line on what a plan takes and how it fits. */
+function line(title: string, plan: MemoryPlan): string {
+  const { name, bytes } = unitFor(plan.peak);
+  const { residentBlocks, blocks, decodeTiles } = memoryReport(plan, plan.peak, 0);
+  const { bufferSets } = plan.residency;
+  const streamed = residentBlocks < blocks ? `, the others in ${bufferSets} sets of buffers` : '';
+  const tiles = decodeTiles > 1 ? `in ${decodeTiles} tiles` : 'whole frames';
+  return (
+    `${`${title}:`.padEnd(7)}${(plan.peak / bytes).toFixed(2)} ${name} (${plan.peak} bytes), ` +
+    `${residentBlocks} of ${blocks} blocks resident${streamed}, decode ${tiles}\n`
+  );
+}
+
+function unitFor(bytes: number) {
+  return bytes < 2 ** 30 ? { name: 'MiB', bytes: 2 ** 20 } : { name: 'GiB', bytes: 2 ** 30 };
+}

@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { root } from './browser/stamp';
+
+/** A child process in a group of its own, so that it can be ended with all its children. */
+export function startChild(
+  args: readonly string[],
+  options: { env?: Readonly<Record<string, string>>; cwd?: string } = {},
+): ChildProcess {
+  return spawn(process.execPath, args, {
+    cwd: options.cwd ?? root,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: process.platform !== 'win32',
+  });
+}
+
+/** Resolves with the exit code; a child ended by a signal counts as 1. */
+export function exitCode(child: ChildProcess): Promise<number> {
+  if (hasEnded(child)) return Promise.resolve(child.exitCode ?? 1);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+/** Ends a child and its children: asked first, forced after `graceMs`. */
+export async function stopTree(child: ChildProcess, graceMs = 3000): Promise<void> {
+  if (hasEnded(child)) return;
+  const ended = exitCode(child).catch(() => 1);
+  signalTree(child, 'SIGTERM');
+  const forced = await Promise.race([
+    ended.then(() => false),
+    delay(graceMs, true, { ref: false }),
+  ]);
+  if (forced) signalTree(child, 'SIGKILL');
+  await ended;
+}
+
+/** Sends a signal to a child and its children. */
+export function signalTree(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): void {
+  if (child.pid === undefined || hasEnded(child)) return;
+  if (process.platform === 'win32') {
+    spawnSync('taskkill', ['/pid', String(child.pid), '/T', '/F'], { stdio: 'ignore' });
+    return;
+  }
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // It ended between the check and the signal.
+  }
+}
+
+/** What streams of a child have said so far, in the order in which it came. */
+export function saidBy(...streams: readonly (Readable | null)[]): () => string {
+  const chunks: Buffer[] = [];
+  for (const stream of streams) stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import { fullMemory } from '../contract/testing/memory';
+import { ProgressReport, planLine, summary } from './report';
+import { Screen } from './screen';
+
+/** Runs events through a report and returns all that it wrote. */
+function written(isTTY: boolean, use: (report: ProgressReport) => void): string {
+  let text = '';
+  use(
+    new ProgressReport(
+      new Screen({
+        isTTY,
+        columns: 80,
+        write: (chunk) => {
+          text += chunk;
+        },
+      }),
+    ),
+  );
+  return text;
+}
+
+const step = (n: number, secondsRemaining: number | null) =>
+  ({
+    type: 'step',
+    step: n,
+    steps: 4,
+    clip: 0,
+    clips: 1,
+    secondsPerStep: 1.5,
+    secondsRemaining,
+  }) as const;
+
+describe('the progress of generate', () => {
+  it('is one line per phase and step where nothing can be redrawn', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'vae' });
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'transformer' });
+      report.take({ type: 'bytes', bytesDone: 1, bytesTotal: 2 });
+      report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
+      report.take(step(1, null));
+      report.take(step(2, 61));
+    });
+    expect(text).toBe(
+      'Loading the model\nDenoising\n  step 1 of 4, 1.50 s per step\n' +
+        '  step 2 of 4, 1.50 s per step, about 1 min 01 s left\n',
+    );
+  });
+
+  it('tells every 24th frame and the last one without a terminal', () => {
+    const text = written(false, (report) => {
+      for (let frame = 1; frame <= 50; frame += 1)
+        report.take({ type: 'frame', frame, frames: 50 });
+    });
+    expect(text).toBe('  frame 24 of 50\n  frame 48 of 50\n  frame 50 of 50\n');
+  });
+
+  it('counts the tiles of a decode, and then not its frames again', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'decode', clip: 0, clips: 1 });
+      for (const tile of [1, 2]) {
+        for (let frame = 1; frame <= 25; frame += 1) {
+          const secondsRemaining = tile === 1 ? null : 61;
+          report.take({ type: 'tile', tile, tiles: 2, frame, frames: 25, secondsRemaining });
+          if (tile === 2) report.take({ type: 'frame', frame, frames: 25 });
+        }
+      }
+    });
+    expect(text.split('\n').slice(1, -1)).toEqual([
+      '  tile 1 of 2, frame 24 of 25',
+      '  tile 1 of 2, frame 25 of 25',
+      '  tile 2 of 2, frame 24 of 25, about 1 min 01 s left',
+      '  tile 2 of 2, frame 25 of 25, about 1 min 01 s left',
+    ]);
+  });
+
+  it('names the clip where there are several', () => {
+    const text = written(false, (report) => {
+      report.take({ type: 'phase', phase: 'denoise', clip: 1, clips: 2 });
+    });
+    expect(text).toBe('Denoising (clip 2 of 2)\n');
+  });
+
+  it('is a bar that never exceeds the width of a terminal', () => {
+    const text = written(true, (report) => {
+      report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
+      report.take(step(2, 100_000));
+      report.screen.end();
+    });
+    const bars = text.split('\r\u001b[K').slice(1);
+    expect(bars).toHaveLength(1);
+    expect(bars[0]).toContain('█'.repeat(12) + '░'.repeat(12));
+    expect(bars[0]?.trimEnd().length).toBeLessThan(80);
+    expect(text.endsWith('\n')).toBe(true);
+  });
+});
+
+it('tells in one line how a run fits the memory', () => {
+  expect(planLine(fullMemory)).toMatch(/^Memory: .*, all \d+ blocks on the device, decode in one/);
+  const tight = {
+    ...fullMemory,
+    budget: 8 * 2 ** 30,
+    budgetSet: true,
+    peak: 7.5 * 2 ** 30,
+    blocks: 30,
+  };
+  expect(planLine({ ...tight, residentBlocks: 24, decodeTiles: 2, replans: 1 })).toBe(
+    'Memory ran out; planned smaller: 7.5 GiB of 8.0 GiB, 24 of 30 blocks on the device, ' +
+      '6 streamed in each step, decode in 2 tiles',
+  );
+});
+
+it('ends with path, seed and the time of every stage', () => {
+  const lines = summary('out/a.mp4', {
+    videoFile: 'a.mp4',
+    videoBytes: 1_250_000,
+    size: '1280*720',
+    width: 1280,
+    height: 720,
+    frames: 121,
+    seed: 42,
+    model: 'tiny',
+    backend: 'wasm',
+    encoder: 'webcodecs',
+    finishedEarly: false,
+    memory: fullMemory,
+    timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
+  }).split('\n');
+  expect(lines[0]).toBe('file     out/a.mp4');
+  expect(lines).toContain('seed     42');
+  expect(lines).toContain('denoise     4.00 s');
+  expect(lines.at(-1)).toBe('total      21.00 s');
+});

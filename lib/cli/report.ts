@@ -1,0 +1,116 @@
+import type { HeadlessEvent } from '../../app/headless/api';
+import { formatMemory, formatSeconds } from '../../app/studio/format';
+import { type GenerationResult, type MemoryReport, phases } from '../contract';
+import type { Screen } from './screen';
+
+const phaseTitles: Readonly<Record<(typeof phases)[number], string>> = {
+  load: 'Loading the model',
+  text: 'Reading the prompt',
+  image: 'Reading the image',
+  denoise: 'Denoising',
+  decode: 'Decoding and encoding',
+  finish: 'Writing the file',
+};
+
+/** Without a terminal a line every so many frames is enough. */
+const framesPerLine = 24;
+
+/** Shows the progress of one run, event by event. */
+export class ProgressReport {
+  #phase = '';
+  #tiled = false;
+
+  constructor(readonly screen: Screen) {}
+
+  take(event: HeadlessEvent): void {
+    if (event.type === 'phase') this.#onPhase(event);
+    else if (event.type === 'step') this.#onStep(event);
+    else if (event.type === 'frame') this.#onFrame(event);
+    else if (event.type === 'tile') this.#onTile(event);
+    else if (event.type === 'plan') this.screen.line(planLine(event.memory));
+    else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
+      const share = event.bytesDone / event.bytesTotal;
+      this.screen.bar(share, `load, ${megabytes(event.bytesDone)}`);
+    }
+  }
+
+  #onPhase(event: Extract<HeadlessEvent, { type: 'phase' }>): void {
+    const clip = event.clips > 1 ? ` (clip ${event.clip + 1} of ${event.clips})` : '';
+    const title = `${phaseTitles[event.phase]}${clip}`;
+    if (title === this.#phase) return;
+    this.#phase = title;
+    this.#tiled = false;
+    this.screen.line(title);
+  }
+
+  #onStep(event: Extract<HeadlessEvent, { type: 'step' }>): void {
+    const pace = `${event.secondsPerStep.toFixed(2)} s per step`;
+    const left =
+      event.secondsRemaining === null ? '' : `, about ${formatSeconds(event.secondsRemaining)}`;
+    this.#show('step', event.step, event.steps, `${pace}${left}${left && ' left'}`, 1);
+  }
+
+  #onFrame(event: Extract<HeadlessEvent, { type: 'frame' }>): void {
+    // With tiles, the frames of the last one have told it.
+    if (!this.#tiled) this.#show('frame', event.frame, event.frames, '', framesPerLine);
+  }
+
+  #onTile(event: Extract<HeadlessEvent, { type: 'tile' }>): void {
+    this.#tiled = true;
+    const { tile, tiles, frame, frames, secondsRemaining } = event;
+    const left = secondsRemaining === null ? '' : `, about ${formatSeconds(secondsRemaining)} left`;
+    const text = `tile ${tile} of ${tiles}, frame ${frame} of ${frames}${left}`;
+    const share = (tile - 1 + frame / frames) / tiles;
+    if (this.screen.isTTY) this.screen.bar(share, text);
+    else if (frame % framesPerLine === 0 || frame === frames) this.screen.line(`  ${text}`);
+  }
+
+  #show(unit: string, done: number, total: number, note: string, every: number): void {
+    const count = `${unit} ${done} of ${total}`;
+    const text = [count, note].filter(Boolean).join(', ');
+    if (this.screen.isTTY) this.screen.bar(done / total, text);
+    else if (done % every === 0 || done === total) this.screen.line(`  ${text}`);
+  }
+}
+
+/** How a run fits the memory of the device, in one line. */
+export function planLine(memory: MemoryReport): string {
+  const again = memory.replans > 0 ? 'Memory ran out; planned smaller: ' : 'Memory: ';
+  return again + memoryText(memory);
+}
+
+function memoryText(memory: MemoryReport): string {
+  const { peak, budget, budgetSet, blocks, residentBlocks, decodeTiles } = memory;
+  const streamed = blocks - residentBlocks;
+  return [
+    budgetSet ? `${formatMemory(peak)} of ${formatMemory(budget)}` : formatMemory(peak),
+    streamed === 0
+      ? `all ${blocks} blocks on the device`
+      : `${residentBlocks} of ${blocks} blocks on the device, ${streamed} streamed in each step`,
+    decodeTiles === 1 ? 'decode in one piece' : `decode in ${decodeTiles} tiles`,
+  ].join(', ');
+}
+
+/** The last lines of a successful run: path, seed and the time that each stage took. */
+export function summary(file: string, result: GenerationResult): string {
+  const rows: [string, string][] = [
+    ['file', file],
+    [
+      'video',
+      `${result.width}×${result.height}, ${result.frames} frames, H.264 by ${result.encoder}`,
+    ],
+    ['bytes', megabytes(result.videoBytes)],
+    ['model', `${result.model} on ${result.backend}`],
+    ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
+    ['seed', String(result.seed)],
+    ...[...phases, 'total' as const].map((name): [string, string] => [
+      name,
+      `${result.timings[name].toFixed(2).padStart(7)} s`,
+    ]),
+  ];
+  return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

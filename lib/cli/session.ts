@@ -1,0 +1,106 @@
+import type { HeadlessEvent } from '../../app/headless/api';
+import { KinoraError, type LibrarySnapshot, type ModelEntry } from '../contract';
+import { HeadlessPage } from './browser/headless';
+import { launchBrowser } from './browser/launch';
+import { lockProfile, openProfile, profileOrigin } from './browser/profile';
+import { ensureBuild, startApp } from './browser/server';
+import type { Command } from './command';
+import { noteAdded } from './home';
+
+/** The app's bare page in a running browser. */
+export interface Session {
+  readonly page: HeadlessPage;
+  /** Whether WebGPU is computed on the CPU. */
+  readonly software: boolean;
+}
+
+/** A session whose storage lasts: models can be kept in it. */
+export interface LibrarySession extends Session {
+  /** Folder in which they are kept. */
+  readonly home: string;
+  snapshot(): Promise<LibrarySnapshot>;
+  /** @throws KinoraError `MODEL_UNKNOWN` naming the ids there are */
+  model(id: string): Promise<ModelEntry>;
+  /** Sees the states of models from now on, one listener at a time; null for none. */
+  watch(listener: ((snapshot: LibrarySnapshot) => void) | null): void;
+}
+
+/** Builds and serves the app where needed, in a browser that forgets everything at the end. */
+export async function openSession(
+  command: Command,
+  onProgress: (event: HeadlessEvent) => void,
+): Promise<Session> {
+  const origin = await serve(command);
+  const { browser, software } = await launchBrowser(origin);
+  command.afterwards(() => browser.close());
+  command.signal.throwIfAborted();
+  return { page: await HeadlessPage.open(browser, origin, onProgress), software };
+}
+
+/**
+ * The same in the browser profile of `home`.
+ *
+ * @param hub base address of the hub; from then on this one is asked
+ * @throws KinoraError `BUSY` while another process uses the profile, `FILE_UNWRITABLE`,
+ *   `ADDRESS_INVALID`
+ */
+export async function openLibrarySession(
+  command: Command,
+  home: string,
+  hub: string | undefined,
+  onProgress: (event: HeadlessEvent) => void = () => undefined,
+): Promise<LibrarySession> {
+  command.afterwards(await lockProfile(home));
+  const origin = await serve(command);
+  const { context, software } = await openProfile(home, origin);
+  command.afterwards(() => context.close());
+  command.signal.throwIfAborted();
+  const page = await HeadlessPage.open(context, profileOrigin, onProgress);
+  return librarySession(page, software, home, hub);
+}
+
+/** The session of a page that is open. @param hub as in {@link openLibrarySession} */
+export async function librarySession(
+  page: HeadlessPage,
+  software: boolean,
+  home: string,
+  hub: string | undefined,
+): Promise<LibrarySession> {
+  let listener: ((snapshot: LibrarySnapshot) => void) | null = null;
+  await page.page.exposeFunction('kinoraLibrary', (snapshot: LibrarySnapshot) =>
+    listener?.(snapshot),
+  );
+  await page.call('watchLibrary');
+  await page.call('clearHistory');
+  if (hub !== undefined) await page.call('setHub', hub);
+  const snapshot = async () => {
+    const now = await page.call('snapshot');
+    await noteAdded(home, now);
+    return now;
+  };
+  return {
+    page,
+    software,
+    home,
+    snapshot,
+    async model(id) {
+      const { models } = await snapshot();
+      const entry = models.find(({ manifest }) => manifest.id === id);
+      if (entry) return entry;
+      const ids = models.map(({ manifest }) => manifest.id).join(', ');
+      throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
+        remedy: `Use one of: ${ids}.`,
+      });
+    },
+    watch(next) {
+      listener = next;
+    },
+  };
+}
+
+async function serve(command: Command): Promise<string> {
+  await ensureBuild(command.say, command.signal);
+  const server = await startApp();
+  command.afterwards(server.stop);
+  return server.origin;
+}

@@ -1,0 +1,136 @@
+import { parseArgs } from 'node:util';
+import { type Backend, backends, KinoraError, type Precision } from '../contract';
+import { readPrecision } from './options';
+
+/** What `npm run worker` was asked for. */
+export interface WorkerOptions {
+  /** Origin of the server. */
+  readonly server: string;
+  readonly token: string;
+  readonly model: string;
+  /** Undefined: WebGPU where there is a GPU, else the CPU. */
+  readonly backend: Backend | undefined;
+  readonly name: string;
+  /** Precision to download the model in, where it is not there yet. */
+  readonly precision: Precision | undefined;
+  /** Base address of the hub, from then on. */
+  readonly hub: string | undefined;
+  /** Whether a download was agreed to beforehand. */
+  readonly yes: boolean;
+}
+
+/** The environment's name of the token: what is in there is not seen in a list of processes. */
+export const tokenVariable = 'KINORA_WORKER_TOKEN';
+
+/** What `--help` prints. */
+export const workerHelp = `Serves jobs of a Kinora server with this machine's GPU, in a browser that nobody looks at.
+
+  npm run worker -- --server URL --token TOKEN [options]
+
+  --server URL        the server: https, or http on this machine
+  --token TOKEN       a worker token; better by the environment, ${tokenVariable}, where no list
+                      of processes shows it
+  --model ID          wan2.2-ti2v-5b (the default), tiny, or one that was added with
+                      \`npm run models\`; what is missing is downloaded after a question
+  --precision NAME    int8 or int4: what to download (default: what the model proposes)
+  --backend NAME      ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
+  --name NAME         what this worker is called (default: the name of this machine)
+  --hub URL           where models and LoRAs are fetched from; remembered
+  --yes               agrees to the download beforehand
+  --help              this text
+
+Ctrl-C hands the current job back and ends; a second one ends at once. Whoever runs a worker can see
+the prompts and images of its jobs.
+
+Environment: KINORA_BROWSER is the browser to use; KINORA_GPU=software leaves the GPU alone;
+KINORA_HOME is the folder for models (default .kinora in the project).
+`;
+
+const optionTypes = {
+  server: { type: 'string' },
+  token: { type: 'string' },
+  model: { type: 'string' },
+  backend: { type: 'string' },
+  name: { type: 'string' },
+  precision: { type: 'string' },
+  hub: { type: 'string' },
+  yes: { type: 'boolean', short: 'y' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/**
+ * Reads the command line.
+ *
+ * @param args without node and script
+ * @param environment for the token
+ * @param machine the worker's name where none is given
+ * @returns `help` when that is all that is wanted
+ * @throws KinoraError `REQUEST_INVALID` or `PARAMETER_INVALID`
+ */
+export function parseWorkerOptions(
+  args: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+  machine: string,
+): WorkerOptions | 'help' {
+  const values = readArguments(args);
+  if (values.help) return 'help';
+  const token = values.token ?? environment[tokenVariable] ?? '';
+  if (values.server === undefined) throw refused('--server is missing.');
+  if (token.trim() === '')
+    throw refused(`There is no worker token: give --token or ${tokenVariable}.`);
+  return {
+    server: readServer(values.server),
+    token: token.trim(),
+    model: values.model ?? 'wan2.2-ti2v-5b',
+    backend: values.backend === undefined ? undefined : readBackend(values.backend),
+    name: (values.name?.trim() || machine).slice(0, 100),
+    precision: readPrecision(values.precision),
+    hub: values.hub,
+    yes: values.yes ?? false,
+  };
+}
+
+function readArguments(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options: optionTypes, strict: true }).values;
+  } catch (error) {
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
+    throw refused(`${sentence.replace(/\.$/, '')}.`);
+  }
+}
+
+/** The origin of a server that a browser trusts with WebGPU and private files. */
+function readServer(text: string): string {
+  if (!URL.canParse(text)) throw refused(`--server ${text} is no address such as https://host.`);
+  const { protocol, origin, pathname, username, password } = new URL(text);
+  if (protocol !== 'https:' && protocol !== 'http:') {
+    throw refused(`--server ${text} is no address such as https://host.`);
+  }
+  if (username !== '' || password !== '') throw refused('--server takes no password.');
+  if (pathname !== '/') throw refused('--server takes no path: a server is https://host.');
+  if (protocol === 'http:' && !isLoopback(origin)) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `${origin} is not encrypted, and browsers have WebGPU in secure contexts only.`,
+      { remedy: 'Use the https address of the server, or run the worker on its machine.' },
+    );
+  }
+  return origin;
+}
+
+/** Whether a server is on this machine: no network is in between. */
+export function isLoopback(origin: string): boolean {
+  const { hostname } = new URL(origin);
+  return /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
+}
+
+function readBackend(text: string): Backend {
+  const backend = backends.find((name) => name === text);
+  if (backend) return backend;
+  throw new KinoraError('PARAMETER_INVALID', `--backend must be one of ${backends.join(', ')}.`);
+}
+
+function refused(sentence: string): KinoraError {
+  const remedy = 'Run `npm run worker -- --help` for the options.';
+  return new KinoraError('REQUEST_INVALID', sentence, { remedy });
+}

@@ -1,0 +1,153 @@
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { BrowserContext } from 'playwright';
+import { type Backend, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
+import { Backoff } from '../serving/backoff';
+import { HeadlessPage } from './browser/headless';
+import { lockProfile, openProfile, profileOrigin } from './browser/profile';
+import { ServingPage } from './browser/serving-page';
+import { Command } from './command';
+import { fetchModel } from './fetch-model';
+import { kinoraHome } from './home';
+import { librarySession } from './session';
+import { isLoopback, parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
+import { WorkerReport } from './worker-report';
+
+/** Longest wait before a crashed page, or a server that is away, is tried again, in milliseconds. */
+const longestDelayMs = 60_000;
+
+process.exitCode = await new Command().run(async (command) => {
+  const options = parseWorkerOptions(process.argv.slice(2), process.env, hostname());
+  if (options === 'help') process.stdout.write(workerHelp);
+  else await work(command, options);
+});
+
+/** Serves until a signal ends it, or the server refuses; starts anew whatever breaks. */
+async function work(command: Command, options: WorkerOptions): Promise<void> {
+  const home = kinoraHome();
+  command.afterwards(await lockProfile(home));
+  const backoff = new Backoff(1000, longestDelayMs);
+  const report = new WorkerReport(command.say);
+  while (!command.signal.aborted) {
+    try {
+      await serveInBrowser(command, options, home, report, () => backoff.reset());
+    } catch (thrown) {
+      if (command.signal.aborted) return;
+      const error = toKinoraError(thrown);
+      if (isFinal(error)) throw error;
+      const waitMs = backoff.next();
+      command.say(`${error.message} Starting again in ${Math.ceil(waitMs / 1000)} s.`);
+      await delay(waitMs, undefined, { signal: command.signal }).catch(() => undefined);
+    }
+  }
+}
+
+/** What starting again does not mend. */
+function isFinal({ code }: KinoraError): boolean {
+  return code !== 'INTERNAL' && code !== 'HUB_UNREACHABLE' && code !== 'BUSY';
+}
+
+/** One browser, until it ends. */
+async function serveInBrowser(
+  command: Command,
+  options: WorkerOptions,
+  home: string,
+  report: WorkerReport,
+  onConnected: () => void,
+): Promise<void> {
+  const { server } = options;
+  // On this machine the models are those of the other commands, whatever port the server has.
+  const origin = isLoopback(server) ? profileOrigin : server;
+  const { context, software } = await openProfile(home, server, origin);
+  try {
+    command.signal.throwIfAborted();
+    await untilReachable(command, context, origin, server);
+    await prepareModel(command, context, origin, software, home, options);
+    const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
+    if (software) command.say(withoutGpu(backend, options.backend !== undefined));
+    await serveOnPage(command, context, origin, backend, options, report, onConnected);
+  } finally {
+    await context.close().catch(() => undefined);
+  }
+}
+
+/** Waits for a server that is not up yet, for as long as it takes. */
+async function untilReachable(
+  command: Command,
+  context: BrowserContext,
+  origin: string,
+  server: string,
+): Promise<void> {
+  const backoff = new Backoff(1000, longestDelayMs);
+  for (let said = false; ; said = true) {
+    command.signal.throwIfAborted();
+    const page = await context.newPage();
+    try {
+      const response = await page.goto(`${origin}/healthz`, { timeout: 15_000 });
+      if (response && response.status() < 500) return;
+    } catch {
+      // Not up yet, or not there.
+    } finally {
+      await page.close();
+    }
+    if (!said) command.say(`waiting: ${server} does not answer`);
+    await delay(backoff.next(), undefined, { signal: command.signal });
+  }
+}
+
+async function prepareModel(
+  command: Command,
+  context: BrowserContext,
+  origin: string,
+  software: boolean,
+  home: string,
+  { model, precision, hub, yes }: WorkerOptions,
+): Promise<void> {
+  const page = await HeadlessPage.open(context, origin);
+  const session = await librarySession(page, software, home, hub);
+  await fetchModel(command, session, model, { precision, yes });
+  await page.page.close();
+}
+
+/** The Serve page, until a signal ends it. @throws KinoraError when the page or its connection ended */
+async function serveOnPage(
+  command: Command,
+  context: BrowserContext,
+  origin: string,
+  backend: Backend,
+  { token, model, name }: WorkerOptions,
+  report: WorkerReport,
+  onConnected: () => void,
+): Promise<void> {
+  let end: (error: ErrorRecord | null) => void = () => {};
+  const ended = new Promise<ErrorRecord | null>((resolve) => {
+    end = resolve;
+  });
+  const page = await ServingPage.open(context, origin, (event) => {
+    report.take(event);
+    if (event.type === 'connected') onConnected();
+    // Refused is for good; disconnected, unasked, means that the page's worker died.
+    if (event.type === 'refused') end({ ...event.error, code: 'REQUEST_INVALID' });
+    if (event.type === 'disconnected') end(event.error);
+  });
+  page.crashed.catch((error: KinoraError) => end(error.toRecord()));
+  await page.connect({ token, model, backend, name });
+  const leave = () => void page.disconnect().catch(() => end(null));
+  command.signal.addEventListener('abort', leave);
+  if (command.signal.aborted) leave();
+  try {
+    const error = await ended;
+    if (error) throw KinoraError.fromRecord(error);
+    if (!command.signal.aborted) throw new KinoraError('INTERNAL', 'The page stopped serving.');
+  } finally {
+    command.signal.removeEventListener('abort', leave);
+  }
+}
+
+/** What whoever reads the log should know about where the work is done. */
+function withoutGpu(backend: Backend, asked: boolean): string {
+  if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
+  return asked
+    ? 'The CPU computes (WebAssembly).'
+    : 'There is no GPU here: the CPU computes (WebAssembly), which is slow.';
+}
