@@ -9,7 +9,7 @@ export * from './store';
 
 /**
  * Opens the database and brings its schema up to date. Only the server process calls it: nothing
- * opens a database when a module is loaded (v3-api.md §4).
+ * opens a database when a module is loaded (README.md).
  *
  * @throws Error with one sentence when another process has the embedded database
  * @throws ApiError `STORAGE_DOWN` when PostgreSQL cannot be reached

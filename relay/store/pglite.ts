@@ -17,7 +17,7 @@ import type { Store } from './store';
  * The embedded database, in one folder, for one process.
  *
  * It does not wait for the disk: a killed process loses nothing that was acknowledged, a machine that
- * loses its power may (v3-api.md §4).
+ * loses its power may (README.md).
  *
  * @param folder `{folder}/db` holds the database, `{folder}/db.lock` names its process
  * @throws Error with one sentence when another process has the folder
@@ -25,7 +25,7 @@ import type { Store } from './store';
 export async function openPglite(folder: string, log?: Logger): Promise<Store> {
   await mkdir(folder, { recursive: true });
   const data = path.join(folder, 'db');
-  const lock = await takeLock(`${data}.lock`, `The database in ${data}`, {
+  const unlock = await takeLock(`${data}.lock`, `The database in ${data}`, {
     onLost: (sentence) => endProcess(sentence, log),
     onWait: say,
   });
@@ -36,7 +36,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     await migrate(db, { migrationsFolder });
   } catch (error) {
     await client.close().catch(() => undefined);
-    await lock.release();
+    await unlock();
     throw error;
   }
 
@@ -72,7 +72,7 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
         await batcher.flushed();
         listeners.clear();
         await client.close();
-        await lock.release();
+        await unlock();
       })();
       return closing;
     },

@@ -149,7 +149,7 @@ describe.each(engines)('the store', (engine) => {
       const { store, settings } = fixture();
       if (engine === 'pglite') {
         await expect(openStore(settings)).rejects.toThrow(
-          new RegExp(`in use by process ${process.pid}\\. Stop that process`),
+          new RegExp(`in use by process ${process.pid}\\. Stop it`),
         );
       }
       await store.db.insert(schema.settings).values({ name: 'a', value: 'b' });
