@@ -6,10 +6,16 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pgliteTemplate } from '../testing/pglite';
-import { startTestRelay, type TestRelay } from '../testing/server';
-import { runKeys } from './cli-run';
-import { processControlToken, readControl, removeControl, writeControl } from './control';
+import {
+  processControlToken,
+  readControl,
+  removeControl,
+  writeControl,
+} from '../../relay/keys/control';
+import { pgliteTemplate } from '../../relay/testing/pglite';
+import { startTestRelay, type TestRelay } from '../../relay/testing/server';
+import { keysCommand } from './keys';
+import { runRelayCommand } from './relay-command';
 
 let folder: string;
 /** A key that was made without a server. */
@@ -26,7 +32,7 @@ afterAll(async () => {
 const run = async (line: string, more: Record<string, string> = {}) => {
   let out = '';
   let said = '';
-  const code = await runKeys(line.split(' ').filter(Boolean), {
+  const code = await runRelayCommand(keysCommand, line.split(' ').filter(Boolean), {
     environment: { KINORA_DATA: folder, ...more },
     out: (part) => {
       out += part;
@@ -100,10 +106,14 @@ describe('without a server', () => {
 
   it('runs as a program', async () => {
     const root = fileURLToPath(new URL('../..', import.meta.url));
-    const child = spawn(process.execPath, ['--import', 'tsx', 'relay/keys/cli.ts', 'list', '-x'], {
-      cwd: root,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', 'lib/cli/relay.ts', 'keys', 'list', '-x'],
+      {
+        cwd: root,
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
     const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
     expect(code).toBe(2);
     expect(said).toContain("Unknown option '-x'");

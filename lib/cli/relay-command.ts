@@ -1,0 +1,105 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { type Client, openClient } from '../../relay/access/client';
+import { readConfig } from '../../relay/config';
+import { toldOf } from '../contract/v3';
+
+/** Where a command writes, and what it reads its settings from. */
+export interface CommandWorld {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Takes the result. */
+  readonly out: (text: string) => void;
+  /** Takes words about it. */
+  readonly say: (text: string) => void;
+}
+
+/** The command line cannot be carried out; the message is a sentence for the person who typed it. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+type OptionTypes = NonNullable<ParseArgsConfig['options']>;
+
+/** A command that reads or changes what the relay keeps, such as `npm run keys`. */
+export interface RelayCommand<Options extends OptionTypes, Order> {
+  /** As in `npm run {name}`. */
+  readonly name: string;
+  readonly help: string;
+  readonly options: Options;
+  /** @throws UsageError */
+  readonly parse: (values: Values<Options>, positionals: readonly string[]) => Order;
+  readonly run: (order: Order, client: Client, world: CommandWorld) => Promise<void>;
+}
+
+type Values<Options extends OptionTypes> = ReturnType<
+  typeof parseArgs<{ options: Options; strict: true; allowPositionals: true }>
+>['values'];
+
+/**
+ * Runs a command on the running server or, without one, on the database.
+ *
+ * @param args without node and script
+ * @returns the exit code: 0, 1 when it failed, 2 when it was not understood
+ */
+export async function runRelayCommand<Options extends OptionTypes, Order>(
+  command: RelayCommand<Options, Order>,
+  args: readonly string[],
+  world: CommandWorld,
+): Promise<number> {
+  const { name, help, options, parse, run } = command;
+  try {
+    const { values, positionals } = readArguments(args, options);
+    if (args.length === 0 || ('help' in values && values.help)) {
+      world.out(help);
+      return 0;
+    }
+    const order = parse(values, positionals);
+    const config = readConfig(world.environment);
+    const client = await openClient(config);
+    try {
+      const { newFolder } = client;
+      if (newFolder !== null) {
+        world.say(
+          `There was no database yet: an empty one was made in ${newFolder} (KINORA_DATA).\n`,
+        );
+      }
+      await run(order, client, world);
+    } finally {
+      await client.close();
+    }
+    return 0;
+  } catch (thrown) {
+    if (thrown instanceof UsageError) {
+      world.say(`${thrown.message}\nRun \`npm run ${name} -- --help\` for the options.\n`);
+      return 2;
+    }
+    world.say(`${toldOf(thrown)}\n`);
+    return 1;
+  }
+}
+
+function readArguments<Options extends OptionTypes>(args: readonly string[], options: Options) {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
+  } catch (error) {
+    // Node explains at length how to escape; its first sentence says what is wrong.
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
+    throw new UsageError(`${sentence.replace(/\.$/, '')}.`);
+  }
+}
+
+/** Lines in columns of equal width. */
+export function table(lines: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const line of lines) {
+    for (const [column, cell] of line.entries()) {
+      widths[column] = Math.max(widths[column] ?? 0, cell.length);
+    }
+  }
+  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)));
+  return `${padded.map((line) => line.join('  ').trimEnd()).join('\n')}\n`;
+}
+
+/** Day and minute of an instant (ISO 8601, UTC). */
+export function minuteOf(instant: string): string {
+  return instant.slice(0, 16).replace('T', ' ');
+}

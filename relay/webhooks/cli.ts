@@ -1,7 +1,0 @@
-import { runWebhooks } from './cli-run';
-
-process.exitCode = await runWebhooks(process.argv.slice(2), {
-  environment: process.env,
-  out: (text) => void process.stdout.write(text),
-  say: (text) => void process.stderr.write(text),
-});
