@@ -7,6 +7,7 @@ import {
   frameCount,
   framesPerSecond,
   type GenerationResult,
+  isDeviceFault,
   KinoraError,
   type LoraFile,
   type Phase,
@@ -38,9 +39,6 @@ import {
 } from '../lib/video';
 import { blobFile, openSafetensors } from '../lib/weights';
 import { modelLock, openModelStore } from '../lib/weights/store';
-
-/** Failures after which the device cannot be trusted: a fresh one is taken next time. */
-const deviceFaults = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
 
 /** The engine's worker: model, GPU and encoder live here; the page speaks to it over Comlink. */
 class Engine implements EngineApi {
@@ -82,7 +80,7 @@ class Engine implements EngineApi {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       await removeVideo(videoFileOf(request)).catch(() => undefined);
-      if (deviceFaults.includes(error.code)) await this.#dropBackend();
+      if (isDeviceFault(error.code)) await this.#dropBackend();
       else await this.#tidy((backend) => backend.releaseSessions());
       throw error;
     } finally {

@@ -209,6 +209,11 @@ export class KinoraError extends Error {
   }
 }
 
+/** Whether a failure leaves device and engine in a state that cannot be trusted. */
+export function isDeviceFault(code: ErrorCode): boolean {
+  return code === 'DEVICE_LOST' || code === 'OUT_OF_MEMORY' || code === 'INTERNAL';
+}
+
 /** Whether a string is one of the stable error codes. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(table, value);

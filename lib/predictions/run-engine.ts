@@ -1,5 +1,5 @@
 import type { EngineApi, EngineRequest } from '../contract/engine';
-import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
+import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 
 /** A running engine worker. */
@@ -19,8 +19,6 @@ export interface EngineHost {
 
 /** How long a cancelled engine may take to stop by itself, in milliseconds. */
 const patienceMs = 15_000;
-/** Failures after which the worker's state cannot be trusted. */
-const fatal: readonly ErrorCode[] = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL'];
 
 /**
  * Makes one video. An abort cancels the engine; one that does not stop in time is ended, and so is
@@ -54,7 +52,7 @@ export async function runEngine(
     return await Promise.race([api.generate(request, onProgress), crashed, stuck]);
   } catch (thrown) {
     const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-    if (fatal.includes(error.code)) host.close();
+    if (isDeviceFault(error.code)) host.close();
     throw error;
   } finally {
     clearTimeout(timer);

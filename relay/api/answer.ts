@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { ApiError, type Endpoint } from '../../lib/contract/v3';
 import type { Caller, Relay } from '../relay';
+import { addressHeader, requestIdHeader, requestIdOf } from '../server/caller';
 import { toApiError } from './failure';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
@@ -32,9 +32,9 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
   const started = performance.now();
   const { pathname } = new URL(request.url);
   const visit: Visit = {
-    requestId: requestIdOf(request),
+    requestId: requestIdOf(request.headers.get(requestIdHeader)),
     // Set by our server alone, which drops what callers send under this name.
-    address: request.headers.get('x-kinora-address') ?? 'unknown',
+    address: request.headers.get(addressHeader) ?? 'unknown',
     route: findRoute(request.method, pathname),
     caller: null,
     headers: new Headers(),
@@ -181,11 +181,6 @@ function finish(request: Request, response: Response, visit: Visit): void {
   if (isInternal) return;
   headers.set('Access-Control-Allow-Origin', '*');
   if (request.headers.has('origin')) headers.set('Access-Control-Expose-Headers', exposedHeaders);
-}
-
-function requestIdOf(request: Request): string {
-  const given = request.headers.get('x-request-id') ?? '';
-  return /^[A-Za-z0-9._:-]{8,64}$/.test(given) ? given : randomUUID();
 }
 
 /** For metrics and logs: never the path itself, which may carry anything. */

@@ -7,8 +7,10 @@ import type { Config } from '../config';
 export const requestIdHeader = 'x-request-id';
 export const addressHeader = 'x-kinora-address';
 
-/** What a request id from outside may look like: anything else could be made to spoil a log. */
-const saneId = /^[A-Za-z0-9._:-]{8,64}$/;
+/** A request id from outside is kept if it cannot spoil a log; else a new one is made. */
+export function requestIdOf(given: unknown): string {
+  return typeof given === 'string' && /^[A-Za-z0-9._:-]{8,64}$/.test(given) ? given : randomUUID();
+}
 
 /**
  * Gives a request its id and its caller's address, as headers, for everything that handles it.
@@ -18,8 +20,7 @@ export function introduce(
   request: IncomingMessage,
   config: Pick<Config, 'KINORA_ADDRESS_HEADER'>,
 ): { requestId: string; address: string } {
-  const asked = request.headers[requestIdHeader];
-  const requestId = typeof asked === 'string' && saneId.test(asked) ? asked : randomUUID();
+  const requestId = requestIdOf(request.headers[requestIdHeader]);
   const address = addressOf(request, config.KINORA_ADDRESS_HEADER);
   request.headers[requestIdHeader] = requestId;
   request.headers[addressHeader] = address;

@@ -1,6 +1,4 @@
 import type { Logger } from 'pino';
-import { openPglite } from './pglite';
-import { openPostgres } from './postgres';
 import type { Store } from './store';
 
 export { inBatches } from './batches';
@@ -14,11 +12,15 @@ export * from './store';
  * @throws Error with one sentence when another process has the embedded database
  * @throws ApiError `STORAGE_DOWN` when PostgreSQL cannot be reached
  */
-export function openStore(
+export async function openStore(
   config: { readonly KINORA_DATA: string; readonly DATABASE_URL?: string | undefined },
   log?: Logger,
 ): Promise<Store> {
-  return config.DATABASE_URL
-    ? openPostgres(config.DATABASE_URL, log)
-    : openPglite(config.KINORA_DATA, log);
+  // Only the engine that is used is loaded: together they cost a start 0.4 s.
+  if (config.DATABASE_URL) {
+    const { openPostgres } = await import('./postgres');
+    return await openPostgres(config.DATABASE_URL, log);
+  }
+  const { openPglite } = await import('./pglite');
+  return await openPglite(config.KINORA_DATA, log);
 }
