@@ -18,6 +18,7 @@ import type {
   WorkerRecord,
 } from '../lib/contract/v3';
 import type { Config } from './config';
+import type { Guard } from './guard';
 import type { DeliveryRow, JobImage, JobLora, JobRow, UploadRow, WorkerRow } from './store/schema';
 import type { Database, Store } from './store/store';
 
@@ -89,53 +90,6 @@ export interface Limits {
    * @throws ApiError `RATE_LIMITED` with `Retry-After`
    */
   key(caller: Caller, kind: 'submit' | 'read'): Promise<Readonly<Record<string, string>>>;
-  close(): Promise<void>;
-}
-
-/** Why the guard would not fetch, or could not. */
-export class GuardError extends Error {
-  override readonly name = 'GuardError';
-  constructor(
-    readonly reason: 'refused' | 'unreachable' | 'timeout' | 'too-large' | 'status' | 'redirects',
-    /** One sentence without the address's secrets. */
-    message: string,
-    options?: ErrorOptions,
-  ) {
-    super(message, options);
-  }
-}
-
-/** `relay/guard`: the one way in which the server calls addresses that callers name. */
-export interface Guard {
-  /** Form, scheme and literal addresses; names are looked up when they are fetched. @throws GuardError */
-  check(url: string): URL;
-  /**
-   * One request. Redirects of a GET or HEAD are followed by hand up to `redirects` (5), each hop checked;
-   * with 0, and of a POST, a 3xx is the answer. Credentials are not told to the next hop. The body comes
-   * uncompressed; whoever does not read it to its end destroys it.
-   *
-   * @throws GuardError
-   */
-  fetch(
-    url: string,
-    options?: {
-      method?: 'GET' | 'HEAD' | 'POST';
-      headers?: Readonly<Record<string, string>>;
-      body?: string;
-      redirects?: number;
-      /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
-      maxBytes?: number;
-      connectMs?: number;
-      totalMs?: number;
-      signal?: AbortSignal;
-    },
-  ): Promise<{
-    status: number;
-    headers: Readonly<Record<string, string>>;
-    /** Length as announced; null where it is not. */
-    bytes: number | null;
-    body: Readable;
-  }>;
   close(): Promise<void>;
 }
 
@@ -392,4 +346,5 @@ export interface Relay {
   readonly stopping: AbortSignal;
 }
 
+export { type Guard, GuardError } from './guard';
 export type { Database };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { GuardError } from '../relay';
 import { checkUrl, isPublicAddress } from './addresses';
+import { GuardError } from './errors';
 
 const privateHosts = [
   // IPv4 in every way the URL parser reads it

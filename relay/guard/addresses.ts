@@ -1,24 +1,27 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup as systemLookup } from 'node:dns/promises';
+import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { GuardError } from '../relay';
+import { GuardError } from './errors';
 
-/** Longest address that is looked at, in characters. Signed links of object stores stay under 2,000. */
+/** Longest accepted URL, in characters. Signed links of object stores stay under 2,000. */
 const maxUrlLength = 4096;
 
 /**
  * Names that never mean a host of the internet: loopback (RFC 6761), multicast DNS (RFC 6762), the
- * private-use top level of ICANN and home networks (RFC 8375). They are refused before any lookup.
+ * private-use top level of ICANN and home networks (RFC 8375). They are refused without a lookup.
  */
 const privateSuffixes = ['localhost', 'localdomain', 'local', 'internal', 'home.arpa'];
 
-/** All of the IPv6 internet that has been given out so far (RFC 4291 §2.4). */
+/** The part of IPv6 that is allocated to the internet (IANA IPv6 address space registry). */
 const globalUnicast = ipaddr.parseCIDR('2000::/3');
 
 /**
  * Whether an IP address is one of the public internet.
  *
- * `range()` alone calls the deprecated `::a.b.c.d` forms unicast, so IPv6 must lie in 2000::/3 as well.
- * Forms that carry an IPv4 address inside (NAT64, 6to4, Teredo) have ranges of their own and are refused
- * whatever they carry; `::ffff:a.b.c.d` counts as the IPv4 address (v3-api.md §2).
+ * `range()` of ipaddr.js calls the deprecated `::a.b.c.d` forms unicast, so IPv6 must lie in 2000::/3 too.
+ * Forms that carry an IPv4 address (NAT64, 6to4, Teredo) have ranges of their own and are refused;
+ * `::ffff:a.b.c.d` counts as the IPv4 address.
  */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false;
@@ -27,18 +30,17 @@ export function isPublicAddress(address: string): boolean {
   return parsed.kind() === 'ipv4' || parsed.match(globalUnicast);
 }
 
-/** The host as messages name it; never longer than a line. */
+/** The host for messages; at most a line. */
 export function hostOf(url: URL): string {
   return url.hostname.slice(0, 100);
 }
 
 /**
- * Form, scheme and literal address of a URL. The URL parser has already turned decimal, hexadecimal, octal
- * and short IPv4 forms, full-width digits and a dot at the end of an IPv4 address into the plain form.
- * Every port is allowed: receivers on :8443 are common, and TLS comes first, so that no other protocol
- * can be spoken to.
+ * Checks form, scheme and literal address of a URL. The URL parser normalises decimal, hexadecimal, octal
+ * and short IPv4 forms, full-width digits and a final dot (WHATWG URL Standard, host parsing).
+ * Every port is allowed: receivers on :8443 are common, and a server that speaks no TLS fails the handshake.
  *
- * @param allowPrivate development: `http:` and private hosts as well
+ * @param allowPrivate for development: also `http:` and private hosts
  * @throws GuardError `refused`
  */
 export function checkUrl(text: string, allowPrivate: boolean): URL {
@@ -71,7 +73,38 @@ function isPublicHost(hostname: string): boolean {
   const bare = hostname.replace(/^\[|\]$/g, '');
   if (ipaddr.isValid(bare)) return isPublicAddress(bare);
   const name = hostname.replace(/\.+$/, '').toLowerCase();
-  // One label alone is a name of this network: "intranet", "metadata".
+  // A single label is a name of this network, such as "intranet" or "metadata".
   if (!name.includes('.')) return false;
   return !privateSuffixes.some((suffix) => name.endsWith(`.${suffix}`));
+}
+
+/** Addresses of a name. */
+export type Lookup = (hostname: string) => Promise<readonly LookupAddress[]>;
+
+/** The lookup of the operating system. */
+export const lookupBySystem: Lookup = (hostname) => systemLookup(hostname, { all: true });
+
+/**
+ * The lookup of a socket that is about to connect. It returns only public addresses, and the socket connects
+ * to one of them: no second lookup comes between check and connection, so DNS rebinding has no effect.
+ */
+export function publicLookup(lookup: Lookup, allowPrivate: boolean): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname).then(
+      (answers) => {
+        const allowed = answers.filter(({ address }) => allowPrivate || isPublicAddress(address));
+        const [first] = allowed;
+        if (first === undefined) {
+          const name = hostname.slice(0, 100);
+          const error =
+            answers.length === 0
+              ? new GuardError('unreachable', `${name} has no address.`)
+              : new GuardError('refused', `${name} is not a host of the public internet.`);
+          callback(error, '', 0);
+        } else if (options.all === true) callback(null, [...allowed]);
+        else callback(null, first.address, first.family);
+      },
+      (cause: NodeJS.ErrnoException) => callback(cause, '', 0),
+    );
+  };
 }

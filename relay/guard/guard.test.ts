@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer, text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Guard, GuardError } from '../relay';
-import { createGuard, type GuardOptions } from './guard';
+import { GuardError } from './errors';
+import { createGuard, type Guard, type GuardOptions } from './guard';
 import { testCertificate } from './testing/certificate';
 import { serve, serveBytes, type TestServer } from './testing/server';
 

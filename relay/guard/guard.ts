@@ -1,14 +1,50 @@
+import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
-import { type Guard, GuardError } from '../relay';
-import { checkUrl, hostOf } from './addresses';
-import { limitedBody, tooLarge } from './body';
-import { toGuardError } from './failure';
-import { type Lookup, lookupBySystem, publicLookup } from './lookup';
-import { Patience } from './patience';
+import { checkUrl, hostOf, type Lookup, lookupBySystem, publicLookup } from './addresses';
+import { CallDeadline } from './deadline';
+import { GuardError, toGuardError } from './errors';
 
-/** Limits of a call that names none of its own. */
+/** The answer to a guarded call. */
+export interface GuardedAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The announced length; null where there is none. */
+  readonly bytes: number | null;
+  /** Uncompressed. A caller that does not read it to its end destroys it. */
+  readonly body: Readable;
+}
+
+/** What is sent, and limits of this call. */
+export interface GuardedRequest {
+  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Redirects to follow; 0 returns a 3xx as the answer. */
+  readonly redirects?: number;
+  /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
+  readonly maxBytes?: number;
+  readonly connectMs?: number;
+  readonly totalMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The only way in which the server calls addresses that callers name. */
+export interface Guard {
+  /** Checks form, scheme and literal addresses; names are checked when they are fetched. @throws GuardError */
+  check(url: string): URL;
+  /**
+   * Sends one request. Redirects of a GET or HEAD are followed, each hop checked, without the credentials;
+   * a 3xx of a POST is the answer.
+   *
+   * @throws GuardError
+   */
+  fetch(url: string, request?: GuardedRequest): Promise<GuardedAnswer>;
+  close(): Promise<void>;
+}
+
+/** Limits of a call that sets none of its own. */
 export interface GuardLimits {
-  /** Name, connection and TLS of one hop, in ms. Default 5,000. */
+  /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
   readonly connectMs?: number;
   /** A whole call with its body, in ms. Default 30,000. */
   readonly totalMs?: number;
@@ -22,32 +58,26 @@ export interface GuardLimits {
 
 /** How a guard is made. */
 export interface GuardOptions extends GuardLimits {
-  /** Development: `http:` and private addresses as well. */
+  /** For development: also `http:` and private addresses. */
   readonly allowPrivate: boolean;
   /** Addresses of a name; the operating system's lookup where absent. */
   readonly lookup?: Lookup;
-  /** Certificates (PEM) to trust instead of the well-known ones, for receivers with an own authority. */
+  /** Certificates (PEM) to trust instead of the public authorities. */
   readonly ca?: string;
-  /** Address of this machine that connections go out from. */
+  /** Local address of outgoing connections. */
   readonly localAddress?: string;
 }
 
-type FetchOptions = NonNullable<Parameters<Guard['fetch']>[1]>;
-type Answer = Awaited<ReturnType<Guard['fetch']>>;
-
 const redirectStatuses = [301, 302, 303, 307, 308];
-/** Belong to one host and are not told to the next. */
+/** Headers for one host, not sent to the next. */
 const ownHeaders = ['authorization', 'proxy-authorization', 'cookie'];
-/** Undici keeps connecting after a call gave up; this ends it. */
+/** Undici goes on connecting after a call was given up; this ends it. */
 const abandonedConnectMs = 30_000;
 
 /**
- * The one way in which the server calls addresses that callers name: https on the public internet only
- * (v3-api.md §2). One agent checks every looked-up address when it connects; literal addresses are checked
- * by {@link Guard.check} on every hop, since sockets look no literal up.
- *
- * A 3xx of a POST, and one with `redirects: 0`, is an answer like any other. Answers are asked for, and
- * handed on, without compression: the size that is capped is the size that is read.
+ * A guard over one undici agent. The agent's lookup checks the addresses of names when it connects; literal
+ * addresses never reach a lookup, so {@link Guard.check} looks at them on every hop. Answers are requested
+ * uncompressed, so the size that is limited is the size that is read.
  */
 export function createGuard(options: GuardOptions): Guard {
   const { allowPrivate, lookup = lookupBySystem } = options;
@@ -64,28 +94,32 @@ export function createGuard(options: GuardOptions): Guard {
   });
   const check = (url: string) => checkUrl(url, allowPrivate);
 
-  async function call(first: URL, request: FetchOptions, patience: Patience): Promise<Answer> {
+  async function call(
+    first: URL,
+    request: GuardedRequest,
+    deadline: CallDeadline,
+  ): Promise<GuardedAnswer> {
     const { method = 'GET', maxBytes = options.maxBytes ?? 100_000_000 } = request;
     const hops = method === 'POST' ? 0 : (request.redirects ?? options.redirects ?? 5);
     let url = first;
     let headers: Record<string, string> = lowerCase(request.headers ?? {});
     for (let hop = 0; ; hop += 1) {
-      patience.signal.throwIfAborted();
-      patience.connecting();
-      const asked = noticing(agent, patience.connected).request({
+      deadline.signal.throwIfAborted();
+      deadline.connecting();
+      const asked = noticing(agent, deadline.connected).request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
         headers: { 'user-agent': 'Kinora', ...headers, 'accept-encoding': 'identity' },
         body: request.body ?? null,
-        signal: patience.signal,
+        signal: deadline.signal,
       });
-      // Whichever loses the race may still fail.
+      // The loser of the race may still reject.
       asked.catch(() => undefined);
-      const answer = await Promise.race([asked, patience.ended]);
+      const answer = await Promise.race([asked, deadline.ended]);
       const location = answer.headers.location;
       if (hops === 0 || !redirectStatuses.includes(answer.statusCode) || location === undefined) {
-        return accepted(answer, url, method, maxBytes, patience);
+        return accepted(answer, url, method, maxBytes, deadline);
       }
       answer.body.on('error', () => undefined).destroy();
       if (hop === hops) {
@@ -102,16 +136,16 @@ export function createGuard(options: GuardOptions): Guard {
     check,
     async fetch(address, request = {}) {
       const url = check(address);
-      const patience = new Patience(
+      const deadline = new CallDeadline(
         hostOf(url),
         request.connectMs ?? options.connectMs ?? 5000,
         request.totalMs ?? options.totalMs ?? 30_000,
         request.signal,
       );
       try {
-        return await call(url, request, patience);
+        return await call(url, request, deadline);
       } catch (thrown) {
-        patience.done();
+        deadline.done();
         throw toGuardError(thrown, hostOf(url));
       }
     },
@@ -124,14 +158,14 @@ function accepted(
   url: URL,
   method: string,
   maxBytes: number,
-  patience: Patience,
-): Answer {
+  deadline: CallDeadline,
+): GuardedAnswer {
   const headers = Object.fromEntries(
     Object.entries(answer.headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')]),
   );
   const announced = headers['content-length'];
   const bytes = announced !== undefined && /^\d+$/.test(announced) ? Number(announced) : null;
-  const body = limitedBody(answer.body, hostOf(url), maxBytes, patience.done);
+  const body = limitedBody(answer.body, hostOf(url), maxBytes, deadline.done);
   if (method !== 'HEAD' && bytes !== null && bytes > maxBytes) {
     body.destroy();
     throw tooLarge(hostOf(url), maxBytes);
@@ -139,13 +173,13 @@ function accepted(
   return { status: answer.statusCode, headers, bytes, body };
 }
 
-/** @throws GuardError where the next address is refused, or gives up TLS */
+/** @throws GuardError where the next address is refused, or has no TLS after one that had */
 function nextHop(from: URL, location: string, check: (url: string) => URL): URL {
   let next: URL;
   try {
     next = new URL(location, from);
   } catch {
-    throw new GuardError('refused', `${hostOf(from)} redirects to what is no address.`);
+    throw new GuardError('refused', `${hostOf(from)} redirects to an address that cannot be read.`);
   }
   if (from.protocol === 'https:' && next.protocol !== 'https:') {
     throw new GuardError('refused', `${hostOf(from)} redirects to an address without TLS.`);
@@ -159,7 +193,7 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
   );
 }
 
-/** The agent for one call, that says when a connection has been made (or a kept one was found). */
+/** The agent for one call, with a callback when it has a connection, new or kept. */
 function noticing(agent: Agent, onConnected: () => void): Dispatcher {
   return agent.compose((dispatch) => (options, handler) => {
     return dispatch(options, {
@@ -173,4 +207,45 @@ function noticing(agent: Agent, onConnected: () => void): Dispatcher {
       onResponseError: (...given) => handler.onResponseError?.(...given),
     });
   });
+}
+
+/**
+ * An answer's body that ends with a GuardError when it is longer than allowed, breaks off or takes too
+ * long. Bytes are counted as they arrive, as the announced length may be wrong.
+ *
+ * @param onClose called once when the body is closed, in whatever way
+ */
+function limitedBody(
+  source: Readable,
+  host: string,
+  maxBytes: number,
+  onClose: () => void,
+): Readable {
+  // An unread body may still fail; an unhandled error would end the process.
+  source.on('error', () => undefined);
+  const body = Readable.from(limited(source, host, maxBytes), { objectMode: false });
+  body.on('close', () => {
+    source.destroy();
+    onClose();
+  });
+  return body;
+}
+
+async function* limited(source: Readable, host: string, maxBytes: number) {
+  let bytes = 0;
+  try {
+    for await (const chunk of source) {
+      if (!(chunk instanceof Uint8Array)) continue;
+      bytes += chunk.byteLength;
+      if (bytes > maxBytes) throw tooLarge(host, maxBytes);
+      yield chunk;
+    }
+  } catch (thrown) {
+    throw toGuardError(thrown, host);
+  }
+}
+
+function tooLarge(host: string, maxBytes: number): GuardError {
+  const bytes = maxBytes.toLocaleString('en');
+  return new GuardError('too-large', `The answer of ${host} is larger than ${bytes} bytes.`);
 }

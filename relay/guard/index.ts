@@ -1,3 +1,2 @@
-export * from './addresses';
+export { GuardError } from './errors';
 export * from './guard';
-export type { Lookup } from './lookup';

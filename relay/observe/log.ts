@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config';
 
-/** Fields that never reach a log, wherever they stand in an entry, down to the third level. */
+/** Fields that are left out of every log entry, down to its third level. */
 const secretFields = [
   'authorization',
   'Authorization',
@@ -32,23 +32,23 @@ function bracketed(above: string, field: string): string {
   return `${above.slice(0, -1)}["${field}"]`;
 }
 
-/** Causes below this are not told: a chain that long is a loop. */
+/** Deeper causes are not logged: a chain that long is a loop. */
 const deepestCause = 4;
 
-/** An error as the log tells it. */
+/** An error in the log. */
 export interface LoggedError {
   readonly type: string;
   readonly message: string;
-  /** The calls alone: the first lines of a stack repeat the message. */
+  /** Only the calls: the first lines of a stack repeat the message. */
   readonly stack: string;
   readonly code?: string;
   readonly cause?: LoggedError;
 }
 
 /**
- * The log of a node: one JSON object a line on stdout, for machines. People are told on stderr.
+ * The log of a node: one JSON object per line on stdout. Lines for people go to stderr.
  *
- * @param destination where the lines go instead; tests read them
+ * @param destination where the lines go instead, for tests
  */
 export function createLog(
   config: Pick<Config, 'KINORA_LOG'>,
@@ -66,8 +66,8 @@ export function createLog(
 }
 
 /**
- * What may be told of an error. The database layer puts a query's parameters into message, stack and
- * fields of its errors, and those are prompts and keys: only the query's text is kept of them.
+ * The fields of an error that may be logged. Drizzle puts a query's parameters, prompts and keys among them,
+ * into message, stack and fields of its errors: only the query's text is logged.
  */
 export function describeError(thrown: unknown, depth = 0): LoggedError {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: '', stack: '' };

@@ -13,25 +13,24 @@ const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_
 
 type Depth = Awaited<ReturnType<Jobs['depth']>>;
 
-/** What is looked up when somebody asks for the numbers. */
+/** What is looked up at each scrape. */
 export interface MetricSources {
   depth(): Promise<Depth>;
-  /** Workers of all nodes, heard of lately. */
+  /** Recently seen workers of all nodes. */
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
   /** Doorbells of this node. */
   connected(): number;
 }
 
-/** The numbers of one node, with those that are looked up. */
+/** The metrics of one node, gauges included. */
 export interface NodeMetrics extends Metrics {
-  /** From now on the gauges tell what these say. */
+  /** Sets where the gauges get their values. */
   watch(sources: MetricSources): void;
 }
 
 /**
- * The numbers of one node in a registry of their own, names prefixed `kinora_`. Gauges are looked up
- * at each scrape; one that cannot be (the database is down) is left out of that answer, so that the
- * others can still be had.
+ * The metrics of one node in their own registry, with the prefix `kinora_`. Gauges are looked up at each
+ * scrape; one that fails (the database is down) is left out of that scrape, and the others stay.
  */
 export function createMetrics(): NodeMetrics {
   const registry = new Registry();
@@ -39,7 +38,7 @@ export function createMetrics(): NodeMetrics {
   let sources: MetricSources | null = null;
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
-  // Both gauges of the queue are collected at the same moment: they share one look at the database.
+  // Both gauges of the queue are collected at the same time: they share one query.
   let looking: Promise<Depth | null> | null = null;
   const depth = (): Promise<Depth | null> => {
     looking ??= Promise.resolve(sources?.depth() ?? null)
@@ -74,7 +73,7 @@ export function createMetrics(): NodeMetrics {
   });
   new Gauge({
     name: 'kinora_workers',
-    help: 'Workers of all nodes that were heard of lately, by what they do.',
+    help: 'Recently seen workers of all nodes, by state.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -97,7 +96,7 @@ export function createMetrics(): NodeMetrics {
 
   const attempts = new Counter({
     name: 'kinora_attempts_total',
-    help: 'Attempts of workers that ended on this node, by how.',
+    help: 'Attempts of workers that ended on this node, by outcome.',
     labelNames: ['outcome'],
     registers,
   });
@@ -107,7 +106,7 @@ export function createMetrics(): NodeMetrics {
     labelNames: ['outcome'],
     registers,
   });
-  // A counter that is there from the start at 0 shows its first event as a rise.
+  // Counters exist from the start, at 0, so that the first event is seen as an increase.
   for (const outcome of attemptOutcomes) attempts.inc({ outcome }, 0);
   for (const outcome of deliveryOutcomes) deliveries.inc({ outcome }, 0);
   const deliveryTimes = new Histogram({
@@ -125,7 +124,7 @@ export function createMetrics(): NodeMetrics {
   });
   const inferences = new Histogram({
     name: 'kinora_inference_duration_seconds',
-    help: 'How long the GPU computed for a completed prediction, as its worker told.',
+    help: 'How long the GPU computed for a completed prediction, as reported by its worker.',
     buckets: inferenceSeconds,
     registers,
   });

@@ -1,15 +1,15 @@
-import { GuardError } from '../relay';
+import { GuardError } from './errors';
 
-/** A longer timer of Node fires at once. */
+/** Node fires a longer timer at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** How long one call may take, over all its hops, and who may stop it. */
-export class Patience {
+/** The time limits of one call over all its hops, and its abort signal. */
+export class CallDeadline {
   readonly #controller = new AbortController();
   readonly #total: NodeJS.Timeout;
   readonly #unlink: () => void;
   #connect: NodeJS.Timeout | undefined;
-  /** Rejects when it is at its end. A socket that is still connecting does not hear of the signal. */
+  /** Rejects at the end of a limit. A socket that is still connecting does not react to the signal. */
   readonly ended: Promise<never>;
 
   constructor(
@@ -40,7 +40,7 @@ export class Patience {
     return this.#controller.signal;
   }
 
-  /** A hop begins: name, connection and TLS have `connectMs`. */
+  /** Starts the limit of a hop: name lookup, connection and TLS have `connectMs`. */
   connecting(): void {
     clearTimeout(this.#connect);
     this.#connect = setTimeout(
@@ -51,7 +51,7 @@ export class Patience {
 
   readonly connected = (): void => clearTimeout(this.#connect);
 
-  /** Nothing is waited for any more. */
+  /** Stops all timers: the call has ended. */
   readonly done = (): void => {
     clearTimeout(this.#total);
     clearTimeout(this.#connect);

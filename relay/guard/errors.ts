@@ -1,6 +1,17 @@
-import { GuardError } from '../relay';
+/** Why a call was not made, or failed. */
+export class GuardError extends Error {
+  override readonly name = 'GuardError';
+  constructor(
+    readonly reason: 'refused' | 'unreachable' | 'timeout' | 'too-large' | 'status' | 'redirects',
+    /** One sentence without the address's secrets. */
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
 
-/** Codes of Node, OpenSSL and undici, each with what is said of the host. */
+/** Error codes of Node, OpenSSL and undici, with the rest of the sentence about the host. */
 const sentences: readonly (readonly [code: RegExp, rest: string, reason: GuardError['reason']])[] =
   [
     [/^(ENOTFOUND|EAI_\w+|ENODATA)$/, 'could not be found.', 'unreachable'],
@@ -17,8 +28,8 @@ const sentences: readonly (readonly [code: RegExp, rest: string, reason: GuardEr
   ];
 
 /**
- * What went wrong, as one sentence that names the host at most. A refusal of the lookup comes up inside
- * the socket's error and is found there.
+ * What went wrong, as one sentence that names at most the host. A refusal by the lookup is a cause of the
+ * socket's error.
  */
 export function toGuardError(thrown: unknown, host: string): GuardError {
   for (const error of withCauses(thrown)) {
@@ -32,7 +43,7 @@ export function toGuardError(thrown: unknown, host: string): GuardError {
   return new GuardError('unreachable', `${host} could not be reached.`, { cause: thrown });
 }
 
-/** An error, what it gathers (several addresses were tried), and their causes. */
+/** An error, the errors of each address that was tried, and their causes. */
 function* withCauses(thrown: unknown): Generator<Error> {
   if (!(thrown instanceof Error)) return;
   yield thrown;
