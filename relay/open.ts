@@ -130,7 +130,7 @@ async function openRooms(
       };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
-        repeat('look at the disk', config.KINORA_SWEEP_SECONDS, () => space.look(), loop),
+        repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of idempotency', idempotencySeconds, () => sweepIdempotency(store), loop),
         repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),

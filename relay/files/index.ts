@@ -1,74 +1,56 @@
-import type { Config } from '../config';
-import type { Files, Guard, Jobs, Keys, Limits, NodeHandler } from '../relay';
-import type { Store } from '../store/store';
+import type { Files, NodeHandler } from '../relay';
 import { openBlobs, partsFolder } from './blobs';
-import { createAccess } from './http';
+import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
 import { createLinks, loadSecret, type SignedLinks } from './links';
+import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
-import { headOutput, putOutput, takeOutput } from './outputs/receive';
-import { getVideo } from './outputs/serve';
+import { createAccess } from './requests';
 import { createRetention } from './retention';
-import type { Space } from './space';
-import { getUpload } from './uploads/download';
+import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
-import { putUpload } from './uploads/receive';
 import { uploadRows } from './uploads/rows';
-import { createTicket } from './uploads/ticket';
 
-export { invalidField } from './http';
 export { createLinks, isOwnUpload, loadSecret, type SignedLinks } from './links';
+export { invalidField } from './requests';
 export { inputKey } from './retention';
 export { createSpace, type Space } from './space';
 export { checkImage, imageType, sentenceOf } from './uploads/kinds';
 export { insertStored, newUpload, type UploadRows, uploadRows } from './uploads/rows';
 
-/** Files, with links that can be read again. */
-export interface FilesRoom extends Files {
+/** Files, with links that the server can verify. */
+export interface SignedFiles extends Files {
   readonly links: SignedLinks;
 }
 
-/** What {@link createFiles} works with. */
-export interface FilesParts {
-  readonly config: Config;
-  readonly store: Pick<Store, 'db'>;
-  readonly keys: Pick<Keys, 'authenticate'>;
-  readonly limits: Pick<Limits, 'badKey' | 'key'>;
-  readonly guard: Pick<Guard, 'fetch'>;
-  readonly jobs: Pick<Jobs, 'get' | 'lease'>;
-  readonly space: Pick<Space, 'require' | 'requireFor'>;
-}
-
 /**
- * Opens the room of large bytes.
+ * Opens the blob store and makes the handlers of large bodies.
  *
  * @throws ApiError `STORAGE_DOWN` when the database does not answer
  */
-export async function createFiles(parts: FilesParts): Promise<FilesRoom> {
-  const { config, store } = parts;
-  const links = createLinks({ config, secret: await loadSecret(store) });
-  const blobs = await openBlobs(config);
+export async function createFiles(dependencies: FilesDependencies): Promise<SignedFiles> {
+  const { config, store } = dependencies;
   const temporary = partsFolder(config);
-  const rows = uploadRows(store);
-  const room = {
-    ...parts,
-    links,
-    blobs,
+  const context: FilesContext = {
+    ...dependencies,
+    links: createLinks({ config, secret: await loadSecret(store) }),
+    blobs: await openBlobs(config),
     temporary,
-    rows,
+    rows: uploadRows(store),
     parts: outputParts(temporary),
-    access: createAccess(parts),
+    access: createAccess(dependencies),
   };
-  const video = getVideo(room);
-  const upload = getUpload(room);
-  const image = getJobImage(room);
-  const lora = getJobLora(room);
-  const binary = postUpload(room, config, room.access);
+  const { blobs, links } = context;
+  const video = getVideo(context);
+  const upload = getUpload(context);
+  const image = getJobImage(context);
+  const lora = getJobLora(context);
+  const binary = postUpload(context);
   const routes: Record<string, NodeHandler> = {
     'POST /api/v3/media/upload/binary': binary,
     'POST /api/v2/media/upload/binary': binary,
-    'PUT /files/uploads/{id}': putUpload(room),
+    'PUT /files/uploads/{id}': putUpload(context),
     'GET /files/uploads/{id}/{filename}': upload,
     'HEAD /files/uploads/{id}/{filename}': upload,
     'GET /files/video/{file}': video,
@@ -77,15 +59,15 @@ export async function createFiles(parts: FilesParts): Promise<FilesRoom> {
     'HEAD /files/jobs/{id}/image': image,
     'GET /files/jobs/{id}/lora/{index}': lora,
     'HEAD /files/jobs/{id}/lora/{index}': lora,
-    'PUT /api/worker/jobs/{id}/output': putOutput(room),
-    'HEAD /api/worker/jobs/{id}/output': headOutput(room),
+    'PUT /api/worker/jobs/{id}/output': putOutput(context),
+    'HEAD /api/worker/jobs/{id}/output': headOutput(context),
   };
   return {
     blobs,
     links,
     routes,
-    ticket: createTicket(config, rows, parts.space),
-    takeOutput: takeOutput(room),
-    ...createRetention(room),
+    ticket: createTicket(context),
+    takeOutput: takeOutput(context),
+    ...createRetention(context),
   };
 }

@@ -5,13 +5,13 @@ import type { Links } from '../relay';
 import { type JobRow, settings } from '../store/schema';
 import type { Store } from '../store/store';
 
-/** What a signature allows. One for another purpose is worth nothing. */
+/** What a signature allows. It is part of the signed text. */
 export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
 
-/** Links, and how the server reads them again. */
+/** Links, and their verification. */
 export interface SignedLinks extends Links {
   /**
-   * Whether a query was signed by us for this purpose, id and nonce. Time is not looked at.
+   * Verifies that a query was signed for this purpose, id and nonce; its end is not compared with the time.
    *
    * @returns when the link ends, or null for a wrong signature
    */
@@ -23,7 +23,7 @@ export const ticketMs = 3_600_000;
 const secretName = 'link_secret';
 
 /**
- * The secret that links are signed with: made by the first node, the same on all.
+ * The secret of all signatures: made by the first node, read by all.
  *
  * @returns 32 bytes, hex
  */
@@ -31,13 +31,14 @@ export async function loadSecret(store: Pick<Store, 'db'>): Promise<string> {
   const made = randomBytes(32).toString('hex');
   await store.db.insert(settings).values({ name: secretName, value: made }).onConflictDoNothing();
   const [row] = await store.db.select().from(settings).where(eq(settings.name, secretName));
-  return row?.value ?? made;
+  if (!row) throw new Error('The secret of the links was deleted while it was being read.');
+  return row.value;
 }
 
 /**
- * Absolute addresses of this installation. The origin is `KINORA_PUBLIC_URL`, else host and port: never
- * what a request says (v3-api.md, drop-in rule 7). The port is the one that the server listens on. Signatures are HMAC-SHA256 over purpose, id, end and
- * nonce (§6); whoever changes the nonce makes the links stale.
+ * Absolute addresses of this installation. The origin is `KINORA_PUBLIC_URL`, else the host and the port that the
+ * server listens on; it is never taken from a request, whose Host header the caller chooses. Signatures are
+ * HMAC-SHA256 over purpose, id, end and nonce: a new nonce revokes the links.
  */
 export function createLinks({
   config,
@@ -104,7 +105,7 @@ export function isOwnUpload(text: string, publicUrl: string): boolean {
   return text.startsWith(`${publicUrl}/files/uploads/`) && URL.canParse(text);
 }
 
-/** The nonce of a running attempt: a link of an attempt that lost its lease is stale. */
+/** The nonce of a running attempt: its links end with its lease. */
 export function leaseNonce(job: Pick<JobRow, 'attempt' | 'leaseToken'>): string {
   return `${job.attempt}:${job.leaseToken ?? ''}`;
 }
@@ -113,7 +114,7 @@ function leaseEnd(job: JobRow): Date {
   return job.deadline ?? new Date(Date.now() + ticketMs);
 }
 
-/** A host that listens everywhere is reached by its loopback name; IPv6 stands in brackets. */
+/** Host of a URL: loopback for a server on all addresses; IPv6 in brackets. */
 function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;

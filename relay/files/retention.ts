@@ -1,40 +1,28 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
-import type { Config } from '../config';
-import type { BlobStore, Files, Jobs } from '../relay';
-import { type Store, storageErrors } from '../store';
+import type { Files } from '../relay';
+import { storageErrors } from '../store';
 import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
 import { onStorage } from './blobs';
+import type { FilesContext } from './context';
 import { leaseHash } from './outputs/parts';
-import type { UploadRows } from './uploads/rows';
 
-/** Rows of each kind that one call deals with. */
+/** Rows of each kind per call. */
 const batch = 100;
 const dayMs = 86_400_000;
 
-/** What the sweep works with. */
-export interface RetentionRoom {
-  readonly config: Config;
-  readonly store: Pick<Store, 'db'>;
-  readonly blobs: BlobStore;
-  readonly rows: UploadRows;
-  readonly jobs: Pick<Jobs, 'get'>;
-  /** Folder of parts and temporary files. */
-  readonly temporary: string;
-}
-
-/** Where a job's own image is kept; an upload's is kept as the upload. */
+/** Key of a job's own image. An upload that a job uses keeps its own key. */
 export function inputKey(jobId: string): string {
   return `inputs/${jobId.slice(0, 2)}/${jobId}`;
 }
 
 /**
- * Removes what is past its time. Any node, any number at once: every step may be done twice. Bytes go
- * first and the record after, so that what was cut off is found again.
+ * Removes expired files. Any number of nodes may do it at once: every step may be done twice. Bytes are removed
+ * first and the record after, so that an interrupted removal is found again.
  */
-export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'removeOf'> {
-  const { config, store, blobs, rows } = room;
+export function createRetention(context: FilesContext): Pick<Files, 'sweep' | 'removeOf'> {
+  const { config, store, blobs, rows } = context;
   const { db } = store;
 
   async function sweepOutputs(): Promise<void> {
@@ -48,7 +36,7 @@ export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'rem
     for (const { id, key } of expired) {
       if (key === null) continue;
       await blobs.remove(key);
-      // The status stays: it was completed. So does the nonce: an old link then says what happened.
+      // Status and nonce stay: the job was completed, and an old link answers that the video has expired.
       await storageErrors(() =>
         db
           .update(jobTable)
@@ -81,7 +69,7 @@ export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'rem
     );
     for (const upload of expired) {
       if (upload.blobKey !== null && (await rows.inUse(upload))) {
-        // A job still waits for it: looked at again in a day.
+        // A job still needs it: checked again in a day.
         const expiresAt = new Date(Date.now() + dayMs);
         await storageErrors(() =>
           db.update(uploads).set({ expiresAt }).where(eq(uploads.id, upload.id)),
@@ -94,19 +82,19 @@ export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'rem
   }
 
   async function sweepParts(): Promise<void> {
-    const names = await onStorage(() => readdir(room.temporary)).catch(() => []);
+    const names = await onStorage(() => readdir(context.temporary)).catch(() => []);
     for (const name of names) {
-      const file = path.join(room.temporary, name);
+      const file = path.join(context.temporary, name);
       if (name.endsWith('.stored')) await sweepStored(file);
       else await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
     }
   }
 
-  /** A stored video whose lease was lost before its job was completed belongs to nobody. */
+  /** Removes a stored video whose lease was lost before its job was completed. */
   async function sweepStored(file: string): Promise<void> {
     const [id = '', lease, key = ''] = (await readFile(file, 'utf8').catch(() => '')).split(' ');
     if (key === '') return await removeOld(file, config.KINORA_ATTEMPT_SECONDS * 1000);
-    const job = await room.jobs.get(id);
+    const job = await context.jobs.get(id);
     if (job?.leaseToken && leaseHash(job.leaseToken) === lease && job.status === 'processing')
       return;
     if (job?.outputKey !== key) await blobs.remove(key);
@@ -115,7 +103,7 @@ export function createRetention(room: RetentionRoom): Pick<Files, 'sweep' | 'rem
 
   async function removeImage(job: Pick<JobRow, 'id' | 'owner' | 'image'>): Promise<void> {
     if (job.image?.key !== inputKey(job.id)) return;
-    // A data URI is an upload of the job's own id, which its owner may have used again.
+    // A data URI became an upload with the job's id, which its owner may have used in another job.
     const upload = { id: job.id, owner: job.owner, blobKey: job.image.key };
     if (await rows.inUse(upload)) return;
     await blobs.remove(job.image.key);

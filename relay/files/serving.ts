@@ -5,9 +5,9 @@ import { ApiError } from '../../lib/contract/v3';
 import type { BlobStore } from '../relay';
 import { isDisk } from './blobs';
 
-/** How a blob is shown to browsers. */
-export interface Appearance {
-  /** Fixed: nothing is guessed from a name. */
+/** How a blob is presented to browsers. */
+export interface Presentation {
+  /** Never guessed from a name. */
   readonly type: string;
   readonly filename: string;
   /** Changes with the bytes; without quotes. */
@@ -20,8 +20,8 @@ export interface Appearance {
 
 /**
  * Answers GET and HEAD with a blob: Content-Length, ETag, one byte range, and headers under which a
- * file cannot act as a page of ours (v3-api.md §5 and §6). Files of the disk go out by `send`; those of a
- * bucket are read by ranges, with the same answers.
+ * file cannot act as a page of ours. Files of the disk are sent by the package `send`; those of a bucket are
+ * read by ranges, with the same answers.
  *
  * @throws ApiError `NOT_FOUND`, `STORAGE_DOWN`, before anything was sent
  */
@@ -30,9 +30,9 @@ export async function serveBlob(
   response: ServerResponse,
   blobs: BlobStore,
   key: string,
-  appearance: Appearance,
+  presentation: Presentation,
 ): Promise<void> {
-  const headers = headersOf(appearance);
+  const headers = headersOf(presentation);
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   try {
     if (isDisk(blobs)) await serveFile(request, response, blobs.folder, key);
@@ -43,21 +43,21 @@ export async function serveBlob(
   }
 }
 
-/** What every file is sent with. */
-export function headersOf(appearance: Appearance): Record<string, string> {
-  const name = encodeURIComponent(appearance.filename).replace(
+/** The headers of every file. */
+export function headersOf(presentation: Presentation): Record<string, string> {
+  const name = encodeURIComponent(presentation.filename).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
   return {
-    'Content-Type': appearance.type,
+    'Content-Type': presentation.type,
     'Content-Disposition': `inline; filename*=UTF-8''${name}`,
-    ETag: `"${appearance.tag}"`,
-    'Cache-Control': `private, max-age=${appearance.maxAge}`,
+    ETag: `"${presentation.tag}"`,
+    'Cache-Control': `private, max-age=${presentation.maxAge}`,
     'X-Content-Type-Options': 'nosniff',
     'Content-Security-Policy': "sandbox; default-src 'none'",
-    'Cross-Origin-Resource-Policy': appearance.readers,
-    ...(appearance.readers === 'cross-origin' && {
+    'Cross-Origin-Resource-Policy': presentation.readers,
+    ...(presentation.readers === 'cross-origin' && {
       'Access-Control-Allow-Origin': '*',
       'Access-Control-Expose-Headers': 'Content-Length, Content-Range, ETag, Accept-Ranges',
     }),
@@ -72,7 +72,7 @@ function serveFile(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     response.once('close', resolve);
-    // `root`: the data folder may stand below one whose name begins with a dot.
+    // With `root`, since the data folder may be inside one whose name begins with a dot.
     send(request, `/${key}`, {
       root: folder,
       index: false,
@@ -139,17 +139,17 @@ async function serveObject(
   await sendBody(body, response);
 }
 
-/** Sends a stream; a reader that goes away ends it, and is no error of ours. */
+/** Sends a stream. A reader that disconnects is no error. */
 export async function sendBody(
   body: NodeJS.ReadableStream,
   response: ServerResponse,
 ): Promise<void> {
-  // The server and the stream both watch for the response's end: more than the usual ten.
+  // Server and stream both listen for the end of the response: more than Node's default of ten listeners.
   response.setMaxListeners(20);
   try {
     await pipeline(body, response);
   } catch (thrown) {
-    // Half an answer cannot be taken back: the cut connection tells the reader.
+    // The answer has begun: only a cut connection can signal the failure.
     if (!response.headersSent) throw thrown;
     response.destroy();
   }

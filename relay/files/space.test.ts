@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FilesTest, startFilesTest } from './testing/room';
+import { type FilesTest, startFilesTest } from './testing/node';
 
 let node: FilesTest;
 beforeAll(async () => {

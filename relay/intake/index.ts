@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config';
-import { type FilesRoom, uploadRows } from '../files';
+import { type SignedFiles, uploadRows } from '../files';
 import type { Guard, Intake } from '../relay';
 import type { Store } from '../store/store';
 import { acceptImage, type ImageRoom } from './image';
@@ -12,7 +12,7 @@ export interface IntakeParts {
   readonly config: Config;
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly guard: Guard;
-  readonly files: Pick<FilesRoom, 'blobs' | 'links'>;
+  readonly files: Pick<SignedFiles, 'blobs' | 'links'>;
   readonly jobs: RunRoom['jobs'];
   readonly log: Logger;
 }

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inputKey, uploadRows } from '../files';
-import { type ApiBody, type FilesTest, startFilesTest } from '../files/testing/room';
+import { type ApiBody, type FilesTest, startFilesTest } from '../files/testing/node';
 import type { BlobStore } from '../relay';
 import { testCaller, testJob } from '../testing/jobs';
 import { startTestRelay, type TestRelay } from '../testing/server';

@@ -13,8 +13,8 @@ export interface DiskBlobs extends BlobStore {
 }
 
 /**
- * Blobs in one folder. A blob is written under a temporary name, synced and renamed (v3-api.md §4), so
- * that a name always stands for the whole of it.
+ * Blobs in one folder. A blob is written under a temporary name, synced and renamed, so that
+ * a name always stands for a whole blob.
  *
  * @param folder where blobs are kept
  * @param temporary where they are written; on the same file system
@@ -102,7 +102,7 @@ async function syncFile(file: string): Promise<void> {
   }
 }
 
-/** Makes a rename last through a power cut. Not every system can do that with a folder. */
+/** Makes a rename survive a power cut (fsync(2)). Not every system can sync a folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => null);
   await handle?.sync().catch(() => undefined);

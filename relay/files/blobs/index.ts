@@ -10,7 +10,7 @@ export * from './disk';
 export * from './errors';
 export * from './write';
 
-/** Where this node keeps what is not yet whole: parts of uploads, temporary files. */
+/** Folder of this node for parts of uploads and temporary files. */
 export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {
   return path.join(config.KINORA_DATA, 'parts');
 }

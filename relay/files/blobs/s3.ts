@@ -16,7 +16,7 @@ import type { BlobStore } from '../../relay';
 import { checkKey, onStorage } from './errors';
 import { temporaryFile, writeNewFile } from './write';
 
-/** What of the settings names a bucket. */
+/** The settings that name a bucket. */
 export type S3Settings = Pick<
   Config,
   'S3_ENDPOINT' | 'S3_REGION' | 'S3_ACCESS_KEY_ID' | 'S3_SECRET_ACCESS_KEY' | 'S3_PREFIX'
@@ -24,25 +24,26 @@ export type S3Settings = Pick<
 
 /** Longest wait for the bucket to answer a readiness check, in milliseconds. */
 const pingMs = 5000;
-/** Longest time in which a bucket that is sent to, or asked, may do nothing at all, in milliseconds. */
-const silentMs = 30_000;
-/**
- * How many times as long a read may stand still: it does so too when whoever it is for does not read, as
- * with a video that was paused.
- */
-const readPatience = 10;
+/** Longest silence of a bucket during a request, in milliseconds. */
+const idleTimeoutMs = 30_000;
+/** Factor for reads, which also stop while their own reader does, as with a paused video. */
+const readIdleFactor = 10;
 
 /**
- * Blobs in a bucket. A stream goes to a file of this machine first: an object needs its length in front,
- * and a cut stream must leave nothing.
+ * Blobs in a bucket. A stream is written to a local file first: an object needs its length in advance, and a
+ * stream that breaks must leave nothing.
  *
  * @param temporary folder for those files
- * @param idleMs how long the bucket may be silent before it counts as not there, in milliseconds
+ * @param idleMs how long the bucket may be silent before it counts as down, in milliseconds
  */
-export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silentMs): BlobStore {
+export function s3Blobs(
+  settings: S3Settings,
+  temporary: string,
+  idleMs = idleTimeoutMs,
+): BlobStore {
   const client = openClient(settings, idleMs);
-  const reader = openClient(settings, idleMs * readPatience);
-  const soon = () => ({ abortSignal: AbortSignal.timeout(idleMs) });
+  const reader = openClient(settings, idleMs * readIdleFactor);
+  const timeout = () => ({ abortSignal: AbortSignal.timeout(idleMs) });
   const named = (key: string) => ({
     Bucket: settings.S3_BUCKET,
     Key: `${settings.S3_PREFIX}${checkKey(key)}`,
@@ -55,13 +56,13 @@ export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silent
         const object = { ...name, Body, ContentLength: size, ContentType: type };
         await client.send(new PutObjectCommand(object), { ...(abortSignal && { abortSignal }) });
       };
-      // The client cannot send a stream twice, so the second try is ours.
+      // The client cannot repeat a stream, so the second attempt is made here.
       for (let tries = 1; ; tries += 1) {
         try {
           await (size === 0 ? send(new Uint8Array()) : withStream(file, send));
           break;
         } catch (thrown) {
-          // Silence has been waited for long enough.
+          // A timeout has already taken long enough.
           if (tries === 2 || isTimeout(thrown)) throw thrown;
         }
       }
@@ -87,7 +88,7 @@ export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silent
       const command = new GetObjectCommand({ ...named(key), ...(Range && { Range }) });
       return await onStorage(async () => {
         const waiting = new AbortController();
-        // Until the answer begins; from then on the bytes may come as slowly as they are read.
+        // Limits only the wait for the answer: its bytes may come as slowly as they are read.
         const late = setTimeout(() => waiting.abort(), idleMs);
         const answer = await reader
           .send(command, { abortSignal: waiting.signal })
@@ -97,14 +98,14 @@ export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silent
           })
           .finally(() => clearTimeout(late));
         if (!(answer.Body instanceof Readable)) throw new Error('The bucket sent no body.');
-        return { body: answer.Body, bytes: answer.ContentLength ?? 0 };
+        return { body: answer.Body, bytes: lengthOf(answer) };
       });
     },
     async stat(key) {
       const command = new HeadObjectCommand(named(key));
       return await onStorage(async () => {
         try {
-          return { bytes: (await client.send(command, soon())).ContentLength ?? 0 };
+          return { bytes: lengthOf(await client.send(command, timeout())) };
         } catch (thrown) {
           if (isMissing(thrown)) return null;
           throw thrown;
@@ -113,7 +114,7 @@ export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silent
     },
     async remove(key) {
       const command = new DeleteObjectCommand(named(key));
-      await onStorage(() => client.send(command, soon()));
+      await onStorage(() => client.send(command, timeout()));
     },
     async ping() {
       const command = new HeadBucketCommand({ Bucket: settings.S3_BUCKET });
@@ -122,9 +123,14 @@ export function s3Blobs(settings: S3Settings, temporary: string, idleMs = silent
   };
 }
 
+function lengthOf({ ContentLength: bytes }: { ContentLength?: number | undefined }): number {
+  if (bytes === undefined) throw new Error('The bucket did not send the length of an object.');
+  return bytes;
+}
+
 /**
- * Opens a file for `use`, and closes it however that ends: a refused request reads no more of it, and an
- * open file keeps its space on the disk. One that cannot be read aborts what reads it.
+ * Opens a file for `use` and closes it in any case: a refused request does not read it to its end, and an open
+ * file keeps its disk space. A read error aborts the request.
  */
 async function withStream(
   file: string,
@@ -139,16 +145,16 @@ async function withStream(
   }
 }
 
-/** @param idleMs how long a connection may stand still; not the time that a whole request may take */
+/** @param idleMs how long a connection may be idle; a whole request may take longer */
 function openClient(settings: S3Settings, idleMs: number): S3Client {
   const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
   return new S3Client({
     region: settings.S3_REGION,
     forcePathStyle: true,
-    // Stores that are not Amazon's do not know its newer checksums (v3-api.md §4).
+    // Other stores than Amazon's do not know the newer default checksums of its client.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // Its failures are told by what it throws, not on the console.
+    // Failures are thrown; they need not be printed as well.
     logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     requestHandler: { connectionTimeout: pingMs, socketTimeout: idleMs },
     ...(settings.S3_ENDPOINT && { endpoint: settings.S3_ENDPOINT }),
@@ -158,7 +164,7 @@ function openClient(settings: S3Settings, idleMs: number): S3Client {
 
 const ignore = () => undefined;
 
-/** Whether the client gave up waiting. By the same name it calls a connection that broke, with a code. */
+/** Whether the client gave up waiting. A broken connection has the same name, but also a code. */
 function isTimeout(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.name === 'TimeoutError' && !('code' in thrown);
 }

@@ -5,12 +5,12 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { onStorage, tooLarge } from './errors';
 
-/** A new file in `folder` that nobody else has. The sweep removes what is forgotten there. */
+/** A new name in `folder`. The sweep removes what is left there. */
 export function temporaryFile(folder: string): string {
   return path.join(folder, `tmp-${randomBytes(16).toString('hex')}`);
 }
 
-/** Writes all of a piece: one `write` may take less. */
+/** Writes a whole piece: one `write` may write less. */
 export async function writeAll(handle: FileHandle, piece: Uint8Array, at: number): Promise<void> {
   for (let done = 0; done < piece.length; ) {
     const { bytesWritten } = await handle.write(piece, done, piece.length - done, at + done);
@@ -19,7 +19,7 @@ export async function writeAll(handle: FileHandle, piece: Uint8Array, at: number
 }
 
 /**
- * Writes a stream to a new file, through to the disk; a file that could not be finished is removed.
+ * Writes a stream to a new file and syncs it; a file that could not be finished is removed.
  *
  * @throws ApiError `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
  */

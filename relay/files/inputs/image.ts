@@ -1,25 +1,19 @@
 import { ApiError } from '../../../lib/contract/v3';
-import type { BlobStore, Jobs, NodeHandler } from '../../relay';
+import type { NodeHandler } from '../../relay';
 import type { JobRow } from '../../store/schema';
-import { queryOf } from '../http';
-import { type LinkPurpose, leaseNonce, type SignedLinks } from '../links';
+import type { FilesContext } from '../context';
+import { type LinkPurpose, leaseNonce } from '../links';
+import { queryOf } from '../requests';
 import { serveBlob } from '../serving';
 
-/** What the handlers of a job's files work with. */
-export interface InputRoom {
-  readonly blobs: BlobStore;
-  readonly links: SignedLinks;
-  readonly jobs: Pick<Jobs, 'get'>;
-}
-
 /**
- * The running job that a signed address is for. The signature holds the attempt's lease: an address of a
- * lease that was lost is worth nothing.
+ * The running job that a signed address is for. The signature covers the attempt's lease: the address
+ * ends with the lease.
  *
  * @throws ApiError `NOT_FOUND`
  */
 export async function runningJob(
-  { links, jobs }: InputRoom,
+  { links, jobs }: FilesContext,
   purpose: LinkPurpose,
   id: string,
   query: URLSearchParams,
@@ -32,11 +26,11 @@ export async function runningJob(
 }
 
 /** `GET /files/jobs/{id}/image`: the still of a job, for the worker that has its lease. */
-export function getJobImage(room: InputRoom): NodeHandler {
+export function getJobImage(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const { image } = await runningJob(room, 'image', id, queryOf(request));
+    const { image } = await runningJob(context, 'image', id, queryOf(request));
     if (!image) throw new ApiError('NOT_FOUND');
-    await serveBlob(request, response, room.blobs, image.key, {
+    await serveBlob(request, response, context.blobs, image.key, {
       type: image.type,
       filename: `${id}.${image.type.slice(image.type.indexOf('/') + 1)}`,
       tag: id,

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type FilesTest, startFilesTest } from '../testing/room';
+import { type FilesTest, startFilesTest } from '../testing/node';
 
 let node: FilesTest;
 let web: Server;

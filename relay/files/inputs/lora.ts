@@ -1,39 +1,32 @@
 import { Readable } from 'node:stream';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
-import type { Config } from '../../config';
-import { type Guard, GuardError, type NodeHandler } from '../../relay';
-import { invalidField, queryOf } from '../http';
+import { GuardError } from '../../guard';
+import type { NodeHandler } from '../../relay';
+import type { FilesContext } from '../context';
+import { invalidField, queryOf } from '../requests';
 import { headersOf, sendBody, serveBlob } from '../serving';
 import { loraType } from '../uploads/kinds';
-import type { UploadRows } from '../uploads/rows';
-import { type InputRoom, runningJob } from './image';
+import { runningJob } from './image';
 import { checkedSafetensors } from './safetensors-stream';
 
 /** Longest fetch of one adapter, in milliseconds. */
 const totalMs = 15 * 60_000;
 
-/** What the handler of a job's adapters works with. */
-export interface LoraRoom extends InputRoom {
-  readonly config: Pick<Config, 'KINORA_MAX_LORA_BYTES'>;
-  readonly guard: Pick<Guard, 'fetch'>;
-  readonly rows: Pick<UploadRows, 'get'>;
-}
-
 /**
  * `GET /files/jobs/{id}/lora/{index}`: an adapter of a job, for the worker that has its lease. An upload
- * comes from the blob store; a link is fetched through the guard and passed on while it arrives.
+ * comes from the blob store; a link is fetched through the guard and streamed to the worker.
  *
  * A refusal's `details` holds one sentence that names the adapter: the worker fails the job with it.
  */
-export function getJobLora(room: LoraRoom): NodeHandler {
+export function getJobLora(context: FilesContext): NodeHandler {
   return async (request, response, { id = '', index = '' }) => {
     const at = /^[0-9]$/.test(index) ? Number(index) : -1;
-    const job = await runningJob(room, `lora/${at}`, id, queryOf(request));
+    const job = await runningJob(context, `lora/${at}`, id, queryOf(request));
     const lora = job.loras[at];
     if (!lora || lora.from === 'hub') throw new ApiError('NOT_FOUND');
     const field = `loras.${at}.path`;
-    const appearance = {
+    const presentation = {
       type: loraType,
       filename: `${at}.safetensors`,
       tag: `${id}-${at}`,
@@ -41,23 +34,23 @@ export function getJobLora(room: LoraRoom): NodeHandler {
       maxAge: 0,
     } as const;
     if (lora.from === 'upload') {
-      const upload = await room.rows.get(lora.uploadId);
+      const upload = await context.rows.get(lora.uploadId);
       if (!upload?.blobKey || upload.owner !== job.owner) {
-        const sentence = `The LoRA ${lora.path} is not among the uploads any more.`;
+        const sentence = `The LoRA ${lora.path} is no longer among the uploads.`;
         throw invalidField(field, sentence, { code: 'NOT_FOUND' });
       }
-      await serveBlob(request, response, room.blobs, upload.blobKey, {
-        ...appearance,
+      await serveBlob(request, response, context.blobs, upload.blobKey, {
+        ...presentation,
         tag: upload.sha256 ?? upload.id,
       });
       return;
     }
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    const found = await openLink(room, lora.url, gone.signal).catch((thrown: unknown) => {
-      throw explained(thrown, field, lora.path);
+    const found = await openLink(context, lora.url, gone.signal).catch((thrown: unknown) => {
+      throw toRefusal(thrown, field, lora.path);
     });
-    for (const [name, value] of Object.entries(headersOf(appearance))) {
+    for (const [name, value] of Object.entries(headersOf(presentation))) {
       if (name !== 'ETag') response.setHeader(name, value);
     }
     response.setHeader('Content-Length', found.bytes);
@@ -71,7 +64,7 @@ export function getJobLora(room: LoraRoom): NodeHandler {
 }
 
 async function openLink(
-  { guard, config }: LoraRoom,
+  { guard, config }: FilesContext,
   url: string,
   signal: AbortSignal,
 ): Promise<{ bytes: number; body: AsyncGenerator<Uint8Array> }> {
@@ -90,8 +83,8 @@ async function openLink(
   return checked;
 }
 
-/** What the worker tells: a sentence that names the adapter and what came of it. */
-function explained(thrown: unknown, field: string, path: string): unknown {
+/** The refusal as one sentence that names the adapter, for the worker to report. */
+function toRefusal(thrown: unknown, field: string, path: string): unknown {
   if (thrown instanceof GuardError) {
     const code = ['unreachable', 'timeout', 'status'].includes(thrown.reason)
       ? 'NOT_FOUND'

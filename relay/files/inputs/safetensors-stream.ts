@@ -3,16 +3,15 @@ import { KinoraError } from '../../../lib/contract';
 import { readSafetensorsHeader } from '../../../lib/weights/safetensors';
 import { truncated, type WeightFile } from '../../../lib/weights/source';
 
-/** Largest table of contents that is held in memory; that of a LoRA is well under 1 MB. */
+/** Largest accepted header, which is kept in memory; that of a LoRA is well under 1 MB. */
 const maxHeaderBytes = 16_000_000;
 
 /**
- * Looks at the head of a safetensors stream before anything is passed on, and then passes all of it on:
- * only the table of contents is ever in memory.
+ * Checks the header of a safetensors stream before any byte is sent on. Only the header is kept in memory.
  *
  * @param name for messages
- * @param announced length of the stream; null where its sender does not tell
- * @returns the length that the table gives, and the bytes: exactly so many, or an error at their end
+ * @param announced length of the stream; null where its sender does not give it
+ * @returns the length that the header gives, and exactly so many bytes, or an error at their end
  * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`; what the source throws
  */
 export async function checkedSafetensors(
@@ -36,21 +35,21 @@ export async function checkedSafetensors(
   try {
     await readUpTo(9);
     const headerBytes = new DataView(head.buffer, head.byteOffset).getBigUint64(0, true);
-    // Web pages begin with "<": their first bytes are a length of many exabytes.
+    // A web page begins with "<", which reads as a length of many exabytes.
     if (headerBytes > maxHeaderBytes || head[8] !== 0x7b) {
       throw new KinoraError('MODEL_FILE_INVALID', `${name} is not a safetensors file.`);
     }
     await readUpTo(8 + Number(headerBytes));
-    const bytes = announced ?? lengthByTable(head, Number(headerBytes));
+    const bytes = announced ?? lengthByHeader(head, Number(headerBytes));
     await readSafetensorsHeader(headOf(name, head, bytes));
-    return { bytes, body: passOn(name, head, pieces, bytes) };
+    return { bytes, body: withHead(name, head, pieces, bytes) };
   } catch (thrown) {
     source.destroy();
     throw thrown;
   }
 }
 
-/** The beginning of a file as if the rest were there: its table of contents is all that is read. */
+/** The beginning of a file as a whole file, of which only the header is read. */
 function headOf(name: string, head: Uint8Array, size: number): WeightFile {
   return {
     name,
@@ -62,8 +61,8 @@ function headOf(name: string, head: Uint8Array, size: number): WeightFile {
   };
 }
 
-/** Where the last tensor ends; what is no table is found out by whoever reads it properly. */
-function lengthByTable(head: Uint8Array, headerBytes: number): number {
+/** Where the last tensor ends. A malformed header is reported by {@link readSafetensorsHeader}. */
+function lengthByHeader(head: Uint8Array, headerBytes: number): number {
   const start = 8 + headerBytes;
   try {
     const table: unknown = JSON.parse(new TextDecoder().decode(head.subarray(8, start)));
@@ -77,7 +76,7 @@ function lengthByTable(head: Uint8Array, headerBytes: number): number {
   }
 }
 
-async function* passOn(
+async function* withHead(
   name: string,
   head: Uint8Array,
   rest: AsyncIterator<Uint8Array>,

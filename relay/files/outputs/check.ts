@@ -5,11 +5,11 @@ import { ApiError, type PredictionInput } from '../../../lib/contract/v3';
 import type { VideoFacts } from '../../../lib/video/inspect';
 import { followSamples } from './samples';
 
-/** How far length and frame rate of a result may be off: half a second. */
+/** Tolerance of a result's length. */
 const toleranceSeconds = 0.5;
 
 /**
- * Checks that a file is the video that was asked for: an MP4 with one H.264 track, width and height
+ * Checks that a file is the requested video: an MP4 with one H.264 track, width and height
  * exactly, length within half a second, and every sample inside the file.
  *
  * @throws ApiError `OUTPUT_REJECTED` with what is wrong

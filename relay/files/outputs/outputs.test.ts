@@ -8,7 +8,7 @@ import type { Completion } from '../../../lib/contract/v3';
 import type { JobRow } from '../../store/schema';
 import { jobs } from '../../store/schema';
 import { makeVideo } from '../../testing/video';
-import { type FilesTest, startFilesTest } from '../testing/room';
+import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
 import { outputKey } from './parts';
 
@@ -236,7 +236,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     await node.relay.files.sweep();
     const answer = await node.get(url);
     expect(answer.status).toBe(404);
-    expect((await answer.json()).message).toContain('no longer kept');
+    expect((await answer.json()).message).toContain('has expired');
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).toBeNull();
     const { body } = await node.api(`/api/v3/predictions/${row.id}/result`);
     expect(body.data).toMatchObject({ status: 'completed', outputs: [] });

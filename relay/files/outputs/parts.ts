@@ -5,58 +5,58 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../../lib/contract/v3';
 import { hashFile, isMissing, onStorage, tooLarge, writeAll } from '../blobs';
-import { bodyOf } from '../http';
+import { bodyOf } from '../requests';
 
-/** Which upload of a worker: one video of one lease. */
+/** Identifies an upload of a worker: one video of one lease. */
 export interface OutputName {
   readonly jobId: string;
   readonly leaseToken: string;
-  /** Hex, as declared. */
+  /** Hex, as declared by the worker. */
   readonly sha256: string;
 }
 
-/** Key under which a video is kept: another lease, or other bytes, is another key. */
+/** Blob key of a video, different for each lease and content. */
 export function outputKey({ jobId, leaseToken, sha256 }: OutputName): string {
   return `outputs/${jobId.slice(0, 2)}/${jobId}-${leaseHash(leaseToken)}-${sha256.slice(0, 32)}`;
 }
 
-/** Tells leases apart without being one. */
+/** A hash of the lease token, for names that may be seen. */
 export function leaseHash(leaseToken: string): string {
   return createHash('sha256').update(leaseToken).digest('hex').slice(0, 16);
 }
 
-/** Uploads that are under way on this node, in files of this machine. */
+/** Uploads in progress on this node, in local files. */
 export interface OutputParts {
-  /** How many bytes are there. */
+  /** Number of received bytes. */
   received(name: OutputName): Promise<number>;
   /**
-   * Writes a piece. A later call for the same lease ends an earlier one: after a cut, the old connection
-   * may still seem to be alive. A lease has one part: another video takes the place of the one before.
+   * Writes a piece. A later call for the same lease ends an earlier one, whose broken connection may not
+   * have been noticed yet. A lease has one part: another video replaces the one before.
    *
-   * @param first where the piece begins
+   * @param first offset of the piece
    * @param maxBytes largest video
-   * @returns how many bytes are there now
+   * @returns number of received bytes
    * @throws ApiError `CONFLICT` for a gap, `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
    */
   write(name: OutputName, source: Readable, first: number, maxBytes: number): Promise<number>;
   /**
-   * The whole video as a file that the caller takes over, its hash compared.
+   * The whole video as a file that now belongs to the caller; its hash is verified.
    *
    * @returns null where another call has taken it
-   * @throws ApiError `OUTPUT_REJECTED` for another hash; the bytes are then dropped
+   * @throws ApiError `OUTPUT_REJECTED` for another hash; the file is then removed
    */
   take(name: OutputName): Promise<string | null>;
-  /** Remembers that a video was stored, so that the sweep finds it if its lease is lost. */
+  /** Records that a video was stored, so that the sweep finds it if its lease is lost. */
   remember(name: OutputName): Promise<void>;
 }
 
 /** @param folder for parts, on this machine */
 export function outputParts(folder: string): OutputParts {
-  /** Uploads being written, by lease, each with its source and the moment it has ended. */
+  /** Running writes by lease, each with its source and a promise of its end. */
   const writing = new Map<string, { source: Readable; ended: Promise<unknown> }>();
   const leaseOf = ({ jobId, leaseToken }: OutputName) => `${jobId}-${leaseHash(leaseToken)}-`;
   const fileOf = (name: OutputName) => path.join(folder, `${leaseOf(name)}${name.sha256}.part`);
-  /** Removes the parts of other videos of a lease: any number of them would fill the disk. */
+  /** Removes the parts of other videos of a lease, which would fill the disk. */
   const clearOthers = async (name: OutputName) => {
     const [own, lease] = [path.basename(fileOf(name)), leaseOf(name)];
     for (const other of await readdir(folder)) {
@@ -133,7 +133,7 @@ async function append(
   try {
     const { size } = await handle.stat();
     if (first > size) {
-      throw new ApiError('CONFLICT', `Only ${size} bytes are here; go on from there.`, {
+      throw new ApiError('CONFLICT', `Only ${size} bytes are here; continue from there.`, {
         headers: { 'Upload-Offset': String(size) },
       });
     }

@@ -1,28 +1,28 @@
-/** Largest index of an MP4 that is looked at, in bytes: ten seconds of video have some 10 kB. */
+/** Largest accepted index (`moov`), in bytes: that of ten seconds has about 10 kB. */
 const maxIndexBytes = 1_000_000;
-/** Most boxes of the file itself, and of any box within its index: encoders write fewer than ten. */
+/** Most boxes at the top level and in each box of the index: encoders write fewer than ten. */
 const maxBoxes = 16;
 /** Sample entries of H.264, parameter sets outside or inside of the samples (ISO/IEC 14496-15, 5.4). */
 const allowedEntries = ['avc1', 'avc3'];
 
-/** One box: its four letters and where its content lies. */
+/** One box: its type and the range of its content. */
 interface Box {
   readonly type: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** What the index of an MP4 says of its one track. */
+/** Codec and sample count of the one track. */
 export interface SampleFacts {
   readonly codec: string;
   readonly samples: number;
 }
 
 /**
- * Follows the index of an MP4 to every sample (ISO/IEC 14496-12, 8.7): parsing headers alone accepts a
- * file whose samples are not there (v3-api.md §6).
+ * Follows the index of an MP4 to every sample (ISO/IEC 14496-12, 8.7): parsing only headers accepts a file
+ * whose samples are missing.
  *
- * Whoever uploads chooses what the index says: nothing is walked before its length is known to be small.
+ * The uploader controls the index, so each table's length is checked before it is read.
  *
  * @param file the whole file
  * @param maxSamples more are refused
@@ -68,7 +68,7 @@ async function outerBoxes(file: Blob): Promise<Box[]> {
   return boxes;
 }
 
-/** The box at a place of the view that stands at `offset` of something `limit` bytes long. */
+/** The box at `at` in the view, which lies at `offset` of a file or box that ends at `limit`. */
 function readBox(view: DataView, at: number, offset: number, limit: number): Box {
   if (view.byteLength < at + 8) throw new Error('it ends within a box');
   let size = view.getUint32(at);
@@ -129,7 +129,7 @@ function rows(view: DataView, box: Box, head: number, rowBytes: number, most: nu
 function sampleSizes(view: DataView, box: Box, most: number): number[] {
   if (box.end - box.start < 12) throw new Error('its index is damaged');
   const fixed = view.getUint32(box.start + 4);
-  // Frames of one and the same size are no video; and their count would be bounded by nothing.
+  // Frames of one fixed size are no video, and nothing would bound their number.
   if (fixed !== 0) throw new Error('all its samples have one size');
   const count = rows(view, box, 12, 4, most);
   return Array.from({ length: count }, (_, n) => view.getUint32(box.start + 12 + 4 * n));

@@ -6,12 +6,12 @@ import { type ImageHeader, sniffImage } from '../../../lib/video/sniff';
 import { readSafetensorsHeader } from '../../../lib/weights/safetensors';
 import { blobFile } from '../../../lib/weights/source';
 import type { Config } from '../../config';
-import { invalidField } from '../http';
+import { invalidField } from '../requests';
 
 /** What may be uploaded. */
 export type UploadKind = 'image' | 'lora';
 
-/** Content type of adapters; there is no registered one. */
+/** Content type of adapters: safetensors has no registered one. */
 export const loraType = 'application/octet-stream';
 const imageTypes: Readonly<Record<string, string>> = {
   png: 'image/png',
@@ -27,13 +27,13 @@ export function imageType(header: Pick<ImageHeader, 'format'>): string {
   return `image/${header.format}`;
 }
 
-/** The kind that a content type names; null for one that may be either, or is not known. */
+/** The kind of a content type; null for one that is unknown or may be either. */
 export function kindOfType(type: string): UploadKind | null {
   return Object.values(imageTypes).includes(type) ? 'image' : null;
 }
 
 /**
- * What a file will be, by its name and the type that comes with it.
+ * The kind of a file by its name and its announced type.
  *
  * @throws ApiError `INVALID_PARAMETER` for what is neither image nor adapter
  */
@@ -59,7 +59,7 @@ export function maxBytesOf(kind: UploadKind, config: Config): number {
 }
 
 /**
- * One name without a path, as it is shown and searched for.
+ * Checks and normalises a file name.
  *
  * @throws ApiError `INVALID_PARAMETER`
  */
@@ -74,9 +74,9 @@ export function checkFilename(text: string): string {
 }
 
 /**
- * Looks into received bytes.
+ * Checks received bytes.
  *
- * @returns the content type that they truly have
+ * @returns their actual content type
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER` with what is wrong
  */
 export async function checkContent(
@@ -102,7 +102,7 @@ export function checkImage(bytes: Uint8Array): ImageHeader {
   }
 }
 
-/** The sentence of an expected failure; any other is thrown on. */
+/** The message of an expected failure; any other error is rethrown. */
 export function sentenceOf(thrown: unknown): string {
   if (thrown instanceof KinoraError || thrown instanceof ApiError) return thrown.message;
   throw thrown;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { partsFolder } from '../blobs';
-import { type FilesTest, startFilesTest } from '../testing/room';
+import { type FilesTest, startFilesTest } from '../testing/node';
 
 const boundary = '----kinora';
 const closing = `\r\n--${boundary}--\r\n`;

@@ -7,12 +7,13 @@ import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
 import type { NodeHandler } from '../../relay';
 import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
-import { type Access, invalidField, sendData, typeOf } from '../http';
+import type { FilesContext } from '../context';
+import { invalidField, sendData, typeOf } from '../requests';
+import { storeBytes } from './handlers';
 import { announcedKind, checkFilename, maxBytesOf } from './kinds';
-import { storeBytes, type UploadParts } from './receive';
 import { insertStored, newUpload } from './rows';
 
-/** One received file, not yet looked into. */
+/** One received file, not checked yet. */
 interface Received {
   readonly filename: string;
   readonly type: string;
@@ -21,10 +22,11 @@ interface Received {
 }
 
 /**
- * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Old clients send a
- * `Blob` without a name ("blob"), so the part's own content type counts too.
+ * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
+ * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
-export function postUpload(parts: UploadParts, config: Config, access: Access): NodeHandler {
+export function postUpload(context: FilesContext): NodeHandler {
+  const { access, blobs, config, rows } = context;
   return async (request, response) => {
     const caller = await access.api(request, response);
     if (typeOf(request) !== 'multipart/form-data') {
@@ -32,8 +34,8 @@ export function postUpload(parts: UploadParts, config: Config, access: Access): 
         remedy: 'Send multipart/form-data with the file in the field `file`.',
       });
     }
-    await parts.space.require();
-    const file = temporaryFile(parts.temporary);
+    await context.space.require();
+    const file = temporaryFile(context.temporary);
     try {
       const received = await receiveFile(request, file, config);
       const draft = newUpload(
@@ -41,12 +43,12 @@ export function postUpload(parts: UploadParts, config: Config, access: Access): 
         { filename: received.filename, contentType: received.type, bytes: received.bytes },
         config,
       );
-      // Looked into before there is a row: what is refused leaves nothing.
-      const stored = await storeBytes(parts.blobs, draft, file, received.sha256);
-      const upload = await insertStored(parts.rows, parts.blobs, { ...draft, ...stored });
+      // Checked before the row is made, so that a refused file leaves nothing.
+      const stored = await storeBytes(blobs, draft, file, received.sha256);
+      const upload = await insertStored(rows, blobs, { ...draft, ...stored });
       sendData(response, {
         type: upload.contentType.startsWith('image/') ? 'image' : 'file',
-        download_url: parts.links.uploadDownload(upload),
+        download_url: context.links.uploadDownload(upload),
         filename: upload.filename,
         size: upload.bytes,
       });
@@ -69,7 +71,7 @@ async function receiveFile(
   const form = openForm(request);
   const received: Promise<Received>[] = [];
   form.on('file', (field, stream: Readable, info) => {
-    // A form that ends badly fails its part too, maybe before anybody reads it: the form tells why.
+    // A broken form also fails its parts, perhaps before they are read; the form's error is the one reported.
     stream.on('error', () => undefined);
     if (field !== 'file' || received.length > 0) {
       stream.resume();
@@ -77,7 +79,7 @@ async function receiveFile(
     }
     const receiving = receivePart(stream, info, file, config);
     received.push(receiving);
-    // A part that is refused ends the whole; the promise itself is awaited below.
+    // A refused part ends the form; the promise itself is awaited below.
     receiving.catch((thrown: unknown) => {
       form.destroy(thrown instanceof Error ? thrown : new Error(String(thrown)));
     });
@@ -89,7 +91,7 @@ async function receiveFile(
     await finished(form);
   } catch (thrown) {
     request.unpipe(form);
-    // What is still on its way is read and dropped, so that the caller gets to read the answer.
+    // The rest of the body is read and dropped, so that the caller can read the answer.
     request.resume();
     if (thrown instanceof ApiError) throw thrown;
     throw new ApiError('INVALID_PARAMETER', 'The form cannot be read.', { cause: thrown });

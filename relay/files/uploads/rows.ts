@@ -16,35 +16,35 @@ import type { BlobStore, Caller } from '../../relay';
 import { inBatches, type Store, storageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 
-/** A row that the database gives its time. */
+/** A row to insert; the database sets its time. */
 export type NewUpload = Omit<UploadRow, 'createdAt'>;
 
 /** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
 export interface UploadRows {
   insert(upload: NewUpload): Promise<UploadRow>;
   get(id: string): Promise<UploadRow | null>;
-  /** Says where the bytes are. @returns null when others were there first */
+  /** Records where the bytes are. @returns null when another request did so before */
   stored(
     id: string,
     file: Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>,
   ): Promise<UploadRow | null>;
-  /** The newest upload of an owner under this name whose bytes are there and that has not expired. */
+  /** The newest complete upload of an owner with this name that has not expired. */
   newest(owner: string, filename: string): Promise<UploadRow | null>;
   /** Whether an unfinished job of the owner needs an upload's bytes. */
   inUse(upload: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean>;
 }
 
-/** 32 hex characters, drawn. */
+/** 32 random hex characters. */
 export function drawId(): string {
   return randomBytes(16).toString('hex');
 }
 
-/** The name under which an upload's bytes are kept. */
+/** Blob key of an upload. */
 export function uploadKey(id: string): string {
   return `uploads/${id.slice(0, 2)}/${id}`;
 }
 
-/** A row for an upload of a caller, not yet in the table. */
+/** A row for an upload of a caller, not inserted yet. */
 export function newUpload(
   caller: Pick<Caller, 'owner' | 'keyId'>,
   file: Pick<UploadRow, 'filename' | 'contentType' | 'bytes'>,
@@ -62,8 +62,8 @@ export function newUpload(
 }
 
 /**
- * Inserts the row of bytes that are stored. Where that fails the bytes go: without a row nobody would
- * ever find them again.
+ * Inserts the row of stored bytes. Where that fails the bytes are removed: without a row they would never be
+ * found again.
  */
 export async function insertStored(
   rows: Pick<UploadRows, 'insert'>,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
 import { uploads } from '../../store/schema';
-import { type FilesTest, imageFile, loraFile, startFilesTest } from '../testing/room';
+import { type FilesTest, imageFile, loraFile, startFilesTest } from '../testing/node';
 
 let node: FilesTest;
 beforeAll(async () => {

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
 import type { Caller, Keys, Limits } from '../relay';
 import { addressHeader } from '../server/caller';
+import { sendJson } from '../server/reply';
 
 /** The query of a request. */
 export function queryOf(request: IncomingMessage): URLSearchParams {
@@ -43,22 +44,12 @@ export function typeOf(request: IncomingMessage): string {
   return (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
-/** Answers 200 with JSON. */
-export function sendJson(response: ServerResponse, body: unknown): void {
-  const text = JSON.stringify(body);
-  response.statusCode = 200;
-  response.setHeader('Content-Type', 'application/json; charset=utf-8');
-  response.setHeader('Content-Length', Buffer.byteLength(text));
-  response.setHeader('Cache-Control', 'no-store');
-  response.end(text);
-}
-
 /** Answers 200 in the envelope of the API. */
 export function sendData(response: ServerResponse, data: unknown): void {
-  sendJson(response, { code: 200, message: 'success', data });
+  sendJson(response, 200, { code: 200, message: 'success', data });
 }
 
-/** Who may send a body that bypasses Next. */
+/** Authentication of requests that do not pass through Next. */
 export interface Access {
   /** @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`, `RATE_LIMITED` */
   api(request: IncomingMessage, response: ServerResponse): Promise<Caller>;
@@ -66,7 +57,7 @@ export interface Access {
   worker(request: IncomingMessage): Promise<Caller>;
 }
 
-/** Keys and limits for the two doors of this room: uploads of callers and of workers. */
+/** Checks keys and limits for uploads of callers and of workers. */
 export function createAccess({
   keys,
   limits,
@@ -101,8 +92,8 @@ export function createAccess({
   };
 }
 
-/** The caller's address as the server tells it in front of every handler. */
+/** The caller's address, which the server sets as a header in front of every handler. */
 function addressOf(request: IncomingMessage): string {
-  const told = request.headers[addressHeader];
-  return typeof told === 'string' ? told : (request.socket.remoteAddress ?? '');
+  const address = request.headers[addressHeader];
+  return typeof address === 'string' ? address : (request.socket.remoteAddress ?? '');
 }

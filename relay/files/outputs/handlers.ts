@@ -1,64 +1,52 @@
 import { rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError, type UploadAnswer } from '../../../lib/contract/v3';
-import type { Config } from '../../config';
-import type { BlobStore, Files, Jobs, NodeHandler } from '../../relay';
+import type { Files, NodeHandler } from '../../relay';
 import type { JobRow } from '../../store/schema';
 import { tooLarge, withLocalFile } from '../blobs';
-import { type Access, invalidField, lengthOf, queryOf, sendData } from '../http';
-import type { Space } from '../space';
+import type { FilesContext } from '../context';
+import { invalidField, lengthOf, queryOf, sendData } from '../requests';
+import { serveBlob } from '../serving';
 import { checkVideo } from './check';
-import { type OutputName, type OutputParts, outputKey } from './parts';
+import { type OutputName, outputKey } from './parts';
 
 const videoType = 'video/mp4';
-
-/** What the handlers of a worker's upload work with. */
-export interface OutputRoom {
-  readonly config: Config;
-  readonly blobs: BlobStore;
-  readonly jobs: Pick<Jobs, 'lease' | 'get'>;
-  readonly parts: OutputParts;
-  readonly space: Pick<Space, 'requireFor'>;
-  readonly access: Access;
-  /** Folder for what is not yet whole. */
-  readonly temporary: string;
-}
 
 /**
  * `PUT /api/worker/jobs/{id}/output?lease_token=…&sha256=…`: a video, whole or the part that is missing.
  *
- * Parts lie on the node that got them. A node that has none says so (`HEAD` answers offset 0) and the
- * worker starts over there. A video that is whole goes to the blob store at once, which all nodes share:
- * `complete` may then go to any of them. Only {@link takeOutput} looks whether it is the right video.
+ * Parts are files of the node that received them. Another node has none (`HEAD` answers offset 0), and the
+ * worker starts again there. A whole video goes to the blob store at once, which all nodes share, so that
+ * `complete` may go to any of them. {@link takeOutput} checks that it is the right video.
  */
-export function putOutput(room: OutputRoom): NodeHandler {
+export function putOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = await readLease(room, request, id);
-    const { KINORA_MAX_VIDEO_BYTES: maxBytes } = room.config;
+    const name = await readLease(context, request, id);
+    const { KINORA_MAX_VIDEO_BYTES: maxBytes } = context.config;
     const part = readPart(request);
     if (part.total !== null && part.total > maxBytes) throw tooLarge(maxBytes);
 
-    const stored = await room.blobs.stat(outputKey(name));
+    const stored = await context.blobs.stat(outputKey(name));
     if (stored) {
       request.resume();
       answer(response, { received: stored.bytes, complete: true });
       return;
     }
     const limit = Math.min(part.end ?? maxBytes, maxBytes);
-    await room.space.requireFor((part.total ?? part.first) - part.first);
-    const received = await room.parts.write(name, request, part.first, limit);
+    await context.space.requireFor((part.total ?? part.first) - part.first);
+    const received = await context.parts.write(name, request, part.first, limit);
     const whole = part.total === null || received >= part.total;
-    if (whole) await store(room, name);
+    if (whole) await store(context, name);
     answer(response, { received, complete: whole });
   };
 }
 
-/** `HEAD` on the same address: how much is there, in `Upload-Offset`. */
-export function headOutput(room: OutputRoom): NodeHandler {
+/** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
+export function headOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = await readLease(room, request, id);
-    const stored = await room.blobs.stat(outputKey(name));
-    const received = stored?.bytes ?? (await room.parts.received(name));
+    const name = await readLease(context, request, id);
+    const stored = await context.blobs.stat(outputKey(name));
+    const received = stored?.bytes ?? (await context.parts.received(name));
     response.writeHead(200, {
       'Upload-Offset': String(received),
       'Upload-Complete': stored ? '?1' : '?0',
@@ -69,14 +57,11 @@ export function headOutput(room: OutputRoom): NodeHandler {
 }
 
 /**
- * The uploaded video of a lease, looked into. What is not the video that was asked for is removed.
+ * The uploaded video of a lease, checked. One that does not fit the request is removed.
  *
- * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not all there
+ * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not complete
  */
-export function takeOutput({
-  blobs,
-  temporary,
-}: Pick<OutputRoom, 'blobs' | 'temporary'>): Files['takeOutput'] {
+export function takeOutput({ blobs, temporary }: FilesContext): Files['takeOutput'] {
   return async (job, { lease_token, sha256, bytes: declared }) => {
     const key = outputKey({ jobId: job.id, leaseToken: lease_token, sha256 });
     const stored = await blobs.stat(key);
@@ -101,38 +86,64 @@ function askedOf({ input }: JobRow): { size: JobRow['input']['size']; duration: 
   return { size: input.size, duration: input.duration };
 }
 
-/** Hands a whole upload to the blob store, if its lease still stands after all that time. */
-async function store(room: OutputRoom, name: OutputName): Promise<void> {
-  const file = await room.parts.take(name);
+/** Moves a whole upload to the blob store, if its lease is still valid. */
+async function store(context: FilesContext, name: OutputName): Promise<void> {
+  const file = await context.parts.take(name);
   if (file === null) return;
   try {
-    await room.jobs.lease(name.jobId, name.leaseToken);
-    await room.parts.remember(name);
-    await room.blobs.putFile(outputKey(name), file, videoType);
-    await keepOfLease(room, name);
+    await context.jobs.lease(name.jobId, name.leaseToken);
+    await context.parts.remember(name);
+    await context.blobs.putFile(outputKey(name), file, videoType);
+    await keepIfLeased(context, name);
   } finally {
     await rm(file, { force: true });
   }
 }
 
 /**
- * A lease that was lost while its video was on the way: a sweep may have been there before the video was,
- * and none would look for it again.
+ * Removes a video whose lease was lost while it was being stored: a sweep that ran before it was there would
+ * not find it again.
  *
  * @throws ApiError `LEASE_LOST`
  */
-async function keepOfLease({ jobs, blobs, parts }: OutputRoom, name: OutputName): Promise<void> {
+async function keepIfLeased({ jobs, blobs, parts }: FilesContext, name: OutputName): Promise<void> {
   try {
     await jobs.lease(name.jobId, name.leaseToken);
   } catch (thrown) {
-    // For the next sweep, where this goes no further.
+    // For the next sweep, in case the removal below fails.
     await parts.remember(name).catch(() => undefined);
     const key = outputKey(name);
-    // Sent twice: the job is complete by now with these very bytes.
+    // Sent twice: the job has been completed with these bytes.
     if ((await jobs.get(name.jobId))?.outputKey === key) return;
     if (thrown instanceof ApiError && thrown.code === 'LEASE_LOST') await blobs.remove(key);
     throw thrown;
   }
+}
+
+/**
+ * `GET /files/video/{id}.mp4`: the video, for holders of its signed address, without a key. A wrong signature
+ * and an unknown id give the same answer; an expired address says that it expired.
+ */
+export function getVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { file = '' }) => {
+    const id = /^([0-9a-f]{32})\.mp4$/.exec(file)?.[1];
+    const job = id ? await context.jobs.get(id) : null;
+    const end =
+      job?.outputNonce && context.links.verify('video', job.id, job.outputNonce, queryOf(request));
+    if (!job || !end) throw new ApiError('NOT_FOUND');
+    const secondsLeft = Math.floor((end.getTime() - Date.now()) / 1000);
+    if (!job.outputKey || secondsLeft <= 0) {
+      throw new ApiError('NOT_FOUND', 'This video has expired and was removed.');
+    }
+    await serveBlob(request, response, context.blobs, job.outputKey, {
+      type: 'video/mp4',
+      filename: `${job.id}.mp4`,
+      tag: job.outputSha256 ?? job.id,
+      readers: 'cross-origin',
+      // Short, so that a revoked link soon stops working in browsers that have the video.
+      maxAge: Math.min(300, secondsLeft),
+    });
+  };
 }
 
 function answer(response: ServerResponse, body: UploadAnswer): void {
@@ -140,15 +151,15 @@ function answer(response: ServerResponse, body: UploadAnswer): void {
   sendData(response, body);
 }
 
-/** Whose upload it is, if the lease is that worker's. @throws ApiError `LEASE_LOST` */
+/** The upload that a request names, if the caller has its lease. @throws ApiError `LEASE_LOST` */
 async function readLease(
-  room: OutputRoom,
+  context: FilesContext,
   request: IncomingMessage,
   id: string,
 ): Promise<OutputName> {
-  const caller = await room.access.worker(request);
+  const caller = await context.access.worker(request);
   const name = readName(request, id);
-  const job = await room.jobs.lease(id, name.leaseToken);
+  const job = await context.jobs.lease(id, name.leaseToken);
   if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');
   return name;
 }
@@ -168,9 +179,9 @@ function readName(request: IncomingMessage, jobId: string): OutputName {
 }
 
 /**
- * Where the body belongs: `Content-Range: bytes first-last/total` (RFC 9110, 14.4), or all of the file.
+ * The place of the body: `Content-Range: bytes first-last/total` (RFC 9110, 14.4), or all of the file.
  *
- * @returns `end` is the byte after the last one; `total` is null where neither header tells
+ * @returns `end` is the byte after the last one; `total` is null where neither header gives it
  */
 function readPart(request: IncomingMessage): {
   first: number;
