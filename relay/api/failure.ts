@@ -2,9 +2,8 @@ import { ApiError } from '../../lib/contract/v3';
 import { storageDown } from '../store/errors';
 
 /**
- * The refusal that an error is answered with. A storage that does not answer is `STORAGE_DOWN`; a value
- * that the database cannot hold (SQLSTATE class 22) came from the caller and is never a 5xx; what
- * nobody foresaw is `INTERNAL`.
+ * The refusal for an error. A storage that does not answer is `STORAGE_DOWN`; a value that the database cannot
+ * store (SQLSTATE class 22) came from the caller and is never a 5xx; any other error is `INTERNAL`.
  */
 export function toApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;

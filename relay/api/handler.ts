@@ -1,28 +1,28 @@
 import type { z } from 'zod';
-import type { Endpoint, endpoints, OperationId } from '../../lib/contract/v3';
+import type { endpoints, OperationId } from '../../lib/contract/v3';
 import type { Caller, Relay } from '../relay';
 
 type EndpointOf<Op extends OperationId> = (typeof endpoints)[Op];
-/** What a schema of an endpoint makes of what was sent; an empty object where it has none. */
+/** The output of an endpoint's schema; an empty object where it has none. */
 type Checked<Op extends OperationId, Part extends 'params' | 'query' | 'body'> =
   EndpointOf<Op> extends { readonly [Key in Part]: infer Schema extends z.ZodType }
     ? z.output<Schema>
     : Record<never, never>;
 
-/** One request, already let in: key, limits, content type, size and schema have been looked at. */
+/** A request whose key, limits, content type, size and schema have been checked. */
 export interface CallOf<Op extends OperationId> {
   /** Its body has been read; its signal aborts when the client goes away. */
   readonly request: Request;
-  /** Null only where anybody may call. */
+  /** Null only where no key is needed. */
   readonly caller: EndpointOf<Op>['access'] extends 'anyone' ? Caller | null : Caller;
   readonly params: Checked<Op, 'params'>;
   readonly query: Checked<Op, 'query'>;
   readonly body: Checked<Op, 'body'>;
-  /** The same as in the header `X-Request-Id` and in the logs. */
+  /** As in the header `X-Request-Id` and in the logs. */
   readonly requestId: string;
 }
 
-/** A request whose operation is not known by type. */
+/** A request of any operation. */
 export interface Call {
   readonly request: Request;
   readonly caller: Caller | null;
@@ -44,8 +44,8 @@ export type HandlerOf<Op extends OperationId> = (
 ) => Promise<unknown | Response>;
 
 /**
- * A handler as the table keeps it. It is declared as a method, which TypeScript compares in both
- * directions: so a {@link HandlerOf} fits, and what it asks for is what the schemas were checked for.
+ * A handler of any operation. It is declared as a method because TypeScript compares the parameters of methods
+ * in both directions: so each {@link HandlerOf} is assignable.
  */
 export type Handler = {
   answer(relay: Relay, call: Call): Promise<unknown | Response>;
@@ -53,8 +53,3 @@ export type Handler = {
 
 /** Every operation that goes through Next has one. */
 export type Handlers = { readonly [Op in OperationId]?: HandlerOf<Op> };
-
-/** The row of the endpoints' table, as one type for all. */
-export function endpointOf(table: typeof endpoints, operation: OperationId): Endpoint {
-  return table[operation];
-}

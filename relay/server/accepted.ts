@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
-import { findRoute } from '../api/router';
+import { findOperation } from '../http/router';
 import type { Pages } from './pages';
 
 /** What Next's route handlers can be asked with. Node knows some thirty more. */
@@ -36,7 +36,7 @@ export function checkMethod(
   const isRead = !anyMethod && !path.startsWith('/api/') && !path.includes('//');
   const known = isRead ? readMethods : methods;
   if (known.includes(method)) return;
-  const route = findRoute(method, path);
+  const route = findOperation(method, path);
   const allow = route.kind === 'method' ? route.allow : known;
   throw new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: allow.join(', ') } });
 }

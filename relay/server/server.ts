@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
+import { createNodeRouter, type Match, type NodeTarget } from '../http/router';
 import type { Relay } from '../relay';
 import { checkMethod, checkTarget, withoutNextHeaders } from './accepted';
 import { introduce } from './caller';
@@ -11,7 +12,6 @@ import { answerMalformed, refuseUpgrade } from './malformed';
 import type { Pages } from './pages';
 import { type Patience, setTimeouts, patience as usualPatience, watchBody } from './patience';
 import { corsHeaders, sendError, sendPreflight } from './reply';
-import { createRouter, type Match } from './routes';
 
 export const doorbellPath = '/api/worker/doorbell';
 
@@ -43,12 +43,12 @@ export interface RequestServer {
  */
 export function createRequestServer(parts: ServerParts): RequestServer {
   const { config, log, standing, patience = usualPatience } = parts;
-  const health = createRouter(healthRoutes(standing));
+  const health = createNodeRouter(healthRoutes(standing));
   let relayRouter: ReturnType<typeof openRouter> | null = null;
   /** Why a relay did not open is told by whoever opens it; callers are only sent away. */
   const openRouter = () =>
     parts.relay().then(
-      (relay) => createRouter(relay.files.routes),
+      (relay) => createNodeRouter(relay.files.routes),
       () => null,
     );
 
@@ -66,8 +66,8 @@ export function createRequestServer(parts: ServerParts): RequestServer {
       const path = pathOf(request);
       const method = request.method ?? 'GET';
       const own = health(method, path);
-      const match = own.found === 'nothing' ? await ofRelay(method, path) : own;
-      if (match.found === 'nothing') {
+      const match = own.kind === 'nothing' ? await ofRelay(method, path) : own;
+      if (match.kind === 'nothing') {
         watchBody(request, response, 'ordinary', patience);
         const pages = await parts.pages;
         checkMethod(method, path, pages);
@@ -76,7 +76,7 @@ export function createRequestServer(parts: ServerParts): RequestServer {
         return;
       }
       watchBody(request, response, 'upload', patience);
-      const name = match.found === 'handler' ? match.name : method;
+      const name = match.kind === 'found' ? match.target.name : method;
       if (path !== '/healthz' && path !== '/readyz') {
         note(request, response, name);
         await standing.relay()?.limits.address(address);
@@ -88,8 +88,8 @@ export function createRequestServer(parts: ServerParts): RequestServer {
   }
 
   /** What the relay answers without Next. Pages need no relay, and do not wait for it. */
-  async function ofRelay(method: string, path: string): Promise<Match> {
-    if (!path.startsWith('/api/') && !path.startsWith('/files/')) return { found: 'nothing' };
+  async function ofRelay(method: string, path: string): Promise<Match<NodeTarget>> {
+    if (!path.startsWith('/api/') && !path.startsWith('/files/')) return { kind: 'nothing' };
     relayRouter ??= openRouter();
     const router = await relayRouter;
     if (!router) throw new ApiError('SHUTTING_DOWN');
@@ -177,16 +177,16 @@ export function createRequestServer(parts: ServerParts): RequestServer {
 }
 
 async function serve(
-  match: Exclude<Match, { found: 'nothing' }>,
+  match: Exclude<Match<NodeTarget>, { kind: 'nothing' }>,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (match.found === 'handler') {
+  if (match.kind === 'found') {
     // Files that are read say themselves who may read them.
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       for (const [name, value] of Object.entries(corsHeaders)) response.setHeader(name, value);
     }
-    await match.handler(request, response, match.params);
+    await match.target.handler(request, response, match.params);
     return;
   }
   if (request.method === 'OPTIONS') {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { endpoints, type OperationId } from '../../lib/contract/v3';
-import { handlers } from './handlers';
-import { findRoute } from './router';
+import { handlers } from '../api/handlers';
+import { findOperation } from './router';
 
 const id = '0123456789abcdef0123456789abcdef';
 
@@ -20,7 +20,7 @@ describe('routing', () => {
     ['DELETE', '/api/admin/keys/abcd1234', 'revokeKey'],
     ['POST', `/api/worker/jobs/${id}/beat`, 'beat'],
   ])('%s %s is %s', (method, path, operation) => {
-    expect(findRoute(method, path)).toMatchObject({ kind: 'operation', operation });
+    expect(findOperation(method, path)).toMatchObject({ kind: 'found', target: operation });
   });
 
   test.each([
@@ -33,24 +33,24 @@ describe('routing', () => {
     '/api/v3/%00/%00/i2v',
     '//api/v3/models',
   ])('%s is nothing', (path) => {
-    expect(findRoute('GET', path)).toEqual({ kind: 'nothing' });
+    expect(findOperation('GET', path)).toEqual({ kind: 'nothing' });
   });
 
-  test('a foreign method is told what the path takes', () => {
-    expect(findRoute('PATCH', `/api/v3/predictions/${id}/result`)).toEqual({
+  test('another method gets the methods of the path', () => {
+    expect(findOperation('PATCH', `/api/v3/predictions/${id}/result`)).toEqual({
       kind: 'method',
       allow: ['GET', 'HEAD', 'OPTIONS'],
-      internal: false,
+      target: 'result',
     });
-    expect(findRoute('GET', '/api/admin/session')).toEqual({
+    expect(findOperation('GET', '/api/admin/session')).toEqual({
       kind: 'method',
       allow: ['POST', 'DELETE', 'OPTIONS'],
-      internal: true,
+      target: 'signIn',
     });
   });
 
   test('parameters are decoded', () => {
-    expect(findRoute('POST', '/api/v3/a%2Fb/c%20d/i2v-720p-lora')).toMatchObject({
+    expect(findOperation('POST', '/api/v3/a%2Fb/c%20d/i2v-720p-lora')).toMatchObject({
       params: { provider: 'a/b', family: 'c d', variant: 'i2v-720p-lora' },
     });
   });
