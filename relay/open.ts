@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { createKeys } from './access/keys';
 import { sweepIdempotency } from './api/idempotency';
 import type { Config } from './config';
 import { openDatabase } from './database';
@@ -7,7 +8,6 @@ import { createFiles, createLinks, createSpace, loadSecret } from './files';
 import { createGuard } from './guard';
 import { createIntake } from './intake';
 import { createJobs, createSweeper } from './jobs';
-import { createKeys } from './keys';
 import { createLimits } from './limits';
 import { createLog, createMetrics } from './observe';
 import type { Relay } from './relay';

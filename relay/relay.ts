@@ -8,74 +8,19 @@ import type {
   Completion,
   DeliveryRecord,
   Failure,
-  KeyRecord,
   LeaseAnswer,
   PredictionInput,
   PredictionStatus,
-  Scope,
   Submission,
   WorkerDeclaration,
   WorkerRecord,
 } from '../lib/contract/v3';
+import type { Caller } from './access/caller';
+import type { Keys } from './access/keys';
 import type { Config } from './config';
 import type { Guard } from './guard';
 import type { DeliveryRow, JobImage, JobLora, JobRow, UploadRow, WorkerRow } from './store/schema';
 import type { Database, Store } from './store/store';
-
-/** Who calls: what a key or a worker token stands for. */
-export interface Caller {
-  readonly keyId: string;
-  readonly kind: 'api' | 'worker' | 'session';
-  readonly owner: string;
-  readonly name: string;
-  readonly scopes: readonly Scope[];
-  readonly shared: boolean;
-}
-
-/** `relay/keys`: who may do what. */
-export interface Keys {
-  /** @returns the whole key, shown this once */
-  create(input: {
-    kind: 'api' | 'worker' | 'sign-in';
-    owner: string;
-    name: string;
-    scopes?: readonly Scope[];
-    shared?: boolean;
-    expiresAt?: Date;
-  }): Promise<{ key: string; record: KeyRecord }>;
-  list(owner?: string): Promise<KeyRecord[]>;
-  /** @throws ApiError `NOT_FOUND` */
-  revoke(id: string, owner?: string): Promise<KeyRecord>;
-  /**
-   * @param authorization the header's value
-   * @throws ApiError `UNAUTHORIZED`; never tells which part was wrong
-   */
-  authenticate(authorization: string | null, kind: 'api' | 'worker'): Promise<Caller>;
-  /**
-   * The caller of an admin key, of a session cookie, or of this process's control token.
-   *
-   * @param request header values as they came; by cookie, a method other than GET and HEAD must come
-   * from one of our own pages, which `origin` (against the public URL and `host`) tells
-   * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
-   */
-  authenticateAdmin(request: {
-    authorization: string | null;
-    cookie: string | null;
-    method: string;
-    origin: string | null;
-    host: string | null;
-  }): Promise<Caller>;
-  /** A session cookie (the whole `Set-Cookie` value) for a sign-in token, which it uses up, or an admin key. */
-  signIn(token: string): Promise<{ owner: string; setCookie: string }>;
-  /** Ends the session of a cookie. @returns the `Set-Cookie` value that takes it away */
-  signOut(cookie: string | null): Promise<string>;
-  /**
-   * Makes what there never was, an admin key or a worker token, with a sign-in token; null where there
-   * were both. What there was is empty in the answer.
-   */
-  firstStart(): Promise<{ apiKey: string; workerToken: string; signInToken: string } | null>;
-  webhookSecret(owner: string): Promise<string>;
-}
 
 /** `relay/limits`: how often, and how much at a time. */
 export interface Limits {
@@ -346,5 +291,7 @@ export interface Relay {
   readonly stopping: AbortSignal;
 }
 
+export type { Caller } from './access/caller';
+export type { Keys } from './access/keys';
 export { type Guard, GuardError } from './guard';
 export type { Database };

@@ -11,7 +11,7 @@ import {
   readControl,
   removeControl,
   writeControl,
-} from '../../relay/keys/control';
+} from '../../relay/access/control';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
 import { keysCommand } from './keys';

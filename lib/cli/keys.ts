@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { firstOwner } from '../../relay/access/caller';
 import { ClientError } from '../../relay/access/client';
-import { firstOwner } from '../../relay/keys/owner';
 import { createKeySchema, type KeyRecord, scopes } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
 

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { removeControl, writeControl } from '../../relay/keys/control';
+import { removeControl, writeControl } from '../../relay/access/control';
 import { deliveries } from '../../relay/store/schema';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import { type Control, processControlToken, readControl } from '../keys/control';
+import { type Control, processControlToken, readControl } from './control';
 
 /** A call was refused; the message is the answer's sentence. */
 export class ClientError extends Error {

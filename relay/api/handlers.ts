@@ -1,4 +1,4 @@
-import { adminHandlers } from '../keys/handlers';
+import { adminHandlers } from '../access/handlers';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import type { Handlers } from './handler';

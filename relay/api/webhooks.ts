@@ -1,5 +1,4 @@
-import { controlKeyId } from '../keys/owner';
-import type { Caller } from '../relay';
+import { type Caller, controlCaller } from '../access/caller';
 import type { HandlerOf } from './handler';
 
 /** `GET /api/v3/webhook/secret` */
@@ -17,7 +16,7 @@ export const deliveries: HandlerOf<'deliveries'> = async ({ webhooks }, { query,
 export const replay: HandlerOf<'replay'> = async ({ webhooks }, { params, caller }) =>
   webhooks.replay(params.id, ownerFor(caller));
 
-/** A command on the server's own machine sees every owner's webhooks, with the server or without it. */
+/** Commands on the server's machine see the webhooks of every owner. */
 function ownerFor(caller: Caller): string | undefined {
-  return caller.keyId === controlKeyId ? undefined : caller.owner;
+  return caller.keyId === controlCaller.keyId ? undefined : caller.owner;
 }

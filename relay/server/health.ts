@@ -1,6 +1,6 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiError } from '../../lib/contract/v3';
+import { sameText } from '../access/format';
 import type { NodeHandler, Relay } from '../relay';
 import { addressHeader, isForwarded, isLoopback } from './caller';
 import { sendJson } from './reply';
@@ -69,7 +69,7 @@ async function mayReadMetrics(request: IncomingMessage, relay: Relay): Promise<v
   if (typeof address === 'string' && isLoopback(address) && !isForwarded(request)) return;
   const { authorization, cookie } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
-  if (token && authorization && same(authorization, `Bearer ${token}`)) return;
+  if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
   await relay.keys.authenticateAdmin({
     authorization: authorization ?? null,
     cookie: cookie ?? null,
@@ -77,12 +77,6 @@ async function mayReadMetrics(request: IncomingMessage, relay: Relay): Promise<v
     origin: request.headers.origin ?? null,
     host: request.headers.host ?? null,
   });
-}
-
-/** Compares in a time that tells nothing. */
-function same(a: string, b: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }
 
 async function sendMetrics(response: ServerResponse, relay: Relay): Promise<void> {

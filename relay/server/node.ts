@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
+import { removeControl, writeControl } from '../access/control';
 import { type Config, readConfig } from '../config';
-import { removeControl, writeControl } from '../keys/control';
 import { createLog } from '../observe/log';
 import type { RunningRelay } from '../open';
 import { greet } from './greeting';

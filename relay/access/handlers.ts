@@ -1,14 +1,13 @@
 import { ApiError } from '../../lib/contract/v3';
 import type { HandlerOf, Handlers } from '../api/handler';
-import type { Caller } from '../relay';
-import { requireOwnOrigin } from './origin';
-import { firstOwner } from './owner';
+import { type Caller, firstOwner } from './caller';
+import { requireOwnOrigin } from './session';
 
 const dayMs = 24 * 3_600_000;
 
-/** `POST /api/admin/session`: the one answer of the API that sets a cookie. */
+/** `POST /api/admin/session`: the only answer of the API that sets a cookie. */
 const signIn: HandlerOf<'signIn'> = async ({ keys, config }, { request, body }) => {
-  // A sign-in by another site would put its own session into this browser. Commands send no `Origin`.
+  // Another site must not sign this browser in to its own session. Commands send no `Origin`.
   const origin = request.headers.get('origin');
   const host = request.headers.get('host');
   if (origin !== null) {
@@ -33,7 +32,7 @@ const listKeys: HandlerOf<'listKeys'> = async ({ keys }, { caller }) => ({
 const createKey: HandlerOf<'createKey'> = async ({ keys }, { caller, body }) => {
   const owner = plain('owner', body.owner ?? caller.owner);
   if (owner !== caller.owner && reachOf(caller) !== undefined) {
-    const sentence = `Only "${firstOwner}", who runs this Kinora, makes keys for other owners.`;
+    const sentence = `Only "${firstOwner}" may make keys for other owners.`;
     throw new ApiError('FORBIDDEN', sentence);
   }
   const { kind, scopes, shared, expires_in_days: days } = body;
@@ -54,7 +53,7 @@ const listWorkers: HandlerOf<'listWorkers'> = async ({ doorbell }, { caller }) =
   workers: await doorbell.list(caller.owner),
 });
 
-/** What the keys page and `npm run keys` call. */
+/** Operations of the keys page and of `npm run keys`. */
 export const adminHandlers = {
   signIn,
   signOut,
@@ -64,12 +63,12 @@ export const adminHandlers = {
   listWorkers,
 } as const satisfies Handlers;
 
-/** Whose keys an admin looks after: the installation's owner everybody's, another one's own only. */
+/** The owner whose keys an admin may manage; undefined (all) for the first owner. */
 function reachOf(caller: Caller): string | undefined {
   return caller.owner === firstOwner ? undefined : caller.owner;
 }
 
-/** A name for people, on one line. PostgreSQL has no place for NUL. */
+/** A name on one line. PostgreSQL cannot store NUL. */
 function plain(field: string, text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ').trim();
   if (line !== '') return line;

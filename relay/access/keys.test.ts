@@ -2,11 +2,10 @@ import { eq } from 'drizzle-orm';
 import pino from 'pino';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { ApiError, scopes } from '../../lib/contract/v3';
-import type { Keys } from '../relay';
 import type { Store } from '../store';
 import { keys as keysTable, owners } from '../store/schema';
 import { engines, openTestStore, withStore } from '../testing/store';
-import { createKeys } from './keys';
+import { createKeys, type Keys } from './keys';
 
 let store: Store;
 let keys: Keys;

@@ -5,13 +5,13 @@ import { z } from 'zod';
 import type { Config } from '../config';
 
 /**
- * The control file: how a command on the same machine and of the same user finds the running server
- * and is let in, as it may not open the embedded database beside it (v3-api.md §4).
+ * The control file: a command of the same user on the same machine finds in it the running server and a token.
+ * It must not open the embedded database itself while a server has it (store/README.md).
  */
 const controlSchema = z.object({
   /** Where the server listens, such as `http://127.0.0.1:3000`. */
   origin: z.url(),
-  /** Where people find it: links for them start with it. */
+  /** Origin of links for people. */
   publicUrl: z.url(),
   /** Accepted as a bearer token with every scope, for as long as the process lives. */
   token: z.string().min(1),
@@ -23,13 +23,13 @@ type DataFolder = Pick<Config, 'KINORA_DATA'>;
 
 let ownToken: string | null = null;
 
-/** The control token of this process, drawn once. */
+/** The control token of this process, made once. */
 export function processControlToken(): string {
   ownToken ??= `kc_${randomBytes(32).toString('base64url')}`;
   return ownToken;
 }
 
-/** Writes the control file, readable by this user alone. To be done once the server listens. */
+/** Writes the control file, readable only by this user, once the server listens. */
 export async function writeControl(
   config: DataFolder & Pick<Config, 'KINORA_PUBLIC_URL'>,
   listening: { readonly origin: string; readonly token?: string },
@@ -51,7 +51,7 @@ export async function readControl(config: DataFolder): Promise<Control | null> {
   return control && isAlive(control.pid) ? control : null;
 }
 
-/** Takes the control file away, unless it is another process's by now. */
+/** Removes the control file, unless it belongs to another process now. */
 export async function removeControl(config: DataFolder): Promise<void> {
   const control = await parseFile(fileOf(config));
   if (control?.pid === process.pid) await rm(fileOf(config), { force: true });
@@ -65,7 +65,7 @@ async function parseFile(file: string): Promise<Control | null> {
   try {
     return controlSchema.parse(JSON.parse(await readFile(file, 'utf8')));
   } catch {
-    // Absent, of another user, or no control file: there is no server to talk to.
+    // Absent, of another user, or invalid: there is no server to call.
     return null;
   }
 }

@@ -16,14 +16,14 @@ const keyPattern = new RegExp(
   `^(kn|kw|ks)_([0-9A-Za-z]{${idDigits}})_[0-9A-Za-z]{${secretDigits}}$`,
 );
 
-/** A fresh key: `<prefix>_<8-character id>_<32 bytes in base 62>` (v3-api.md §6). */
+/** A new key: `<prefix>_<8-character id>_<32 bytes in base 62>`. */
 export function mintKey(kind: KeyKind): { id: string; key: string } {
-  // The last digits of a large random number are as good as evenly spread.
+  // The last digits of a random 256-bit number are uniform enough.
   const id = base62(randomBytes(secretBytes)).slice(-idDigits);
   return { id, key: `${prefixes[kind]}_${id}_${base62(randomBytes(secretBytes))}` };
 }
 
-/** The id inside a key; null for what has not the form of one. */
+/** The id in a key; null for a text that is no key. */
 export function idOfKey(key: string): string | null {
   return keyPattern.exec(key)?.[2] ?? null;
 }
@@ -33,19 +33,19 @@ export function isKeyId(text: string): boolean {
   return /^[0-9A-Za-z]{8}$/.test(text);
 }
 
-/** SHA-256, hex: 256 random bits need no slow hash (v3-api.md §6). */
+/** SHA-256, hex. A slow password hash is not needed: nobody can guess 256 random bits. */
 export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** Compares two texts in a time that does not tell where they differ. */
+/** Compares two texts in constant time. */
 export function sameText(left: string, right: string): boolean {
-  // Equal lengths are what `timingSafeEqual` asks for; a hash has them.
+  // `timingSafeEqual` needs equal lengths, which hashes have.
   const [a, b] = [left, right].map((text) => createHash('sha256').update(text).digest());
   return a !== undefined && b !== undefined && timingSafeEqual(a, b);
 }
 
-/** How a key is shown ever after: `kn_abcd1234…wxyz`. */
+/** How a key is shown in lists: `kn_abcd1234…wxyz`. */
 export function hintOf(kind: KeyKind, id: string, last4: string): string {
   return `${prefixes[kind]}_${id}…${last4}`;
 }

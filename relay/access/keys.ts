@@ -1,18 +1,17 @@
 import type { Logger } from 'pino';
-import { ApiError, type Scope, scopes } from '../../lib/contract/v3';
+import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import type { Caller, Keys } from '../relay';
 import { storageErrors } from '../store/errors';
 import type { Store } from '../store/store';
+import { type Caller, controlCaller, firstOwner } from './caller';
 import { processControlToken } from './control';
 import { hashKey, idOfKey, sameText } from './format';
 import { KeyLookup } from './lookup';
-import { requireOwnOrigin } from './origin';
-import { controlKeyId, firstOwner } from './owner';
 import {
   insertKey,
   type KeyRow,
   missingKeys,
+  type NewKey,
   ownerSecret,
   recordOf,
   revokeRow,
@@ -20,28 +19,45 @@ import {
   signingSecret,
   takeSignIn,
 } from './records';
-import { clearedCookie, readSession, sessionCookie, sessionSeconds } from './session';
+import {
+  clearedCookie,
+  readSession,
+  requireOwnOrigin,
+  sessionCookie,
+  sessionSeconds,
+} from './session';
+
+/** A request to an operation for admins, with its headers. */
+export interface AdminRequest {
+  readonly authorization: string | null;
+  readonly cookie: string | null;
+  readonly method: string;
+  readonly origin: string | null;
+  readonly host: string | null;
+}
+
+export type Keys = ReturnType<typeof createKeys>;
 
 /**
- * Keys, worker tokens and sessions over a store.
+ * Keys, worker tokens and sessions.
  *
- * @param options.controlToken what the control file holds; this process's own when absent
+ * @param options.controlToken the token in the control file; default this process's own
  */
 export function createKeys(options: {
   store: Store;
   config: Pick<Config, 'KINORA_PUBLIC_URL'>;
   log: Logger;
   controlToken?: string;
-}): Keys {
+}) {
   const { store, config, controlToken = processControlToken() } = options;
   const { db } = store;
-  const log = options.log.child({ room: 'keys' });
+  const log = options.log.child({ part: 'keys' });
   const lookup = new KeyLookup(db, log);
   const secure = config.KINORA_PUBLIC_URL?.startsWith('https:') ?? false;
   const webhookSecrets = new Map<string, string>();
   let secret: Promise<string> | null = null;
 
-  /** Read once; a failed read is tried again by the next who asks. */
+  /** Read once; after a failure the next caller reads again. */
   const sessionSecret = (): Promise<string> => {
     secret ??= signingSecret(db).catch((thrown: unknown) => {
       secret = null;
@@ -50,54 +66,59 @@ export function createKeys(options: {
     return secret;
   };
 
-  /** The row of a whole key that may be used now. */
+  /** The row of a valid key. @throws ApiError `UNAUTHORIZED` */
   const verified = async (key: string | null): Promise<KeyRow> => {
     const id = key === null ? null : idOfKey(key);
     const row = id === null ? null : await lookup.get(id);
     const right = key !== null && row !== null && sameText(row.hash, hashKey(key));
-    if (!right || row.kind === 'sign-in' || !isStanding(row)) throw unauthorized();
+    if (!right || row.kind === 'sign-in' || !isValid(row)) throw unauthorized();
     lookup.used(row);
     return row;
   };
 
-  /** The row that a session came from, as long as it stands. */
+  /** The row behind a session; null where the session is not valid. */
   const sessionRow = async (cookie: string | null): Promise<KeyRow | null> => {
     const session = cookie === null ? null : readSession(await sessionSecret(), cookie);
     const row = session && (await lookup.get(session.keyId));
     if (!row || row.revokedAt !== null) return null;
-    // A sign-in token's hour is for signing in; the session has an end of its own.
-    return row.kind === 'sign-in' || (isStanding(row) && isAdmin(row)) ? row : null;
+    // The hour of a sign-in token is the time to sign in; the session has its own end.
+    return row.kind === 'sign-in' || (isValid(row) && isAdmin(row)) ? row : null;
   };
 
   const isControl = (key: string | null): boolean => key !== null && sameText(key, controlToken);
 
   return {
-    async create(input) {
+    /** @returns the whole key, which is never shown again */
+    async create(input: NewKey): Promise<{ key: string; record: KeyRecord }> {
       const { key, row } = await insertKey(db, input);
       const { id, kind, owner } = row;
       log.info({ keyId: id, kind, owner }, 'key created');
       return { key, record: recordOf(row) };
     },
 
-    async list(owner) {
+    async list(owner?: string): Promise<KeyRecord[]> {
       return (await selectKeys(db, owner)).map(recordOf);
     },
 
-    async revoke(id, owner) {
+    /** @throws ApiError `NOT_FOUND` */
+    async revoke(id: string, owner?: string): Promise<KeyRecord> {
       lookup.forget(id);
       const row = await revokeRow(db, id, owner);
-      // Once more: an authentication in between may have read the row as it was.
+      // Again: an authentication may have read the old row in between.
       lookup.forget(id);
       log.info({ keyId: id, kind: row.kind, owner: row.owner }, 'key revoked');
       return recordOf(row);
     },
 
-    async authenticate(authorization, kind) {
+    /**
+     * @param authorization the header's value
+     * @throws ApiError `UNAUTHORIZED` for every kind of wrong key; `FORBIDDEN` for a valid key of another kind
+     */
+    async authenticate(authorization: string | null, kind: 'api' | 'worker'): Promise<Caller> {
       const key = bearer(authorization);
       if (kind === 'api' && isControl(key)) return controlCaller;
       const row = await verified(key);
       if (row.kind === kind) return callerOf(row, kind);
-      // Told only to whoever holds a whole and valid key.
       throw new ApiError(
         'FORBIDDEN',
         kind === 'api'
@@ -106,7 +127,13 @@ export function createKeys(options: {
       );
     },
 
-    async authenticateAdmin(request) {
+    /**
+     * The caller with an admin key, a session cookie or the control token. With a cookie, a method other than
+     * GET and HEAD must come from one of our own pages.
+     *
+     * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
+     */
+    async authenticateAdmin(request: AdminRequest): Promise<Caller> {
       const key = bearer(request.authorization);
       if (key !== null) {
         if (isControl(key)) return controlCaller;
@@ -123,7 +150,12 @@ export function createKeys(options: {
       return callerOf(row, 'session');
     },
 
-    async signIn(token) {
+    /**
+     * Starts a session with an admin key or a sign-in token, which is used up.
+     *
+     * @returns `setCookie` is the whole header value
+     */
+    async signIn(token: string): Promise<{ owner: string; setCookie: string }> {
       const row = await signInRow(token);
       const until = Math.floor(Date.now() / 1000) + sessionSeconds;
       const setCookie = sessionCookie(await sessionSecret(), { keyId: row.id, until }, secure);
@@ -131,9 +163,10 @@ export function createKeys(options: {
       return { owner: row.owner, setCookie };
     },
 
-    async signOut(cookie) {
+    /** Ends a session. @returns the `Set-Cookie` value that removes the cookie */
+    async signOut(cookie: string | null): Promise<string> {
       const row = await sessionRow(cookie);
-      // The session of a sign-in token is its only one: end it for copies of the cookie too.
+      // Revoking a sign-in token ends its session for copies of the cookie too.
       if (row?.kind === 'sign-in') {
         await revokeRow(db, row.id, row.owner);
         lookup.forget(row.id);
@@ -141,7 +174,17 @@ export function createKeys(options: {
       return clearedCookie(secure);
     },
 
-    async firstStart() {
+    /**
+     * Makes an admin key and a worker token where there never were any, and a sign-in token with them. A key that
+     * was not made is empty in the answer.
+     *
+     * @returns null where there were both
+     */
+    async firstStart(): Promise<{
+      apiKey: string;
+      workerToken: string;
+      signInToken: string;
+    } | null> {
       return await db.transaction(async (tx) => {
         const missing = await missingKeys(tx);
         if (!missing.admin && !missing.worker) return null;
@@ -157,7 +200,7 @@ export function createKeys(options: {
       });
     },
 
-    async webhookSecret(owner) {
+    async webhookSecret(owner: string): Promise<string> {
       const known =
         webhookSecrets.get(owner) ?? (await storageErrors(() => ownerSecret(db, owner)));
       webhookSecrets.set(owner, known);
@@ -178,15 +221,6 @@ export function createKeys(options: {
   }
 }
 
-const controlCaller: Caller = {
-  keyId: controlKeyId,
-  kind: 'api',
-  owner: firstOwner,
-  name: 'npm run keys',
-  scopes,
-  shared: false,
-};
-
 function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
   const allowed = scopes.filter((scope) => row.scopes.includes(scope));
   return {
@@ -199,7 +233,7 @@ function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
   };
 }
 
-function isStanding(row: KeyRow): boolean {
+function isValid(row: KeyRow): boolean {
   return row.revokedAt === null && (row.expiresAt === null || row.expiresAt.getTime() > Date.now());
 }
 
@@ -212,7 +246,7 @@ function bearer(authorization: string | null): string | null {
   return /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? null;
 }
 
-/** One answer for every reason: none tells which part was wrong. */
+/** The same answer for every reason, so that it does not say which part was wrong. */
 function unauthorized(): ApiError {
   return new ApiError('UNAUTHORIZED', undefined, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }

@@ -19,13 +19,13 @@ import type { Database } from '../store/store';
 import { hashKey, hintOf, isKeyId, type KeyKind, mintKey } from './format';
 import { sessionSeconds } from './session';
 
-/** Rows of the tables `keys`, `owners` and `settings`; who may see and change them is decided above. */
+/** Rows of the tables `keys`, `owners` and `settings`; callers of these functions check permissions. */
 export type KeyRow = typeof keys.$inferSelect;
 
 /** How long a sign-in token may wait to be used, in milliseconds: 1 h. */
 const signInMs = 3_600_000;
 
-/** What a new key is to be. */
+/** A key to be made. */
 export interface NewKey {
   readonly kind: KeyKind;
   readonly owner: string;
@@ -56,7 +56,7 @@ export async function insertKey(
         shared: input.shared ?? false,
         expiresAt: input.expiresAt ?? (input.kind === 'sign-in' ? inAnHour() : null),
       })
-      // Two of 62⁸ ids are rarely the same; then another is drawn.
+      // Of 62⁸ ids two are rarely the same; then another is drawn.
       .onConflictDoNothing({ target: keys.id })
       .returning();
     if (row) return { key, row };
@@ -78,7 +78,7 @@ async function ensureOwner(db: Database, name: string): Promise<void> {
   await db.insert(owners).values({ name, webhookSecret }).onConflictDoNothing();
 }
 
-/** The secret that an owner's webhooks are signed with; an owner that is not there yet is made. */
+/** The secret of an owner's webhooks; a missing owner is made. */
 export async function ownerSecret(db: Database, name: string): Promise<string> {
   for (;;) {
     const [row] = await db
@@ -90,11 +90,11 @@ export async function ownerSecret(db: Database, name: string): Promise<string> {
   }
 }
 
-/** The newest first; sign-in tokens only while they can be used, or a session of them may stand. */
+/** Newest first. Sign-in tokens only while they can be used or their session may last. */
 export async function selectKeys(db: Database, owner: string | undefined): Promise<KeyRow[]> {
   const now = new Date();
   const aSessionAgo = new Date(now.getTime() - sessionSeconds * 1000);
-  const standing = or(
+  const usable = or(
     ne(keys.kind, 'sign-in'),
     and(isNull(keys.revokedAt), isNull(keys.lastUsedAt), gt(keys.expiresAt, now)),
     and(isNull(keys.revokedAt), isNotNull(keys.lastUsedAt), gt(keys.createdAt, aSessionAgo)),
@@ -102,7 +102,7 @@ export async function selectKeys(db: Database, owner: string | undefined): Promi
   return await db
     .select()
     .from(keys)
-    .where(owner === undefined ? standing : and(standing, eq(keys.owner, owner)))
+    .where(owner === undefined ? usable : and(usable, eq(keys.owner, owner)))
     .orderBy(desc(keys.createdAt), keys.id);
 }
 
@@ -116,7 +116,7 @@ export async function revokeRow(
   const [row] = isKeyId(id)
     ? await db
         .update(keys)
-        // Revoked twice is revoked since the first time.
+        // A second revocation keeps the time of the first.
         .set({ revokedAt: sql`coalesce(${keys.revokedAt}, now())` })
         .where(owner === undefined ? found : and(found, eq(keys.owner, owner)))
         .returning()
@@ -131,7 +131,7 @@ export async function selectKey(db: Database, id: string): Promise<KeyRow | null
   return row ?? null;
 }
 
-/** Uses a sign-in token up: of any number at the same time, one gets the row. */
+/** Uses up a sign-in token: of several requests at the same time one gets the row. */
 export async function takeSignIn(db: Database, id: string, hash: string): Promise<KeyRow | null> {
   const now = new Date();
   const usable = and(
@@ -156,7 +156,7 @@ export async function touchRow(db: Database, id: string, everyMs: number): Promi
     .where(and(eq(keys.id, id), old));
 }
 
-/** The installation's signing secret, drawn by whichever node asks first. */
+/** The secret of this installation's sessions, made by the first node. */
 export async function signingSecret(db: Database): Promise<string> {
   const name = 'signing_secret';
   const value = randomBytes(32).toString('base64url');
@@ -167,12 +167,12 @@ export async function signingSecret(db: Database): Promise<string> {
 }
 
 /**
- * What an installation cannot be used without and never had: revoked keys count, as whoever revoked one
- * had it. To be asked within a transaction: nodes that start together ask one after the other.
+ * Whether an installation never had an admin key or a worker token; a revoked one counts as had. To be called in
+ * a transaction, so that nodes that start together ask one after the other.
  */
 export async function missingKeys(db: Database): Promise<{ admin: boolean; worker: boolean }> {
   const value = new Date().toISOString();
-  // Written for its row's lock, which stands to the end of the transaction.
+  // Written for the row's lock, which lasts to the end of the transaction.
   await db
     .insert(settings)
     .values({ name: 'first_start', value })
@@ -185,7 +185,7 @@ export async function missingKeys(db: Database): Promise<{ admin: boolean; worke
   };
 }
 
-/** A key as lists show it, without anything that could be used. */
+/** A key for lists, without its secret. */
 export function recordOf(row: KeyRow): KeyRecord {
   return {
     id: row.id,

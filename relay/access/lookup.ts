@@ -3,14 +3,14 @@ import { storageErrors, withoutValues } from '../store/errors';
 import type { Database } from '../store/store';
 import { type KeyRow, selectKey, touchRow } from './records';
 
-/** How long a row is believed, in milliseconds: as late a revocation on another node is seen here. */
+/** How long a row is cached, in milliseconds: a revocation by another node is seen after this time. */
 const freshMs = 3000;
-/** How often the last use of a key is written, in milliseconds. */
+/** Interval of writes of a key's last use, in milliseconds. */
 const touchMs = 60_000;
-/** Rows kept at most; made-up ids leave none. */
+/** Most cached rows; unknown ids are not cached. */
 const mostRows = 10_000;
 
-/** Rows of keys by id, kept for a few seconds, so that a busy key costs no query per request. */
+/** A cache of keys by id, so that a busy key costs no query per request. */
 export class KeyLookup {
   readonly #db: Database;
   readonly #log: Logger;
@@ -41,12 +41,12 @@ export class KeyLookup {
     }
   }
 
-  /** The next look reads the row again: it was changed by this node. */
+  /** Drops a cached row that this node has changed. */
   forget(id: string): void {
     this.#rows.delete(id);
   }
 
-  /** Notes a use, without making anybody wait for it. */
+  /** Writes the last use in the background. */
   used({ id, lastUsedAt }: KeyRow): void {
     const now = Date.now();
     const last = Math.max(lastUsedAt?.getTime() ?? 0, this.#touchedAt.get(id) ?? 0);

@@ -1,13 +1,14 @@
 import { createHmac } from 'node:crypto';
+import { ApiError } from '../../lib/contract/v3';
 import { sameText } from './format';
 
 const cookieName = 'kinora_session';
 /** A session's length in seconds: 7 days. */
 export const sessionSeconds = 7 * 24 * 3600;
 
-/** Who is signed in, and until when. */
+/** A signed-in key and the session's end. */
 export interface Session {
-  /** The key or sign-in token that it came from: revoking that ends the session. */
+  /** The key or sign-in token that was used: revoking it ends the session. */
   readonly keyId: string;
   /** Unix seconds. */
   readonly until: number;
@@ -23,13 +24,13 @@ export function sessionCookie(secret: string, session: Session, secure: boolean)
   return attributes(`${text}.${sign(secret, text)}`, sessionSeconds, secure);
 }
 
-/** The `Set-Cookie` value that takes a session away. */
+/** The `Set-Cookie` value that removes a session. */
 export function clearedCookie(secure: boolean): string {
   return attributes('', 0, secure);
 }
 
 /**
- * The session in a request's `Cookie` header; null where there is none, it was tampered with, or it is over.
+ * The session in a request's `Cookie` header; null for none, a wrong signature or an ended one.
  *
  * @param now Unix milliseconds
  */
@@ -48,7 +49,7 @@ export function readSession(
   return null;
 }
 
-/** SameSite=Strict and the check of `Origin` keep other sites' forms away; HttpOnly scripts. */
+/** HttpOnly hides the cookie from scripts, SameSite=Strict and {@link requireOwnOrigin} from other sites. */
 function attributes(value: string, maxAge: number, secure: boolean): string {
   const cookie = `${cookieName}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict`;
   return secure ? `${cookie}; Secure` : cookie;
@@ -57,4 +58,30 @@ function attributes(value: string, maxAge: number, secure: boolean): string {
 function sign(secret: string, text: string): string {
   const key = createHmac('sha256', secret).update('kinora session v1').digest();
   return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+/**
+ * Refuses requests that another site made a signed-in browser send. SameSite=Strict keeps the cookie from other
+ * sites, but another port of the same host is the same site.
+ *
+ * @throws ApiError `FORBIDDEN`
+ */
+export function requireOwnOrigin(
+  request: { method: string; origin: string | null; host: string | null },
+  publicUrl: string | undefined,
+): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return;
+  if (isOwnOrigin(request.origin, request.host, publicUrl)) return;
+  throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
+}
+
+function isOwnOrigin(
+  origin: string | null,
+  host: string | null,
+  publicUrl: string | undefined,
+): boolean {
+  if (origin === null || !URL.canParse(origin)) return false;
+  if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return true;
+  // The name that the browser called, for servers with several names.
+  return new URL(origin).host === host;
 }

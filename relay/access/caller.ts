@@ -1,0 +1,26 @@
+import { type Scope, scopes } from '../../lib/contract/v3';
+
+/** The owner of a key, a worker token or a session. */
+export interface Caller {
+  readonly keyId: string;
+  readonly kind: 'api' | 'worker' | 'session';
+  readonly owner: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** An API key's jobs may go to shared workers of other owners; a shared worker takes such jobs. */
+  readonly shared: boolean;
+}
+
+/** The owner that the first start makes. The control token acts for this owner. */
+export const firstOwner = 'owner';
+
+/** The caller with the control token: a command on the server's machine. */
+export const controlCaller: Caller = {
+  // No key has such an id.
+  keyId: 'control',
+  kind: 'api',
+  owner: firstOwner,
+  name: 'npm run keys',
+  scopes,
+  shared: false,
+};

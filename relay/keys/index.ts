@@ -1,3 +1,0 @@
-export { type Control, readControl, removeControl, writeControl } from './control';
-export { createKeys } from './keys';
-export { firstOwner } from './owner';
