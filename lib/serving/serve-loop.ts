@@ -1,4 +1,5 @@
 import { type ErrorRecord, toKinoraError } from '../contract/errors';
+import { Signal } from '../contract/signal';
 import type { DoorbellServerMessage, WorkerDeclaration } from '../contract/v3/worker';
 import { withGpu } from '../predictions/locks';
 import { Attempt, type AttemptDoors } from './attempt';
@@ -9,7 +10,6 @@ import { Drained, reasonOf, refusalOf } from './ends';
 import { Fitness } from './failures';
 import { askedWaitMs, isPassing } from './passing';
 import type { FinishedJob } from './shelf';
-import { Wake } from './wake';
 
 /** What the loop works with. */
 export interface ServeDoors extends AttemptDoors {
@@ -41,9 +41,9 @@ export class ServeLoop {
   readonly #doors: ServeDoors;
   readonly #declaration: WorkerDeclaration;
   readonly #stop = new AbortController();
-  readonly #wake = new Wake();
+  readonly #wake = new Signal();
   /** Ends the wait for the next connection; rings of the doorbell do not. */
-  readonly #reconnect = new Wake();
+  readonly #reconnect = new Signal();
   readonly #backoff: Backoff;
   readonly #fitness = new Fitness();
   /** Ends a wait for the GPU, not the work on it. */
@@ -112,18 +112,18 @@ export class ServeLoop {
   stop(): void {
     this.#stop.abort();
     this.#interrupt();
-    this.#reconnect.ring();
+    this.#reconnect.raise();
   }
 
   /** Does now what waits for its time. */
   retryNow(): void {
-    this.#wake.ring();
-    this.#reconnect.ring();
+    this.#wake.raise();
+    this.#reconnect.raise();
   }
 
   #interrupt(): void {
     this.#gpuWait.abort();
-    this.#wake.ring();
+    this.#wake.raise();
   }
 
   /** One connection, until it is lost: then the wait for the next. @throws what ends the whole */
@@ -284,7 +284,7 @@ export class ServeLoop {
       case 'welcome':
       case 'job_available':
         // After a pause in the connection, a ring may have been missed.
-        this.#wake.ring();
+        this.#wake.raise();
         break;
       case 'cancel':
         if (this.#attempt?.id === message.id) this.#attempt.lose();

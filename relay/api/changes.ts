@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { Signal } from '../../lib/contract/signal';
 import type { Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
@@ -62,34 +63,6 @@ export function changesOf(store: Store): Changes {
 
 /** How long a message may be missed before the row is looked at again. */
 export const lookEveryMs = 5000;
-
-/** A flag that one side raises and the other waits for. */
-export class Signal {
-  #raised = false;
-  #wake: (() => void) | null = null;
-
-  raise(): void {
-    this.#raised = true;
-    this.#wake?.();
-  }
-
-  /** Until it is raised or the time is over; lowers it. @returns whether it was raised */
-  async wait(ms: number): Promise<boolean> {
-    if (!this.#raised && ms > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.#wake = null;
-    }
-    const wasRaised = this.#raised;
-    this.#raised = false;
-    return wasRaised;
-  }
-}
 
 /**
  * Calls back once, when the first of the signals aborts; at once where one has aborted already, which

@@ -1,7 +1,8 @@
+import { Signal } from '../../lib/contract/signal';
 import { ApiError, type PredictionEvent } from '../../lib/contract/v3';
 import type { Relay } from '../relay';
 import type { JobRow } from '../store/schema';
-import { type Change, changesOf, lookEveryMs, onAbort, Signal } from './changes';
+import { type Change, changesOf, lookEveryMs, onAbort } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import type { HandlerOf } from './handler';
 import { holdOne } from './held';

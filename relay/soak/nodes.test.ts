@@ -66,7 +66,7 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
   await Promise.all(working);
   expect(ended.map(({ status, error }) => status + error)).toEqual(ids.map(() => 'completed'));
   const told = () => receiver.received.map(({ body }) => JSON.parse(body).id as string);
-  // One that the first node had in hand is free again when its claim ends, after 45 s.
+  // One that the first node had in hand is free again when its claim ends, after 30 s.
   await expect.poll(() => new Set(told()).size, { timeout: 90_000 }).toBe(ids.length);
   // A delivery that was under way when the node died may come again, under the same webhook-id.
   const deliveries = new Set(receiver.received.map(({ headers }) => headers['webhook-id']));

@@ -1,18 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { Signal } from '../../lib/contract/signal';
 import type { Metrics } from '../relay';
 import { type Store, withoutValues } from '../store';
 import type { DeliveryRow } from '../store/schema';
-import { Backlog, type BacklogLimits } from './backlog';
 import { type DeliveryEvent, reduceDelivery } from './delivery';
-import { claimDue, receiverOf, settle, untilNextDue } from './rows';
-import { Wake } from './wake';
+import { claimDue, hostOf, settle, untilNextDue } from './rows';
 
 /** How much at a time, and how long. Durations in milliseconds. */
-export interface LoopLimits extends BacklogLimits {
-  /** How long a claimed delivery may wait for its receiver's turn. */
-  readonly queueMs: number;
-  /** When an attempt that nobody finished is made again: longer than the wait and an attempt can take. */
+export interface LoopLimits {
+  /** Attempts under way on this node. */
+  readonly concurrency: number;
+  /** Attempts under way on this node for one host, so that a dead one does not hold all of them. */
+  readonly perHost: number;
+  /** When an attempt that nobody finished is made again: longer than an attempt can take. */
   readonly leaseMs: number;
   /** Longest time between two looks at the outbox. */
   readonly pollMs: number;
@@ -45,45 +46,39 @@ export async function deliverUntil(
   limits: LoopLimits,
 ): Promise<void> {
   const { store, log } = parts;
-  const wake = new Wake();
-  const backlog = new Backlog(limits);
+  const { concurrency, perHost, leaseMs, pollMs, stopMs } = limits;
+  const wake = new Signal();
   const underWay = new Set<Promise<void>>();
+  const hosts = new Map<string, number>();
   const breakOff = new AbortController();
-  const onStop = () => wake.ring();
+  const onStop = () => wake.raise();
   signal.addEventListener('abort', onStop);
 
-  const begin = () => {
-    for (;;) {
-      const row = signal.aborted ? null : backlog.take(performance.now());
-      if (row === null) return;
-      const attempt = attemptOf(row, parts, breakOff.signal).finally(() => {
-        underWay.delete(attempt);
-        if (backlog.ended(receiverOf(row.url))) wake.ring();
-        begin();
-      });
-      underWay.add(attempt);
-    }
+  const begin = (row: DeliveryRow) => {
+    const host = hostOf(row.url);
+    const count = (change: number) => hosts.set(host, (hosts.get(host) ?? 0) + change);
+    count(1);
+    const attempt = attemptOf(row, parts, breakOff.signal).finally(() => {
+      underWay.delete(attempt);
+      if (count(-1).get(host) === 0) hosts.delete(host);
+      wake.raise();
+    });
+    underWay.add(attempt);
   };
-  /** @returns how long there is nothing to do */
+  /** @returns how long there is nothing to do, unless something happens */
   const round = async (): Promise<number> => {
-    const { capacity } = backlog;
-    const held = backlog.held();
-    const limit = capacity.total - [...held.values()].reduce((sum, count) => sum + count, 0);
-    if (limit <= 0) return limits.pollMs;
-    const startBy = performance.now() + limits.queueMs;
-    const { leaseMs } = limits;
-    const { perReceiver } = capacity;
-    const rows = await claimDue(store.db, { limit, leaseMs, held, perReceiver });
-    backlog.add(rows, startBy);
-    begin();
-    // Behind the rows of a receiver that now has its share there may be others.
+    const limit = concurrency - underWay.size;
+    if (limit <= 0) return pollMs;
+    const rows = await claimDue(store.db, { limit, leaseMs, perHost, underWay: hosts });
+    for (const row of rows) begin(row);
+    // Behind the rows of a host that now has its share there may be others.
     if (rows.length > 0) return 0;
-    return Math.min((await untilNextDue(store.db)) ?? limits.pollMs, limits.pollMs);
+    return Math.min((await untilNextDue(store.db)) ?? pollMs, pollMs);
   };
 
   let stopListening = async () => {};
   try {
-    stopListening = await store.listen('deliveryDue', () => wake.ring());
+    stopListening = await store.listen('deliveryDue', () => wake.raise());
   } catch (thrown) {
     log.warn({ err: withoutValues(thrown) }, 'webhooks are found by time alone');
   }
@@ -93,24 +88,19 @@ export async function deliverUntil(
       log.error({ err: withoutValues(thrown) }, 'the outbox could not be read');
       return troubleMs;
     });
-    // Rings come as often as jobs end; looking takes at most half of the time, however long it takes.
-    const tookMs = Math.min(performance.now() - startedAt, limits.pollMs);
+    // Attempts and jobs end often; looking takes at most half of the time, however long it takes.
+    const tookMs = Math.min(performance.now() - startedAt, pollMs);
     if (tookMs > slowMs) await delay(tookMs, undefined, { signal }).catch(() => undefined);
     if (!signal.aborted) await wake.wait(waitMs);
   }
   signal.removeEventListener('abort', onStop);
   await stopListening().catch(() => undefined);
-  const givenBack = backlog.clear().map(async (row) => {
-    const state = reduceDelivery(row, { type: 'interrupted' }, parts.delays, 0);
-    await settle(store.db, row, state).catch(() => undefined);
-  });
-  await Promise.all(givenBack);
-  const patience = new AbortController();
+  const finished = new AbortController();
   await Promise.race([
     Promise.all(underWay),
-    delay(limits.stopMs, undefined, { signal: patience.signal }).catch(() => undefined),
+    delay(stopMs, undefined, { signal: finished.signal }).catch(() => undefined),
   ]);
-  patience.abort();
+  finished.abort();
   breakOff.abort();
   await Promise.all(underWay);
 }
@@ -135,8 +125,8 @@ async function attemptOf(
     const outcome = state.status === 'due' ? 'retry' : state.status;
     metrics.delivery(outcome, seconds);
     const level = outcome === 'delivered' ? 'info' : 'warn';
-    const receiver = receiverOf(row.url);
-    log[level]({ ...about, receiver, status: state.lastStatus, seconds }, `webhook ${outcome}`);
+    const host = hostOf(row.url);
+    log[level]({ ...about, host, status: state.lastStatus, seconds }, `webhook ${outcome}`);
   } catch (thrown) {
     log.error({ err: withoutValues(thrown), delivery: row.id }, 'a webhook attempt was lost');
   }

@@ -7,14 +7,14 @@ import { type DeliveryState, reduceDelivery } from './delivery';
 /** Finished deliveries that one sweep removes. */
 const sweepRows = 1000;
 
-/** How many due rows a claim looks at; rows of receivers that have their share are not. */
+/** How many due rows a claim looks at. */
 const candidates = 512;
 
 /** Milliseconds from the database's now: nodes may disagree about the time, it does not. */
 const fromNow = (ms: number) => sql<Date>`now() + ${ms}::float8 * interval '1 millisecond'`;
 
-/** The receiver of a delivery: host, and port where it is not the usual one. */
-export function receiverOf(url: string): string {
+/** The host of a delivery, with the port where it is not the usual one. */
+export function hostOf(url: string): string {
   return url.split('/')[2] ?? '';
 }
 
@@ -22,46 +22,40 @@ export function receiverOf(url: string): string {
  * Takes due deliveries for this node. Their next attempt is put `leaseMs` ahead: a node that dies in the
  * middle of its attempts leaves rows that become due again, and the time itself is the lease's token.
  *
- * @param held what this node holds already, by receiver
- * @param perReceiver most that it may hold for one receiver: others come to their turn behind it
+ * @param options.underWay attempts of this node by host
+ * @param options.perHost most attempts of this node for one host, those that are taken included
  */
 export function claimDue(
   db: Database,
-  {
-    limit,
-    leaseMs,
-    held,
-    perReceiver,
-  }: {
-    limit: number;
-    leaseMs: number;
-    held: ReadonlyMap<string, number>;
-    perReceiver: number;
+  options: {
+    readonly limit: number;
+    readonly leaseMs: number;
+    readonly perHost: number;
+    readonly underWay: ReadonlyMap<string, number>;
   },
 ): Promise<DeliveryRow[]> {
-  const counts = JSON.stringify(Object.fromEntries(held));
+  const { limit, leaseMs, perHost, underWay } = options;
+  const counts = JSON.stringify(Object.fromEntries(underWay));
   const due = and(eq(deliveries.status, 'due'), lte(deliveries.nextAt, sql`now()`));
-  const ranked = sql`(
+  const withinShare = sql`(
     select id from (
-      select id, taken + row_number() over (partition by receiver order by next_at) as place
+      select id, busy + row_number() over (partition by host order by next_at) as place
       from (
-        select id, next_at, receiver, taken from (
-          select id, next_at, receiver,
-            coalesce((${counts}::jsonb ->> receiver)::int, 0) as taken
-          from (
-            select id, next_at, split_part(url, '/', 3) as receiver
-            from ${deliveries} where status = 'due' and next_at <= now()
-          ) as named
-        ) as counted
-        where taken < ${perReceiver}::int order by next_at limit ${candidates}::int
-      ) as nearest
-    ) as placed where place <= ${perReceiver}::int
+        select id, next_at, host, coalesce((${counts}::jsonb ->> host)::int, 0) as busy
+        from (
+          select id, next_at, split_part(url, '/', 3) as host
+          from ${deliveries} where status = 'due' and next_at <= now()
+        ) as waiting
+        where coalesce((${counts}::jsonb ->> host)::int, 0) < ${perHost}::int
+        order by next_at limit ${candidates}::int
+      ) as first
+    ) as placed where place <= ${perHost}::int
   )`;
   return db.transaction(async (tx) => {
     const rows = await tx
       .select({ id: deliveries.id })
       .from(deliveries)
-      .where(and(due, inArray(deliveries.id, ranked)))
+      .where(and(due, inArray(deliveries.id, withinShare)))
       .orderBy(asc(deliveries.nextAt))
       .limit(limit)
       .for('update', { skipLocked: true });

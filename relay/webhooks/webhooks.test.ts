@@ -325,7 +325,7 @@ for (const engine of engines) {
       const hook = await receiver((response) => response.end());
       const row = newDelivery(hook.url, { nextAt: new Date(Date.now() - 1000) });
       await insert(store, row);
-      const claim = { limit: 10, leaseMs: 60_000, held: new Map(), perReceiver: 8 };
+      const claim = { limit: 10, leaseMs: 60_000, underWay: new Map(), perHost: 8 };
       const [taken, ...others] = await claimDue(store.db, claim);
       if (!taken) throw new Error('not claimed');
       expect(others).toHaveLength(0);
@@ -361,7 +361,7 @@ for (const engine of engines) {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store, {
         // None of the dead one's attempts ends by itself.
-        limits: { concurrency: 6, perReceiver: 4, totalMs: 600_000 },
+        limits: { concurrency: 6, perHost: 4, totalMs: 600_000 },
         stopSeconds: 0.01,
       });
       const dead = await receiver(() => undefined);
@@ -386,13 +386,13 @@ for (const engine of engines) {
         expect(left).toHaveLength(30);
         expect(left.every(({ attempts }) => attempts === 0)).toBe(true);
       });
-      const claim = { limit: 100, leaseMs: 60_000, held: new Map(), perReceiver: 100 };
+      const claim = { limit: 100, leaseMs: 60_000, underWay: new Map(), perHost: 100 };
       expect(await claimDue(store.db, claim)).toHaveLength(30);
     });
 
     test('a stop lets what is under way end, and takes nothing new', async () => {
       const { store } = fixture();
-      const { webhooks } = webhooksOn(store, { limits: { perReceiver: 1 }, stopSeconds: 30 });
+      const { webhooks } = webhooksOn(store, { limits: { perHost: 1 }, stopSeconds: 30 });
       let answer = () => {};
       const hook = await receiver((response) => {
         answer = () => response.end();

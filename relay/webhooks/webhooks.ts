@@ -41,11 +41,10 @@ export function createWebhooks({
   const delays = config.KINORA_WEBHOOK_DELAYS;
   const limits: WebhookLimits = {
     concurrency: 64,
-    perReceiver: 8,
+    perHost: 8,
     connectMs: 5000,
     totalMs: 15_000,
-    queueMs: 20_000,
-    leaseMs: 45_000,
+    leaseMs: 30_000,
     pollMs: 2000,
     stopMs: config.KINORA_STOP_SECONDS * 1000,
     ...options.limits,
