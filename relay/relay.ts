@@ -177,6 +177,9 @@ export interface Jobs {
   position(job: JobRow): Promise<number>;
   unfinishedOf(keyId: string): Promise<number>;
 
+  /** The first waiting job that fits the worker, under a new lease; null where there is none. */
+  claimNext(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null>;
+  /** The same, with the reasons why nothing was given. */
   claim(
     caller: Caller,
     worker: WorkerDeclaration,

@@ -1,4 +1,5 @@
-import { eq, getTableColumns, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
+import { randomBytes } from 'node:crypto';
+import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../relay';
 import { type JobRow, jobs } from '../store/schema';
@@ -6,13 +7,8 @@ import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, now, workerName } from './context';
 import { storable } from './text';
 
-/**
- * Waiting jobs of a pool that are looked at, for a claim and to say why nothing was given: a worker that
- * fits nothing must not cost a look at the whole queue.
- */
-export const windowSize = 1000;
-/** Jobs that are looked up beyond those wanted: another node may be taking the first. */
-const spare = 32;
+/** Waiting jobs of a pool that are counted to say why nothing was given. */
+const countedJobs = 1000;
 
 /** The order in which jobs are given: that of the indexes `jobs_waiting` and `jobs_waiting_shared`. */
 const queueOrder = sql`${jobs.priority} desc, ${jobs.createdAt}`;
@@ -25,27 +21,21 @@ const waitingShared = sql`${jobs.status} = 'created' and ${jobs.ready} and ${job
 /** How long a job waits after an attempt that failed in a way that may pass, for each attempt so far. */
 const retrySeconds = 5;
 /** How long the worker that failed at a job is not given it again: another may do better. */
-export const passOverSeconds = 30;
+const passOverSeconds = 30;
 
-/**
- * What was tried in vain a moment ago. Of workers that ask together, each is spared what one of them
- * failed at: {@link createClaimer} lets such a worker ask alone.
- */
-function triedLately(asking: readonly Pick<Asking, 'caller' | 'worker'>[]): SQL {
-  const workers = asking.map(
-    ({ caller, worker }) => sql`${workerName(caller.keyId, worker.worker_id)}`,
-  );
+/** What failed a moment ago: nobody is given it at once, and its last worker not for a while. */
+function failedLately(caller: Caller, worker: WorkerDeclaration): SQL {
   return sql`(${jobs.failedAt} is not null and (
     ${jobs.failedAt} + ${jobs.attempt} * make_interval(secs => ${retrySeconds}) > now()
     or (${jobs.failedAt} + make_interval(secs => ${passOverSeconds}) > now()
-      and ${jobs.failedWorker} = any(array[${sql.join(workers, sql`, `)}]::text[]))))`;
+      and ${jobs.failedWorker} = ${workerName(caller.keyId, worker.worker_id)})))`;
 }
 
-/** Why a job does not fit a worker, each as a condition on the job, in the order they are told. */
-function misfits(
-  asking: readonly [Pick<Asking, 'caller' | 'worker'>, ...Pick<Asking, 'caller' | 'worker'>[]],
+/** Why a job does not fit a worker, each as a condition on the job, in the order of reporting. */
+function mismatches(
+  caller: Caller,
+  worker: WorkerDeclaration,
 ): readonly (readonly [SkipReason, SQL])[] {
-  const [{ worker }] = asking;
   const model = storable(worker.model);
   return [
     ['model', sql`not (${jobs.models} && array[${model}, '*']::text[])`],
@@ -53,7 +43,7 @@ function misfits(
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
-    ['not-ready', triedLately(asking)],
+    ['not-ready', failedLately(caller, worker)],
   ];
 }
 
@@ -64,109 +54,49 @@ function pools(caller: Caller): readonly SQL[] {
   return [own, sql`${waitingShared} and ${ne(jobs.owner, caller.owner)}`];
 }
 
-/** Ids of the first jobs of a pool that fit, stopping at what is enough. */
-function fitting(
-  db: Database,
-  asking: readonly [Asking, ...Asking[]],
-  pool: SQL,
-  count: number,
-  everything: boolean,
-) {
-  const misfit = sql.join(
-    misfits(asking).map(([, condition]) => condition),
-    sql` or `,
-  );
-  const looked = db
-    .select({ id: jobs.id, fits: sql<boolean>`not (${misfit})`.as('fits') })
-    .from(jobs)
-    .where(pool)
-    .orderBy(queueOrder);
-  const first = (everything ? looked : looked.limit(windowSize)).as('looked');
-  return db
-    .select({ id: first.id })
-    .from(first)
-    .where(sql`${first.fits}`)
-    .limit(count + spare);
-}
-
-/** A worker that asks, and the token that it gets with its job. */
-export interface Asking {
-  readonly caller: Caller;
-  readonly worker: WorkerDeclaration;
-  readonly token: string;
-}
-
 /**
- * Gives the first waiting jobs that fit to workers of one owner that can do the same: one statement, so
- * that no two workers get the same (v3-api.md §3).
+ * Gives the first waiting job that fits a worker to it, under a new lease. One statement: no two
+ * workers get the same job, and none waits for another one's claim.
  *
- * The jobs are chosen in a WITH query because that is read once: a subquery that locks rows may be read
- * again by another plan, and would then lock more than it gives.
- *
- * @param options.everything looks at the whole queue; else at its first {@link windowSize} jobs
- * @returns the given jobs, each with the token of its worker
+ * @returns null where nothing fits
  */
-export async function claimJobs(
+export async function claimNext(
   db: Database,
   { config }: Pick<JobsDependencies, 'config'>,
-  asking: readonly [Asking, ...Asking[]],
-  { everything = false } = {},
-): Promise<JobRow[]> {
-  const [{ caller }] = asking;
-  const jobsGiven: JobRow[] = [];
+  caller: Caller,
+  worker: WorkerDeclaration,
+): Promise<JobRow | null> {
+  const mismatch = sql.join(
+    mismatches(caller, worker).map(([, condition]) => condition),
+    sql` or `,
+  );
   for (const pool of pools(caller)) {
-    const rest = asking.slice(jobsGiven.length);
-    if (rest.length === 0) break;
-    const chosen = db
+    const first = db
       .select({ id: jobs.id })
       .from(jobs)
-      // As an array, and without the rest of the pool's conditions, which never change: so the rows
-      // are found by their ids, and not by another look at the queue.
-      .where(
-        sql`${jobs.id} = any(array(${fitting(db, asking, pool, rest.length, everything)}))
-          and ${jobs.status} = 'created'`,
-      )
+      .where(sql`${pool} and not (${mismatch})`)
       .orderBy(queueOrder)
-      .limit(rest.length)
+      .limit(1)
       .for('update', { skipLocked: true });
-    const takers = sql.join(
-      rest.map(
-        ({ token, ...taker }, index) =>
-          sql`(${index + 1}::int, ${token}, ${taker.worker.worker_id}, ${taker.caller.keyId})`,
-      ),
-      sql`, `,
-    );
-    const given = db.$with('given', { jobId: sql<string>`job_id`.as('job_id') }).as(
-      sql`select c.id as job_id, t.token, t.worker, t.key
-        from (select id, row_number() over () as n from (${chosen}) as o) as c
-        join (values ${takers}) as t(n, token, worker, key) on t.n = c.n`,
-    );
-    const update = db
-      .with(given)
+    const [job] = await db
       .update(jobs)
       .set({
         status: 'processing',
         attempt: sql`${jobs.attempt} + 1`,
-        leaseToken: sql`given.token`,
+        leaseToken: randomBytes(24).toString('base64url'),
         leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
         deadline: inSeconds(config.KINORA_ATTEMPT_SECONDS),
-        workerId: sql`given.worker`,
-        workerToken: sql`given.key`,
+        workerId: worker.worker_id,
+        workerToken: caller.keyId,
         startedAt: now,
         progress: null,
       })
-      .from(sql`given`)
-      .where(sql`${jobs.id} = given.job_id`)
-      .returning(getTableColumns(jobs));
-    try {
-      jobsGiven.push(...(await update));
-    } catch (error) {
-      // What the first pool gave is under way: it must reach its workers.
-      if (jobsGiven.length === 0) throw error;
-      break;
-    }
+      // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
+      .where(sql`${jobs.id} = (${first})`)
+      .returning();
+    if (job) return job;
   }
-  return jobsGiven;
+  return null;
 }
 
 /** Why nothing was given: the first waiting jobs, each counted under the first reason that keeps it. */
@@ -175,7 +105,7 @@ export async function skippedFor(
   caller: Caller,
   worker: WorkerDeclaration,
 ): Promise<ClaimAnswer['skipped']> {
-  const reasons = misfits([{ caller, worker }]);
+  const reasons = mismatches(caller, worker);
   const cases = reasons.map(([reason, condition]) => sql`when ${condition} then ${reason}::text`);
   const counts: Partial<Record<SkipReason, number>> = {};
   const owned = eq(jobs.owner, caller.owner);
@@ -194,7 +124,7 @@ export async function skippedFor(
       .from(jobs)
       .where(condition)
       .orderBy(order)
-      .limit(windowSize)
+      .limit(countedJobs)
       .as('looked');
     const rows = await db
       .select({ reason: looked.reason, count: sql`count(*)::int`.mapWith(Number) })
@@ -202,7 +132,7 @@ export async function skippedFor(
       .where(sql`${looked.reason} is not null`)
       .groupBy(looked.reason);
     for (const row of rows) {
-      // The texts are ours, from `misfits`.
+      // The texts are those of `mismatches`.
       const name = row.reason as SkipReason;
       counts[name] = (counts[name] ?? 0) + row.count;
     }

@@ -1,8 +1,9 @@
 import { and, eq, type SQL } from 'drizzle-orm';
-import type { Jobs } from '../relay';
+import type { WorkerDeclaration } from '../../lib/contract/v3';
+import type { Caller, Jobs } from '../relay';
 import { storageErrors } from '../store';
 import { type JobRow, jobs } from '../store/schema';
-import { createClaimer } from './claims';
+import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeStep } from './context';
 import { finishIntake, returnIntake, takenBy, takeWaiting } from './intake';
 import { beatLease, completeLease, endLease, leasedJob, type NamedLease } from './lease';
@@ -28,7 +29,6 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
   const submit = createSubmitter(dependencies);
-  const claimer = createClaimer(dependencies);
   const positions = createPositions(db);
 
   /** Tells others, and our own memory of the queue. */
@@ -53,6 +53,12 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     return result;
   }
 
+  async function claim(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null> {
+    const job = await claimNext(db, dependencies, caller, worker);
+    if (job) changed(job);
+    return job;
+  }
+
   async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
     const { job, delivery } = await endLease(db, dependencies, lease, event);
     changed(job, delivery);
@@ -69,19 +75,13 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     list: (owner, query) => listJobs(db, owner, query),
     remove: (ids, owner) => removeJobs(db, ids, owner),
     position: (job) => positions.of(job),
-    async unfinishedOf(keyId) {
-      const counts = await countUnfinished(
-        db,
-        [keyId],
-        config.KINORA_JOBS_PER_KEY || countedAtMost,
-      );
-      return counts.get(keyId) ?? 0;
-    },
+    unfinishedOf: (keyId) =>
+      countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
+    claimNext: claim,
     async claim(caller, worker) {
-      const answer = await claimer.claim(caller, worker);
-      if (answer.job) changed(answer.job);
-      return answer;
+      const job = await claim(caller, worker);
+      return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
     },
     async beat(id, token, beat, by) {
       const answer = await beatLease(db, dependencies, { id, token, by }, beat);
@@ -104,7 +104,6 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
         { id, token, by },
         { type: 'failed', message: storable(message), retryable, code: failureCode(code) },
       );
-      if (job.status === 'created' && job.failedWorker !== null) claimer.failed(job.failedWorker);
       metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
       log.info({ job: id, code, status: job.status }, 'an attempt failed');
       return job;
@@ -165,6 +164,7 @@ function guarded(methods: Jobs): Jobs {
     remove: wrap(methods.remove),
     position: wrap(methods.position),
     unfinishedOf: wrap(methods.unfinishedOf),
+    claimNext: wrap(methods.claimNext),
     claim: wrap(methods.claim),
     beat: wrap(methods.beat),
     lease: wrap(methods.lease),

@@ -5,7 +5,11 @@ import type { Jobs, Limits } from '../relay';
 import type { Store } from '../store/store';
 import { addressGroup } from './address';
 import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
-import { UnfinishedCounts } from './unfinished';
+
+/** How long the count of a key's unfinished predictions is used, in milliseconds. */
+const countedMs = 2000;
+/** Keys whose counts are remembered. */
+const countedKeys = 5000;
 
 /** The settings that limits are made of; 0 means that there is none. */
 type LimitSettings = Pick<
@@ -49,7 +53,19 @@ export function createLimits(options: {
   const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
   const reads = memoryCounter();
   const addresses = memoryCounter();
-  const unfinished = new UnfinishedCounts(async (keyId) => (await jobs?.unfinishedOf(keyId)) ?? 0);
+  const counts = new Map<string, { readonly at: number; readonly count: Promise<number> }>();
+
+  /** Unfinished predictions of a key, counted at most every {@link countedMs}. */
+  function unfinishedOf(keyId: string): Promise<number> {
+    const at = performance.now();
+    const known = counts.get(keyId);
+    if (known && at - known.at <= countedMs) return known.count;
+    if (counts.size >= countedKeys) counts.clear();
+    // Where the database does not answer, the limit is that of a key without predictions.
+    const count = (jobs?.unfinishedOf(keyId) ?? Promise.resolve(0)).catch(() => 0);
+    counts.set(keyId, { at, count });
+    return count;
+  }
 
   const ofAddress = async (count: Counter, limit: number, address: string, sentence: string) => {
     if (limit === 0) return;
@@ -84,8 +100,8 @@ export function createLimits(options: {
         return admit(sentence, base, await submits(keyId));
       }
       const counted = await reads(keyId);
-      let limit = readLimit(unfinished.latest(keyId));
-      if (counted.used > limit) limit = readLimit(await unfinished.current(keyId));
+      // Most callers stay below the base, and cost no query.
+      const limit = counted.used > base ? readLimit(await unfinishedOf(keyId)) : base;
       return admit('This key has asked too often within a minute.', limit, counted);
     },
     async close() {

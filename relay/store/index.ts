@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Store } from './store';
 
-export { inBatches } from './batches';
 export { storageDown, storageErrors, withoutValues } from './errors';
 export * from './store';
 

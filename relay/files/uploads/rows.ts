@@ -1,19 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import {
-  and,
-  desc,
-  eq,
-  getTableColumns,
-  gt,
-  inArray,
-  isNotNull,
-  isNull,
-  or,
-  sql,
-} from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Config } from '../../config';
 import type { BlobStore, Caller } from '../../relay';
-import { inBatches, type Store, storageErrors } from '../../store';
+import { type Store, storageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 
 /** A row to insert; the database sets its time. */
@@ -76,30 +65,13 @@ export async function insertStored(
   });
 }
 
-/** What an upload that is written again becomes: all of it the new one's. */
-const excluded = Object.fromEntries(
-  Object.entries(getTableColumns(uploads))
-    .filter(([name]) => name !== 'id' && name !== 'createdAt')
-    .map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
-);
-
 export function uploadRows({ db }: Pick<Store, 'db'>): UploadRows {
-  /** The upload of a data URI has its job's id: the same submission again writes it again. */
-  const insert = inBatches((batch: readonly NewUpload[]) =>
-    storageErrors(async () => {
-      const inserted = await db
-        .insert(uploads)
-        .values([...batch])
-        .onConflictDoUpdate({ target: uploads.id, set: excluded })
-        .returning();
-      // Their order is not promised.
-      const rows = new Map(inserted.map((row) => [row.id, row]));
-      return batch.flatMap(({ id }) => rows.get(id) ?? []);
-    }),
-  );
-
   return {
-    insert,
+    async insert(upload) {
+      const [row] = await storageErrors(() => db.insert(uploads).values(upload).returning());
+      if (!row) throw new Error('The upload was not inserted.');
+      return row;
+    },
     async get(id) {
       const [row] = await storageErrors(() => db.select().from(uploads).where(eq(uploads.id, id)));
       return row ?? null;
