@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { createKeys } from './access/keys';
-import { sweepIdempotency } from './api/idempotency';
 import type { Config } from './config';
 import { openDatabase } from './database';
 import { createDoorbell } from './doorbell';
@@ -16,7 +15,6 @@ import { createWebhooks, sweepDeliveries } from './webhooks';
 
 /** Seconds between two looks for what is past its time. Nobody waits for it. */
 const retentionSeconds = 60;
-const idempotencySeconds = 600;
 
 /** A relay that can be set to work and stopped. */
 export interface RunningRelay extends Relay {
@@ -132,7 +130,6 @@ async function openRooms(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
-        repeat('sweep of idempotency', idempotencySeconds, () => sweepIdempotency(store), loop),
         repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
         webhooks.run(stopping.signal).catch(fallen('webhooks')),
         intake.run(stopping.signal).catch(fallen('intake')),

@@ -140,6 +140,14 @@ export interface NewJob {
   readonly image: JobImage | null;
   readonly loras: readonly JobLora[];
   readonly ready: boolean;
+  readonly idempotency: Idempotency | null;
+}
+
+/** The `Idempotency-Key` of a submission, and what the submission is compared by. */
+export interface Idempotency {
+  readonly key: string;
+  /** SHA-256, hex. */
+  readonly hash: string;
 }
 
 /** How a terminal status is told to the outside, in the transaction that sets it. */
@@ -155,8 +163,17 @@ export type TakenIntake = Pick<JobRow, 'id' | 'intakeUntil'>;
 
 /** `relay/jobs`: the one place that changes a job's row. Every method is one transaction. */
 export interface Jobs {
-  /** @throws ApiError `TOO_MANY_JOBS` */
+  /**
+   * @returns the new job; an earlier one (with another id) that has the same `Idempotency-Key`
+   * @throws ApiError `TOO_MANY_JOBS`, `IDEMPOTENCY_MISMATCH`
+   */
   submit(job: NewJob): Promise<JobRow>;
+  /**
+   * The job that this key submitted under an `Idempotency-Key` within a day; null where there is none.
+   *
+   * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
+   */
+  submittedBefore(keyId: string, idempotency: Idempotency): Promise<JobRow | null>;
   get(id: string, owner?: string): Promise<JobRow | null>;
   list(
     owner: string,

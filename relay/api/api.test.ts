@@ -11,7 +11,7 @@ import {
 import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
 import { inputKey } from '../files';
 import { createLimits } from '../limits';
-import { idempotency, uploads } from '../store/schema';
+import { jobs, uploads } from '../store/schema';
 import { answer } from './answer';
 import { onePixel, openTestApi, submission, type TestApi } from './testing';
 
@@ -132,6 +132,13 @@ const ask = (relay: Parameters<typeof answer>[0], headers: Record<string, string
     }),
   );
 
+/** Files of uploads and jobs. */
+const kept = async () => {
+  const folder = path.join(api.relay.config.KINORA_DATA, 'files');
+  const names = await readdir(folder, { recursive: true });
+  return names.filter((name) => /[0-9a-f]{32}/.test(name)).sort();
+};
+
 describe('a submission that comes to nothing', () => {
   test('leaves no image and no upload', async () => {
     let id = '';
@@ -154,12 +161,6 @@ describe('a submission that comes to nothing', () => {
 
   test('leaves no image where its upload cannot be written down', async () => {
     const { db } = api.relay.store;
-    const kept = async () => {
-      const names = await readdir(path.join(api.relay.config.KINORA_DATA, 'files'), {
-        recursive: true,
-      });
-      return names.filter((name) => /[0-9a-f]{32}/.test(name)).sort();
-    };
     await submitted();
     const before = await kept();
     expect(before.length).toBeGreaterThan(0);
@@ -186,16 +187,17 @@ describe('Idempotency-Key', () => {
     expect(otherKey.json.data.id).not.toBe(first.json.data.id);
   });
 
-  test('of many at once one is submitted; the others are told to wait, or its answer', async () => {
+  test('of many at once one is submitted, and all are answered with it', async () => {
+    const before = await kept();
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => post(model, submission, header('b'))),
     );
-    const ids = new Set(answers.filter(({ status }) => status === 200).map((a) => a.json.data.id));
-    expect(ids.size).toBe(1);
-    for (const answer of answers.filter(({ status }) => status !== 200)) {
-      expect(answer).toMatchObject(refused(409, 'IDEMPOTENCY_IN_FLIGHT'));
-      expect(answer.headers.get('retry-after')).toBe('1');
-    }
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(new Set(answers.map(({ json }) => json.data.id)).size).toBe(1);
+    // The others left no files behind.
+    const both = await kept();
+    await submitted();
+    expect(both.length - before.length).toBe((await kept()).length - both.length);
   });
 
   test('a refused request may be put right under the same key', async () => {
@@ -229,7 +231,7 @@ describe('Idempotency-Key', () => {
   test('a try that was overtaken while it stored its image makes no second job', async () => {
     const { relay } = api;
     let goOn = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
+    const stored = new Promise<void>((resolve) => {
       goOn = resolve;
     });
     let slow = '';
@@ -240,26 +242,39 @@ describe('Idempotency-Key', () => {
         async accept(...order: Parameters<typeof relay.intake.accept>) {
           [slow] = order;
           const accepted = await relay.intake.accept(...order);
-          await held;
+          await stored;
           return accepted;
         },
       },
     };
     const first = ask(stuck, header('e'));
     await expect.poll(() => slow, { timeout: 20_000, interval: 10 }).not.toBe('');
-    await relay.store.db
-      .update(idempotency)
-      .set({ createdAt: sql`now() - interval '61 seconds'` })
-      .where(eq(idempotency.jobId, slow));
     const second = await post(model, submission, header('e'));
     expect(second.status).toBe(200);
     goOn();
-    expect((await first).status).toBe(409);
+    expect(await (await first).json()).toMatchObject({ data: { id: second.json.data.id } });
     expect(await relay.jobs.get(slow)).toBeNull();
     expect(await relay.files.blobs.stat(inputKey(slow))).toBeNull();
-    // The key stays with the job that there is.
-    const again = await post(model, submission, header('e'));
-    expect(again.json.data.id).toBe(second.json.data.id);
+  });
+
+  test('a key is as new after a day, and when its prediction was deleted', async () => {
+    const { db } = api.relay.store;
+    const first = await post(model, submission, header('f'));
+    const age = (time: string) =>
+      db
+        .update(jobs)
+        .set({ createdAt: sql`now() - ${time}::interval` })
+        .where(eq(jobs.idempotencyKey, 'f'));
+    await age('23 hours');
+    expect((await post(model, submission, header('f'))).json.data.id).toBe(first.json.data.id);
+    await age('25 hours');
+    const other = { ...submission, seed: 8 };
+    const second = await post(model, other, header('f'));
+    expect(second.json.data.id).not.toBe(first.json.data.id);
+    expect((await post(model, other, header('f'))).json.data.id).toBe(second.json.data.id);
+    await post(`/api/v3/predictions/${second.json.data.id}/cancel`);
+    await post('/api/v3/predictions/delete', { ids: [second.json.data.id] });
+    expect((await post(model, submission, header('f'))).status).toBe(200);
   });
 
   test('one that is too long is refused', async () => {

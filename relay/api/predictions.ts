@@ -4,7 +4,6 @@ import type { JobRow } from '../store/schema';
 import { waitForEnd } from './changes';
 import { describePrediction, describeWithPosition, isTerminal } from './describe';
 import type { HandlerOf } from './handler';
-import { forget } from './idempotency';
 
 /** A prediction of the caller; another owner's is not found, like one that never was. */
 export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
@@ -62,11 +61,6 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
       );
     });
   }
-  const gone = removed.map(({ id }) => id);
-  // A key that stays is free a day after its submission.
-  await forget(relay.store, gone).catch((err: unknown) => {
-    relay.log.warn({ request_id: requestId, err }, 'keys of deleted jobs were not freed');
-  });
   return { deleted_count: removed.length };
 };
 

@@ -11,15 +11,7 @@ import { waitForEnd } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import { toApiError } from './failure';
 import type { CallOf, HandlerOf } from './handler';
-import {
-  confirm,
-  giveBack,
-  hashOf,
-  type IdempotentRequest,
-  idempotencyKeyOf,
-  inFlight,
-  reserve,
-} from './idempotency';
+import { hashOf, idempotencyKeyOf } from './idempotency';
 
 /** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
 export const submit: HandlerOf<'submit'> = async (relay, call) => {
@@ -55,56 +47,38 @@ export function webhookOf(address: string): string | null {
   return glued ?? new URLSearchParams(query).get('webhook');
 }
 
+/**
+ * Submits a job, or finds the one that was submitted before under the same `Idempotency-Key`. Of two
+ * equal requests at the same time the first insert counts, and both are answered with its job.
+ */
 async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): Promise<JobRow> {
+  const { model, webhookUrl, caller, submission } = order;
+  const key = idempotencyKeyOf(call.request);
+  const idempotency = key === null ? null : { key, hash: hashOf(model, webhookUrl, submission) };
+  const earlier = idempotency && (await relay.jobs.submittedBefore(caller.keyId, idempotency));
+  if (earlier) return earlier;
+
   const id = randomUUID().replaceAll('-', '');
-  const idempotencyKey = idempotencyKeyOf(call.request);
-  if (idempotencyKey === null) return insert(relay, id, order);
-  const { model, webhookUrl, caller, submission } = order;
-  const request: IdempotentRequest = {
-    keyId: caller.keyId,
-    idempotencyKey,
-    bodyHash: hashOf(model, webhookUrl, submission),
-  };
-  const find = (jobId: string) => relay.jobs.get(jobId, caller.owner);
-  const exists = async (jobId: string) => (await find(jobId)) !== null;
-  const { mine, jobId } = await reserve(relay.store, request, id, exists);
-  if (!mine) {
-    const earlier = await find(jobId);
-    if (earlier !== null) return earlier;
-    throw inFlight();
-  }
-  return insert(relay, jobId, order, {
-    confirm: () => confirm(relay.store, request, jobId),
-    // Where even this fails, time frees the key.
-    giveBack: () => giveBack(relay.store, request, jobId).catch(() => undefined),
-  });
-}
-
-/** What a submission does with its `Idempotency-Key`. */
-interface HeldKey {
-  /** Right before the job is inserted. @throws ApiError when another try has the key by now */
-  confirm(): Promise<void>;
-  /** When there is certainly no job: what was put right may be sent again at once. */
-  giveBack(): Promise<void>;
-}
-
-async function insert(relay: Relay, id: string, order: Order, key?: HeldKey): Promise<JobRow> {
-  const { model, webhookUrl, caller, submission } = order;
-  const accepted = await relay.intake.accept(id, submission, caller).catch(async (error) => {
-    await key?.giveBack();
-    throw error;
-  });
+  const accepted = await relay.intake.accept(id, submission, caller);
+  // Best effort: the sweep of files finds what could not be removed.
+  const removeFiles = () =>
+    relay.files
+      .removeOf({ id, owner: caller.owner, image: accepted.image, outputKey: null })
+      .catch(() => undefined);
   try {
-    await key?.confirm();
-    return await relay.jobs.submit({ id, caller, model, webhookUrl, ...accepted });
+    const job = await relay.jobs.submit({
+      id,
+      caller,
+      model,
+      webhookUrl,
+      idempotency,
+      ...accepted,
+    });
+    if (job.id !== id) await removeFiles();
+    return job;
   } catch (error) {
-    // A commit whose answer was lost may have come through: then the job is there, needs its image,
-    // and must be found by the next try with the same key.
-    if (toApiError(error).status >= 500) throw error;
-    // Of a job that never was. Best effort: the sweep finds what could not be removed.
-    const files = { id, owner: caller.owner, image: accepted.image, outputKey: null };
-    await relay.files.removeOf(files).catch(() => undefined);
-    await key?.giveBack();
+    // A commit whose answer was lost may have come through: then the job is there, and needs its image.
+    if (toApiError(error).status < 500) await removeFiles();
     throw error;
   }
 }

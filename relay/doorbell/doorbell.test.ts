@@ -150,6 +150,7 @@ const submit = (caller: Caller) =>
     image: { key: 'inputs/a', type: 'image/png', bytes: 10 },
     loras: [],
     ready: true,
+    idempotency: null,
   });
 const rings = (peer: Peer) => peer.heard.filter(({ type }) => type === 'job_available').length;
 

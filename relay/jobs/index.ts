@@ -10,7 +10,7 @@ import { beatLease, completeLease, endLease, leasedJob, type NamedLease } from '
 import { createPositions } from './positions';
 import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
 import { failureCode, type JobEvent, nextStep } from './status';
-import { countUnfinished, createSubmitter } from './submit';
+import { countUnfinished, createSubmitter, submittedBefore } from './submit';
 import { sweepJobs } from './sweep';
 import { storable } from './text';
 
@@ -68,9 +68,10 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
   const methods: Jobs = {
     async submit(job) {
       const row = await submit(job);
-      announce(store, row);
+      if (row.id === job.id) announce(store, row);
       return row;
     },
+    submittedBefore: (keyId, idempotency) => submittedBefore(db, keyId, idempotency),
     get: (id, owner) => getJob(db, id, owner),
     list: (owner, query) => listJobs(db, owner, query),
     remove: (ids, owner) => removeJobs(db, ids, owner),
@@ -159,6 +160,7 @@ function guarded(methods: Jobs): Jobs {
       storageErrors(() => method(...args));
   return {
     submit: wrap(methods.submit),
+    submittedBefore: wrap(methods.submittedBefore),
     get: wrap(methods.get),
     list: wrap(methods.list),
     remove: wrap(methods.remove),

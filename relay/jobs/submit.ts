@@ -1,7 +1,7 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
-import type { NewJob } from '../relay';
+import type { Idempotency, NewJob } from '../relay';
 import { type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
 import type { JobsDependencies } from './context';
@@ -59,14 +59,69 @@ export async function countUnfinished(db: Database, keyId: string, limit: number
   return await db.$count(unfinished);
 }
 
+/** How long a submission is found by its `Idempotency-Key`. */
+const idempotencyAge = sql`interval '24 hours'`;
+
+/**
+ * The job that a key submitted under an `Idempotency-Key` within a day. A deleted job frees its key.
+ *
+ * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
+ */
+export async function submittedBefore(
+  db: Database,
+  keyId: string,
+  { key, hash }: Idempotency,
+): Promise<JobRow | null> {
+  const recent = sql`${jobs.createdAt} > now() - ${idempotencyAge}`;
+  const [job] = await db
+    .select()
+    .from(jobs)
+    .where(and(submittedAs(keyId, key), recent));
+  if (job && job.idempotencyHash !== hash) throw new ApiError('IDEMPOTENCY_MISMATCH');
+  return job ?? null;
+}
+
+function submittedAs(keyId: string, idempotencyKey: string) {
+  return and(
+    eq(jobs.keyId, storable(keyId)),
+    eq(jobs.idempotencyKey, storable(idempotencyKey)),
+    // Part of the unique index's condition: without it the planner cannot use the index.
+    isNotNull(jobs.idempotencyKey),
+  );
+}
+
+/** @returns the new row, or that of an earlier submission under the same `Idempotency-Key` */
 async function insert(
   db: Database,
   config: JobsDependencies['config'],
   job: NewJob,
 ): Promise<JobRow> {
-  const [row] = await db.insert(jobs).values(newRow(job, config)).returning();
-  if (!row) throw new Error('The job was not inserted.');
-  return row;
+  const { idempotency, caller } = job;
+  // A round that finds neither has freed a key that is older than a day, or its job was just deleted.
+  for (let round = 0; round < 3; round++) {
+    const [row] = await db
+      .insert(jobs)
+      .values(newRow(job, config))
+      .onConflictDoNothing({
+        target: [jobs.keyId, jobs.idempotencyKey],
+        where: sql`idempotency_key is not null`,
+      })
+      .returning();
+    if (row) return row;
+    if (idempotency === null) break;
+    const earlier = await submittedBefore(db, caller.keyId, idempotency);
+    if (earlier) return earlier;
+    await db
+      .update(jobs)
+      .set({ idempotencyKey: null, idempotencyHash: null })
+      .where(
+        and(
+          submittedAs(caller.keyId, idempotency.key),
+          sql`${jobs.createdAt} <= now() - ${idempotencyAge}`,
+        ),
+      );
+  }
+  throw new Error('The job was not inserted.');
 }
 
 function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
@@ -81,6 +136,8 @@ function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
     input,
     seed: resolveSeed(input.seed),
     webhookUrl: job.webhookUrl === null ? null : storable(job.webhookUrl),
+    idempotencyKey: job.idempotency === null ? null : storable(job.idempotency.key),
+    idempotencyHash: job.idempotency?.hash ?? null,
     ready: job.ready,
     size: input.size,
     duration: input.duration,

@@ -6,7 +6,6 @@ import {
   integer,
   jsonb,
   pgTable,
-  primaryKey,
   text,
   timestamp,
   uniqueIndex,
@@ -92,6 +91,10 @@ export const jobs = pgTable(
     /** Drawn at submission. */
     seed: bigint('seed', { mode: 'number' }).notNull(),
     webhookUrl: text('webhook_url'),
+    /** `Idempotency-Key` of the submission; null without one, and when another job has taken it over. */
+    idempotencyKey: text('idempotency_key'),
+    /** SHA-256 over model, webhook and body: another submission under the same key is refused. */
+    idempotencyHash: text('idempotency_hash'),
 
     // What a claim looks at
     status: text('status').$type<PredictionStatus>().notNull().default('created'),
@@ -160,6 +163,9 @@ export const jobs = pgTable(
     index('jobs_deadlines').on(table.deadline).where(sql`status = 'processing'`),
     index('jobs_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
     index('jobs_unfinished').on(table.keyId).where(sql`status in ('created', 'processing')`),
+    uniqueIndex('jobs_idempotency')
+      .on(table.keyId, table.idempotencyKey)
+      .where(sql`idempotency_key is not null`),
     index('jobs_outputs').on(table.outputExpiresAt).where(sql`output_key is not null`),
     index('jobs_inputs')
       .on(table.finishedAt)
@@ -178,25 +184,6 @@ export const previews = pgTable('previews', {
   /** Data URI. */
   image: text('image').notNull(),
 });
-
-/** Answers to submissions with an `Idempotency-Key`, kept 24 h. */
-export const idempotency = pgTable(
-  'idempotency',
-  {
-    keyId: text('key_id').notNull(),
-    idempotencyKey: text('idempotency_key').notNull(),
-    /** SHA-256 over path, query and body. */
-    bodyHash: text('body_hash').notNull(),
-    /** Drawn before the job is there: a row without its job is a request that is being handled. */
-    jobId: text('job_id'),
-    createdAt: instant('created_at').notNull().defaultNow(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.keyId, table.idempotencyKey] }),
-    index('idempotency_age').on(table.createdAt),
-    index('idempotency_job').on(table.jobId),
-  ],
-);
 
 /** The webhook outbox: a row is written in the transaction of the terminal status. */
 export const deliveries = pgTable(

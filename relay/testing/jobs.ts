@@ -51,6 +51,7 @@ export function testJob(
     image: { key: 'images/a.png', type: 'image/png', bytes: 100 },
     loras: [],
     ready: true,
+    idempotency: null,
     ...settings,
     input: {
       image: 'https://example.com/a.png',

@@ -25,11 +25,6 @@ const table = {
   FORBIDDEN: [403, 'This key may not do that.', 'Use a key with the scope that `details` names.'],
   NOT_FOUND: [404, 'There is nothing here.', 'Compare the path and the id with the documentation.'],
   METHOD_NOT_ALLOWED: [405, 'This method is not for this path.', 'See the header `Allow`.'],
-  IDEMPOTENCY_IN_FLIGHT: [
-    409,
-    'The same request is being handled right now.',
-    'Wait a moment and send it again.',
-  ],
   CONFLICT: [409, 'This does not fit the state it is in.', 'Read the state and decide again.'],
   LEASE_LOST: [
     409,

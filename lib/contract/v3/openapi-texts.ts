@@ -33,13 +33,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
       'With `enable_sync_mode` the answer is held until the end. When that takes too long it comes with status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction goes on.',
       'A prediction whose image or LoRA cannot be had fails later, with `data.code` 1402; one whose LoRA does not fit, with 1401.',
     ].join('\n\n'),
-    refusals: [
-      'INVALID_WEBHOOK',
-      'INVALID_IMAGE',
-      'IDEMPOTENCY_IN_FLIGHT',
-      'IDEMPOTENCY_MISMATCH',
-      'TOO_MANY_JOBS',
-    ],
+    refusals: ['INVALID_WEBHOOK', 'INVALID_IMAGE', 'IDEMPOTENCY_MISMATCH', 'TOO_MANY_JOBS'],
   },
   result: {
     tag: 'Predictions',
