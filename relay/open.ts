@@ -2,11 +2,10 @@ import type { Logger } from 'pino';
 import { createKeys } from './access/keys';
 import type { Config } from './config';
 import { openDatabase } from './database';
-import { createDoorbell } from './doorbell';
 import { createFiles, createLinks, createSpace, loadSecret } from './files';
 import { createGuard } from './guard';
 import { createIntake } from './intake';
-import { createJobs, createSweeper } from './jobs';
+import { createHeldClaims, createJobs, createSweeper, createWorkers } from './jobs';
 import { createLimits } from './limits';
 import { createLog, createMetrics } from './observe';
 import type { Relay } from './relay';
@@ -91,15 +90,16 @@ async function openRooms(
       return await fetched.accept(...order);
     },
   };
-  const doorbell = createDoorbell({ config, store, keys, limits, jobs, log });
-  onClose(() => doorbell.close());
+  const stopping = new AbortController();
+  const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+  onClose(() => heldClaims.close());
+  const workers = createWorkers(store);
   metrics.watch({
     depth: () => jobs.depth(),
-    workers: () => doorbell.list(),
-    connected: () => doorbell.connected,
+    workers: () => workers.list(),
+    heldClaims: () => heldClaims.count,
   });
 
-  const stopping = new AbortController();
   const background: Promise<void>[] = [];
   let stopped: Promise<void> | null = null;
   const finish = async () => {
@@ -118,7 +118,8 @@ async function openRooms(
     intake,
     jobs,
     webhooks,
-    doorbell,
+    heldClaims,
+    workers,
     stopping: stopping.signal,
     start() {
       if (background.length > 0 || stopping.signal.aborted) return;
@@ -130,6 +131,7 @@ async function openRooms(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
         repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
+        repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
         webhooks.run(stopping.signal).catch(fallen('webhooks')),
         intake.run(stopping.signal).catch(fallen('intake')),

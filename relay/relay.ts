@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Duplex, Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type {
@@ -196,7 +196,9 @@ export interface Jobs {
 
   /** The first waiting job that fits the worker, under a new lease; null where there is none. */
   claimNext(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null>;
-  /** The same, with the reasons why nothing was given. */
+  /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
+  skippedFor(caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']>;
+  /** {@link claimNext}, with the reasons why nothing was given. */
   claim(
     caller: Caller,
     worker: WorkerDeclaration,
@@ -270,18 +272,48 @@ export interface Webhooks {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** `relay/doorbell`: connected tabs of this node, and the table of all nodes' workers. */
-export interface Doorbell {
-  /** Takes over an upgraded request on `/api/worker/doorbell`. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** A worker was heard of by HTTP. */
-  seen(caller: Caller, worker: WorkerDeclaration, state: WorkerRow['state']): Promise<void>;
-  list(owner?: string): Promise<WorkerRecord[]>;
-  /** Connected to this node right now. */
-  readonly connected: number;
-  /** Tells every tab to finish up; no more rings. */
-  drain(): void;
+/** A worker's request for a job. */
+export interface ClaimRequest {
+  readonly caller: Caller;
+  readonly worker: WorkerDeclaration;
+  /** It is there, and takes no job now. */
+  readonly paused: boolean;
+}
+
+/** `relay/jobs`: claims that wait for a job on this node. */
+export interface HeldClaims {
+  /** How many this node holds. */
+  readonly count: number;
+  /** No more are held: a claim is answered at once. */
+  readonly isFull: boolean;
+  /** Whether a claim of this worker is held here. */
+  isHeld(caller: Caller, worker: WorkerDeclaration): boolean;
+  /**
+   * Gives a job at once where there is one, else the moment one comes. A claim of the same worker that is
+   * held already ends without a job.
+   *
+   * @param ms how long it is held, in milliseconds
+   * @param client aborts when the connection is gone
+   * @returns null when the time is over, the client has gone, or the node is being stopped
+   */
+  claim(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null>;
   close(): Promise<void>;
+}
+
+/** `relay/jobs`: the workers of all nodes, for people. */
+export interface Workers {
+  /** A worker has claimed, or waits. */
+  seen(caller: Caller, worker: WorkerDeclaration, state: WorkerRow['state']): Promise<void>;
+  /** A heartbeat of a job: its worker lives and is busy. */
+  heartbeat(jobId: string): Promise<void>;
+  /** One more job done by the worker that had it. */
+  done(jobId: string): Promise<void>;
+  /** The connection of a waiting worker has ended. */
+  gone(caller: Caller, worker: WorkerDeclaration): Promise<void>;
+  /** Those heard of within a minute, on any node; of every owner where none is named. */
+  list(owner?: string): Promise<WorkerRecord[]>;
+  /** Forgets workers that were not heard of for a day. */
+  sweep(): Promise<void>;
 }
 
 /** `relay/observe`: what happened, in numbers. */
@@ -306,7 +338,8 @@ export interface Relay {
   readonly intake: Intake;
   readonly jobs: Jobs;
   readonly webhooks: Webhooks;
-  readonly doorbell: Doorbell;
+  readonly heldClaims: HeldClaims;
+  readonly workers: Workers;
   /** Aborted when the node stops: no new claims, held answers end. */
   readonly stopping: AbortSignal;
 }

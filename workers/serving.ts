@@ -15,8 +15,8 @@ const shelf = new Shelf();
 let loop: ServeLoop | null = null;
 
 /**
- * The serving worker: loop, beats and doorbell live here, where the throttling of hidden pages does
- * not reach.
+ * The serving worker: claims and heartbeats live here, where the throttling of hidden pages does not
+ * reach.
  */
 const serving: ServingApi = {
   async serve(options, onEvent, onLease) {

@@ -1,6 +1,6 @@
 import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { ServedJob } from '../../lib/serving/api';
-import type { Connection, Skipped } from '../../lib/serving/connection';
+import type { Connection, Next, Skipped } from '../../lib/serving/connection';
 import { phaseNames } from '../studio/measure';
 
 /** Why a job was not given, as the end of "3 jobs wait, but …". */
@@ -55,7 +55,7 @@ export function sentencesOf(connection: Connection): readonly string[] {
     case 'reconnecting':
       return [connection.reason];
     case 'idle':
-      return [...waitingSentences(connection.skipped), ...quiet(connection.doorbell)];
+      return waitingSentences(connection.skipped);
     case 'paused':
       return [
         connection.error
@@ -77,22 +77,14 @@ function waitingSentences(skipped: Skipped): readonly string[] {
   return skips.length > 0 ? skips : ['A job begins by itself as soon as there is one.'];
 }
 
-const nextSentence: Readonly<Record<'claim' | 'pause' | 'drain', readonly string[]>> = {
+const nextSentence: Readonly<Record<Next, readonly string[]>> = {
   claim: [],
   pause: ['It pauses after this job.'],
-  drain: ['The server is being stopped: no other job is taken until it is back.'],
 };
 
 function unheard(heard: boolean): readonly string[] {
   if (heard) return [];
   return ['The server does not answer right now. The work goes on, and it is tried again.'];
-}
-
-function quiet(doorbell: boolean): readonly string[] {
-  if (doorbell) return [];
-  return [
-    'The server cannot ring here, so it is asked now and then: jobs may begin a little later.',
-  ];
 }
 
 /** Each reason why jobs wait and are not given, as a sentence. */

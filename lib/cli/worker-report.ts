@@ -79,8 +79,6 @@ export class WorkerReport {
           : `job ${this.#job}: the server does not answer; the work goes on`;
       case 'paused':
         return event.error ? `paused: ${event.error.message} ${event.error.remedy}` : 'paused';
-      case 'draining':
-        return 'the server is being stopped';
       case 'unreachable': {
         const seconds = Math.max(0, (event.at - Date.now()) / 1000);
         return `connection lost: ${event.reason} Trying again in ${formatSeconds(seconds)}.`;

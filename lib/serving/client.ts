@@ -1,12 +1,13 @@
 import {
   ApiError,
   type Beat,
+  type Claim,
   type ClaimAnswer,
   type Completion,
   claimAnswerSchema,
   type Failure,
   type LeaseAnswer,
-  type WorkerDeclaration,
+  longestHoldSeconds,
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
@@ -39,6 +40,7 @@ export interface ClientOptions {
 }
 
 const longestDelayMs = 15_000;
+const usualTimeoutMs = 20_000;
 
 /**
  * The HTTP side of the worker protocol (lib/contract/v3/worker.ts). A cut connection and an answer
@@ -68,10 +70,14 @@ export class WorkerClient {
     return this.#json('GET', '/api/worker/me', undefined, options);
   }
 
-  /** Asked once: an answer that got lost has taken a job with it, which comes back by its lease. */
-  async claim(declaration: WorkerDeclaration, options?: CallOptions): Promise<ClaimAnswer> {
-    const once = { attempts: 1, ...options };
-    const answer = await this.#json<ClaimAnswer>('POST', '/api/worker/claim', declaration, once);
+  /**
+   * Asks for a job; the relay holds the request while there is none. Asked once: an answer that got lost
+   * has taken a job with it, which comes back by its lease.
+   */
+  async claim(claim: Claim, options?: CallOptions): Promise<ClaimAnswer> {
+    const { wait_seconds: waitSeconds = longestHoldSeconds } = claim;
+    const once = { attempts: 1, timeoutMs: waitSeconds * 1000 + usualTimeoutMs, ...options };
+    const answer = await this.#json<ClaimAnswer>('POST', '/api/worker/claim', claim, once);
     // Timers and paths are made of it; a server of another version may say something else.
     if (claimAnswerSchema.safeParse(answer).success) return answer;
     throw new Unreachable('the server gives out jobs in a form that is not known here');
@@ -154,7 +160,7 @@ export class WorkerClient {
   }
 
   async #trying<T>(
-    { signal, attempts = 4, timeoutMs = 20_000 }: CallOptions,
+    { signal, attempts = 4, timeoutMs = usualTimeoutMs }: CallOptions,
     attempt: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const backoff = new Backoff(this.#firstDelayMs, longestDelayMs, this.clock.random);

@@ -26,7 +26,7 @@ const served: ServedJob = {
   seconds: 3,
   endedAt: 4000,
 };
-const connected = { type: 'connected', identity, doorbell: false } as const;
+const connected = { type: 'connected', identity } as const;
 
 function after(...events: ConnectionEvent[]): Connection {
   return events.reduce(advanceConnection, disconnected);
@@ -36,7 +36,6 @@ test('a job from connecting to its end', () => {
   const steps: ConnectionEvent[] = [
     { type: 'connecting' },
     connected,
-    { type: 'doorbell', open: true },
     { type: 'nothing', skipped: { model: 2 } },
     claimed,
     {
@@ -59,15 +58,14 @@ test('a job from connecting to its end', () => {
     'connecting',
     'idle',
     'idle',
-    'idle',
     'working',
     'working',
     'uploading',
     'idle',
   ]);
-  expect(states[3]).toEqual({ status: 'idle', identity, doorbell: true, skipped: { model: 2 } });
-  expect(states[5]).toMatchObject({ progress: { step: 1, steps: 4 }, heard: true, next: 'claim' });
-  expect(states[6]).toMatchObject({ bytes: 5000, identity, doorbell: true });
+  expect(states[2]).toEqual({ status: 'idle', identity, skipped: { model: 2 } });
+  expect(states[4]).toMatchObject({ progress: { step: 1, steps: 4 }, heard: true, next: 'claim' });
+  expect(states[5]).toMatchObject({ bytes: 5000, identity });
 });
 
 test('a pause waits for the job that runs, and can be taken back', () => {
@@ -87,14 +85,12 @@ test('a pause waits for the job that runs, and can be taken back', () => {
     status: 'paused',
     error: null,
     identity,
-    doorbell: false,
   });
 });
 
-test('a relay that is being stopped lets the job end', () => {
-  const draining = after({ type: 'connecting' }, connected, claimed, { type: 'draining' });
-  expect(draining).toMatchObject({ status: 'working', next: 'drain' });
-  const gone = advanceConnection(draining, { type: 'unreachable', at: 9, reason: 'stopped' });
+test('a connection that is lost comes back idle', () => {
+  const lost = { type: 'unreachable', at: 9, reason: 'stopped' } as const;
+  const gone = after({ type: 'connecting' }, connected, lost);
   expect(gone).toEqual({ status: 'reconnecting', at: 9, reason: 'stopped' });
   expect(advanceConnection(gone, connected)).toMatchObject({ status: 'idle' });
 });
@@ -110,7 +106,6 @@ test('what does not fit a state leaves the very same object', () => {
   const error = { code: 'BUSY', message: 'm', remedy: 'r' } as const;
   const refused = after({ type: 'connecting' }, { type: 'refused', error });
   const stray: ConnectionEvent[] = [
-    { type: 'doorbell', open: true },
     { type: 'nothing', skipped: {} },
     { type: 'gpuBusy' },
     { type: 'resumed' },

@@ -21,13 +21,11 @@ export interface CurrentJob {
 }
 
 /** What happens when the current job has ended. */
-export type Next = 'claim' | 'pause' | 'drain';
+export type Next = 'claim' | 'pause';
 
 interface Connected {
   /** What the token stands for. */
   readonly identity: WorkerIdentity;
-  /** Whether the doorbell is there; without it the relay is asked now and then. */
-  readonly doorbell: boolean;
 }
 
 /** The worker's connection to its relay: where it stands, and what is known there. */
@@ -63,14 +61,12 @@ export type Connection =
 /** Everything that can happen to the connection. */
 export type ConnectionEvent =
   | { readonly type: 'connecting' }
-  | { readonly type: 'connected'; readonly identity: WorkerIdentity; readonly doorbell: boolean }
-  | { readonly type: 'doorbell'; readonly open: boolean }
+  | { readonly type: 'connected'; readonly identity: WorkerIdentity }
   | { readonly type: 'nothing'; readonly skipped: Skipped }
   | { readonly type: 'gpuBusy' }
   | { readonly type: 'pausing' }
   | { readonly type: 'paused'; readonly error: ErrorRecord | null }
   | { readonly type: 'resumed' }
-  | { readonly type: 'draining' }
   | {
       readonly type: 'claimed';
       readonly job: CurrentJob;
@@ -103,8 +99,7 @@ export function advanceConnection(state: Connection, event: ConnectionEvent): Co
       return { status: 'reconnecting', at: event.at, reason: event.reason };
     case 'connected': {
       if (state.status !== 'connecting' && state.status !== 'reconnecting') return state;
-      const { identity, doorbell } = event;
-      return { status: 'idle', identity, doorbell, skipped: {} };
+      return { status: 'idle', identity: event.identity, skipped: {} };
     }
     default:
       return isConnected(state) ? advanceConnected(state, event) : state;
@@ -123,12 +118,9 @@ type ConnectedEvent = Exclude<
 >;
 
 function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connection {
-  const { identity, doorbell } = state;
-  const base = { identity, doorbell };
+  const base = { identity: state.identity };
   const busy = state.status === 'working' || state.status === 'uploading';
   switch (event.type) {
-    case 'doorbell':
-      return { ...state, doorbell: event.open };
     case 'nothing':
       if (busy || state.status === 'paused') return state;
       return { ...base, status: 'idle', skipped: event.skipped };
@@ -141,8 +133,6 @@ function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connect
     case 'resumed':
       if (busy) return state.next === 'pause' ? { ...state, next: 'claim' } : state;
       return state.status === 'paused' ? { ...base, status: 'idle', skipped: {} } : state;
-    case 'draining':
-      return busy ? { ...state, next: 'drain' } : state;
     case 'claimed': {
       if (busy) return state;
       const { job, parameters } = event;

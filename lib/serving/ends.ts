@@ -2,12 +2,8 @@ import { type ErrorRecord, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
 import { Unreachable } from './unreachable';
 
-/** The relay asks its workers to come back later: it is being stopped. */
-export class Drained extends Error {}
-
 /** Why a connection ended, for people; null for what is no matter of the connection. */
 export function reasonOf(thrown: unknown): string | null {
-  if (thrown instanceof Drained) return 'The server is being stopped.';
   if (thrown instanceof Unreachable) return `${capital(thrown.message)}.`;
   if (thrown instanceof ApiError) return thrown.message;
   return null;

@@ -62,7 +62,6 @@ function serve(): void {
     engine,
     shelf,
     adapters: new Adapters(client, options.hub),
-    connect: relay.connect,
     firstDelayMs: 1,
     onEvent(event) {
       state = advanceConnection(state, event);
@@ -150,8 +149,6 @@ test('a job is claimed with the GPU, computed, beaten for, uploaded whole and co
   expect(await listVideos()).toEqual([]);
   expect(await shelf.all()).toEqual([]);
   expect(statuses).toEqual(['connecting', 'idle', 'working', 'uploading', 'idle']);
-  const socket = relay.socket?.sent.map((said) => (said as { state: string }).state);
-  expect(socket?.slice(-2)).toEqual(['busy', 'idle']);
 });
 
 test('nothing is claimed while the studio has the GPU', async () => {
@@ -160,7 +157,10 @@ test('nothing is claimed while the studio has the GPU', async () => {
   relay.submit(makeJob());
   serve();
   await expect.poll(() => state.status, soon).toBe('waiting');
-  expect(relay.verbs('claim')).toEqual([]);
+  const claims = () => relay.asked.filter(({ verb }) => verb === 'claim');
+  await expect.poll(() => claims().length, soon).toBe(1);
+  // It only says that it is there.
+  expect(claims()[0]?.body).toMatchObject({ paused: true });
   open();
   await studio;
   await expect.poll(() => outcomes, soon).toEqual([['completed', null]]);
@@ -177,18 +177,18 @@ test('a lost lease cancels the engine, and nothing is told of the job', async ()
   expect(relay.verbs('fail', 'release', 'complete', 'output')).toEqual([]);
 });
 
-test('the doorbell cancels without a beat', async () => {
-  const { opened, open } = gate();
-  engine.script = () => opened;
-  relay.submit({ ...makeJob(), beat_every_ms: 60_000 });
+test('a job that comes when the studio has just taken the GPU is handed back, and taken later', async () => {
   serve();
-  await isWorking();
-  relay.ring({ type: 'cancel', id: makeJob(2).id });
-  expect(engine.cancels).toBe(0);
-  relay.ring({ type: 'cancel', id: makeJob().id });
-  await expect.poll(() => engine.cancels, soon).toBe(1);
+  await expect.poll(() => relay.verbs('claim').length, soon).toBe(2);
+  const { opened, open } = gate();
+  const studio = navigator.locks.request(gpuLock, () => opened);
+  relay.submit(makeJob());
+  await expect.poll(() => state.status, soon).toBe('waiting');
+  expect(relay.verbs('release', 'beat', 'fail')).toEqual(['release']);
+  relay.submit(makeJob());
   open();
-  await expect.poll(() => outcomes, soon).toEqual([['lost', null]]);
+  await studio;
+  await expect.poll(() => outcomes, soon).toEqual([['completed', null]]);
 });
 
 test('stopping hands the lease back', async () => {
@@ -215,9 +215,9 @@ test('a pause lets the job end and takes no other; a resume takes it', async () 
   expect(state).toMatchObject({ next: 'pause' });
   open();
   await expect.poll(() => state.status, soon).toBe('paused');
-  relay.ring({ type: 'job_available' });
   await new Promise((resolve) => setTimeout(resolve, 60));
-  expect(relay.verbs('claim')).toHaveLength(1);
+  const claims = relay.asked.filter(({ verb, body }) => verb === 'claim' && !body.paused);
+  expect(claims).toHaveLength(1);
   loop.resume();
   await expect.poll(() => outcomes, soon).toHaveLength(2);
 });
@@ -354,16 +354,25 @@ test('a relay that is away is tried again; one that refuses is not', async () =>
   expect(state).toMatchObject({ error: { message: 'The server does not take this token.' } });
 });
 
-test('a drained relay is left after the job, and asked again later', async () => {
-  const { opened, open } = gate();
-  engine.script = () => opened;
-  relay.submit(makeJob(1));
+test('a relay that is being stopped is asked again later', async () => {
+  relay.faults.push(['claim', 'SHUTTING_DOWN']);
+  relay.submit(makeJob());
   serve();
-  await isWorking();
-  relay.ring({ type: 'drain' });
-  expect(state).toMatchObject({ status: 'working', next: 'drain' });
-  relay.submit(makeJob(2));
-  open();
-  await expect.poll(() => outcomes, soon).toHaveLength(2);
+  await expect.poll(() => outcomes, soon).toHaveLength(1);
   expect(statuses.filter((status) => status === 'reconnecting')).toHaveLength(1);
+});
+
+test('a held claim ends when the worker stops, pauses or is told to try again', async () => {
+  const claims = () => relay.verbs('claim').length;
+  serve();
+  await expect.poll(claims, soon).toBe(2);
+  loop.retryNow();
+  await expect.poll(claims, soon).toBe(3);
+  loop.pause();
+  await expect.poll(() => state.status, soon).toBe('paused');
+  loop.resume();
+  await expect.poll(() => state.status, soon).toBe('idle');
+  loop.stop();
+  await running;
+  expect(state).toEqual({ status: 'disconnected', error: null });
 });

@@ -1,59 +1,48 @@
 import { type ErrorRecord, toKinoraError } from '../contract/errors';
 import { Signal } from '../contract/signal';
-import type { DoorbellServerMessage, WorkerDeclaration } from '../contract/v3/worker';
-import { withGpu } from '../predictions/locks';
+import type { WorkerDeclaration, WorkerJob } from '../contract/v3/worker';
+import { gpuLock } from '../predictions/locks';
 import { Attempt, type AttemptDoors } from './attempt';
 import { Backoff } from './backoff';
 import { isLeaseLost, isRefusal } from './client';
-import { Doorbell, type DoorbellOptions } from './doorbell';
-import { Drained, reasonOf, refusalOf } from './ends';
+import { reasonOf, refusalOf } from './ends';
 import { Fitness } from './failures';
 import { askedWaitMs, isPassing } from './passing';
 import type { FinishedJob } from './shelf';
 
 /** What the loop works with. */
 export interface ServeDoors extends AttemptDoors {
-  /** For tests; a real WebSocket when absent. */
-  readonly connect?: NonNullable<DoorbellOptions['connect']>;
   /** First wait after a lost connection, in milliseconds. */
   readonly firstDelayMs?: number;
 }
 
-/** Wait before the relay is asked again, where it did not say. */
-const retryMs = 5000;
 /** How long a worker that took itself out rests before it tries again: nobody may be there to say so. */
 const restMs = 300_000;
 
-/** A job after its time on the GPU. */
-interface ComputedJob {
-  readonly attempt: Attempt;
-  /** Null where it failed. */
-  readonly finished: FinishedJob | null;
-}
-
 /**
- * Serves jobs until it is stopped or refused. Connected, it asks for a job when the doorbell rings and
- * now and then without it; it has the GPU's lock while it asks, so that it never takes a job that would
- * have to wait for the studio, and keeps it only where there is one: from the job's inputs, which are
- * waited for shortly, to the last frame. The video is uploaded without it.
+ * Serves jobs until it is stopped or refused. Connected, it asks for a job, and the relay holds the request
+ * until there is one. It asks only while the GPU is free, and takes the GPU's lock when a job has come:
+ * from the job's inputs, which are waited for shortly, to the last frame. A job that comes at the moment
+ * when the studio takes the GPU is handed back. The video is uploaded without the lock.
  */
 export class ServeLoop {
   readonly #doors: ServeDoors;
   readonly #declaration: WorkerDeclaration;
   readonly #stop = new AbortController();
+  /** Something happened that ends a pause. */
   readonly #wake = new Signal();
-  /** Ends the wait for the next connection; rings of the doorbell do not. */
+  /** Ends the wait for the next connection. */
   readonly #reconnect = new Signal();
   readonly #backoff: Backoff;
   readonly #fitness = new Fitness();
-  /** Ends a wait for the GPU, not the work on it. */
-  #gpuWait = new AbortController();
-  #doorbell: Doorbell | null = null;
+  /** Ends a wait for the GPU or for a job, not the work on one. */
+  #interruption = new AbortController();
+  /** Whether the relay has answered at once since the last change: then the next claim is held. */
+  #answered = false;
   #attempt: Attempt | null = null;
   #paused = false;
   /** Where it took itself out: why, and until when, milliseconds since the epoch. */
   #unfit: { readonly error: ErrorRecord; readonly until: number } | null = null;
-  #drained = false;
   #refusal: ErrorRecord | null = null;
 
   constructor(doors: ServeDoors) {
@@ -85,7 +74,6 @@ export class ServeLoop {
       if (isRefusal(thrown)) this.#refusal = refusalOf('The server does not take this token.');
       else if (!signal.aborted) error = toKinoraError(thrown).toRecord();
     } finally {
-      this.#doorbell?.close();
       engine.close();
     }
     if (this.#refusal) onEvent({ type: 'refused', error: this.#refusal });
@@ -117,12 +105,12 @@ export class ServeLoop {
 
   /** Does now what waits for its time. */
   retryNow(): void {
-    this.#wake.raise();
+    this.#interrupt();
     this.#reconnect.raise();
   }
 
   #interrupt(): void {
-    this.#gpuWait.abort();
+    this.#interruption.abort();
     this.#wake.raise();
   }
 
@@ -132,16 +120,14 @@ export class ServeLoop {
     const { signal } = this.#stop;
     try {
       const identity = await client.me({ signal, attempts: 1 });
-      this.#drained = false;
-      onEvent({ type: 'connected', identity, doorbell: false });
-      this.#openDoorbell();
+      onEvent({ type: 'connected', identity });
+      this.#answered = false;
       await this.#deliverFinished();
       await this.#serve();
     } catch (thrown) {
       if (signal.aborted || isRefusal(thrown)) throw thrown;
       const reason = reasonOf(thrown);
       if (reason === null) throw thrown;
-      this.#doorbell?.close();
       const waitMs = Math.max(this.#backoff.next(), askedWaitMs(thrown));
       onEvent({ type: 'unreachable', at: Date.now() + waitMs, reason });
       this.#reconnect.clear();
@@ -150,77 +136,115 @@ export class ServeLoop {
   }
 
   async #serve(): Promise<void> {
-    let waitMs = 0;
     for (;;) {
-      await this.#wake.wait(this.#paused || this.#drained ? 0 : waitMs);
       this.#stop.signal.throwIfAborted();
-      if (this.#drained) throw new Drained();
-      if (this.#paused) {
-        await this.#rest();
-        waitMs = 0;
-      } else {
-        waitMs = await this.#turn();
-      }
+      if (this.#paused) await this.#rest();
+      else await this.#turn();
     }
   }
 
   /** Paused, until something happens. */
   async #rest(): Promise<void> {
     this.#doors.onEvent({ type: 'paused', error: this.#unfit?.error ?? null });
-    this.#doorbell?.say({ type: 'state', state: 'paused' });
     const { clock } = this.#doors.client;
     const until = this.#unfit?.until ?? Number.POSITIVE_INFINITY;
-    await this.#wake.wait(until - clock.now());
+    this.#wake.clear();
+    await this.#whileListed(() => this.#wake.wait(until - clock.now()));
     if (this.#paused && clock.now() >= until - 100) this.resume();
-    if (!this.#paused) this.#doorbell?.say({ type: 'state', state: 'idle' });
   }
 
-  /** Asks for a job, and does it. @returns how long to wait before the next turn, in milliseconds */
-  async #turn(): Promise<number> {
-    const { onEvent } = this.#doors;
-    this.#gpuWait = new AbortController();
-    const wait = this.#gpuWait.signal;
-    let begun = false;
-    const claim = async () => {
-      begun = true;
-      return this.#claim();
-    };
-    let claimed: number | ComputedJob;
+  /** Waits for a job, and does it. */
+  async #turn(): Promise<void> {
+    this.#interruption = new AbortController();
+    const interrupted = this.#interruption.signal;
+    let job: WorkerJob | null;
     try {
-      claimed = await withGpu(claim, () => onEvent({ type: 'gpuBusy' }), wait);
+      await this.#untilGpuIsFree(interrupted);
+      job = await this.#claim(interrupted);
     } catch (thrown) {
-      if (!begun && wait.aborted) return 0;
+      if (interrupted.aborted) return;
       throw thrown;
     }
-    if (typeof claimed === 'number') return claimed;
-    await this.#finish(claimed.attempt, claimed.finished);
-    return 0;
+    if (job) await this.#work(job);
   }
 
-  /** With the GPU: takes a job and computes it. @returns the wait in milliseconds where there is none */
-  async #claim(): Promise<number | ComputedJob> {
+  async #untilGpuIsFree(interrupted: AbortSignal): Promise<void> {
+    const { locks } = navigator;
+    const isFree = await locks.request(
+      gpuLock,
+      { ifAvailable: true },
+      async (lock) => lock !== null,
+    );
+    if (isFree) return;
+    this.#doors.onEvent({ type: 'gpuBusy' });
+    await this.#whileListed(() => locks.request(gpuLock, { signal: interrupted }, async () => {}));
+  }
+
+  /** @returns null where there is no job yet */
+  async #claim(interrupted: AbortSignal): Promise<WorkerJob | null> {
     const { client, onEvent } = this.#doors;
-    // Not ended by a stop: the answer may have a job in it, which is handed back then.
-    const { job, skipped, retry_after_ms } = await client.claim(this.#declaration);
+    // The first answer comes at once, as it says which jobs wait that this worker is not given.
+    const wait = this.#answered ? {} : { wait_seconds: 0 };
+    const claim = { ...this.#declaration, ...wait };
+    const { job, skipped, retry_after_ms } = await client.claim(claim, { signal: interrupted });
     // Only now it works: who am I is answered by a server without its database, too.
     this.#backoff.reset();
-    if (!job) {
-      onEvent({ type: 'nothing', skipped });
-      return retry_after_ms > 0 ? retry_after_ms : retryMs;
+    this.#answered = true;
+    if (job) return job;
+    onEvent({ type: 'nothing', skipped });
+    await client.clock.sleep(retry_after_ms, interrupted);
+    return null;
+  }
+
+  /**
+   * Runs a wait during which the relay is told that this worker is there, but takes no job.
+   *
+   * @throws ApiError, Unreachable when the relay cannot be told
+   */
+  async #whileListed(wait: () => Promise<unknown>): Promise<void> {
+    const over = new AbortController();
+    const { signal } = over;
+    const { client } = this.#doors;
+    const tell = async () => {
+      while (!signal.aborted) {
+        const answer = await client.claim({ ...this.#declaration, paused: true }, { signal });
+        await client.clock.sleep(answer.retry_after_ms, signal);
+      }
+    };
+    const told = tell();
+    told.catch(() => undefined);
+    try {
+      await Promise.race([wait(), told]);
+    } finally {
+      over.abort();
     }
-    const { id, attempt: number, parameters } = job;
+  }
+
+  /** Takes the GPU for a job and computes it; hands it back where the studio was first. */
+  async #work(job: WorkerJob): Promise<void> {
+    const { client, onEvent } = this.#doors;
+    const { id, attempt: number, parameters, lease_token: token } = job;
     const { size, duration } = parameters;
     const loras = job.loras.length;
     const current = { id, attempt: number, size, duration, loras, startedAt: Date.now() };
-    onEvent({ type: 'claimed', job: current, parameters });
-    this.#doorbell?.say({ type: 'state', state: 'busy' });
-    const lease = { job: current, token: job.lease_token, beatEveryMs: job.beat_every_ms };
-    const steps = parameters.num_inference_steps;
-    const attempt = new Attempt(this.#doors, lease, this.#stop.signal, steps);
-    this.#attempt = attempt;
-    // Told again: the state of before the claim would hide it.
-    if (this.#paused) onEvent({ type: 'pausing' });
-    return { attempt, finished: await attempt.compute(job) };
+    this.#answered = false;
+    const computed = await navigator.locks.request(
+      gpuLock,
+      { ifAvailable: true },
+      async (lock): Promise<[Attempt, FinishedJob | null] | null> => {
+        if (!lock) return null;
+        onEvent({ type: 'claimed', job: current, parameters });
+        const lease = { job: current, token, beatEveryMs: job.beat_every_ms };
+        const steps = parameters.num_inference_steps;
+        const attempt = new Attempt(this.#doors, lease, this.#stop.signal, steps);
+        this.#attempt = attempt;
+        // Told again: the state of before the claim would hide it.
+        if (this.#paused) onEvent({ type: 'pausing' });
+        return [attempt, await attempt.compute(job)];
+      },
+    );
+    if (computed) await this.#finish(...computed);
+    else await client.release(id, token).catch(unlessLost);
   }
 
   async #finish(attempt: Attempt, finished: FinishedJob | null): Promise<void> {
@@ -232,7 +256,6 @@ export class ServeLoop {
     } finally {
       this.#attempt = null;
     }
-    this.#doorbell?.say({ type: 'state', state: this.#paused ? 'paused' : 'idle' });
   }
 
   /** Pauses for a while, as nobody may be there to resume; until then where somebody has paused it. */
@@ -260,43 +283,9 @@ export class ServeLoop {
       await this.#finish(this.#attempt, finished);
     }
   }
+}
 
-  #openDoorbell(): void {
-    const { options, onEvent, connect, client } = this.#doors;
-    this.#doorbell?.close();
-    this.#doorbell = new Doorbell({
-      server: options.server,
-      clock: client.clock,
-      hello: () => ({
-        type: 'hello',
-        token: options.token,
-        declaration: this.#declaration,
-        state: this.#attempt ? 'busy' : this.#paused ? 'paused' : 'idle',
-      }),
-      onMessage: (message) => this.#take(message),
-      onOpen: (open) => onEvent({ type: 'doorbell', open }),
-      ...(connect && { connect }),
-    });
-  }
-
-  #take(message: DoorbellServerMessage): void {
-    switch (message.type) {
-      case 'welcome':
-      case 'job_available':
-        // After a pause in the connection, a ring may have been missed.
-        this.#wake.raise();
-        break;
-      case 'cancel':
-        if (this.#attempt?.id === message.id) this.#attempt.lose();
-        break;
-      case 'drain':
-        this.#drained = true;
-        this.#doors.onEvent({ type: 'draining' });
-        this.#interrupt();
-        break;
-      case 'refused':
-        this.#refusal = refusalOf(message.message);
-        this.stop();
-    }
-  }
+/** A job that is no longer this worker's need not be handed back. */
+function unlessLost(thrown: unknown): void {
+  if (!isLeaseLost(thrown)) throw thrown;
 }

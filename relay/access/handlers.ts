@@ -49,8 +49,8 @@ const createKey: HandlerOf<'createKey'> = async ({ keys }, { caller, body }) => 
 const revokeKey: HandlerOf<'revokeKey'> = async ({ keys }, { caller, params }) =>
   await keys.revoke(params.id, reachOf(caller));
 
-const listWorkers: HandlerOf<'listWorkers'> = async ({ doorbell }, { caller }) => ({
-  workers: await doorbell.list(caller.owner),
+const listWorkers: HandlerOf<'listWorkers'> = async ({ workers }, { caller }) => ({
+  workers: await workers.list(caller.owner),
 });
 
 /** Operations of the keys page and of `npm run keys`. */

@@ -158,7 +158,8 @@ async function refuse(relay: Relay, context: RequestContext, error: unknown): Pr
     }
   }
   // A refusal is in the request's log line; anything else is a fault of the server or its storage.
-  if (refusal.status >= 500 || !(error instanceof ApiError)) {
+  const isStop = refusal.code === 'SHUTTING_DOWN';
+  if (!isStop && (refusal.status >= 500 || !(error instanceof ApiError))) {
     relay.log.error(
       { request_id: context.requestId, operation: nameOf(context.route), err: error },
       refusal.code,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ApiPrediction, endpoints, type WorkerJob } from '../../lib/contract/v3';
 import { outputKey } from '../files/outputs/parts';
+import { createHeldClaims } from '../jobs';
 import { makeVideo } from '../testing/video';
 import { answer } from './answer';
 import { changesOf } from './changes';
@@ -36,7 +37,7 @@ const result = async (id: string): Promise<ApiPrediction> =>
 const work = (path: string, body: object, as = token) =>
   api.send('POST', `/api/worker/${path}`, { key: as, body });
 const claim = async (more = {}, as = token) =>
-  (await work('claim', declarationOf(more), as)).json.data;
+  (await work('claim', { ...declarationOf(more), wait_seconds: 0 }, as)).json.data;
 const claimed = async (): Promise<WorkerJob> => (await claim()).job;
 const lost = { status: 409, json: { error_code: 'LEASE_LOST' } };
 
@@ -101,12 +102,12 @@ describe('claiming', () => {
     );
   });
 
-  test('says why nothing was given, and when to ask again', async () => {
+  test('says why nothing was given', async () => {
     await submit();
     expect(await claim({ model: 'another' })).toEqual({
       job: null,
       skipped: { model: 1 },
-      retry_after_ms: 5000,
+      retry_after_ms: 0,
     });
     const foreign = await api.workerToken('somebody-else', true);
     expect((await claim({}, foreign)).job).toBeNull();
@@ -124,7 +125,9 @@ describe('claiming', () => {
 
   test('a node that is being stopped gives nothing, and ends what it holds', async () => {
     const stopping = new AbortController();
-    const relay = { ...api.relay, stopping: stopping.signal };
+    const { store, jobs, log } = api.relay;
+    const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+    const relay = { ...api.relay, stopping: stopping.signal, heldClaims };
     const { id } = await submit();
     const send = (method: string, path: string, as: string, body?: object) =>
       answer(
@@ -135,31 +138,68 @@ describe('claiming', () => {
           ...(body && { body: JSON.stringify(body) }),
         }),
       );
-    const held = send('POST', model, key, { ...submission, enable_sync_mode: true });
+    const sync = send('POST', model, key, { ...submission, enable_sync_mode: true });
     const waiting = send('GET', `/api/v3/predictions/${id}/result?wait=8`, key);
     const events = await send('GET', `/api/v3/predictions/${id}/events`, key);
     const text = events.text();
+    const held = send('POST', '/api/worker/claim', token, declarationOf({ model: 'another' }));
+    await expect.poll(() => heldClaims.count, { timeout: 20_000 }).toBe(1);
     stopping.abort();
-    expect(await (await held).json()).toMatchObject({ data: { code: 5004 } });
+    expect((await held).status).toBe(503);
+    expect(await (await sync).json()).toMatchObject({ data: { code: 5004 } });
     expect(await (await waiting).json()).toMatchObject({ data: { status: 'created' } });
     expect(await text).toContain('retry:');
-    const none = await send('POST', '/api/worker/claim', token, declarationOf());
-    expect(await none.json()).toMatchObject({ data: { job: null } });
+    const refused = await send('POST', '/api/worker/claim', token, declarationOf());
+    expect(await refused.json()).toMatchObject({ error_code: 'SHUTTING_DOWN' });
+    await heldClaims.close();
     expect((await result(id)).status).toBe('created');
   });
 
-  test('a worker whose request was cut off does not keep the job', async () => {
-    const { id } = await submit();
-    const gone = AbortSignal.abort();
+  /** A claim whose connection the test may cut. */
+  const claimCut = (client: AbortSignal, declaration = declarationOf()) => {
     const request = new Request('http://localhost/api/worker/claim', {
       method: 'POST',
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      body: JSON.stringify(declarationOf()),
+      body: JSON.stringify(declaration),
     });
-    Object.defineProperty(request, 'signal', { value: gone });
-    await answer(api.relay, request);
+    Object.defineProperty(request, 'signal', { value: client });
+    return answer(api.relay, request);
+  };
+
+  test('a worker whose request was cut off does not keep the job', async () => {
+    const { id } = await submit();
+    await claimCut(AbortSignal.abort());
     expect((await result(id)).status).toBe('created');
     expect((await claimed()).attempt).toBe(1);
+  });
+
+  test('who is connected follows from claims and heartbeats', async () => {
+    const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
+    const states = async () => (await api.relay.workers.list(owner)).map(({ state }) => state);
+    expect(await states()).toEqual([]);
+    const declaration = declarationOf();
+    const client = new AbortController();
+    const cut = claimCut(client.signal, declaration);
+    await expect.poll(states, { timeout: 20_000 }).toEqual(['idle']);
+    await expect.poll(() => api.relay.heldClaims.count, { timeout: 20_000 }).toBe(1);
+    client.abort();
+    await cut;
+    expect(await states()).toEqual([]);
+    expect(api.relay.heldClaims.count).toBe(0);
+
+    const paused = { ...declaration, paused: true, wait_seconds: 0 };
+    await submit();
+    expect((await work('claim', paused)).json.data).toMatchObject({ job: null, skipped: {} });
+    expect(await states()).toEqual(['paused']);
+    await work('claim', declaration);
+    expect(await states()).toEqual(['busy']);
+  });
+
+  test('a waiting worker is given a job the moment it is submitted', async () => {
+    const waiting = work('claim', declarationOf());
+    await expect.poll(() => api.relay.heldClaims.count, { timeout: 20_000 }).toBe(1);
+    const { id } = await submit();
+    expect((await waiting).json.data).toMatchObject({ job: { id }, retry_after_ms: 0 });
   });
 });
 
@@ -181,7 +221,7 @@ describe('a lease', () => {
     const asked = await work(`jobs/${id}/lease`, { lease_token });
     expect(asked.json.data).toEqual(beat.json.data);
     // Another token of the same owner does not have it.
-    const [{ owner } = { owner: '' }] = await api.relay.doorbell.list();
+    const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
     const other = await api.workerToken(owner);
     for (const [what, body] of [
       ['lease', { lease_token }],

@@ -5,14 +5,13 @@ import {
   type Completion,
   type WorkerIdentity,
 } from '../../lib/contract/v3';
-import { presenceOf } from '../doorbell/presence';
 import type { Caller, Relay } from '../relay';
 import { storageErrors } from '../store/errors';
 import { type JobRow, jobs } from '../store/schema';
 import type { HandlerOf, Handlers } from './handler';
 import { toWorkerJob } from './worker-job';
 
-/** When a worker asks again without a doorbell: there is none, or it was not for this one. */
+/** When a worker asks again whose claim could not be held. */
 const retryAfterMs = 5000;
 
 /** `GET /api/worker/me` */
@@ -32,30 +31,45 @@ const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) =>
   } satisfies WorkerIdentity;
 };
 
-/** `POST /api/worker/claim`: a node that is being stopped gives nothing away. */
+/**
+ * `POST /api/worker/claim`: answered at once where there is a job, else held until one comes or the time
+ * is over. A node that is being stopped gives nothing away.
+ */
 const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, requestId }) => {
-  const nothing: ClaimAnswer = { job: null, skipped: {}, retry_after_ms: retryAfterMs };
-  if (relay.stopping.aborted) return nothing;
-  const { job, skipped } = await relay.jobs.claim(caller, body);
-  // Only a help for people: a job must not be lost over it.
-  await relay.doorbell.seen(caller, body, job === null ? 'idle' : 'busy').catch((err: unknown) => {
-    relay.log.warn({ request_id: requestId, err }, 'a worker was not written down');
-  });
-  if (job === null) return { ...nothing, skipped };
-  const given = toWorkerJob(relay, job);
-  // Nobody is there any more to take it, or it is no job that could be done.
-  if (request.signal.aborted || given === null) {
-    await relay.jobs.release(job.id, job.leaseToken ?? '');
-    return nothing;
+  const { wait_seconds: waitSeconds, paused, ...worker } = body;
+  const { heldClaims, jobs, stopping, workers } = relay;
+  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+  const note = (state: 'idle' | 'busy' | 'paused') =>
+    noted(relay, requestId, workers.seen(caller, worker, state));
+
+  await note(paused ? 'paused' : 'idle');
+  const { signal } = request;
+  const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
+  const given = job && toWorkerJob(relay, job);
+  if (given && !signal.aborted) {
+    await note('busy');
+    return { job: given, skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
   }
-  return { job: given, skipped: {}, retry_after_ms: retryAfterMs } satisfies ClaimAnswer;
+  // Nobody is there any more to take it, or it is no job that could be done.
+  if (job) await jobs.release(job.id, job.leaseToken ?? '');
+  if (signal.aborted && !heldClaims.isHeld(caller, worker)) {
+    await noted(relay, requestId, workers.gone(caller, worker));
+  }
+  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+  const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
+  const isEarly = job !== null || heldClaims.isFull;
+  return {
+    job: null,
+    skipped,
+    retry_after_ms: isEarly ? retryAfterMs : 0,
+  } satisfies ClaimAnswer;
 };
 
-/** `POST …/beat`: 409 `LEASE_LOST` is how a worker hears of a cancel when its doorbell is silent. */
+/** `POST …/beat`: 409 `LEASE_LOST` is how a worker hears of a cancel. */
 const beat: HandlerOf<'beat'> = async (relay, { params, body, caller, requestId }) => {
   const { lease_token: token, ...progress } = body;
   const answer = await relay.jobs.beat(params.id, token, progress, caller.keyId);
-  await noted(relay, requestId, presenceOf(relay.store).beating(params.id));
+  await noted(relay, requestId, relay.workers.heartbeat(params.id));
   return answer;
 };
 
@@ -82,7 +96,7 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   const { key: outputKey } = await relay.files.takeOutput(job, body);
   try {
     const completed = await relay.jobs.complete(id, token, { ...result, outputKey }, caller.keyId);
-    await noted(relay, requestId, presenceOf(relay.store).done(id));
+    await noted(relay, requestId, relay.workers.done(id));
     return { status: completed.status };
   } catch (error) {
     if (error instanceof ApiError && error.code === 'LEASE_LOST') {

@@ -63,7 +63,7 @@ const worker: WorkerDeclaration = {
 
 /**
  * Submits, claims, completes and reads `count` jobs through the same functions that the server uses,
- * with a listener as the doorbell has one.
+ * with a listener as held claims have one.
  */
 export async function measureStore(
   store: Store,

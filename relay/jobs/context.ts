@@ -79,6 +79,6 @@ export function announce(store: Store, job: JobRow, delivery = false): void {
   void store.notify('jobChanged', `${job.id}:status`);
   if (delivery) void store.notify('deliveryDue', '');
   if (job.status !== 'created') return;
-  if (job.ready) void store.notify('jobAvailable', job.shared ? '*' : job.owner);
+  if (job.ready) void store.notify('jobAvailable', `${job.shared ? 'shared' : 'own'}:${job.owner}`);
   else void store.notify('intakeDue', '');
 }

@@ -18,8 +18,10 @@ import { storable } from './text';
 const countedAtMost = 1000;
 
 export type { JobsDependencies } from './context';
+export { createHeldClaims } from './held-claims';
 export { freeReleases } from './status';
 export { createSweeper } from './sweeper';
+export { createWorkers } from './workers';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (v3-api.md §3). Every method is
@@ -80,6 +82,7 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
     claimNext: claim,
+    skippedFor: (caller, worker) => skippedFor(db, caller, worker),
     async claim(caller, worker) {
       const job = await claim(caller, worker);
       return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
@@ -116,9 +119,8 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     },
     async cancel(id, owner) {
       const own = and(eq(jobs.id, storable(id)), eq(jobs.owner, owner));
-      const result = await apply(own, { type: 'cancelled' });
-      if (result?.before.status === 'processing') void store.notify('cancel', id);
-      return result?.job ?? null;
+      // A worker that has it hears of it with its next heartbeat.
+      return (await apply(own, { type: 'cancelled' }))?.job ?? null;
     },
 
     takeIntake: (limit, seconds) => takeWaiting(db, limit, seconds),
@@ -167,6 +169,7 @@ function guarded(methods: Jobs): Jobs {
     position: wrap(methods.position),
     unfinishedOf: wrap(methods.unfinishedOf),
     claimNext: wrap(methods.claimNext),
+    skippedFor: wrap(methods.skippedFor),
     claim: wrap(methods.claim),
     beat: wrap(methods.beat),
     lease: wrap(methods.lease),

@@ -4,7 +4,7 @@ import { createMetrics, type MetricSources } from './metrics';
 const sources: MetricSources = {
   depth: async () => ({ waiting: 7, processing: 2, oldestSeconds: 31 }),
   workers: async () => [{ state: 'idle' }, { state: 'busy' }, { state: 'busy' }],
-  connected: () => 3,
+  heldClaims: () => 3,
 };
 
 /** Sample lines of a scrape. */
@@ -28,7 +28,7 @@ describe('metrics', () => {
         'kinora_predictions',
         'kinora_oldest_waiting_seconds',
         'kinora_workers',
-        'kinora_doorbells',
+        'kinora_held_claims',
         'kinora_attempts_total',
         'kinora_webhook_attempts_total',
         'kinora_webhook_duration_seconds',
@@ -52,7 +52,7 @@ describe('metrics', () => {
         'kinora_workers{state="idle"} 1',
         'kinora_workers{state="busy"} 2',
         'kinora_workers{state="paused"} 0',
-        'kinora_doorbells 3',
+        'kinora_held_claims 3',
       ]),
     );
   });

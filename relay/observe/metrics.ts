@@ -18,8 +18,8 @@ export interface MetricSources {
   depth(): Promise<Depth>;
   /** Recently seen workers of all nodes. */
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
-  /** Doorbells of this node. */
-  connected(): number;
+  /** Claims that this node holds. */
+  heldClaims(): number;
 }
 
 /** The metrics of one node, gauges included. */
@@ -86,11 +86,11 @@ export function createMetrics(): NodeMetrics {
     },
   });
   new Gauge({
-    name: 'kinora_doorbells',
-    help: 'Workers whose doorbell is connected to this node.',
+    name: 'kinora_held_claims',
+    help: 'Claims of waiting workers that this node holds open.',
     registers,
     collect() {
-      if (sources) this.set(sources.connected());
+      if (sources) this.set(sources.heldClaims());
     },
   });
 

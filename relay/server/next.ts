@@ -23,8 +23,8 @@ export async function openNext(options: {
   // Next reads it while its modules are loaded, and test runners set it to what Next does not know.
   Object.assign(process.env, { NODE_ENV: options.dev ? 'development' : 'production' });
   const { default: next } = await import('next');
-  // Left to itself Next listens for every upgrade of the server it finds, the doorbell's too. So it
-  // is given a server that never listens, and hears there what is meant for it.
+  // Left to itself Next listens for every upgrade of the server it finds. It is given a server that never
+  // listens, so that malformed upgrades are answered by ours.
   const ears = createServer();
   const app = next({ ...options, dir: projectRoot, httpServer: ears });
   if (options.dev) await app.prepare();

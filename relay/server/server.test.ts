@@ -64,7 +64,6 @@ function smallRelay(): RunningRelay {
     keys: { authenticateAdmin: () => Promise.reject(new ApiError('UNAUTHORIZED')) },
     limits: { address: async () => undefined },
     files: { routes, blobs: { ping } },
-    doorbell: { connected: 0, drain: () => undefined, close: async () => undefined },
     stopping: stopping.signal,
     finish: async () => stopping.abort(),
     stop: async () => undefined,

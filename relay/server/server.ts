@@ -13,8 +13,6 @@ import type { Pages } from './pages';
 import { type Patience, setTimeouts, patience as usualPatience, watchBody } from './patience';
 import { corsHeaders, sendError, sendPreflight } from './reply';
 
-export const doorbellPath = '/api/worker/doorbell';
-
 /** What an HTTP server is made of. Relay and pages may come later: requests that need them wait. */
 export interface ServerParts {
   readonly config: Config;
@@ -38,7 +36,7 @@ export interface RequestServer {
 }
 
 /**
- * The one HTTP server of a node. Large bodies, the doorbell and the health checks are answered here;
+ * The one HTTP server of a node. Large bodies and the health checks are answered here;
  * everything else goes to the pages (v3-api.md §5 says why).
  */
 export function createRequestServer(parts: ServerParts): RequestServer {
@@ -118,21 +116,17 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     });
   }
 
+  /** Next's tools in development are the only ones that upgrade a connection. */
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     introduce(request, config);
     // An error of a cut connection must not end the process.
     socket.on('error', () => socket.destroy());
     upgraded.add(socket);
     socket.once('close', () => upgraded.delete(socket));
-    if (pathOf(request) !== doorbellPath) {
-      const pages = await parts.pages;
-      if (pages.upgrade) pages.upgrade(request, socket, head);
-      else refuseUpgrade(socket, new ApiError('NOT_FOUND'));
-      return;
-    }
-    const relay = await parts.relay();
-    if (standing.stopping) refuseUpgrade(socket, new ApiError('SHUTTING_DOWN'));
-    else relay.doorbell.upgrade(request, socket, head);
+    pathOf(request);
+    const pages = await parts.pages;
+    if (pages.upgrade) pages.upgrade(request, socket, head);
+    else refuseUpgrade(socket, new ApiError('NOT_FOUND'));
   }
 
   const server = createServer((request, response) => {

@@ -7,9 +7,6 @@ import type { Pages } from './pages';
 import type { Patience } from './patience';
 import { createRequestServer, type RequestServer } from './server';
 
-/** How long connected tabs are given to hear of the stop, and to leave, before nobody listens. */
-const leaveMs = 1000;
-
 /** What a node is started from. */
 export interface StartOptions {
   readonly config: Config;
@@ -129,29 +126,13 @@ async function endGently(
   const deadline = performance.now() + patienceMs;
   const left = () => Math.max(0, deadline - performance.now());
   const work = relay?.finish() ?? Promise.resolve();
-  relay?.doorbell.drain();
-  if (relay && relay.doorbell.connected > 0) {
-    await within(
-      Math.min(leaveMs, left()),
-      untilZero(() => relay.doorbell.connected),
-    );
-  }
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
   const ended = await within(left(), Promise.all([requests.quiet(), work]));
   if (!ended) log.warn({ open: requests.open }, 'some answers or deliveries were cut off');
-  await relay?.doorbell.close().catch(() => undefined);
   requests.cutUpgrades();
   server.closeAllConnections();
   await closed;
-}
-
-async function untilZero(count: () => number): Promise<void> {
-  while (count() > 0) {
-    await new Promise((resolve) => {
-      setTimeout(resolve, 20).unref();
-    });
-  }
 }
 
 function listen(server: RequestServer['server'], config: Config): Promise<number> {

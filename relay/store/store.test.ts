@@ -51,7 +51,7 @@ describe.each(engines)('the store', (engine) => {
         store.notify('jobChanged', 'a'),
         store.notify('jobChanged', 'b'),
         store.notify('jobChanged', 'a'),
-        store.notify('cancel', 'c'),
+        store.notify('intakeDue', 'c'),
       ]);
       // What would have come twice has come when this has.
       await store.notify('jobChanged', 'last');

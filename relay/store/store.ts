@@ -6,10 +6,8 @@ export type Database = PgDatabase<PgQueryResultHKT, typeof schema>;
 
 /** Channels over which the nodes of one database tell each other; payloads stay under 200 bytes. */
 export const channels = {
-  /** A job became claimable; payload: its owner, or `*` when it is shared. */
+  /** A job became claimable; payload: `own:` or `shared:`, and its owner. */
   jobAvailable: 'kinora_job_available',
-  /** A running job was cancelled; payload: its id. */
-  cancel: 'kinora_cancel',
   /** A job's row, progress or preview changed; payload: `{id}:{status|step|preview}`. */
   jobChanged: 'kinora_job_changed',
   /** A webhook is due; payload: empty. */

@@ -53,7 +53,8 @@ export class ProtocolWorker {
    * @returns false where none was given, or where the lease was lost on the way
    */
   async once(signal: AbortSignal): Promise<boolean> {
-    const { job } = await this.client.claim(this.declaration, { signal, timeoutMs: 3000 });
+    const claim = { ...this.declaration, wait_seconds: 2 };
+    const { job } = await this.client.claim(claim, { signal, timeoutMs: 5000 });
     if (!job) return false;
     try {
       await this.#work(job, signal);

@@ -6,13 +6,7 @@ import {
   predictionStatuses,
 } from './prediction';
 import { submitSchema, variants } from './submit';
-import {
-  beatSchema,
-  completeSchema,
-  failSchema,
-  leaseSchema,
-  workerDeclarationSchema,
-} from './worker';
+import { beatSchema, claimSchema, completeSchema, failSchema, leaseSchema } from './worker';
 
 /** What a key may be allowed to do. */
 export const scopes = [
@@ -391,7 +385,7 @@ export const endpoints = {
     summary: 'Take the next job that fits',
     access: 'worker',
     limit: 'none',
-    body: workerDeclarationSchema,
+    body: claimSchema,
     answer: envelopeSchema(anything),
     internal: true,
   },

@@ -5,9 +5,9 @@ import { phases } from '../progress';
 import { maxSeed, type Parameters, sizes } from '../request';
 
 /**
- * The worker protocol: what a connected tab and the relay say to each other. HTTP is the truth (claim,
- * beat, upload, complete, fail, release); the WebSocket is only a doorbell, and losing it loses no
- * job (v3-api.md §3). Every call carries `Authorization: Bearer <worker token>`.
+ * The worker protocol between a connected tab and the relay: claim, heartbeat, upload, complete, fail and
+ * release, all over HTTP. A claim is held while there is no job. Every call carries
+ * `Authorization: Bearer <worker token>`.
  */
 
 /** What a worker can run: claims are matched against it. */
@@ -26,6 +26,18 @@ export const workerDeclarationSchema = z.object({
   max_duration: z.int().min(5).max(10).default(10),
 });
 export type WorkerDeclaration = z.output<typeof workerDeclarationSchema>;
+
+/** Longest time that a claim is held, in seconds: proxies in front usually end requests after 30 to 60. */
+export const longestHoldSeconds = 25;
+
+/** `POST /api/worker/claim`: a worker asks for a job. */
+export const claimSchema = workerDeclarationSchema.extend({
+  /** How long the request is held while there is no job; 0 for an answer at once. */
+  wait_seconds: z.number().min(0).max(longestHoldSeconds).default(longestHoldSeconds),
+  /** The worker is there, and takes no job now. */
+  paused: z.boolean().default(false),
+});
+export type Claim = z.input<typeof claimSchema>;
 
 /** Why waiting jobs were not given, each with how many there are. */
 export const skipReasons = [
@@ -76,12 +88,12 @@ export interface WorkerJob {
   readonly loras: readonly WorkerLora[];
 }
 
-/** `POST /api/worker/claim`, body `WorkerDeclaration`. */
+/** Answer to a claim. */
 export interface ClaimAnswer {
   readonly job: WorkerJob | null;
   /** Only where no job was given. */
   readonly skipped: Partial<Record<SkipReason, number>>;
-  /** When to ask again without a doorbell. */
+  /** When to ask again: 0 for at once, more where the claim could not be held. */
   readonly retry_after_ms: number;
 }
 
@@ -183,30 +195,3 @@ export interface WorkerIdentity {
   readonly accepts_models: readonly string[];
   readonly waiting: number;
 }
-
-/** The doorbell, `GET /api/worker/doorbell` upgraded: what the tab says. `hello` comes first. */
-export const doorbellHelloSchema = z.object({
-  type: z.literal('hello'),
-  token: z.string().min(1).max(200),
-  declaration: workerDeclarationSchema,
-  state: z.enum(['idle', 'busy', 'paused']).default('idle'),
-});
-export const doorbellStateSchema = z.object({
-  type: z.literal('state'),
-  state: z.enum(['idle', 'busy', 'paused']),
-});
-export const doorbellClientSchema = z.discriminatedUnion('type', [
-  doorbellHelloSchema,
-  doorbellStateSchema,
-]);
-export type DoorbellClientMessage = z.input<typeof doorbellClientSchema>;
-
-/** What the relay says through the doorbell. */
-export const doorbellServerSchema = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('welcome'), owner: z.string(), shared: z.boolean() }),
-  z.object({ type: z.literal('job_available') }),
-  z.object({ type: z.literal('cancel'), id: z.string() }),
-  z.object({ type: z.literal('drain') }),
-  z.object({ type: z.literal('refused'), message: z.string() }),
-]);
-export type DoorbellServerMessage = z.output<typeof doorbellServerSchema>;

@@ -1,6 +1,5 @@
 import { ApiError, type ApiErrorCode } from '../../contract/v3/errors';
-import type { DoorbellServerMessage, WorkerJob } from '../../contract/v3/worker';
-import type { Socket } from '../doorbell';
+import type { WorkerJob } from '../../contract/v3/worker';
 
 /** What the relay was asked, by its last path segment. */
 export interface Asked {
@@ -9,7 +8,7 @@ export interface Asked {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The smallest relay that keeps the worker protocol, inside the page: `fetch` and a doorbell. */
+/** The smallest relay that keeps the worker protocol, inside the page: a `fetch`. */
 export class SmallRelay {
   readonly asked: Asked[] = [];
   readonly waiting: WorkerJob[] = [];
@@ -20,32 +19,26 @@ export class SmallRelay {
   readonly leases = new Set<string>();
   /** The next answers of a verb, instead of what it would do; `cut` is no answer. */
   readonly faults: [verb: string, fault: ApiErrorCode | 'cut'][] = [];
-  socket: FakeSocket | null = null;
+  /** Ends the claims that are held. */
+  #wake = () => {};
+  #changed = this.#nextChange();
 
   /** Puts a job in the queue. */
   submit(job: WorkerJob): void {
     this.waiting.push(job);
+    this.#wake();
+    this.#changed = this.#nextChange();
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
   }
 
   verbs(...only: string[]): string[] {
     return this.asked.map(({ verb }) => verb).filter((verb) => only.includes(verb));
   }
-
-  ring(message: DoorbellServerMessage): void {
-    this.socket?.emit('message', JSON.stringify(message));
-  }
-
-  readonly connect = (): Socket => {
-    const socket = new FakeSocket();
-    this.socket = socket;
-    socket.onSend = (text) => {
-      if (JSON.parse(text).type === 'hello') {
-        socket.emit('message', '{"type":"welcome","owner":"ann","shared":false}');
-      }
-    };
-    queueMicrotask(() => socket.emit('open'));
-    return socket;
-  };
 
   readonly fetch: typeof fetch = async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
@@ -67,20 +60,42 @@ export class SmallRelay {
     return this.#answer(verb, id, url, init ?? {}, json);
   };
 
+  /** Until a job comes, or the time is over. @throws the signal's reason */
+  async #hold(ms: number, paused: boolean, signal?: AbortSignal | null): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const ends = [
+      new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, ms);
+      }),
+      new Promise<void>((_, reject) => {
+        signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+      }),
+    ];
+    try {
+      await Promise.race(paused ? ends : [...ends, this.#changed]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async #answer(
     verb: string,
     id: string,
     url: URL,
     init: RequestInit,
-    body: { lease_token?: string },
+    body: { lease_token?: string; wait_seconds?: number; paused?: boolean },
   ): Promise<Response> {
     if (verb === 'me') {
       return data({ token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting: 0 });
     }
     if (verb === 'claim') {
-      const job = this.waiting.shift() ?? null;
+      const { wait_seconds: seconds = 25, paused = false } = body;
+      if (paused || (this.waiting.length === 0 && seconds > 0)) {
+        await this.#hold(seconds * 1000, paused, init.signal);
+      }
+      const job = paused ? null : (this.waiting.shift() ?? null);
       if (job) this.leases.add(job.lease_token);
-      return data({ job, skipped: {}, retry_after_ms: 20 });
+      return data({ job, skipped: {}, retry_after_ms: 0 });
     }
     const token = body.lease_token ?? url.searchParams.get('lease_token') ?? '';
     if (!this.leases.has(token)) return refusal('LEASE_LOST');
@@ -91,27 +106,6 @@ export class SmallRelay {
     }
     if (['complete', 'fail', 'release'].includes(verb)) this.leases.delete(token);
     return data({ lease_until: '', deadline: '' });
-  }
-}
-
-/** A socket without a network. */
-export class FakeSocket extends EventTarget implements Socket {
-  onSend: (text: string) => void = () => {};
-  readonly sent: unknown[] = [];
-
-  send(text: string): void {
-    this.sent.push(JSON.parse(text));
-    this.onSend(text);
-  }
-
-  close(): void {
-    this.emit('close');
-  }
-
-  emit(type: 'open' | 'message' | 'close', text?: string): void {
-    this.dispatchEvent(
-      type === 'message' ? new MessageEvent(type, { data: text }) : new Event(type),
-    );
   }
 }
 

@@ -1,0 +1,163 @@
+import { setMaxListeners } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { WorkerDeclaration } from '../../lib/contract/v3';
+import type { Caller, ClaimRequest, HeldClaims, Jobs } from '../relay';
+import type { JobRow } from '../store/schema';
+import type { Store } from '../store/store';
+import { workerName } from './context';
+
+/** Most claims that one node holds; each costs a connection. */
+const mostHeld = 5000;
+/** How often held claims are tried without an announcement: one may be lost, and a retry becomes due. */
+const tryEveryMs = 5000;
+/** Tries that found nothing are followed by a pause of this many times their length, */
+const pausePerMiss = 10;
+/** and of so many milliseconds at most. */
+const longestPauseMs = 5000;
+
+/** A claim that waits. */
+interface Held {
+  readonly caller: Caller;
+  readonly worker: WorkerDeclaration;
+  readonly paused: boolean;
+  end(job: JobRow | null): void;
+}
+
+/**
+ * Claims that wait for a job on this node (README.md). Every node hears of every new job; on each of them
+ * the claims that have waited longest are tried first, one after the other. Of claims that fit the same
+ * jobs, one that finds nothing speaks for all.
+ *
+ * @param stopping ends every held claim
+ */
+export function createHeldClaims(dependencies: {
+  readonly store: Pick<Store, 'listen'>;
+  readonly jobs: Pick<Jobs, 'claimNext' | 'release'>;
+  readonly log: Logger;
+  readonly stopping: AbortSignal;
+}): HeldClaims {
+  const { store, jobs, log, stopping } = dependencies;
+  /** By worker, the longest wait first. */
+  const held = new Map<string, Held>();
+  /** Pools with news since the last round: payloads of `jobAvailable`, or `all`. */
+  let news = new Set<string>();
+  let newsCount = 0;
+  let running = false;
+
+  function announce(pool: string): void {
+    newsCount += 1;
+    if (held.size === 0) return;
+    news.add(pool);
+    if (!running) void run();
+  }
+
+  async function run(): Promise<void> {
+    running = true;
+    while (news.size > 0 && held.size > 0 && !stopping.aborted) {
+      const pools = news;
+      news = new Set();
+      const missMs = await round(pools).catch((err: unknown) => {
+        log.warn({ err }, 'held claims could not be tried');
+        return longestPauseMs / pausePerMiss;
+      });
+      // Claims that fit nothing must not keep the database busy, however many jobs they pass over.
+      await delay(Math.min(missMs * pausePerMiss, longestPauseMs), undefined, { ref: false });
+    }
+    running = false;
+  }
+
+  /** Tries the claims that the news concern. @returns how long tries took that found nothing */
+  async function round(pools: ReadonlySet<string>): Promise<number> {
+    const shared = pools.has('all') || [...pools].some((pool) => pool.startsWith('shared:'));
+    const concerns = ({ owner, shared: takesShared }: Caller) =>
+      (takesShared && shared) ||
+      ['all', `own:${owner}`, `shared:${owner}`].some((pool) => pools.has(pool));
+    const nothingFor = new Set<string>();
+    let missMs = 0;
+    for (const [name, claim] of [...held]) {
+      const { caller, worker } = claim;
+      const kind = kindOf(claim);
+      if (claim.paused || !concerns(caller) || nothingFor.has(kind)) continue;
+      if (held.get(name) !== claim) continue;
+      const startedAt = performance.now();
+      const job = await jobs.claimNext(caller, worker);
+      if (!job) {
+        missMs += performance.now() - startedAt;
+        nothingFor.add(kind);
+        // By time another of its kind is tried: a job that this worker failed at may fit that one.
+        if (pools.has('all') && held.delete(name)) held.set(name, claim);
+      } else if (held.get(name) === claim) {
+        claim.end(job);
+      } else {
+        await jobs.release(job.id, job.leaseToken ?? '');
+      }
+    }
+    return missMs;
+  }
+
+  function hold(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null> {
+    const { caller, worker, paused } = request;
+    const name = workerName(caller.keyId, worker.worker_id);
+    return new Promise((resolve) => {
+      const end = (job: JobRow | null) => {
+        clearTimeout(timer);
+        for (const signal of [client, stopping]) signal.removeEventListener('abort', onAbort);
+        if (held.get(name) === claim) held.delete(name);
+        resolve(job);
+      };
+      const onAbort = () => end(null);
+      const claim: Held = { caller, worker, paused, end };
+      const timer = setTimeout(onAbort, ms);
+      held.set(name, claim);
+      for (const signal of [client, stopping]) {
+        // The node's own signal has as many listeners as there are held claims.
+        setMaxListeners(0, signal);
+        signal.addEventListener('abort', onAbort);
+      }
+    });
+  }
+
+  const listening = store.listen('jobAvailable', announce);
+  // Held claims then find jobs by time.
+  listening.catch((err: unknown) => log.error({ err }, 'new jobs are not announced to this node'));
+  const timer = setInterval(() => announce('all'), tryEveryMs);
+  timer.unref();
+
+  return {
+    get count() {
+      return held.size;
+    },
+    isHeld: (caller, worker) => held.has(workerName(caller.keyId, worker.worker_id)),
+    async claim(request, ms, client) {
+      const { caller, worker, paused } = request;
+      // Its connection is gone, or it has something else to say.
+      held.get(workerName(caller.keyId, worker.worker_id))?.end(null);
+      const before = newsCount;
+      const job = paused ? null : await jobs.claimNext(caller, worker);
+      if (job || ms <= 0 || client.aborted || stopping.aborted || held.size >= mostHeld) return job;
+      const ended = hold(request, ms, client);
+      // A job that came between the try and the wait.
+      if (newsCount !== before) announce(`own:${caller.owner}`);
+      return await ended;
+    },
+    get isFull() {
+      return held.size >= mostHeld;
+    },
+    async close() {
+      clearInterval(timer);
+      for (const claim of [...held.values()]) claim.end(null);
+      await listening.then(
+        (stop) => stop(),
+        () => undefined,
+      );
+    },
+  };
+}
+
+/** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
+function kindOf({ caller, worker }: Held): string {
+  const { owner, shared } = caller;
+  const { model, precision, sizes, loras, max_duration } = worker;
+  return JSON.stringify([owner, shared, model, precision, [...sizes].sort(), loras, max_duration]);
+}

@@ -1,0 +1,103 @@
+import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
+import type { Workers } from '../relay';
+import { storageErrors } from '../store/errors';
+import { jobs, type WorkerRow, workers } from '../store/schema';
+import type { Store } from '../store/store';
+
+/** A worker that was not heard of for so long is not listed: a held claim takes up to 25 s. */
+const listedMs = 60_000;
+/** A row is forgotten after a day; until then a worker that comes back keeps its count of jobs. */
+const keptMs = 24 * 3_600_000;
+/** The row of a worker whose state is the same is written again only this often. */
+const rewriteMs = 15_000;
+
+/**
+ * The table of the workers of all nodes. Who is connected follows from claims, which are held while a
+ * worker waits, and from heartbeats.
+ */
+export function createWorkers(store: Pick<Store, 'db'>): Workers {
+  const { db } = store;
+  /** When this node wrote a worker's row last, and with which state; by worker or by job. */
+  const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
+
+  /** Whether a row is to be written; then it counts as written. */
+  function isNews(key: string, state: WorkerRow['state']): boolean {
+    const before = written.get(key);
+    if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
+    written.set(key, { state, at: performance.now() });
+    return true;
+  }
+
+  const workerOf = (jobId: string) =>
+    db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
+
+  return {
+    async seen(caller, declaration, state) {
+      const id = declaration.worker_id;
+      if (!isNews(id, state)) return;
+      const { owner, keyId: tokenId } = caller;
+      await storageErrors(() =>
+        db
+          .insert(workers)
+          .values({ id, tokenId, owner, declaration, state })
+          .onConflictDoUpdate({
+            target: workers.id,
+            set: { tokenId, declaration, state, seenAt: sql`now()` },
+            // An id that another owner's worker has stays that one's.
+            setWhere: eq(workers.owner, owner),
+          }),
+      );
+    },
+    async heartbeat(jobId) {
+      if (!isNews(jobId, 'busy')) return;
+      await storageErrors(() =>
+        db
+          .update(workers)
+          .set({ seenAt: sql`now()`, state: 'busy' })
+          .where(eq(workers.id, workerOf(jobId))),
+      );
+    },
+    async done(jobId) {
+      written.delete(jobId);
+      await storageErrors(() =>
+        db
+          .update(workers)
+          .set({ seenAt: sql`now()`, jobsDone: sql`${workers.jobsDone} + 1` })
+          .where(eq(workers.id, workerOf(jobId))),
+      );
+    },
+    async gone(caller, { worker_id: id }) {
+      written.delete(id);
+      const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
+      await storageErrors(() =>
+        db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId))),
+      );
+    },
+    async list(owner) {
+      const recently = gt(workers.seenAt, new Date(Date.now() - listedMs));
+      const rows = await storageErrors(() =>
+        db
+          .select()
+          .from(workers)
+          .where(owner === undefined ? recently : and(recently, eq(workers.owner, owner)))
+          .orderBy(workers.connectedAt, workers.id),
+      );
+      return rows.map((row) => ({
+        id: row.id,
+        owner: row.owner,
+        name: row.declaration.name,
+        model: row.declaration.model,
+        precision: row.declaration.precision,
+        state: row.state,
+        connected_at: row.connectedAt.toISOString(),
+        seen_at: row.seenAt.toISOString(),
+      }));
+    },
+    async sweep() {
+      const now = performance.now();
+      for (const [key, { at }] of written) if (now - at > listedMs) written.delete(key);
+      const before = new Date(Date.now() - keptMs);
+      await storageErrors(() => db.delete(workers).where(lt(workers.seenAt, before)));
+    },
+  };
+}
