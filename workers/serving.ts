@@ -1,17 +1,17 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createEngineHost } from '../lib/predictions/engine-host';
-import { Adapters } from '../lib/serving/adapters';
-import type { ServingApi } from '../lib/serving/api';
-import { WorkerClient } from '../lib/serving/client';
-import { ServeLoop } from '../lib/serving/serve-loop';
-import { Shelf } from '../lib/serving/shelf';
+import type { ServingApi } from '../lib/worker/api';
+import { WorkerClient } from '../lib/worker/client';
+import { Adapters } from '../lib/worker/inputs';
+import { PendingUploads } from '../lib/worker/pending-uploads';
+import { ServeLoop } from '../lib/worker/serve-loop';
 
 /** The same engine as the studio's, in a worker below this one: a step does not hold up the beats. */
 const engine = createEngineHost(
   () => new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' }),
 );
-const shelf = new Shelf();
+const pendingUploads = new PendingUploads();
 let loop: ServeLoop | null = null;
 
 /**
@@ -23,8 +23,8 @@ const serving: ServingApi = {
     const { server, token, hub } = options;
     const client = new WorkerClient({ server, token });
     const adapters = new Adapters(client, hub);
-    const doors = { options, client, engine, adapters, shelf, onEvent, onLease };
-    const mine = new ServeLoop(doors);
+    const dependencies = { options, client, engine, adapters, pendingUploads, onEvent, onLease };
+    const mine = new ServeLoop(dependencies);
     loop = mine;
     try {
       await mine.run();

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'react';
-import { type Connection, isConnected } from '../../lib/serving/connection';
+import { type Connection, isConnected } from '../../lib/worker/connection';
 import { formatBytes, formatSeconds } from '../studio/format';
 import { LiveText } from '../studio/live-text';
 import { Problem } from '../studio/problem';

@@ -1,5 +1,5 @@
 import type { RunProgress } from '../../lib/predictions/run-state';
-import type { CurrentJob } from '../../lib/serving/connection';
+import type { CurrentJob } from '../../lib/worker/connection';
 import { formatSeconds, formatSize } from '../studio/format';
 import { RunStage } from '../studio/run-stage';
 import { useNow } from '../studio/use-now';

@@ -1,7 +1,7 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
 import type { Phase } from '../../lib/contract/progress';
-import type { Connection, ServingEvent } from '../../lib/serving/connection';
+import type { Connection, ServingEvent } from '../../lib/worker/connection';
 import { getLibrary } from '../library';
 import { checkToken, getServing, type ServingStore } from './serving-store';
 import { optionsOf } from './use-connect';

@@ -1,4 +1,4 @@
-import type { ServedJob } from '../../lib/serving/api';
+import type { ServedJob } from '../../lib/worker/api';
 import { formatSeconds } from '../studio/format';
 import { outcomeNames } from './wording';
 

@@ -1,6 +1,6 @@
 import { proxy, type Remote } from 'comlink';
 import { createWorkerHost, type WorkerSession } from '../../lib/predictions/worker-host';
-import type { ServingApi } from '../../lib/serving/api';
+import type { ServingApi } from '../../lib/worker/api';
 
 /** Where the page's connection gets its worker from. */
 export interface ServingHost {

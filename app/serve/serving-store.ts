@@ -1,11 +1,11 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { HeldLease, ServedJob, ServeOptions } from '../../lib/serving/api';
+import type { ServedJob, ServeOptions, UnfinishedLease } from '../../lib/worker/api';
 import {
   advanceConnection,
   type Connection,
   disconnected,
   type ServingEvent,
-} from '../../lib/serving/connection';
+} from '../../lib/worker/connection';
 import { keepAwake } from './keep-awake';
 import { serveAlone } from './one-tab';
 import { createServingHost, type ServingHost } from './serving-client';
@@ -49,7 +49,7 @@ export class ServingStore {
   readonly #listeners = new Set<() => void>();
   readonly #watchers = new Set<(event: ServingEvent) => void>();
   /** The lease that is lost when the page goes now. */
-  #lease: HeldLease | null = null;
+  #lease: UnfinishedLease | null = null;
   #over: AbortController | null = null;
   /** Whether the worker has been told to serve. */
   #serving = false;

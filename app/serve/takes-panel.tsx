@@ -1,5 +1,5 @@
-import type { ServeOptions } from '../../lib/serving/api';
-import { type Connection, isConnected } from '../../lib/serving/connection';
+import type { ServeOptions } from '../../lib/worker/api';
+import { type Connection, isConnected } from '../../lib/worker/connection';
 import { formatSize } from '../studio/format';
 
 /** Which jobs this worker takes, whose, and who sees what. */

@@ -3,7 +3,7 @@ import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
-import type { ServeOptions } from '../../lib/serving/api';
+import type { ServeOptions } from '../../lib/worker/api';
 import { browserName, recall, remember } from './remembered';
 import { checkToken, getServing } from './serving-store';
 

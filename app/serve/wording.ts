@@ -1,6 +1,6 @@
 import type { SkipReason } from '../../lib/contract/v3/worker';
-import type { ServedJob } from '../../lib/serving/api';
-import type { Connection, Next, Skipped } from '../../lib/serving/connection';
+import type { ServedJob } from '../../lib/worker/api';
+import type { Connection, Next, Skipped } from '../../lib/worker/connection';
 import { phaseNames } from '../studio/measure';
 
 /** Why a job was not given, as the end of "3 jobs wait, but …". */

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
-import type { Connection } from '../../lib/serving/connection';
+import type { Connection } from '../../lib/worker/connection';
 
 /** The page at `/serve`, by what a person sees and hears of it. */
 export class ServePage {

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
 import { type Backend, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
-import { Backoff } from '../serving/backoff';
+import { Backoff } from '../worker/retry';
 import { HeadlessPage } from './browser/headless';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';

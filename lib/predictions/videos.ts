@@ -75,7 +75,7 @@ export function servedVideo(jobId: string): string {
   return `${served}${jobId}.mp4`;
 }
 
-/** Whether a file is a served job's: lib/serving looks after it, and nobody else. */
+/** Whether a file is a served job's: lib/worker looks after it, and nobody else. */
 export function isServedVideo(file: string): boolean {
   return file.startsWith(served);
 }

@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { frameCount, sizeInPixels, sizes } from '../../lib/contract';
 import type { WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
-import { isLeaseLost, WorkerClient } from '../../lib/serving/client';
+import { WorkerClient } from '../../lib/worker/client';
+import { isLeaseLost } from '../../lib/worker/transport-error';
 import { makeVideo } from './video';
 
 /** What a {@link ProtocolWorker} needs. */

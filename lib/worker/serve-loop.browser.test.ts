@@ -7,12 +7,12 @@ import { gpuLock } from '../predictions/locks';
 import { PredictionStore } from '../predictions/store';
 import { sweep } from '../predictions/sweep';
 import { listVideos, removeVideo, servedVideo, writeVideo } from '../predictions/videos';
-import { Adapters } from './adapters';
-import type { HeldLease, ServeOptions } from './api';
+import type { ServeOptions, UnfinishedLease } from './api';
 import { WorkerClient } from './client';
 import { advanceConnection, type Connection, disconnected } from './connection';
+import { Adapters } from './inputs';
+import { PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
-import { Shelf } from './shelf';
 import { ScriptedEngine } from './testing/engine';
 import { SmallRelay } from './testing/relay';
 
@@ -28,11 +28,11 @@ const options: ServeOptions = {
 };
 let relay: SmallRelay;
 let engine: ScriptedEngine;
-let shelf: Shelf;
+let pendingUploads: PendingUploads;
 let loop: ServeLoop;
 let running: Promise<void>;
 let state: Connection;
-let lease: HeldLease | null;
+let lease: UnfinishedLease | null;
 let outcomes: unknown[];
 let statuses: string[];
 
@@ -40,12 +40,12 @@ beforeEach(() => {
   relay = new SmallRelay();
   relay.files.set('/files/image', new Blob(['image bytes']));
   engine = new ScriptedEngine();
-  shelf = new Shelf(`serving-${crypto.randomUUID()}`);
+  pendingUploads = new PendingUploads(`serving-${crypto.randomUUID()}`);
 });
 afterEach(async () => {
   loop.stop();
   await running;
-  await shelf.database.delete();
+  await pendingUploads.database.delete();
   for (const file of await listVideos()) await removeVideo(file);
 });
 
@@ -60,7 +60,7 @@ function serve(): void {
     options,
     client,
     engine,
-    shelf,
+    pendingUploads,
     adapters: new Adapters(client, options.hub),
     firstDelayMs: 1,
     onEvent(event) {
@@ -147,7 +147,7 @@ test('a job is claimed with the GPU, computed, beaten for, uploaded whole and co
   });
   expect(await engine.seen?.image.text()).toBe('image bytes');
   expect(await listVideos()).toEqual([]);
-  expect(await shelf.all()).toEqual([]);
+  expect(await pendingUploads.all()).toEqual([]);
   expect(statuses).toEqual(['connecting', 'idle', 'working', 'uploading', 'idle']);
 });
 
@@ -290,7 +290,7 @@ test('a video that was not delivered survives the page and the studio, and is up
   } as const;
   await writeVideo(videoFile, new Blob(['the video']));
   await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of nobody']));
-  await shelf.keep({ id, job: current, beatEveryMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job: current, beatEveryMs: 10, videoFile, completion });
   const studio = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
   await sweep(studio);
   await studio.database.delete();
@@ -321,7 +321,7 @@ test('a video that the relay does not take is not computed again', async () => {
   await expect.poll(() => outcomes, soon).toEqual(ends);
   const told = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body.retryable);
   expect(told).toEqual([false, false]);
-  expect(await shelf.all()).toEqual([]);
+  expect(await pendingUploads.all()).toEqual([]);
 });
 
 test('without its lease a kept video is dropped', async () => {
@@ -330,12 +330,12 @@ test('without its lease a kept video is dropped', async () => {
   await writeVideo(videoFile, new Blob(['late']));
   const job = { id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 } as const;
   const completion = { lease_token, bytes: 4 } as never;
-  await shelf.keep({ id, job, beatEveryMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job, beatEveryMs: 10, videoFile, completion });
   serve();
   await expect.poll(() => relay.verbs('claim').length, soon).toBeGreaterThan(0);
   expect(relay.verbs('output')).toEqual([]);
   expect(await listVideos()).toEqual([]);
-  expect(await shelf.all()).toEqual([]);
+  expect(await pendingUploads.all()).toEqual([]);
 });
 
 test('a relay that is away is tried again; one that refuses is not', async () => {

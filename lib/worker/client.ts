@@ -11,11 +11,9 @@ import {
   type WorkerIdentity,
 } from '../contract/v3';
 import { type Clock, systemClock } from '../weights/hub/retry';
-import { checkAnswer, whyNot } from './answers';
-import { Backoff } from './backoff';
-import { type FilePatience, fetchFile, shortPatience } from './file';
-import { askedWaitMs, isPassing } from './passing';
-import { Unreachable } from './unreachable';
+import { type FileTimeouts, fetchFile, inputTimeouts } from './file';
+import { Backoff, isTransient, retryAfterOf } from './retry';
+import { checkResponse, TransportError, toTransportError } from './transport-error';
 
 /** How a call is made. */
 export interface CallOptions {
@@ -36,7 +34,7 @@ export interface ClientOptions {
   /** First wait between two attempts, in milliseconds. */
   readonly firstDelayMs?: number;
   /** Of inputs: who waits for them has the GPU. About twenty seconds when absent. */
-  readonly filePatience?: FilePatience;
+  readonly fileTimeouts?: FileTimeouts;
 }
 
 const longestDelayMs = 15_000;
@@ -46,7 +44,7 @@ const usualTimeoutMs = 20_000;
  * The HTTP side of the worker protocol (lib/contract/v3/worker.ts). A cut connection and an answer
  * of 429, or of 500 or more, are tried again with growing waits; a refusal (other 4xx) never is.
  *
- * Every call rejects with an {@link ApiError} where the relay refused, with {@link Unreachable} where
+ * Every call rejects with an {@link ApiError} where the relay refused, with {@link TransportError} where
  * it did not answer, and with the signal's reason.
  */
 export class WorkerClient {
@@ -55,7 +53,7 @@ export class WorkerClient {
   readonly #fetch: typeof fetch;
   readonly #token: string;
   readonly #firstDelayMs: number;
-  readonly #filePatience: FilePatience;
+  readonly #fileTimeouts: FileTimeouts;
 
   constructor(options: ClientOptions) {
     this.server = options.server;
@@ -63,7 +61,7 @@ export class WorkerClient {
     this.#token = options.token;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#firstDelayMs = options.firstDelayMs ?? 500;
-    this.#filePatience = options.filePatience ?? shortPatience;
+    this.#fileTimeouts = options.fileTimeouts ?? inputTimeouts;
   }
 
   me(options?: CallOptions): Promise<WorkerIdentity> {
@@ -80,7 +78,7 @@ export class WorkerClient {
     const answer = await this.#json<ClaimAnswer>('POST', '/api/worker/claim', claim, once);
     // Timers and paths are made of it; a server of another version may say something else.
     if (claimAnswerSchema.safeParse(answer).success) return answer;
-    throw new Unreachable('the server gives out jobs in a form that is not known here');
+    throw new TransportError('the server gives out jobs in a form that is not known here');
   }
 
   beat(id: string, beat: Beat, options?: CallOptions): Promise<LeaseAnswer> {
@@ -106,7 +104,7 @@ export class WorkerClient {
   /** A file at one of the relay's signed addresses, which need no token. @throws as {@link fetchFile} */
   file(path: string, { signal }: Pick<CallOptions, 'signal'> = {}): Promise<Blob> {
     const url = new URL(path, this.server).href;
-    return fetchFile(this.#fetch, this.clock, url, this.#filePatience, signal);
+    return fetchFile(this.#fetch, this.clock, url, this.#fileTimeouts, signal);
   }
 
   /**
@@ -129,7 +127,7 @@ export class WorkerClient {
       const headers = { ...init.headers, Authorization: `Bearer ${this.#token}` };
       const url = new URL(path, this.server).href;
       const response = await this.#fetch(url, { ...init, headers, signal: abort });
-      await checkAnswer(response);
+      await checkResponse(response);
       return response;
     });
   }
@@ -149,10 +147,10 @@ export class WorkerClient {
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal,
       });
-      await checkAnswer(response);
+      await checkResponse(response);
       const answer = (await response.json()) as { readonly data?: unknown };
       if (typeof answer.data !== 'object' || answer.data === null) {
-        throw new Unreachable('the answer is not one of Kinora’s');
+        throw new TransportError('the answer is not one of Kinora’s');
       }
       // What is used of it further than for show is checked where it is used.
       return answer.data as T;
@@ -172,23 +170,9 @@ export class WorkerClient {
         return await attempt(AbortSignal.any(limits));
       } catch (thrown) {
         signal?.throwIfAborted();
-        if (!isPassing(thrown) || tried >= attempts) throw whyNot(thrown);
-        await this.clock.sleep(Math.max(backoff.next(), askedWaitMs(thrown)), signal);
+        if (!isTransient(thrown) || tried >= attempts) throw toTransportError(thrown);
+        await this.clock.sleep(Math.max(backoff.next(), retryAfterOf(thrown)), signal);
       }
     }
   }
-}
-
-/** Whether the job is no longer this worker's: cancelled, ended, deleted, or given to another. */
-export function isLeaseLost(thrown: unknown): boolean {
-  return (
-    thrown instanceof ApiError && (thrown.code === 'LEASE_LOST' || thrown.code === 'NOT_FOUND')
-  );
-}
-
-/** Whether the relay does not take this worker at all. */
-export function isRefusal(thrown: unknown): boolean {
-  return (
-    thrown instanceof ApiError && (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN')
-  );
 }

@@ -22,7 +22,7 @@ export interface ServeOptions {
 }
 
 /** The lease that a page hands back when it is closed in the middle of a job. */
-export interface HeldLease {
+export interface UnfinishedLease {
   readonly id: string;
   readonly token: string;
 }
@@ -31,7 +31,7 @@ export interface HeldLease {
 export interface ServingListener {
   onEvent(event: ServingEvent): void;
   /** The lease to hand back should the page vanish now; null where there is none to hand back. */
-  onLease(lease: HeldLease | null): void;
+  onLease(lease: UnfinishedLease | null): void;
 }
 
 /** The serving worker's face, spoken over Comlink. */

@@ -1,5 +1,6 @@
 import type { Beat } from '../contract/v3/worker';
-import { isLeaseLost, isRefusal, type WorkerClient } from './client';
+import type { WorkerClient } from './client';
+import { isLeaseLost, isUnauthorized } from './transport-error';
 
 /** A lease to be kept. */
 export interface KeptLease {
@@ -60,7 +61,7 @@ export async function keepLease(
   function goesOn(thrown: unknown): boolean {
     if (signal.aborted) return false;
     if (isLeaseLost(thrown)) watcher.onLost();
-    else if (isRefusal(thrown)) watcher.onRefused(thrown);
+    else if (isUnauthorized(thrown)) watcher.onRefused(thrown);
     else {
       watcher.onHeard(false);
       return true;

@@ -2,16 +2,19 @@ import { type ErrorRecord, toKinoraError } from '../contract/errors';
 import { Signal } from '../contract/signal';
 import type { WorkerDeclaration, WorkerJob } from '../contract/v3/worker';
 import { gpuLock } from '../predictions/locks';
-import { Attempt, type AttemptDoors } from './attempt';
-import { Backoff } from './backoff';
-import { isLeaseLost, isRefusal } from './client';
-import { reasonOf, refusalOf } from './ends';
+import { Attempt, type AttemptDependencies } from './attempt';
 import { Fitness } from './failures';
-import { askedWaitMs, isPassing } from './passing';
-import type { FinishedJob } from './shelf';
+import type { FinishedJob } from './pending-uploads';
+import { Backoff, isTransient, retryAfterOf } from './retry';
+import {
+  disconnectReason,
+  isLeaseLost,
+  isUnauthorized,
+  unauthorizedRecord,
+} from './transport-error';
 
 /** What the loop works with. */
-export interface ServeDoors extends AttemptDoors {
+export interface ServeDependencies extends AttemptDependencies {
   /** First wait after a lost connection, in milliseconds. */
   readonly firstDelayMs?: number;
 }
@@ -26,7 +29,7 @@ const restMs = 300_000;
  * when the studio takes the GPU is handed back. The video is uploaded without the lock.
  */
 export class ServeLoop {
-  readonly #doors: ServeDoors;
+  readonly #dependencies: ServeDependencies;
   readonly #declaration: WorkerDeclaration;
   readonly #stop = new AbortController();
   /** Something happened that ends a pause. */
@@ -45,9 +48,9 @@ export class ServeLoop {
   #unfit: { readonly error: ErrorRecord; readonly until: number } | null = null;
   #refusal: ErrorRecord | null = null;
 
-  constructor(doors: ServeDoors) {
-    const { options, client, firstDelayMs = 1000 } = doors;
-    this.#doors = doors;
+  constructor(dependencies: ServeDependencies) {
+    const { options, client, firstDelayMs = 1000 } = dependencies;
+    this.#dependencies = dependencies;
     this.#backoff = new Backoff(firstDelayMs, 60_000, client.clock.random);
     this.#declaration = {
       worker_id: crypto.randomUUID().replaceAll('-', ''),
@@ -63,15 +66,15 @@ export class ServeLoop {
 
   /** Resolves when it has ended; every end is an event. */
   async run(): Promise<void> {
-    const { onEvent, engine, shelf } = this.#doors;
+    const { onEvent, engine, pendingUploads } = this.#dependencies;
     const { signal } = this.#stop;
     onEvent({ type: 'connecting' });
     let error: ErrorRecord | null = null;
     try {
-      await shelf.sweep();
+      await pendingUploads.sweep();
       while (!signal.aborted) await this.#session();
     } catch (thrown) {
-      if (isRefusal(thrown)) this.#refusal = refusalOf('The server does not take this token.');
+      if (isUnauthorized(thrown)) this.#refusal = unauthorizedRecord();
       else if (!signal.aborted) error = toKinoraError(thrown).toRecord();
     } finally {
       engine.close();
@@ -84,7 +87,7 @@ export class ServeLoop {
   pause(): void {
     if (this.#paused) return;
     this.#paused = true;
-    this.#doors.onEvent({ type: 'pausing' });
+    this.#dependencies.onEvent({ type: 'pausing' });
     this.#interrupt();
   }
 
@@ -92,7 +95,7 @@ export class ServeLoop {
     this.#paused = false;
     this.#unfit = null;
     this.#fitness.reset();
-    this.#doors.onEvent({ type: 'resumed' });
+    this.#dependencies.onEvent({ type: 'resumed' });
     this.#interrupt();
   }
 
@@ -116,7 +119,7 @@ export class ServeLoop {
 
   /** One connection, until it is lost: then the wait for the next. @throws what ends the whole */
   async #session(): Promise<void> {
-    const { client, onEvent } = this.#doors;
+    const { client, onEvent } = this.#dependencies;
     const { signal } = this.#stop;
     try {
       const identity = await client.me({ signal, attempts: 1 });
@@ -125,10 +128,10 @@ export class ServeLoop {
       await this.#deliverFinished();
       await this.#serve();
     } catch (thrown) {
-      if (signal.aborted || isRefusal(thrown)) throw thrown;
-      const reason = reasonOf(thrown);
+      if (signal.aborted || isUnauthorized(thrown)) throw thrown;
+      const reason = disconnectReason(thrown);
       if (reason === null) throw thrown;
-      const waitMs = Math.max(this.#backoff.next(), askedWaitMs(thrown));
+      const waitMs = Math.max(this.#backoff.next(), retryAfterOf(thrown));
       onEvent({ type: 'unreachable', at: Date.now() + waitMs, reason });
       this.#reconnect.clear();
       await this.#reconnect.wait(waitMs);
@@ -145,8 +148,8 @@ export class ServeLoop {
 
   /** Paused, until something happens. */
   async #rest(): Promise<void> {
-    this.#doors.onEvent({ type: 'paused', error: this.#unfit?.error ?? null });
-    const { clock } = this.#doors.client;
+    this.#dependencies.onEvent({ type: 'paused', error: this.#unfit?.error ?? null });
+    const { clock } = this.#dependencies.client;
     const until = this.#unfit?.until ?? Number.POSITIVE_INFINITY;
     this.#wake.clear();
     await this.#whileListed(() => this.#wake.wait(until - clock.now()));
@@ -176,13 +179,13 @@ export class ServeLoop {
       async (lock) => lock !== null,
     );
     if (isFree) return;
-    this.#doors.onEvent({ type: 'gpuBusy' });
+    this.#dependencies.onEvent({ type: 'gpuBusy' });
     await this.#whileListed(() => locks.request(gpuLock, { signal: interrupted }, async () => {}));
   }
 
   /** @returns null where there is no job yet */
   async #claim(interrupted: AbortSignal): Promise<WorkerJob | null> {
-    const { client, onEvent } = this.#doors;
+    const { client, onEvent } = this.#dependencies;
     // The first answer comes at once, as it says which jobs wait that this worker is not given.
     const wait = this.#answered ? {} : { wait_seconds: 0 };
     const claim = { ...this.#declaration, ...wait };
@@ -199,12 +202,12 @@ export class ServeLoop {
   /**
    * Runs a wait during which the relay is told that this worker is there, but takes no job.
    *
-   * @throws ApiError, Unreachable when the relay cannot be told
+   * @throws ApiError, TransportError when the relay cannot be told
    */
   async #whileListed(wait: () => Promise<unknown>): Promise<void> {
     const over = new AbortController();
     const { signal } = over;
-    const { client } = this.#doors;
+    const { client } = this.#dependencies;
     const tell = async () => {
       while (!signal.aborted) {
         const answer = await client.claim({ ...this.#declaration, paused: true }, { signal });
@@ -222,7 +225,7 @@ export class ServeLoop {
 
   /** Takes the GPU for a job and computes it; hands it back where the studio was first. */
   async #work(job: WorkerJob): Promise<void> {
-    const { client, onEvent } = this.#doors;
+    const { client, onEvent } = this.#dependencies;
     const { id, attempt: number, parameters, lease_token: token } = job;
     const { size, duration } = parameters;
     const loras = job.loras.length;
@@ -236,7 +239,7 @@ export class ServeLoop {
         onEvent({ type: 'claimed', job: current, parameters });
         const lease = { job: current, token, beatEveryMs: job.beat_every_ms };
         const steps = parameters.num_inference_steps;
-        const attempt = new Attempt(this.#doors, lease, this.#stop.signal, steps);
+        const attempt = new Attempt(this.#dependencies, lease, this.#stop.signal, steps);
         this.#attempt = attempt;
         // Told again: the state of before the claim would hide it.
         if (this.#paused) onEvent({ type: 'pausing' });
@@ -260,26 +263,30 @@ export class ServeLoop {
 
   /** Pauses for a while, as nobody may be there to resume; until then where somebody has paused it. */
   #takeOut(error: ErrorRecord): void {
-    const now = this.#doors.client.clock.now();
+    const now = this.#dependencies.client.clock.now();
     this.#unfit = { error, until: this.#paused ? Number.POSITIVE_INFINITY : now + restMs };
     this.#paused = true;
   }
 
   /** Uploads what an earlier page has left, where its lease still stands. */
   async #deliverFinished(): Promise<void> {
-    const { client, shelf } = this.#doors;
-    for (const finished of await shelf.all()) {
+    const { client, pendingUploads } = this.#dependencies;
+    for (const finished of await pendingUploads.all()) {
       const { id, job, beatEveryMs, completion, videoFile } = finished;
       const token = completion.lease_token;
       try {
         await client.lease(id, token);
       } catch (thrown) {
-        if (isRefusal(thrown) || isPassing(thrown)) throw thrown;
+        if (isUnauthorized(thrown) || isTransient(thrown)) throw thrown;
         // Anything else says nothing of the lease: the video is kept.
-        if (isLeaseLost(thrown)) await shelf.drop(id, videoFile);
+        if (isLeaseLost(thrown)) await pendingUploads.drop(id, videoFile);
         continue;
       }
-      this.#attempt = new Attempt(this.#doors, { job, token, beatEveryMs }, this.#stop.signal);
+      this.#attempt = new Attempt(
+        this.#dependencies,
+        { job, token, beatEveryMs },
+        this.#stop.signal,
+      );
       await this.#finish(this.#attempt, finished);
     }
   }

@@ -8,24 +8,24 @@ import type { Beat, WorkerJob } from '../contract/v3/worker';
 import { type EngineHost, runEngine } from '../predictions/run-engine';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
-import type { Adapters } from './adapters';
 import type { ServedJob, ServeOptions, ServingListener } from './api';
-import { isLeaseLost, isRefusal, type WorkerClient } from './client';
+import type { WorkerClient } from './client';
 import type { CurrentJob } from './connection';
 import { describeFailure, inWords } from './failures';
-import { fetchInputs } from './inputs';
+import { type Adapters, fetchInputs } from './inputs';
 import { keepLease } from './lease-keeper';
+import type { FinishedJob, PendingUploads } from './pending-uploads';
 import { PreviewPictures } from './preview';
-import type { FinishedJob, Shelf } from './shelf';
+import { isLeaseLost, isUnauthorized } from './transport-error';
 import { uploadVideo } from './upload';
 
 /** What an attempt is done with. */
-export interface AttemptDoors extends ServingListener {
+export interface AttemptDependencies extends ServingListener {
   readonly options: ServeOptions;
   readonly client: WorkerClient;
   readonly engine: EngineHost;
   readonly adapters: Adapters;
-  readonly shelf: Shelf;
+  readonly pendingUploads: PendingUploads;
 }
 
 /** Refusals of a video after which it is sent once more. */
@@ -45,7 +45,7 @@ export interface Ended {
  * to the relay and becomes a {@link ServedJob}.
  */
 export class Attempt {
-  readonly #doors: AttemptDoors;
+  readonly #dependencies: AttemptDependencies;
   readonly #stop: AbortSignal;
   readonly #job: CurrentJob;
   readonly #token: string;
@@ -62,12 +62,12 @@ export class Attempt {
    * @param stop somebody disconnects: the lease is handed back
    */
   constructor(
-    doors: AttemptDoors,
+    dependencies: AttemptDependencies,
     lease: { readonly job: CurrentJob; readonly token: string; readonly beatEveryMs: number },
     stop: AbortSignal,
     steps = 0,
   ) {
-    this.#doors = doors;
+    this.#dependencies = dependencies;
     this.#stop = stop;
     this.#job = lease.job;
     this.#token = lease.token;
@@ -79,10 +79,10 @@ export class Attempt {
         this.#refused = error;
         this.lose();
       },
-      onHeard: (heard: boolean) => doors.onEvent({ type: 'beat', heard }),
+      onHeard: (heard: boolean) => dependencies.onEvent({ type: 'beat', heard }),
     };
     const kept = { id: this.id, token: lease.token, beatEveryMs: lease.beatEveryMs };
-    void keepLease(doors.client, kept, watcher, this.#over.signal);
+    void keepLease(dependencies.client, kept, watcher, this.#over.signal);
   }
 
   get id(): string {
@@ -94,9 +94,10 @@ export class Attempt {
     this.#lost.abort();
   }
 
-  /** Makes the video and puts it on the shelf; null when that failed, and {@link end} tells. */
+  /** Makes the video and keeps it for upload; null when that failed, which {@link end} reports. */
   async compute(job: WorkerJob): Promise<FinishedJob | null> {
-    const { onEvent, onLease, engine, client, adapters, shelf, options } = this.#doors;
+    const { onEvent, onLease, engine, client, adapters, pendingUploads, options } =
+      this.#dependencies;
     const signal = AbortSignal.any([this.#stop, this.#lost.signal]);
     onLease({ id: this.id, token: this.#token });
     try {
@@ -123,7 +124,7 @@ export class Attempt {
       };
       const beatEveryMs = job.beat_every_ms;
       const finished = { id: this.id, job: this.#job, beatEveryMs, videoFile, completion };
-      await shelf.keep(finished);
+      await pendingUploads.keep(finished);
       return finished;
     } catch (thrown) {
       this.#failure = thrown;
@@ -135,7 +136,7 @@ export class Attempt {
 
   /** Uploads the video and completes the job. A failure is told by {@link end}. */
   async deliver(finished: FinishedJob): Promise<void> {
-    const { client, onEvent } = this.#doors;
+    const { client, onEvent } = this.#dependencies;
     const { completion, videoFile } = finished;
     onEvent({ type: 'uploading', job: this.#job, bytes: completion.bytes });
     const grace = new AbortController();
@@ -171,7 +172,7 @@ export class Attempt {
    * @throws ApiError when the relay does not take this worker any more
    */
   async end(): Promise<Ended> {
-    const { client, shelf, onEvent } = this.#doors;
+    const { client, pendingUploads, onEvent } = this.#dependencies;
     const failure = this.#failure;
     const lost = this.#lost.signal.aborted || isLeaseLost(failure);
     const stopped = this.#stop.aborted && !lost;
@@ -194,14 +195,16 @@ export class Attempt {
       });
     }
     const videoFile = servedVideo(this.id);
-    await shelf.drop(this.id, videoFile).catch(() => removeVideo(videoFile).catch(() => {}));
+    await pendingUploads
+      .drop(this.id, videoFile)
+      .catch(() => removeVideo(videoFile).catch(() => {}));
     const endedAt = Date.now();
     const { id, attempt, startedAt } = this.#job;
     const seconds = (endedAt - startedAt) / 1000;
     const record = error?.toRecord() ?? null;
     const served = { id, attempt, outcome, error: record, seconds, endedAt };
     onEvent({ type: 'ended', job: served });
-    const refusal = this.#refused ?? (isRefusal(failure) ? failure : null);
+    const refusal = this.#refused ?? (isUnauthorized(failure) ? failure : null);
     if (refusal) throw refusal;
     return { served, error };
   }

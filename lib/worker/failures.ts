@@ -1,8 +1,8 @@
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
 import type { Failure } from '../contract/v3/worker';
-import { isPassing } from './passing';
-import { Unreachable } from './unreachable';
+import { isTransient } from './retry';
+import { TransportError } from './transport-error';
 
 type Prospect = 'never' | 'elsewhere' | 'suspect' | 'unfit';
 
@@ -72,7 +72,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
 
 /** A failure of the work, or of the relay, as one of ours. */
 export function inWords(thrown: unknown): KinoraError {
-  if (thrown instanceof Unreachable) {
+  if (thrown instanceof TransportError) {
     return new KinoraError('INTERRUPTED', `The connection was lost: ${thrown.message}.`);
   }
   if (!(thrown instanceof ApiError)) return toKinoraError(thrown);
@@ -86,7 +86,7 @@ export function inWords(thrown: unknown): KinoraError {
     return new KinoraError('ENCODER_FAILED', `The server rejects the video: ${thrown.message}`);
   }
   const sentence = `The server did not take it: ${thrown.message}`;
-  const code = isPassing(thrown) ? 'INTERRUPTED' : 'INTERNAL';
+  const code = isTransient(thrown) ? 'INTERRUPTED' : 'INTERNAL';
   return new KinoraError(code, sentence, { remedy: thrown.remedy });
 }
 

@@ -17,14 +17,14 @@ export interface FinishedJob {
  * What is made and not yet delivered, in a database of its own: prompts and images of others never
  * enter the studio's. A reload, or a cut after hours of work, uploads again from here.
  */
-export class Shelf {
+export class PendingUploads {
   readonly database: Dexie & { finished: EntityTable<FinishedJob, 'id'> };
 
   /** @param name another name keeps tests apart */
   constructor(name = 'kinora-serving') {
     const database = new Dexie(name);
     database.version(1).stores({ finished: 'id' });
-    this.database = database as Shelf['database'];
+    this.database = database as PendingUploads['database'];
   }
 
   keep(finished: FinishedJob): Promise<unknown> {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Adapters } from './adapters';
 import { WorkerClient } from './client';
+import { Adapters } from './inputs';
 
 const lora = {
   path: 'ann/style',

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
 import { holdTimers } from '../weights/testing/held-timers';
-import { isLeaseLost, isRefusal, WorkerClient } from './client';
-import { Unreachable } from './unreachable';
+import { WorkerClient } from './client';
+import { isLeaseLost, isUnauthorized, TransportError } from './transport-error';
 import { uploadVideo } from './upload';
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: Buffer) => void;
@@ -48,8 +48,8 @@ beforeAll(async () => {
   const origin = `http://127.0.0.1:${port}`;
   const sleep = async (ms: number) => void waits.push(ms);
   const clock = { now: Date.now, random: () => 0, sleep };
-  const filePatience = { firstDelayMs: 1, longestDelayMs: 1, stallMs, giveUpMs: 500 };
-  client = new WorkerClient({ server: origin, token: 'kn_secret', clock, filePatience });
+  const fileTimeouts = { firstDelayMs: 1, longestDelayMs: 1, stallMs, giveUpMs: 500 };
+  client = new WorkerClient({ server: origin, token: 'kn_secret', clock, fileTimeouts });
 });
 afterAll(() => {
   server.closeAllConnections();
@@ -110,8 +110,8 @@ test('a job in a form that is not known is no job', async () => {
 
 test('a file that stops coming ends', async () => {
   const { server } = client;
-  const filePatience = { firstDelayMs: 1, longestDelayMs: 1, stallMs: 100, giveUpMs: 150 };
-  const hasty = new WorkerClient({ server, token: 't', filePatience });
+  const fileTimeouts = { firstDelayMs: 1, longestDelayMs: 1, stallMs: 100, giveUpMs: 150 };
+  const hasty = new WorkerClient({ server, token: 't', fileTimeouts });
   // The same byte again and again is no progress.
   await expect(hasty.file('/stalled')).rejects.toThrow('the server sends nothing more');
   expect(stalled).toBeLessThan(10);
@@ -151,7 +151,7 @@ test('a refusal is never tried again, and is what the relay said', async () => {
     message: 'The API key is missing or not valid.',
     remedy: 'Send the header `Authorization: Bearer <API_KEY>`.',
   });
-  expect(isRefusal(error)).toBe(true);
+  expect(isUnauthorized(error)).toBe(true);
   expect(seen).toHaveLength(1);
 });
 
@@ -168,8 +168,8 @@ test('a lost lease is an outcome of its own', async () => {
 test('what does not come from the relay is unreachable, never a success', async () => {
   script = [(_, r) => r.writeHead(200).end('<html>'), (_, r) => json(r, 200, { data: null })];
   const declared = {} as Parameters<typeof client.claim>[0];
-  await expect(client.claim(declared)).rejects.toBeInstanceOf(Unreachable);
-  await expect(client.claim(declared)).rejects.toBeInstanceOf(Unreachable);
+  await expect(client.claim(declared)).rejects.toBeInstanceOf(TransportError);
+  await expect(client.claim(declared)).rejects.toBeInstanceOf(TransportError);
 });
 
 test('a signal ends a call, and no attempt follows', async () => {

@@ -1,11 +1,9 @@
 import type { Clock } from '../weights/hub/retry';
-import { checkAnswer, whyNot } from './answers';
-import { Backoff } from './backoff';
-import { askedWaitMs, isPassing } from './passing';
-import { withStall } from './stall';
+import { Backoff, isTransient, retryAfterOf } from './retry';
+import { checkResponse, TransportError, toTransportError } from './transport-error';
 
-/** How long a file is tried, in milliseconds. */
-export interface FilePatience {
+/** How often and how long a file is tried, in milliseconds. */
+export interface FileTimeouts {
   readonly firstDelayMs: number;
   readonly longestDelayMs: number;
   /** How long an answer may bring nothing. */
@@ -14,8 +12,8 @@ export interface FilePatience {
   readonly giveUpMs: number;
 }
 
-/** For inputs: whoever waits for them has the GPU. About twenty seconds without a byte. */
-export const shortPatience: FilePatience = {
+/** For inputs, which are waited for with the GPU's lock: about twenty seconds without a byte. */
+export const inputTimeouts: FileTimeouts = {
   firstDelayMs: 500,
   longestDelayMs: 4000,
   stallMs: 10_000,
@@ -25,16 +23,16 @@ export const shortPatience: FilePatience = {
 /**
  * Fetches a file whole. It is tried for a short time only; what still comes may take as long as it takes.
  *
- * @throws ApiError what the relay refuses with; Unreachable where nothing came; the signal's reason
+ * @throws ApiError what the relay refuses with; TransportError where nothing came; the signal's reason
  */
 export async function fetchFile(
   send: typeof fetch,
   clock: Clock,
   url: string,
-  patience: FilePatience,
+  timeouts: FileTimeouts,
   signal?: AbortSignal,
 ): Promise<Blob> {
-  const { firstDelayMs, longestDelayMs, stallMs, giveUpMs } = patience;
+  const { firstDelayMs, longestDelayMs, stallMs, giveUpMs } = timeouts;
   const backoff = new Backoff(firstDelayMs, longestDelayMs, clock.random);
   let last = clock.now();
   let furthest = 0;
@@ -42,7 +40,7 @@ export async function fetchFile(
     try {
       return await withStall(stallMs, signal, async (abort, came) => {
         const response = await send(url, { signal: abort });
-        await checkAnswer(response);
+        await checkResponse(response);
         return bodyOf(response, (bytes) => {
           came();
           // Every attempt begins anew: only what none has had before is progress.
@@ -52,9 +50,9 @@ export async function fetchFile(
       });
     } catch (thrown) {
       signal?.throwIfAborted();
-      const waitMs = Math.max(backoff.next(), askedWaitMs(thrown));
+      const waitMs = Math.max(backoff.next(), retryAfterOf(thrown));
       const late = clock.now() + waitMs - last > giveUpMs;
-      if (!isPassing(thrown) || late) throw whyNot(thrown);
+      if (!isTransient(thrown) || late) throw toTransportError(thrown);
       await clock.sleep(waitMs, signal);
     }
   }
@@ -72,4 +70,34 @@ async function bodyOf(response: Response, came: (bytes: number) => void): Promis
     parts.push(new Blob([new Uint8Array(piece.value)]));
   }
   return new Blob(parts, { type: response.headers.get('content-type') ?? '' });
+}
+
+/**
+ * Work that ends where nothing comes any more.
+ *
+ * @param stallMs how long it may bring nothing, in milliseconds
+ * @param work calls `came` whenever something has come
+ * @throws TransportError after that time; what the work throws
+ */
+async function withStall<T>(
+  stallMs: number,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal, came: () => void) => Promise<T>,
+): Promise<T> {
+  const stalled = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const came = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => stalled.abort(), stallMs);
+  };
+  came();
+  try {
+    return await work(AbortSignal.any([stalled.signal, ...(signal ? [signal] : [])]), came);
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    if (stalled.signal.aborted) throw new TransportError('the server sends nothing more');
+    throw thrown;
+  } finally {
+    clearTimeout(timer);
+  }
 }

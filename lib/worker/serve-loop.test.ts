@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseParameters } from '../contract/request';
 import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
-import { Adapters } from './adapters';
 import { WorkerClient } from './client';
 import type { ConnectionEvent } from './connection';
+import { Adapters } from './inputs';
+import type { PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
-import type { Shelf } from './shelf';
 import { SmallRelay } from './testing/relay';
 
 const options = {
@@ -40,10 +40,10 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** A worker whose engine never starts; nothing is ever finished here, so that its shelf stays empty. */
+/** A worker whose engine never starts, so that nothing is ever to be uploaded. */
 function serve(): void {
   const client = new WorkerClient({ ...options, fetch: relay.fetch });
-  const shelf = { sweep: async () => {}, all: async () => [], drop: async () => {} };
+  const pendingUploads = { sweep: async () => {}, all: async () => [], drop: async () => {} };
   loop = new ServeLoop({
     options,
     client,
@@ -54,7 +54,7 @@ function serve(): void {
       close() {},
     },
     adapters: new Adapters(client, options.hub),
-    shelf: shelf as unknown as Shelf,
+    pendingUploads: pendingUploads as unknown as PendingUploads,
     onEvent: (event) => events.push(event),
     onLease() {},
   });

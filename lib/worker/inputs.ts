@@ -2,13 +2,14 @@ import { createSHA256 } from 'hash-wasm';
 import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
-import type { WorkerLora } from '../contract/v3/worker';
+import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
 import { SourceChanged } from '../weights/byte-source';
 import { HubClient, type HubOptions, hubByteSource, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
 import { onlyLora } from '../weights/library/lora-download';
 import type { WorkerClient } from './client';
-import { isPassing } from './passing';
+import { isTransient } from './retry';
+import { isUnauthorized } from './transport-error';
 
 /** Adapters of the hub that are kept for the next job. */
 const keptAdapters = 3;
@@ -123,7 +124,7 @@ function naming(path: string, thrown: unknown): unknown {
     reason.includes(path) ? reason : `The LoRA ${path} cannot be had: ${reason}`;
   if (thrown instanceof ApiError) {
     if (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN') return thrown;
-    if (isPassing(thrown)) return later('HUB_UNREACHABLE', because(thrown.message), thrown);
+    if (isTransient(thrown)) return later('HUB_UNREACHABLE', because(thrown.message), thrown);
     return new KinoraError('LORA_MISSING', because(thrown.message), { cause: thrown });
   }
   if (thrown instanceof SourceChanged) {
@@ -141,4 +142,46 @@ function naming(path: string, thrown: unknown): unknown {
 
 function later(code: ErrorCode, sentence: string, cause: unknown): KinoraError {
   return new KinoraError(code, sentence, { cause, remedy: laterRemedy });
+}
+
+/** What a job works on, besides its parameters. */
+export interface Inputs {
+  readonly image: Blob;
+  readonly loras: readonly LoraFile[];
+}
+
+/**
+ * Fetches image and adapters, all at once. Whoever calls holds the GPU, so that a claimed job never has to
+ * wait behind the studio; therefore nothing is waited for longer than about twenty seconds without a
+ * byte. A large adapter that still comes may take longer.
+ *
+ * @throws KinoraError `IMAGE_UNREACHABLE`, and what {@link Adapters.fetch} throws
+ * @throws TransportError where the relay does not answer; the signal's reason
+ */
+export async function fetchInputs(
+  client: WorkerClient,
+  adapters: Adapters,
+  job: Pick<WorkerJob, 'image' | 'loras'>,
+  signal: AbortSignal,
+): Promise<Inputs> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  try {
+    const [image, loras] = await Promise.all([
+      client.file(job.image.url, { signal: either }).catch(asImageError),
+      Promise.all(job.loras.map((lora) => adapters.fetch(lora, either))),
+    ]);
+    return { image, loras };
+  } finally {
+    // Where one cannot be had, the others are of no use.
+    over.abort();
+  }
+}
+
+/** Looks at a failure of the image's own request. */
+function asImageError(thrown: unknown): never {
+  if (thrown instanceof ApiError && !isTransient(thrown) && !isUnauthorized(thrown)) {
+    throw new KinoraError('IMAGE_UNREACHABLE', `The image cannot be had: ${thrown.message}`);
+  }
+  throw thrown;
 }

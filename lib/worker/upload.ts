@@ -1,8 +1,8 @@
 import { ApiError } from '../contract/v3/errors';
 import type { UploadAnswer } from '../contract/v3/worker';
-import { Backoff } from './backoff';
-import { isLeaseLost, type WorkerClient } from './client';
-import { askedWaitMs, isPassing } from './passing';
+import type { WorkerClient } from './client';
+import { Backoff, isTransient, retryAfterOf } from './retry';
+import { isLeaseLost } from './transport-error';
 
 /** Where a video goes. */
 export interface UploadTarget {
@@ -53,9 +53,9 @@ export async function uploadVideo(
     } catch (thrown) {
       signal.throwIfAborted();
       const conflict = thrown instanceof ApiError && thrown.code === 'CONFLICT';
-      if (!isPassing(thrown) && !conflict) throw thrown;
+      if (!isTransient(thrown) && !conflict) throw thrown;
       if (conflict && ++conflicts > disagreements) throw thrown;
-      askedMs = askedWaitMs(thrown);
+      askedMs = retryAfterOf(thrown);
     }
     await client.clock.sleep(Math.max(backoff.next(), askedMs), signal);
     offset = await receivedSoFar(client, target, file.size, signal);

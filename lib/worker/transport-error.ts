@@ -1,0 +1,81 @@
+import { type ErrorRecord, KinoraError } from '../contract/errors';
+import {
+  ApiError,
+  type ApiErrorCode,
+  apiErrorSchema,
+  describeApiError,
+} from '../contract/v3/errors';
+
+/** The relay could not be reached, or something before it answered: a later try may succeed. */
+export class TransportError extends Error {
+  override readonly name = 'TransportError';
+}
+
+/**
+ * Passes a success.
+ *
+ * @throws ApiError the relay's own; TransportError for anything else that is no success
+ */
+export async function checkResponse(response: Response): Promise<void> {
+  if (response.ok) return;
+  const text = await response.text().catch(() => '');
+  const known = apiErrorSchema.safeParse(parseJson(text));
+  if (known.success) throw toApiError(known.data.error_code, known.data.message, response);
+  if (response.status === 401) throw new ApiError('UNAUTHORIZED');
+  if (response.status === 403) throw new ApiError('FORBIDDEN');
+  if (response.status === 404 || response.status === 410) throw new ApiError('NOT_FOUND');
+  throw new TransportError(`the server answers ${response.status}`);
+}
+
+/** Why a call failed: what the relay said, or that it did not answer. */
+export function toTransportError(thrown: unknown): Error {
+  if (thrown instanceof TransportError || thrown instanceof ApiError) return thrown;
+  const isLate = thrown instanceof DOMException && thrown.name === 'TimeoutError';
+  const reason = isLate ? 'the server does not answer in time' : 'the server cannot be reached';
+  return new TransportError(reason, { cause: thrown });
+}
+
+/** Whether the job is no longer this worker's: cancelled, ended, deleted, or given to another. */
+export function isLeaseLost(thrown: unknown): boolean {
+  return (
+    thrown instanceof ApiError && (thrown.code === 'LEASE_LOST' || thrown.code === 'NOT_FOUND')
+  );
+}
+
+/** Whether the relay does not accept this worker's token. */
+export function isUnauthorized(thrown: unknown): boolean {
+  return (
+    thrown instanceof ApiError && (thrown.code === 'UNAUTHORIZED' || thrown.code === 'FORBIDDEN')
+  );
+}
+
+/** What people are told of a token that is not accepted: nothing but another token helps. */
+export function unauthorizedRecord(): ErrorRecord {
+  return new KinoraError('REQUEST_INVALID', 'The server does not take this token.', {
+    remedy:
+      'Use a worker token of this server: its Keys page makes one, and so does “npm run keys”.',
+  }).toRecord();
+}
+
+/** Why a connection ended, as a sentence; null for an error that is none of the connection. */
+export function disconnectReason(thrown: unknown): string | null {
+  if (thrown instanceof ApiError) return thrown.message;
+  if (!(thrown instanceof TransportError)) return null;
+  return `${thrown.message.charAt(0).toUpperCase()}${thrown.message.slice(1)}.`;
+}
+
+/** The relay writes sentence and remedy into one message; here they are two again. */
+function toApiError(code: ApiErrorCode, message: string, response: Response): ApiError {
+  const { remedy } = describeApiError(code);
+  const sentence = message.endsWith(` ${remedy}`) ? message.slice(0, -remedy.length - 1) : message;
+  const wait = response.headers.get('retry-after');
+  return new ApiError(code, sentence, { ...(wait && { headers: { 'Retry-After': wait } }) });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
