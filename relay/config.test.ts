@@ -33,11 +33,11 @@ test('wrong settings are told all at once, by name; empty ones count as absent',
     /PORT: .*\nKINORA_LEASE_SECONDS: /,
   );
   expect(() =>
-    readConfig({ PORT: 'abc', KINORA_MAX_ATTEMPTS: '9', KINORA_BEAT_SECONDS: 'x' }),
+    readConfig({ PORT: 'abc', KINORA_MAX_ATTEMPTS: '9', KINORA_HEARTBEAT_SECONDS: 'x' }),
   ).toThrow(
     [
       'PORT: must be a whole number from 0 to 65535.',
-      'KINORA_BEAT_SECONDS: must be a number of seconds above 0.',
+      'KINORA_HEARTBEAT_SECONDS: must be a number of seconds above 0.',
       'KINORA_MAX_ATTEMPTS: must be a whole number from 1 to 3.',
     ].join('\n'),
   );

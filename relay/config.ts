@@ -69,7 +69,7 @@ export const configSchema = z.object({
   KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),
 
   KINORA_LEASE_SECONDS: seconds(30),
-  KINORA_BEAT_SECONDS: seconds(2),
+  KINORA_HEARTBEAT_SECONDS: seconds(2),
   KINORA_SWEEP_SECONDS: seconds(2),
   KINORA_MAX_ATTEMPTS: whole(1, 3).default(3),
   /** Hard end of one attempt. */

@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type {
-  Beat,
   ClaimAnswer,
   Completion,
   DeliveryRecord,
   Failure,
+  Heartbeat,
   LeaseAnswer,
   PredictionInput,
   PredictionStatus,
@@ -208,10 +208,10 @@ export interface Jobs {
    * alone (as in all with a lease token)
    * @throws ApiError `LEASE_LOST` (as do all with a lease token)
    */
-  beat(
+  heartbeat(
     id: string,
     token: string,
-    beat: Omit<Beat, 'lease_token'>,
+    heartbeat: Omit<Heartbeat, 'lease_token'>,
     by?: string,
   ): Promise<LeaseAnswer>;
   lease(id: string, token: string, by?: string): Promise<JobRow>;

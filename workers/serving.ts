@@ -7,7 +7,7 @@ import { Adapters } from '../lib/worker/inputs';
 import { PendingUploads } from '../lib/worker/pending-uploads';
 import { ServeLoop } from '../lib/worker/serve-loop';
 
-/** The same engine as the studio's, in a worker below this one: a step does not hold up the beats. */
+/** The same engine as the studio's, in a worker below this one: a step does not hold up the heartbeats. */
 const engine = createEngineHost(
   () => new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' }),
 );

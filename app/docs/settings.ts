@@ -43,8 +43,8 @@ export const leaseFacts: readonly SettingFact[] = [
     'wan2.2-ti2v-5b,tiny',
     'Models that may serve; * for any.',
   ),
-  fact('KINORA_BEAT_SECONDS', 2, '2 s', 'How often a computing tab reports its step.'),
-  fact('KINORA_LEASE_SECONDS', 30, '30 s', 'How long a lease stands without a beat.'),
+  fact('KINORA_HEARTBEAT_SECONDS', 2, '2 s', 'How often a computing tab reports its step.'),
+  fact('KINORA_LEASE_SECONDS', 30, '30 s', 'How long a lease stands without a heartbeat.'),
   fact('KINORA_MAX_ATTEMPTS', 3, '3', 'Attempts before a prediction fails.'),
   fact('KINORA_ATTEMPT_SECONDS', 10_800, '3 h', 'Hard end of one attempt.'),
 ];

@@ -15,9 +15,9 @@ export function WayOfAJob() {
             size, duration and LoRA support, claims it and gets a <strong>lease</strong>.
           </li>
           <li>
-            The tab computes and reports its step with a <strong>beat</strong>. A tab that falls
-            silent loses its lease, and another takes the job from the start; what the first one
-            still sends is refused.
+            The tab computes and reports its step with a <strong>heartbeat</strong>. A tab that
+            falls silent loses its lease, and another takes the job from the start; what the first
+            one still sends is refused.
           </li>
           <li>
             The tab uploads the video. The server checks that it is the MP4 that was asked for,

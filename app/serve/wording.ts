@@ -66,7 +66,7 @@ export function sentencesOf(connection: Connection): readonly string[] {
       return ['The studio, or another tab, is using the GPU. Jobs are taken when that ends.'];
     case 'working':
     case 'uploading':
-      return [...unheard(connection.heard), ...nextSentence[connection.next]];
+      return [...unanswered(connection.answered), ...nextSentence[connection.next]];
     default:
       return [];
   }
@@ -82,8 +82,8 @@ const nextSentence: Readonly<Record<Next, readonly string[]>> = {
   pause: ['It pauses after this job.'],
 };
 
-function unheard(heard: boolean): readonly string[] {
-  if (heard) return [];
+function unanswered(answered: boolean): readonly string[] {
+  if (answered) return [];
   return ['The server does not answer right now. The work goes on, and it is tried again.'];
 }
 

@@ -73,8 +73,8 @@ export class WorkerReport {
         const word = outcomeNames[outcome].toLowerCase();
         return `job ${this.#job} ${word} after ${formatSeconds(seconds)}${why}`;
       }
-      case 'beat':
-        return event.heard
+      case 'heartbeat':
+        return event.answered
           ? null
           : `job ${this.#job}: the server does not answer; the work goes on`;
       case 'paused':

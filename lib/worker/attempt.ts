@@ -4,7 +4,7 @@ import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
 import { profileOfModel } from '../contract/v3/submit';
-import type { Beat, WorkerJob } from '../contract/v3/worker';
+import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
 import { type EngineHost, runEngine } from '../predictions/run-engine';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
@@ -40,7 +40,7 @@ export interface Ended {
 }
 
 /**
- * One attempt at one job under one lease: compute, then deliver. Beats go out from the first moment to
+ * One attempt at one job under one lease: compute, then deliver. Heartbeats go out from the first moment to
  * the last. Nothing here throws but a relay that does not take this worker: every other end is told
  * to the relay and becomes a {@link ServedJob}.
  */
@@ -57,13 +57,13 @@ export class Attempt {
   #failure: unknown = null;
 
   /**
-   * Beats from now on.
+   * Sends heartbeats from now on.
    *
    * @param stop somebody disconnects: the lease is handed back
    */
   constructor(
     dependencies: AttemptDependencies,
-    lease: { readonly job: CurrentJob; readonly token: string; readonly beatEveryMs: number },
+    lease: { readonly job: CurrentJob; readonly token: string; readonly heartbeatMs: number },
     stop: AbortSignal,
     steps = 0,
   ) {
@@ -73,15 +73,15 @@ export class Attempt {
     this.#token = lease.token;
     this.#progress = initialProgress({ num_inference_steps: steps });
     const watcher = {
-      state: () => this.#beat(),
+      state: () => this.#heartbeat(),
       onLost: () => this.lose(),
       onRefused: (error: unknown) => {
         this.#refused = error;
         this.lose();
       },
-      onHeard: (heard: boolean) => dependencies.onEvent({ type: 'beat', heard }),
+      onAnswered: (answered: boolean) => dependencies.onEvent({ type: 'heartbeat', answered }),
     };
-    const kept = { id: this.id, token: lease.token, beatEveryMs: lease.beatEveryMs };
+    const kept = { id: this.id, token: lease.token, heartbeatMs: lease.heartbeatMs };
     void keepLease(dependencies.client, kept, watcher, this.#over.signal);
   }
 
@@ -122,8 +122,8 @@ export class Attempt {
         precision: options.precision,
         encoder: result.encoder,
       };
-      const beatEveryMs = job.beat_every_ms;
-      const finished = { id: this.id, job: this.#job, beatEveryMs, videoFile, completion };
+      const heartbeatMs = job.heartbeat_interval_ms;
+      const finished = { id: this.id, job: this.#job, heartbeatMs, videoFile, completion };
       await pendingUploads.keep(finished);
       return finished;
     } catch (thrown) {
@@ -167,7 +167,7 @@ export class Attempt {
   }
 
   /**
-   * Ends the beats, tells the relay how it ended where it does not know, and tidies up.
+   * Ends the heartbeats, reports to the relay how it ended, and removes what was kept.
    *
    * @throws ApiError when the relay does not take this worker any more
    */
@@ -214,7 +214,7 @@ export class Attempt {
     if (event.type === 'preview') this.#pictures.offer(event);
   }
 
-  async #beat(): Promise<Omit<Beat, 'lease_token'>> {
+  async #heartbeat(): Promise<Omit<Heartbeat, 'lease_token'>> {
     const { phase, step, steps, clip, clips, secondsRemaining } = this.#progress;
     const preview = await this.#pictures.take().catch(() => null);
     return {

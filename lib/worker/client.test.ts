@@ -99,7 +99,7 @@ test('a relay that is asked too often is asked again after the time that it name
 });
 
 test('a job in a form that is not known is no job', async () => {
-  const job = { id, attempt: 1, lease_token: 't', beat_every_ms: null };
+  const job = { id, attempt: 1, lease_token: 't', heartbeat_interval_ms: null };
   const rest = { skipped: {}, retry_after_ms: 5000 };
   script = [ok({ job, ...rest }), ok({ ...rest, job: null, retry_after_ms: 'soon' })];
   const declared = {} as Parameters<typeof client.claim>[0];

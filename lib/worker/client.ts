@@ -1,11 +1,11 @@
 import {
   ApiError,
-  type Beat,
   type Claim,
   type ClaimAnswer,
   type Completion,
   claimAnswerSchema,
   type Failure,
+  type Heartbeat,
   type LeaseAnswer,
   longestHoldSeconds,
   type WorkerIdentity,
@@ -81,8 +81,8 @@ export class WorkerClient {
     throw new TransportError('the server gives out jobs in a form that is not known here');
   }
 
-  beat(id: string, beat: Beat, options?: CallOptions): Promise<LeaseAnswer> {
-    return this.#job(id, 'beat', beat, { attempts: 1, ...options });
+  heartbeat(id: string, heartbeat: Heartbeat, options?: CallOptions): Promise<LeaseAnswer> {
+    return this.#job(id, 'heartbeat', heartbeat, { attempts: 1, ...options });
   }
 
   lease(id: string, token: string, options?: CallOptions): Promise<LeaseAnswer> {

@@ -64,7 +64,11 @@ test('a job from connecting to its end', () => {
     'idle',
   ]);
   expect(states[2]).toEqual({ status: 'idle', identity, skipped: { model: 2 } });
-  expect(states[4]).toMatchObject({ progress: { step: 1, steps: 4 }, heard: true, next: 'claim' });
+  expect(states[4]).toMatchObject({
+    progress: { step: 1, steps: 4 },
+    answered: true,
+    next: 'claim',
+  });
   expect(states[5]).toMatchObject({ bytes: 5000, identity });
 });
 
@@ -95,11 +99,11 @@ test('a connection that is lost comes back idle', () => {
   expect(advanceConnection(gone, connected)).toMatchObject({ status: 'idle' });
 });
 
-test('unanswered beats are told and change nothing else', () => {
+test('unanswered heartbeats are shown and change nothing else', () => {
   const working = after({ type: 'connecting' }, connected, claimed);
-  expect(advanceConnection(working, { type: 'beat', heard: true })).toBe(working);
-  const unheard = advanceConnection(working, { type: 'beat', heard: false });
-  expect(unheard).toEqual({ ...working, heard: false });
+  expect(advanceConnection(working, { type: 'heartbeat', answered: true })).toBe(working);
+  const unanswered = advanceConnection(working, { type: 'heartbeat', answered: false });
+  expect(unanswered).toEqual({ ...working, answered: false });
 });
 
 test('what does not fit a state leaves the very same object', () => {

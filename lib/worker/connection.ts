@@ -46,15 +46,15 @@ export type Connection =
       readonly status: 'working';
       readonly job: CurrentJob;
       readonly progress: RunProgress;
-      /** Whether the relay answers the beats. */
-      readonly heard: boolean;
+      /** Whether the relay answers the heartbeats. */
+      readonly answered: boolean;
       readonly next: Next;
     })
   | (Connected & {
       readonly status: 'uploading';
       readonly job: CurrentJob;
       readonly bytes: number;
-      readonly heard: boolean;
+      readonly answered: boolean;
       readonly next: Next;
     });
 
@@ -73,7 +73,7 @@ export type ConnectionEvent =
       readonly parameters: Pick<Parameters, 'num_inference_steps'>;
     }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
-  | { readonly type: 'beat'; readonly heard: boolean }
+  | { readonly type: 'heartbeat'; readonly answered: boolean }
   | { readonly type: 'uploading'; readonly job: CurrentJob; readonly bytes: number }
   | { readonly type: 'ended'; readonly job: ServedJob }
   | { readonly type: 'unreachable'; readonly at: number; readonly reason: string }
@@ -137,17 +137,19 @@ function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connect
       if (busy) return state;
       const { job, parameters } = event;
       const progress = initialProgress(parameters);
-      return { ...base, status: 'working', job, progress, heard: true, next: 'claim' };
+      return { ...base, status: 'working', job, progress, answered: true, next: 'claim' };
     }
     case 'progress':
       if (state.status !== 'working') return state;
       return { ...state, progress: advanceProgress(state.progress, event.event) };
-    case 'beat':
-      return busy && state.heard !== event.heard ? { ...state, heard: event.heard } : state;
+    case 'heartbeat':
+      return busy && state.answered !== event.answered
+        ? { ...state, answered: event.answered }
+        : state;
     case 'uploading': {
       const { job, bytes } = event;
       const next = busy ? state.next : 'claim';
-      return { ...base, status: 'uploading', job, bytes, heard: true, next };
+      return { ...base, status: 'uploading', job, bytes, answered: true, next };
     }
     case 'ended':
       return busy ? { ...base, status: 'idle', skipped: {} } : state;

@@ -3,7 +3,7 @@ import { ApiError } from '../contract/v3/errors';
 import { WorkerClient } from './client';
 import { keepLease } from './lease-keeper';
 
-const lease = { id: 'ab'.repeat(16), token: 'tok', beatEveryMs: 15_000 };
+const lease = { id: 'ab'.repeat(16), token: 'tok', heartbeatMs: 15_000 };
 const state = async () => ({
   ...{ phase: null, step: 0, steps: 0, clip: 0, clips: 1 },
   seconds_remaining: null,
@@ -33,18 +33,21 @@ async function keep(sleeps: number[], answers: number): Promise<{ asked: string[
     clock,
     fetch: answer,
   });
-  const watcher = { state, onLost: () => lost++, onRefused: () => {}, onHeard: () => {} };
+  const watcher = { state, onLost: () => lost++, onRefused: () => {}, onAnswered: () => {} };
   await keepLease(client, lease, watcher, new AbortController().signal);
   return { asked, lost };
 }
 
-test('after a sleep of the machine it asks whether the lease still stands, before it beats', async () => {
+test('after a sleep of the machine it asks whether the lease still stands, before the next heartbeat', async () => {
   const still = await keep([15_000, 3_600_000, 15_000], 5);
-  expect(still).toEqual({ asked: ['beat', 'beat', 'lease', 'beat', 'beat'], lost: 1 });
+  expect(still).toEqual({
+    asked: ['heartbeat', 'heartbeat', 'lease', 'heartbeat', 'heartbeat'],
+    lost: 1,
+  });
   const gone = await keep([3_600_000], 2);
-  expect(gone).toEqual({ asked: ['beat', 'lease'], lost: 1 });
+  expect(gone).toEqual({ asked: ['heartbeat', 'lease'], lost: 1 });
 });
 
 test('a timer that is a little late is no sleep', async () => {
-  expect((await keep([22_000, 15_010], 3)).asked).toEqual(['beat', 'beat', 'beat']);
+  expect((await keep([22_000, 15_010], 3)).asked).toEqual(['heartbeat', 'heartbeat', 'heartbeat']);
 });

@@ -1,4 +1,4 @@
-import type { Beat } from '../contract/v3/worker';
+import type { Heartbeat } from '../contract/v3/worker';
 import type { WorkerClient } from './client';
 import { isLeaseLost, isUnauthorized } from './transport-error';
 
@@ -6,29 +6,29 @@ import { isLeaseLost, isUnauthorized } from './transport-error';
 export interface KeptLease {
   readonly id: string;
   readonly token: string;
-  readonly beatEveryMs: number;
+  readonly heartbeatMs: number;
 }
 
 /** What the keeper asks and tells. */
 export interface LeaseWatcher {
   /** How far the work is. */
-  state(): Promise<Omit<Beat, 'lease_token'>>;
+  state(): Promise<Omit<Heartbeat, 'lease_token'>>;
   /** The job is no longer this worker's: stop at once. */
   onLost(): void;
   /** The relay does not take this worker any more. */
   onRefused(error: unknown): void;
-  /** Whether the last beat was answered. */
-  onHeard(heard: boolean): void;
+  /** Whether the last heartbeat was answered. */
+  onAnswered(answered: boolean): void;
 }
 
 /** A timer this late means that the machine, or the tab, has slept. */
 const sleptMs = 8000;
-/** How long a beat may take before the next one is sent. */
-const beatLimitMs = 10_000;
+/** How long a heartbeat may take before the next one is sent. */
+const heartbeatTimeoutMs = 10_000;
 
 /**
- * Beats until the signal, by its own timer: a step that takes minutes does not lose the lease. After a
- * sleep it asks first whether the lease still stands. A beat that is not answered changes nothing:
+ * Sends heartbeats until the signal, by its own timer: a step that takes minutes does not lose the lease. After a
+ * sleep it asks first whether the lease still stands. A heartbeat that is not answered changes nothing:
  * only the relay ends a lease.
  */
 export async function keepLease(
@@ -40,17 +40,17 @@ export async function keepLease(
   const { clock } = client;
   const { id, token } = lease;
   while (!signal.aborted) {
-    const options = { signal, attempts: 1, timeoutMs: beatLimitMs };
+    const options = { signal, attempts: 1, timeoutMs: heartbeatTimeoutMs };
     try {
-      await client.beat(id, { lease_token: token, ...(await watcher.state()) }, options);
-      watcher.onHeard(true);
+      await client.heartbeat(id, { lease_token: token, ...(await watcher.state()) }, options);
+      watcher.onAnswered(true);
     } catch (thrown) {
       if (!goesOn(thrown)) return;
     }
     const before = clock.now();
     try {
-      await clock.sleep(lease.beatEveryMs, signal);
-      if (clock.now() - before > lease.beatEveryMs + sleptMs) {
+      await clock.sleep(lease.heartbeatMs, signal);
+      if (clock.now() - before > lease.heartbeatMs + sleptMs) {
         await client.lease(id, token, options);
       }
     } catch (thrown) {
@@ -63,7 +63,7 @@ export async function keepLease(
     if (isLeaseLost(thrown)) watcher.onLost();
     else if (isUnauthorized(thrown)) watcher.onRefused(thrown);
     else {
-      watcher.onHeard(false);
+      watcher.onAnswered(false);
       return true;
     }
     return false;

@@ -7,7 +7,7 @@ import type { CurrentJob } from './connection';
 export interface FinishedJob {
   readonly id: string;
   readonly job: CurrentJob;
-  readonly beatEveryMs: number;
+  readonly heartbeatMs: number;
   readonly videoFile: string;
   /** With the lease's token. */
   readonly completion: Completion;
@@ -24,6 +24,18 @@ export class PendingUploads {
   constructor(name = 'kinora-serving') {
     const database = new Dexie(name);
     database.version(1).stores({ finished: 'id' });
+    database
+      .version(2)
+      .stores({ finished: 'id' })
+      .upgrade((transaction) =>
+        transaction
+          .table('finished')
+          .toCollection()
+          .modify((row) => {
+            row.heartbeatMs = row.beatEveryMs;
+            delete row.beatEveryMs;
+          }),
+      );
     this.database = database as PendingUploads['database'];
   }
 

@@ -82,7 +82,7 @@ function makeJob(n = 1, loras: WorkerLora[] = []): WorkerJob {
     lease_token: `lease-${n}`,
     lease_until: '',
     deadline: '',
-    beat_every_ms: 10,
+    heartbeat_interval_ms: 10,
     model: 'kinora/wan-2.2/i2v-720p-lora',
     parameters: parseParameters({ prompt: 'a boat', num_inference_steps: 2, seed: 7 }),
     enable_prompt_optimizer: false,
@@ -110,7 +110,7 @@ const untilCancelled = async () => {
   while (engine.cancels === 0) await new Promise((resolve) => setTimeout(resolve, 5));
 };
 
-test('a job is claimed with the GPU, computed, beaten for, uploaded whole and completed', async () => {
+test('a job is claimed with the GPU, computed under heartbeats, uploaded whole and completed', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
   const job = makeJob();
@@ -119,11 +119,13 @@ test('a job is claimed with the GPU, computed, beaten for, uploaded whole and co
   await isWorking();
   expect((await navigator.locks.query()).held?.map(({ name }) => name)).toContain(gpuLock);
   expect(lease).toEqual({ id: job.id, token: 'lease-1' });
-  // Beats go on while no step ends, and one of them has the picture.
+  // Heartbeats go on while no step ends, and one of them has the picture.
   const pictures = () => relay.asked.filter(({ body }) => typeof body.preview === 'string');
   await expect.poll(() => pictures().length, soon).toBe(1);
-  const beats = relay.verbs('beat').length;
-  await expect.poll(() => relay.verbs('beat').length, soon).toBeGreaterThanOrEqual(beats + 2);
+  const heartbeats = relay.verbs('heartbeat').length;
+  await expect
+    .poll(() => relay.verbs('heartbeat').length, soon)
+    .toBeGreaterThanOrEqual(heartbeats + 2);
   const [picture, ...more] = pictures();
   expect(more).toEqual([]);
   expect(picture?.body).toMatchObject({ phase: 'denoise', step: 0, steps: 2 });
@@ -184,7 +186,7 @@ test('a job that comes when the studio has just taken the GPU is handed back, an
   const studio = navigator.locks.request(gpuLock, () => opened);
   relay.submit(makeJob());
   await expect.poll(() => state.status, soon).toBe('waiting');
-  expect(relay.verbs('release', 'beat', 'fail')).toEqual(['release']);
+  expect(relay.verbs('release', 'heartbeat', 'fail')).toEqual(['release']);
   relay.submit(makeJob());
   open();
   await studio;
@@ -290,7 +292,7 @@ test('a video that was not delivered survives the page and the studio, and is up
   } as const;
   await writeVideo(videoFile, new Blob(['the video']));
   await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of nobody']));
-  await pendingUploads.keep({ id, job: current, beatEveryMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job: current, heartbeatMs: 10, videoFile, completion });
   const studio = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
   await sweep(studio);
   await studio.database.delete();
@@ -330,7 +332,7 @@ test('without its lease a kept video is dropped', async () => {
   await writeVideo(videoFile, new Blob(['late']));
   const job = { id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 } as const;
   const completion = { lease_token, bytes: 4 } as never;
-  await pendingUploads.keep({ id, job, beatEveryMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job, heartbeatMs: 10, videoFile, completion });
   serve();
   await expect.poll(() => relay.verbs('claim').length, soon).toBeGreaterThan(0);
   expect(relay.verbs('output')).toEqual([]);

@@ -68,7 +68,7 @@ function submit(n: number, loras: WorkerLora[] = []): void {
     lease_token: `lease-${n}`,
     lease_until: '',
     deadline: '',
-    beat_every_ms: 15_000,
+    heartbeat_interval_ms: 15_000,
     model: 'kinora/wan-2.2/i2v-720p-lora',
     parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
     enable_prompt_optimizer: false,

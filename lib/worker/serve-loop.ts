@@ -237,7 +237,7 @@ export class ServeLoop {
       async (lock): Promise<[Attempt, FinishedJob | null] | null> => {
         if (!lock) return null;
         onEvent({ type: 'claimed', job: current, parameters });
-        const lease = { job: current, token, beatEveryMs: job.beat_every_ms };
+        const lease = { job: current, token, heartbeatMs: job.heartbeat_interval_ms };
         const steps = parameters.num_inference_steps;
         const attempt = new Attempt(this.#dependencies, lease, this.#stop.signal, steps);
         this.#attempt = attempt;
@@ -272,7 +272,7 @@ export class ServeLoop {
   async #deliverFinished(): Promise<void> {
     const { client, pendingUploads } = this.#dependencies;
     for (const finished of await pendingUploads.all()) {
-      const { id, job, beatEveryMs, completion, videoFile } = finished;
+      const { id, job, heartbeatMs, completion, videoFile } = finished;
       const token = completion.lease_token;
       try {
         await client.lease(id, token);
@@ -284,7 +284,7 @@ export class ServeLoop {
       }
       this.#attempt = new Attempt(
         this.#dependencies,
-        { job, token, beatEveryMs },
+        { job, token, heartbeatMs },
         this.#stop.signal,
       );
       await this.#finish(this.#attempt, finished);

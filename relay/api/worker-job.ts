@@ -14,7 +14,7 @@ export function toWorkerJob({ config, files }: Relay, job: JobRow): WorkerJob | 
     lease_token: leaseToken,
     lease_until: leaseUntil.toISOString(),
     deadline: deadline.toISOString(),
-    beat_every_ms: config.KINORA_BEAT_SECONDS * 1000,
+    heartbeat_interval_ms: config.KINORA_HEARTBEAT_SECONDS * 1000,
     model: job.model,
     // Drawn at submission: every attempt makes the same video.
     parameters: { ...parameters, seed: job.seed },

@@ -78,7 +78,7 @@ describe('claiming', () => {
       id,
       attempt: 1,
       lease_token: expect.any(String),
-      beat_every_ms: 2000,
+      heartbeat_interval_ms: 2000,
       model: 'kinora/wan-2.2/i2v-720p-lora',
       parameters: { prompt: 'a boat', duration: 5, size: '1280*720', loras },
       enable_prompt_optimizer: false,
@@ -204,28 +204,28 @@ describe('claiming', () => {
 });
 
 describe('a lease', () => {
-  test('is moved by beats, asked for, and lost by a cancel', async () => {
+  test('is moved by heartbeats, asked for, and lost by a cancel', async () => {
     const { id } = await submit();
     const job = await claimed();
     const { lease_token } = job;
-    const beat = await work(`jobs/${id}/beat`, {
+    const heartbeat = await work(`jobs/${id}/heartbeat`, {
       lease_token,
       phase: 'denoise',
       step: 3,
       steps: 9,
     });
-    expect(beat.status).toBe(200);
-    expect(Date.parse(beat.json.data.lease_until)).toBeGreaterThanOrEqual(
+    expect(heartbeat.status).toBe(200);
+    expect(Date.parse(heartbeat.json.data.lease_until)).toBeGreaterThanOrEqual(
       Date.parse(job.lease_until),
     );
     const asked = await work(`jobs/${id}/lease`, { lease_token });
-    expect(asked.json.data).toEqual(beat.json.data);
+    expect(asked.json.data).toEqual(heartbeat.json.data);
     // Another token of the same owner does not have it.
     const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
     const other = await api.workerToken(owner);
     for (const [what, body] of [
       ['lease', { lease_token }],
-      ['beat', { lease_token, step: 4, steps: 9 }],
+      ['heartbeat', { lease_token, step: 4, steps: 9 }],
       ['release', { lease_token }],
       ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
       ['complete', completionOf(job)],
@@ -234,7 +234,7 @@ describe('a lease', () => {
     }
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
     for (const [what, body] of [
-      ['beat', { lease_token }],
+      ['heartbeat', { lease_token }],
       ['lease', { lease_token }],
       ['release', { lease_token }],
       ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
@@ -314,7 +314,7 @@ describe('completing', () => {
       status: 422,
       json: { error_code: 'OUTPUT_REJECTED' },
     });
-    expect((await work(`jobs/${id}/beat`, { lease_token: job.lease_token })).status).toBe(200);
+    expect((await work(`jobs/${id}/heartbeat`, { lease_token: job.lease_token })).status).toBe(200);
     expect((await complete(job)).status).toBe(200);
   });
 
@@ -383,8 +383,14 @@ describe('events', () => {
     });
     const image = 'data:image/webp;base64,AAAA';
     const { lease_token } = job;
-    const beat = { lease_token, phase: 'denoise', step: 2, steps: 30, seconds_remaining: 61.5 };
-    await work(`jobs/${id}/beat`, { ...beat, preview: image });
+    const heartbeat = {
+      lease_token,
+      phase: 'denoise',
+      step: 2,
+      steps: 30,
+      seconds_remaining: 61.5,
+    };
+    await work(`jobs/${id}/heartbeat`, { ...heartbeat, preview: image });
     const two = [await next(), await next()];
     expect(two).toContainEqual({
       type: 'step',

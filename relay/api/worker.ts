@@ -65,10 +65,10 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   } satisfies ClaimAnswer;
 };
 
-/** `POST …/beat`: 409 `LEASE_LOST` is how a worker hears of a cancel. */
-const beat: HandlerOf<'beat'> = async (relay, { params, body, caller, requestId }) => {
+/** `POST …/heartbeat`: 409 `LEASE_LOST` is how a worker hears of a cancel. */
+const heartbeat: HandlerOf<'heartbeat'> = async (relay, { params, body, caller, requestId }) => {
   const { lease_token: token, ...progress } = body;
-  const answer = await relay.jobs.beat(params.id, token, progress, caller.keyId);
+  const answer = await relay.jobs.heartbeat(params.id, token, progress, caller.keyId);
   await noted(relay, requestId, relay.workers.heartbeat(params.id));
   return answer;
 };
@@ -145,7 +145,7 @@ const release: HandlerOf<'release'> = async (relay, { params, body, caller }) =>
 export const workerHandlers = {
   workerMe,
   claim,
-  beat,
+  heartbeat,
   lease,
   complete,
   fail,

@@ -62,12 +62,12 @@ describe('a disk that is almost full', () => {
       });
       expect(message).toContain('almost full');
     }
-    const beat = await get(`/api/worker/jobs/${job.id}/beat`, {
+    const heartbeat = await get(`/api/worker/jobs/${job.id}/heartbeat`, {
       method: 'POST',
       headers: { ...asWorker, 'content-type': 'application/json' },
       body: JSON.stringify({ lease_token: job.leaseToken, phase: 'denoise', step: 1, steps: 30 }),
     });
-    expect(beat.status).toBe(200);
+    expect(heartbeat.status).toBe(200);
     expect((await api(`/api/v3/predictions/${job.id}/result`)).status).toBe(200);
 
     setFloor(0);

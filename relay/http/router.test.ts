@@ -18,7 +18,7 @@ describe('routing', () => {
     ['POST', '/api/v3/media/upload/binary', 'uploadBinary'],
     ['GET', '/api/v3/webhook/deliveries', 'deliveries'],
     ['DELETE', '/api/admin/keys/abcd1234', 'revokeKey'],
-    ['POST', `/api/worker/jobs/${id}/beat`, 'beat'],
+    ['POST', `/api/worker/jobs/${id}/heartbeat`, 'heartbeat'],
   ])('%s %s is %s', (method, path, operation) => {
     expect(findOperation(method, path)).toMatchObject({ kind: 'found', target: operation });
   });

@@ -6,7 +6,7 @@ import { type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeStep } from './context';
 import { finishIntake, returnIntake, takenBy, takeWaiting } from './intake';
-import { beatLease, completeLease, endLease, leasedJob, type NamedLease } from './lease';
+import { completeLease, endLease, leasedJob, type NamedLease, renewLease } from './lease';
 import { createPositions } from './positions';
 import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
 import { failureCode, type JobEvent, nextStep } from './status';
@@ -87,10 +87,10 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       const job = await claim(caller, worker);
       return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
     },
-    async beat(id, token, beat, by) {
-      const answer = await beatLease(db, dependencies, { id, token, by }, beat);
+    async heartbeat(id, token, heartbeat, by) {
+      const answer = await renewLease(db, dependencies, { id, token, by }, heartbeat);
       void store.notify('jobChanged', `${id}:step`);
-      if (beat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      if (heartbeat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
       return answer;
     },
     lease: (id, token, by) => leasedJob(db, { id, token, by }),
@@ -171,7 +171,7 @@ function guarded(methods: Jobs): Jobs {
     claimNext: wrap(methods.claimNext),
     skippedFor: wrap(methods.skippedFor),
     claim: wrap(methods.claim),
-    beat: wrap(methods.beat),
+    heartbeat: wrap(methods.heartbeat),
     lease: wrap(methods.lease),
     complete: wrap(methods.complete),
     fail: wrap(methods.fail),

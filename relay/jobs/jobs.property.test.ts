@@ -5,7 +5,14 @@ import { ApiError } from '../../lib/contract/v3';
 import type { Jobs } from '../relay';
 import { deliveries, type JobRow, jobs as jobsTable } from '../store/schema';
 import type { Store } from '../store/store';
-import { testBeat, testCaller, testJob, testJobs, testResult, testWorker } from '../testing/jobs';
+import {
+  testCaller,
+  testHeartbeat,
+  testJob,
+  testJobs,
+  testResult,
+  testWorker,
+} from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 
 /**
@@ -20,7 +27,7 @@ type Action =
   /** `at` chooses among the jobs, or among the leases of the worker. */
   | { readonly type: (typeof workerActions)[number] | 'cancel' | 'expire'; readonly at: number }
   | { readonly type: 'claim' | 'sweep' | 'intake' | 'crash' };
-const workerActions = ['beat', 'complete', 'fail', 'fatal', 'release', 'stale'] as const;
+const workerActions = ['heartbeat', 'complete', 'fail', 'fatal', 'release', 'stale'] as const;
 
 const at = fc.nat({ max: 7 });
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -136,7 +143,7 @@ class World {
   async work(type: (typeof workerActions)[number], { id, token }: Lease): Promise<boolean> {
     const failure = { code: 'DEVICE_LOST', message: 'The GPU was lost.' };
     try {
-      if (type === 'beat') await this.jobs.beat(id, token, testBeat);
+      if (type === 'heartbeat') await this.jobs.heartbeat(id, token, testHeartbeat);
       if (type === 'complete') this.saw(await this.jobs.complete(id, token, testResult()));
       if (type === 'fail') {
         this.saw(await this.jobs.fail(id, token, { ...failure, retryable: true }));
@@ -145,7 +152,7 @@ class World {
       if (type === 'fatal')
         this.saw(await this.jobs.fail(id, token, { ...failure, retryable: false }));
       if (type === 'release') this.saw(await this.jobs.release(id, token));
-      return type !== 'beat';
+      return type !== 'heartbeat';
     } catch (error) {
       if (error instanceof ApiError && error.code === 'LEASE_LOST') return true;
       throw error;
@@ -170,7 +177,7 @@ class World {
     else this.ended.set(job.id, job);
   }
 
-  /** A worker's time is over: half of the leases by its beats, half by the deadline. */
+  /** A worker's time is over: half of the leases by its heartbeats, half by the deadline. */
   async expire(index: number): Promise<void> {
     const lease = this.leases[index % Math.max(1, this.leases.length)];
     if (!lease) return;
@@ -192,7 +199,7 @@ class World {
     const lease = stale[index % Math.max(1, stale.length)];
     if (!lease) return;
     for (const call of [
-      () => this.jobs.beat(lease.id, lease.token, testBeat),
+      () => this.jobs.heartbeat(lease.id, lease.token, testHeartbeat),
       () => this.jobs.complete(lease.id, lease.token, testResult('f'.repeat(64))),
       () => this.jobs.release(lease.id, lease.token),
     ]) {

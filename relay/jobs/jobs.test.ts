@@ -4,7 +4,14 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { fillQueue } from '../bench/store-load';
 import type { Jobs } from '../relay';
 import { deliveries, jobs as jobsTable, previews } from '../store/schema';
-import { testBeat, testCaller, testJob, testJobs, testResult, testWorker } from '../testing/jobs';
+import {
+  testCaller,
+  testHeartbeat,
+  testJob,
+  testJobs,
+  testResult,
+  testWorker,
+} from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 
 const ada = testCaller('ada');
@@ -46,7 +53,7 @@ describe.each(engines)('jobs', (engine) => {
       const { id } = await jobs.submit(testJob(ada, { input: { prompt } }));
       expect((await jobs.get(id))?.input.prompt).toBe('a\ufffdb\ufffdc \u{1f600}');
       expect(await jobs.get('\u0000')).toBeNull();
-      await expect(jobs.beat(id, '\u0000', testBeat)).rejects.toMatchObject(lost);
+      await expect(jobs.heartbeat(id, '\u0000', testHeartbeat)).rejects.toMatchObject(lost);
     });
 
     it('holds the limit of a key, also for submissions at once', async () => {
@@ -157,7 +164,7 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.complete(id, token, testResult())).toEqual(done);
       const other = testResult('b'.repeat(64));
       await expect(jobs.complete(id, token, other)).rejects.toMatchObject(lost);
-      await expect(jobs.beat(id, token, testBeat)).rejects.toMatchObject(lost);
+      await expect(jobs.heartbeat(id, token, testHeartbeat)).rejects.toMatchObject(lost);
       expect(await fixture().store.db.select().from(deliveries)).toMatchObject([
         { jobId: id, body: 'completed' },
       ]);
@@ -182,11 +189,11 @@ describe.each(engines)('jobs', (engine) => {
       expect((await jobs.complete(id, token, testResult())).status).toBe('completed');
     });
 
-    it('keeps a lease by beats, and takes away what has run out', async () => {
+    it('keeps a lease by heartbeats, and takes away what has run out', async () => {
       await jobs.submit(testJob(ada));
       const first = await claimOne();
       await overdue('lease_until', first.id);
-      await jobs.beat(first.id, first.token, { ...testBeat, phase: 'denoise', step: 4 });
+      await jobs.heartbeat(first.id, first.token, { ...testHeartbeat, phase: 'denoise', step: 4 });
       expect(await jobs.sweep()).toEqual({ requeued: 0, failed: 0 });
       expect((await jobs.lease(first.id, first.token)).progress).toMatchObject({ step: 4 });
       await overdue('lease_until', first.id);
@@ -267,7 +274,7 @@ describe.each(engines)('jobs', (engine) => {
       const { id, token } = await claimOne();
       const { keyId } = adasWorker;
       for (const call of [
-        () => jobs.beat(id, token, testBeat, 'token-eve'),
+        () => jobs.heartbeat(id, token, testHeartbeat, 'token-eve'),
         () => jobs.lease(id, token, 'token-eve'),
         () => jobs.complete(id, token, testResult(), 'token-eve'),
         () => jobs.fail(id, token, failure(true), 'token-eve'),
@@ -275,7 +282,7 @@ describe.each(engines)('jobs', (engine) => {
       ]) {
         await expect(call()).rejects.toMatchObject(lost);
       }
-      await jobs.beat(id, token, testBeat, keyId);
+      await jobs.heartbeat(id, token, testHeartbeat, keyId);
       expect((await jobs.complete(id, token, testResult(), keyId)).status).toBe('completed');
       const again = jobs.complete(id, token, testResult(), 'token-eve');
       await expect(again).rejects.toMatchObject(lost);
@@ -320,8 +327,8 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(ada));
       const { id, token } = await claimOne();
       const preview = 'data:image/png;base64,AAAA';
-      await jobs.beat(id, token, { ...testBeat, preview });
-      await jobs.beat(id, token, { ...testBeat, step: 2, preview });
+      await jobs.heartbeat(id, token, { ...testHeartbeat, preview });
+      await jobs.heartbeat(id, token, { ...testHeartbeat, step: 2, preview });
       expect(await jobs.preview(id)).toEqual({ step: 2, image: preview });
       await jobs.release(id, token);
       expect(await jobs.preview(id)).toBeNull();
@@ -336,7 +343,7 @@ describe.each(engines)('jobs', (engine) => {
       await jobs.submit(testJob(ada));
       const { id, token } = await claimOne();
       await jobs.cancel(id, 'ada');
-      await expect(jobs.beat(id, token, testBeat)).rejects.toMatchObject(lost);
+      await expect(jobs.heartbeat(id, token, testHeartbeat)).rejects.toMatchObject(lost);
       await expect(jobs.complete(id, token, testResult())).rejects.toMatchObject(lost);
     });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
-import { ApiError, type Beat, type LeaseAnswer } from '../../lib/contract/v3';
+import { ApiError, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
 import type { Jobs } from '../relay';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
@@ -42,13 +42,13 @@ export async function leasedJob(db: Database, lease: NamedLease): Promise<JobRow
 }
 
 /** Moves a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
-export async function beatLease(
+export async function renewLease(
   db: Database,
   { config }: Pick<JobsDependencies, 'config'>,
   lease: NamedLease,
-  beat: Omit<Beat, 'lease_token'>,
+  heartbeat: Omit<Heartbeat, 'lease_token'>,
 ): Promise<LeaseAnswer> {
-  const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = beat;
+  const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = heartbeat;
   const move = async (tx: Database) => {
     const [moved] = await tx
       .update(jobs)
@@ -64,7 +64,7 @@ export async function beatLease(
       deadline: moved.deadline.toISOString(),
     };
   };
-  const { preview: image } = beat;
+  const { preview: image } = heartbeat;
   if (image === undefined) return move(db);
   return db.transaction(async (tx) => {
     const answer = await move(tx);

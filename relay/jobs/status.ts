@@ -23,7 +23,7 @@ export type JobEvent =
     }
   | { readonly type: 'released' }
   | { readonly type: 'cancelled' }
-  /** No beat came in time. */
+  /** No heartbeat came in time. */
   | { readonly type: 'lease-expired' }
   /** The attempt took longer than one may; `seconds` is how long that is. */
   | { readonly type: 'deadline-passed'; readonly seconds: number }

@@ -9,10 +9,10 @@ const busyMs = 1000;
 
 /**
  * What a node's loop does every `KINORA_SWEEP_SECONDS`: it sweeps, but takes no lease away before its
- * workers could be heard for one lease period. A beat that waits in a socket while the machine sleeps,
+ * workers could be heard for one lease period. A heartbeat that waits in a socket while the machine sleeps,
  * the database is away or the server starts again is otherwise too late for a lease it would have kept.
  *
- * One period, because a worker that lives beats within it at any other time too; one that is gone is
+ * One period, because a worker that lives sends a heartbeat within it at any other time too; one that is gone is
  * noticed within two. Other nodes sweep as ever.
  *
  * @param clock wall time in milliseconds: a machine that sleeps stops the monotonic clock
@@ -24,7 +24,7 @@ export function createSweeper(
 ): () => Promise<void> {
   const leaseMs = config.KINORA_LEASE_SECONDS * 1000;
   const pauseMs = config.KINORA_SWEEP_SECONDS * 1000 * longestPause;
-  // Less than half a lease leaves the other half for the next beat.
+  // Less than half a lease leaves the other half for the next heartbeat.
   const toleratedMs = Math.max(leaseMs / 2, busyMs);
   let last = clock();
   /** Since when workers can be heard. */
@@ -52,7 +52,7 @@ export function createSweeper(
   return async () => {
     look(pauseMs);
     const others = await sweep('others');
-    // A database that hung answers its oldest question first, and beats wait behind it.
+    // A database that hung answers its oldest question first, and heartbeats wait behind it.
     look(0);
     // One row that cannot be written keeps no lease of another.
     const leases = last - hearing >= leaseMs ? await sweep('leases') : null;

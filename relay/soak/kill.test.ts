@@ -25,7 +25,7 @@ afterAll(async () => {
 /** Settings under which leases and deliveries come back within seconds. */
 const impatient = {
   KINORA_LEASE_SECONDS: '1',
-  KINORA_BEAT_SECONDS: '0.3',
+  KINORA_HEARTBEAT_SECONDS: '0.3',
   KINORA_SWEEP_SECONDS: '0.3',
   KINORA_ALLOW_PRIVATE: '1',
   KINORA_LOG: 'silent',

@@ -31,7 +31,7 @@ test('two nodes, workers on both, one killed in mid-job: nothing lost, nothing t
     ...bucket.settings,
     KINORA_PUBLIC_URL: 'https://kinora.example',
     KINORA_LEASE_SECONDS: '2',
-    KINORA_BEAT_SECONDS: '0.3',
+    KINORA_HEARTBEAT_SECONDS: '0.3',
     KINORA_SWEEP_SECONDS: '0.3',
     KINORA_ALLOW_PRIVATE: '1',
     KINORA_LOG: 'silent',

@@ -5,7 +5,7 @@ import type { Database } from './store';
 export const maintenanceSeconds = 60;
 
 /**
- * What PostgreSQL's autovacuum does, for the embedded database, which has none: every beat of a worker
+ * What PostgreSQL's autovacuum does, for the embedded database, which has none: every heartbeat of a worker
  * leaves an old row and its index entries behind, so files would grow with time and not with what is
  * kept, and a count over the queue would pass over everything that ever waited.
  *

@@ -102,8 +102,8 @@ export function testResult(
   };
 }
 
-/** A beat with nothing to say. */
-export const testBeat = {
+/** A heartbeat with nothing to say. */
+export const testHeartbeat = {
   phase: null,
   step: 1,
   steps: 30,

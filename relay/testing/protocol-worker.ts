@@ -10,7 +10,7 @@ import { makeVideo } from './video';
 export interface ProtocolWorkerOptions {
   readonly origin: string;
   readonly token: string;
-  /** How long it pretends to compute, in milliseconds; it beats meanwhile. */
+  /** How long it pretends to compute, in milliseconds; it sends heartbeats meanwhile. */
   readonly workMs?: number;
 }
 
@@ -72,16 +72,18 @@ export class ProtocolWorker {
     await this.client.file(job.image.url, { signal });
     const until = performance.now() + this.#workMs;
     while (performance.now() < until) {
-      await this.#beat(job, signal);
-      await delay(Math.min(job.beat_every_ms, until - performance.now()), undefined, { signal });
+      await this.#heartbeat(job, signal);
+      await delay(Math.min(job.heartbeat_interval_ms, until - performance.now()), undefined, {
+        signal,
+      });
     }
   }
 
-  async #beat(job: WorkerJob, signal: AbortSignal): Promise<void> {
+  async #heartbeat(job: WorkerJob, signal: AbortSignal): Promise<void> {
     const { num_inference_steps: steps } = job.parameters;
     const progress = { phase: 'denoise', step: 1, steps, clip: 0, clips: 1 } as const;
-    const beat = { lease_token: job.lease_token, ...progress, seconds_remaining: null };
-    await this.client.beat(job.id, beat, { signal });
+    const heartbeat = { lease_token: job.lease_token, ...progress, seconds_remaining: null };
+    await this.client.heartbeat(job.id, heartbeat, { signal });
   }
 
   async #finish(job: WorkerJob, signal: AbortSignal): Promise<void> {

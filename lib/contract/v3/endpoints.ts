@@ -6,7 +6,7 @@ import {
   predictionStatuses,
 } from './prediction';
 import { submitSchema, variants } from './submit';
-import { beatSchema, claimSchema, completeSchema, failSchema, leaseSchema } from './worker';
+import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** What a key may be allowed to do. */
 export const scopes = [
@@ -389,14 +389,14 @@ export const endpoints = {
     answer: envelopeSchema(anything),
     internal: true,
   },
-  beat: {
+  heartbeat: {
     method: 'POST',
-    path: '/api/worker/jobs/{id}/beat',
+    path: '/api/worker/jobs/{id}/heartbeat',
     summary: 'Alive, and this far',
     access: 'worker',
     limit: 'none',
     params: id,
-    body: beatSchema,
+    body: heartbeatSchema,
     answer: envelopeSchema(anything),
     internal: true,
   },

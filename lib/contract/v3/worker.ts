@@ -71,12 +71,12 @@ export interface WorkerJob {
   readonly attempt: number;
   /** Fencing token: every later call names it. */
   readonly lease_token: string;
-  /** ISO 8601; a beat moves it. */
+  /** ISO 8601; a heartbeat extends it. */
   readonly lease_until: string;
   /** When the attempt ends whatever happens, ISO 8601. */
   readonly deadline: string;
-  /** How often to beat. */
-  readonly beat_every_ms: number;
+  /** Time between two heartbeats. */
+  readonly heartbeat_interval_ms: number;
   /** `{provider}/{model_family}/{variant}`. */
   readonly model: string;
   /** With an explicit seed. */
@@ -104,7 +104,7 @@ export const claimAnswerSchema = z.object({
       id: z.string().regex(/^[0-9a-f]{32}$/),
       attempt: z.int().min(1),
       lease_token: z.string().min(1).max(100),
-      beat_every_ms: z.number().min(1).max(600_000),
+      heartbeat_interval_ms: z.number().min(1).max(600_000),
       /** Its last part names the profile. */
       model: z.string().min(1),
       parameters: z.object({
@@ -124,8 +124,8 @@ export const claimAnswerSchema = z.object({
 const maxInteger = 2_147_483_647;
 const lease = { lease_token: z.string().min(1).max(100) };
 
-/** `POST /api/worker/jobs/{id}/beat`: the worker lives and is this far. */
-export const beatSchema = z.object({
+/** `POST /api/worker/jobs/{id}/heartbeat`: the worker lives and is this far. */
+export const heartbeatSchema = z.object({
   ...lease,
   phase: z.enum(phases).nullable().default(null),
   step: z.int().min(0).max(maxInteger).default(0),
@@ -140,10 +140,10 @@ export const beatSchema = z.object({
     .regex(/^data:image\/(webp|jpeg|png);base64,[A-Za-z0-9+/=]+$/)
     .optional(),
 });
-export type Beat = z.output<typeof beatSchema>;
+export type Heartbeat = z.output<typeof heartbeatSchema>;
 
 /**
- * Answer to a beat and to `POST /api/worker/jobs/{id}/lease` (does my lease still stand?). A job that was
+ * Answer to a heartbeat and to `POST /api/worker/jobs/{id}/lease` (does my lease still stand?). A job that was
  * cancelled, or that another worker has, answers 409 `LEASE_LOST` instead: stop the work.
  */
 export interface LeaseAnswer {

@@ -54,7 +54,7 @@ export async function startFilesTest(options: TestRelayOptions = {}): Promise<Fi
     startTestRelay({
       folder,
       ...options,
-      // A slow machine must not lose the leases of these tests: nobody beats here.
+      // A slow machine must not lose the leases of these tests: nobody sends heartbeats here.
       settings: { KINORA_LEASE_SECONDS: '3600', ...options.settings },
     }),
     readFile(imageFile),

@@ -1,0 +1,15 @@
+import Dexie from 'dexie';
+import { expect, test } from 'vitest';
+import { PendingUploads } from './pending-uploads';
+
+test('what an earlier version kept is still uploaded', async () => {
+  const name = `serving-${crypto.randomUUID()}`;
+  const before = new Dexie(name);
+  before.version(1).stores({ finished: 'id' });
+  const kept = { id: 'a'.repeat(32), job: { attempt: 1 }, videoFile: 'served-a.mp4' };
+  await before.table('finished').put({ ...kept, beatEveryMs: 2000 });
+  before.close();
+  const pendingUploads = new PendingUploads(name);
+  expect(await pendingUploads.all()).toEqual([{ ...kept, heartbeatMs: 2000 }]);
+  await pendingUploads.database.delete();
+});
