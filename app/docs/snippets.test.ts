@@ -26,7 +26,7 @@ const load = async <T>(name: string, member: string): Promise<T> => {
 const secret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')}`;
 const body = Buffer.from(JSON.stringify({ ...webhookExample, error: 'ä, ☃' }));
 
-/** Both signatures, written from v3-api.md §2 and not from the relay's code. */
+/** Both signatures, written from the schemes' own documents and not from the relay's code. */
 function signed(at = Math.floor(Date.now() / 1000), by = secret): Headers {
   const id = 'msg_0d7a4c356f1c2b9eb8e1f2a3d4c5b6a7';
   const text = by.slice('whsec_'.length);

@@ -18,7 +18,7 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
     'Turns a still image and a prompt into a 720p video, with up to three LoRAs. The same model.',
 };
 
-/** `GET /api/v3/models`, in the shape that tools of this API family read (v3-api.md §1). */
+/** `GET /api/v3/models`, in the shape that tools of this API family read. */
 export const models: HandlerOf<'models'> = async ({ config, files }) =>
   config.KINORA_FAMILIES.flatMap((family) =>
     variants.map((variant) => ({

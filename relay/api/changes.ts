@@ -4,7 +4,7 @@ import type { Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { isTerminal } from './describe';
-import { tryHold } from './held';
+import { tryCountOpen } from './open-answers';
 
 /** What changed in a job. */
 export type Change = 'status' | 'step' | 'preview';
@@ -12,7 +12,7 @@ type Listener = (change: Change) => void;
 
 /**
  * Who waits for which job on this node. All share one subscription of the database, made for the
- * first of them. Messages are best effort: whoever waits also looks by time.
+ * first of them. Messages may be lost, so waiting answers also look by time.
  */
 class Changes {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -61,7 +61,7 @@ export function changesOf(store: Store): Changes {
   return hub;
 }
 
-/** How long a message may be missed before the row is looked at again. */
+/** Longest time between two looks at the row of a job that is waited for, in milliseconds. */
 export const lookEveryMs = 5000;
 
 /**
@@ -84,7 +84,7 @@ export function onAbort(signals: readonly AbortSignal[], wake: () => void): () =
     return unhook;
   }
   for (const signal of signals) {
-    // As many wait as there are held answers: no leak, whatever Node thinks of more than ten.
+    // The node's own signal has as many listeners as there are open answers.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', first);
   }
@@ -93,7 +93,7 @@ export function onAbort(signals: readonly AbortSignal[], wake: () => void): () =
 
 /**
  * Waits until a job has ended, the time is over, the client has gone, or the server stops. Where its key
- * has too many answers held already, it does not wait: the job exists, and can be asked for again.
+ * has too many answers open already, it does not wait: the job exists, and can be asked for again.
  *
  * @returns the job as it stands then; null when it was deleted meanwhile
  */
@@ -103,8 +103,8 @@ export async function waitForEnd(
   seconds: number,
   client: AbortSignal,
 ): Promise<JobRow | null> {
-  const letGo = tryHold(relay.store, job.keyId);
-  const until = performance.now() + (letGo ? seconds * 1000 : 0);
+  const endCount = tryCountOpen(relay.store, job.keyId);
+  const until = performance.now() + (endCount ? seconds * 1000 : 0);
   const signal = new Signal();
   const wake = () => signal.raise();
   const unhook = onAbort([relay.stopping, client], wake);
@@ -124,6 +124,6 @@ export async function waitForEnd(
   } finally {
     end();
     unhook();
-    letGo?.();
+    endCount?.();
   }
 }

@@ -3,7 +3,7 @@ import { startTestRelay, type TestRelay } from '../testing/server';
 import { answer } from './answer';
 import { waitForEnd } from './changes';
 import { streamOf } from './events';
-import { maxHeld, tryHold } from './held';
+import { maxOpen, tryCountOpen } from './open-answers';
 
 let node: TestRelay;
 beforeAll(async () => {
@@ -34,7 +34,7 @@ describe('streams of events', () => {
   test('a key may have so many open; one that is closed makes room', async () => {
     const { open } = await waiting('ada');
     const client = new AbortController();
-    const streams = await Promise.all(Array.from({ length: maxHeld }, () => open(client.signal)));
+    const streams = await Promise.all(Array.from({ length: maxOpen }, () => open(client.signal)));
     expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
     const refused = await open();
     expect(refused.status).toBe(429);
@@ -55,7 +55,7 @@ describe('streams of events', () => {
 
   test('a client that goes while its job is looked up holds nothing', async () => {
     const { id, open, headers } = await waiting('gus');
-    for (let count = 0; count < maxHeld; count += 1) {
+    for (let count = 0; count < maxOpen; count += 1) {
       const gone = new AbortController();
       const url = `${node.origin}/api/v3/predictions/${id}/events`;
       const answering = answer(node.relay, new Request(url, { headers, signal: gone.signal }));
@@ -95,11 +95,11 @@ describe('streams of events', () => {
     const store = { ...node.relay.store, listen: () => Promise.reject(new Error('down')) };
     const deaf = { ...node.relay, store };
     const { signal } = new AbortController();
-    for (let count = 0; count < maxHeld; count += 1) {
+    for (let count = 0; count < maxOpen; count += 1) {
       await expect(waitForEnd(deaf, job, 1, signal)).rejects.toThrow('down');
     }
-    const letGo = tryHold(store, keyId);
-    expect(letGo).not.toBeNull();
+    const endCount = tryCountOpen(store, keyId);
+    expect(endCount).not.toBeNull();
   });
 
   test('a stream ends with its key, and tells nothing more', async () => {

@@ -5,12 +5,12 @@ import type { JobRow } from '../store/schema';
 import { type Change, changesOf, lookEveryMs, onAbort } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import type { HandlerOf } from './handler';
-import { holdOne } from './held';
+import { countOpen } from './open-answers';
 import { ownJob } from './predictions';
 
 /** Proxies cut connections on which nothing comes. */
 const heartbeatMs = 15_000;
-/** A stream of which nobody asks for the first chunk for so long, in milliseconds, has no reader. */
+/** A stream whose first chunk nobody asked for within this time has no reader, in milliseconds. */
 const unreadMs = 30_000;
 
 /**
@@ -19,14 +19,13 @@ const unreadMs = 30_000;
  */
 export const events: HandlerOf<'events'> = async (relay, { params, caller, request }) => {
   const job = await ownJob(relay, params.id, caller);
-  const letGo = holdOne(relay.store, caller.keyId);
+  const endCount = countOpen(relay.store, caller.keyId);
   const client = new AbortController();
   const ends = [client.signal, request.signal, relay.stopping];
-  const mayStill = () => stands(relay, request.headers.get('authorization'));
-  const body = streamOf(follow(relay, job, ends, mayStill), client);
-  // Also for whoever goes, or has gone, before the first chunk was asked for: the generator then
-  // never begins.
-  onAbort(ends, letGo);
+  const isAuthorized = () => hasValidKey(relay, request.headers.get('authorization'));
+  const body = streamOf(follow(relay, job, ends, isAuthorized), client);
+  // A client may go before the first chunk was asked for: the generator then never begins.
+  onAbort(ends, endCount);
   return new Response(body, {
     headers: {
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -44,10 +43,10 @@ export const events: HandlerOf<'events'> = async (relay, { params, caller, reque
 export function streamOf(
   chunks: AsyncGenerator<string, void>,
   over: AbortController,
-  patienceMs = unreadMs,
+  timeoutMs = unreadMs,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  const unread = setTimeout(() => over.abort(), patienceMs).unref();
+  const unread = setTimeout(() => over.abort(), timeoutMs).unref();
   return new ReadableStream<Uint8Array>(
     {
       // Asked for one chunk at a time, as fast as the client reads.
@@ -80,7 +79,7 @@ async function* follow(
   relay: Relay,
   first: JobRow,
   ends: readonly AbortSignal[],
-  mayStill: () => Promise<boolean>,
+  isAuthorized: () => Promise<boolean>,
 ): AsyncGenerator<string, void> {
   const changed = new Set<Change>();
   const signal = new Signal();
@@ -90,13 +89,13 @@ async function* follow(
     signal.raise();
   });
   const unhook = onAbort(ends, wake);
-  const told = { status: '', step: '', preview: '' };
-  /** The event's text, where it says anything that was not said. */
+  const sent = { status: '', step: '', preview: '' };
+  /** The event's text; empty where it would repeat the last one of its type. */
   const news = (event: PredictionEvent): string => {
     const { type, ...data } = event;
     const text = JSON.stringify(data);
-    if (told[type] === text) return '';
-    told[type] = text;
+    if (sent[type] === text) return '';
+    sent[type] = text;
     return `event: ${type}\ndata: ${text}\n\n`;
   };
   try {
@@ -107,7 +106,7 @@ async function* follow(
       const wantsPreview = changed.has('preview');
       changed.clear();
       // With every look, every few seconds at the latest: a row of a key is kept for a moment anyway.
-      if (!(await mayStill())) return;
+      if (!(await isAuthorized())) return;
       const job = await relay.jobs.get(first.id);
       if (job === null) return;
       let text = '';
@@ -135,7 +134,7 @@ async function* follow(
 }
 
 /** Whether the key still opens the API. Storage that does not answer takes no key away. */
-async function stands(relay: Relay, authorization: string | null): Promise<boolean> {
+async function hasValidKey(relay: Relay, authorization: string | null): Promise<boolean> {
   try {
     await relay.keys.authenticate(authorization, 'api');
     return true;

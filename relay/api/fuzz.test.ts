@@ -7,7 +7,7 @@ import { createChecker, type DocumentedOperation } from '../testing/checker';
 import { startTestRelay, type TestRelay } from '../testing/server';
 
 /**
- * The published document against the running server (v3-api.md §7): what fits is answered with 200 and
+ * The published document against the running server: what fits is answered with 200 and
  * in the shape that is promised, everything else is refused in the shape of a refusal, and nothing
  * that a caller sends is answered with 5xx. `KINORA_SOAK` multiplies the number of runs, and draws
  * other inputs each time; an ordinary run has the same ones wherever it runs.

@@ -37,7 +37,7 @@ interface Order {
 
 /**
  * The webhook as it was meant. Clients write it percent-encoded, or glue it to the model's name as it
- * is (v3-api.md §1): then everything after `webhook=` is its address, whose own query may have `&`.
+ * is (lib/contract/v3/README.md): then everything after `webhook=` is its address, whose own query may have `&`.
  *
  * @param address of the request
  */
@@ -85,7 +85,7 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
 
 /**
  * Synchronous mode: the answer is held until the video is there, or says that the task goes on
- * (v3-api.md, drop-in rule 5).
+ * (lib/contract/v3/README.md, 5).
  */
 async function holdAnswer(relay: Relay, job: JobRow, client: AbortSignal): Promise<ApiPrediction> {
   const last = (await waitForEnd(relay, job, relay.config.KINORA_SYNC_SECONDS, client)) ?? job;

@@ -17,7 +17,7 @@ import { type BlobStore, type Caller, type Guard, GuardError, type Links } from 
 import type { JobImage } from '../store/schema';
 
 /** What taking in images works with. */
-export interface ImageRoom {
+export interface ImageContext {
   readonly config: Config;
   readonly blobs: BlobStore;
   readonly guard: Guard;
@@ -27,7 +27,7 @@ export interface ImageRoom {
 
 /** Longest fetch of one image with all its tries, in milliseconds. */
 export const fetchMs = 30_000;
-/** Longest wait for the first byte, in milliseconds: who hangs holds a place that others wait for. */
+/** Longest wait for the first byte, in milliseconds: a host that hangs takes a place that others wait for. */
 export const answerMs = 10_000;
 const maxTries = 3;
 /** Waits before the second and the third try, in milliseconds. */
@@ -40,15 +40,15 @@ const pausesMs = [250, 1000];
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`, `STORAGE_DOWN`
  */
 export async function acceptImage(
-  room: ImageRoom,
+  context: ImageContext,
   jobId: string,
   text: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage | null }> {
-  if (/^data:/i.test(text)) return await keepDataUri(room, jobId, text, caller);
-  if (isOwnUpload(text, room.links.publicUrl)) {
-    const id = room.links.uploadOf(text);
-    const upload = id === null ? null : await room.rows.get(id);
+  if (/^data:/i.test(text)) return await keepDataUri(context, jobId, text, caller);
+  if (isOwnUpload(text, context.links.publicUrl)) {
+    const id = context.links.uploadOf(text);
+    const upload = id === null ? null : await context.rows.get(id);
     if (!upload?.blobKey || upload.owner !== caller.owner) {
       throw unusable('The upload that image names is not there, or has expired.');
     }
@@ -57,7 +57,7 @@ export async function acceptImage(
     return { url: text, image: { key, type, bytes } };
   }
   try {
-    room.guard.check(text);
+    context.guard.check(text);
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
     throw invalidField('image', `image: ${thrown.message}`, { cause: thrown });
@@ -67,7 +67,7 @@ export async function acceptImage(
 
 /** A data URI becomes an upload of its owner: the prediction then tells a short address. */
 async function keepDataUri(
-  { config, blobs, links, rows }: ImageRoom,
+  { config, blobs, links, rows }: ImageContext,
   jobId: string,
   text: string,
   caller: Caller,
@@ -83,7 +83,7 @@ async function keepDataUri(
   const { sha256 } = await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });
   const filename = `image.${type.slice(type.indexOf('/') + 1)}`;
   const draft = newUpload(caller, { filename, contentType: type, bytes: bytes.length }, config);
-  // The job's own id: whoever deletes the job deletes it too.
+  // The job's own id: it is deleted with the job.
   const row = { ...draft, id: jobId, sha256, blobKey: key };
   const upload = await insertStored(rows, blobs, row);
   return { url: links.uploadDownload(upload), image: { key, type, bytes: bytes.length } };
@@ -92,22 +92,22 @@ async function keepDataUri(
 /**
  * Fetches the image of a waiting job.
  *
- * @param patienceMs longest wait for an answer to begin
+ * @param answerTimeoutMs longest wait for an answer to begin
  * @returns where it is now, or a sentence that says why it cannot be had
  * @throws ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
-  room: ImageRoom,
+  context: ImageContext,
   jobId: string,
   url: string,
   signal: AbortSignal,
-  patienceMs = answerMs,
+  answerTimeoutMs = answerMs,
 ): Promise<JobImage | string> {
   const end = Date.now() + fetchMs;
   for (let tries = 1; ; tries += 1) {
-    const fetched = await fetchOnce(room, url, end - Date.now(), patienceMs, signal);
+    const fetched = await fetchOnce(context, url, end - Date.now(), answerTimeoutMs, signal);
     signal.throwIfAborted();
-    if (fetched instanceof Uint8Array) return await keepFetched(room, jobId, fetched);
+    if (fetched instanceof Uint8Array) return await keepFetched(context, jobId, fetched);
     const pauseMs = pausesMs[tries - 1] ?? 0;
     if (!fetched.again || tries === maxTries || Date.now() + pauseMs >= end) {
       return `The image could not be loaded: ${fetched.message}`;
@@ -117,10 +117,10 @@ export async function fetchImage(
 }
 
 async function fetchOnce(
-  { config, guard }: ImageRoom,
+  { config, guard }: ImageContext,
   url: string,
   totalMs: number,
-  patienceMs: number,
+  answerTimeoutMs: number,
   signal: AbortSignal,
 ): Promise<Uint8Array | { message: string; again: boolean }> {
   const fetching = new AbortController();
@@ -130,7 +130,7 @@ async function fetchOnce(
   const timer = setTimeout(() => {
     isLate = true;
     fetching.abort();
-  }, patienceMs);
+  }, answerTimeoutMs);
   try {
     signal.throwIfAborted();
     const maxBytes = maxBytesOf(config);
@@ -149,7 +149,10 @@ async function fetchOnce(
     if (!(thrown instanceof GuardError)) throw thrown;
     if (isLate) {
       const host = new URL(url).host;
-      return { message: `${host} did not answer within ${patienceMs / 1000} s.`, again: false };
+      return {
+        message: `${host} did not answer within ${answerTimeoutMs / 1000} s.`,
+        again: false,
+      };
     }
     return { message: thrown.message, again: thrown.reason === 'unreachable' };
   } finally {
@@ -159,7 +162,7 @@ async function fetchOnce(
 }
 
 async function keepFetched(
-  { config, blobs }: ImageRoom,
+  { config, blobs }: ImageContext,
   jobId: string,
   bytes: Uint8Array,
 ): Promise<JobImage | string> {

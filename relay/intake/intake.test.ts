@@ -156,7 +156,7 @@ describe('an image', () => {
 
   it('of a host that does not begin to answer is not waited for', async () => {
     const { relay } = node;
-    const room = {
+    const context = {
       config: relay.config,
       guard: relay.guard,
       blobs: relay.files.blobs,
@@ -165,9 +165,11 @@ describe('an image', () => {
     };
     const stop = new AbortController();
     const url = `${origin}/hang/late.png`;
-    expect(await fetchImage(room, 'late', url, stop.signal, 50)).toMatch(/did not answer within/);
+    expect(await fetchImage(context, 'late', url, stop.signal, 50)).toMatch(
+      /did not answer within/,
+    );
     // The stop of a node is another thing: the image is fetched again.
-    const stopped = fetchImage(room, 'late', url, stop.signal);
+    const stopped = fetchImage(context, 'late', url, stop.signal);
     stop.abort(new Error('stopping'));
     await expect(stopped).rejects.toThrow('stopping');
   });
@@ -190,7 +192,7 @@ describe('an image', () => {
 
   it('that was taken in twice is kept for the job that the quicker one finished', async () => {
     const { relay } = await quietNode();
-    const room = {
+    const context = {
       ...{ config: relay.config, guard: relay.guard, links: relay.files.links },
       ...{ store: relay.store, rows: uploadRows(relay.store), jobs: relay.jobs, log: relay.log },
     };
@@ -210,7 +212,7 @@ describe('an image', () => {
       },
     };
     const stop = new AbortController();
-    const running = runIntake({ ...room, blobs }, stop.signal);
+    const running = runIntake({ ...context, blobs }, stop.signal);
     const image = `${origin}/good.png`;
     const order = testJob(testCaller('two'), { ready: false, image: null, input: { image } });
     const { id } = await relay.jobs.submit(order);

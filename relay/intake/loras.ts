@@ -20,7 +20,7 @@ interface AskedLora {
   readonly scale: number;
 }
 
-/** Stands for an upload that is not there (yet): looked for again before the job is given away. */
+/** Stands for an upload that is not there (yet): looked for again before a worker gets the job. */
 const notFound = '';
 
 /**
@@ -100,7 +100,7 @@ export async function findAgain(
   return found;
 }
 
-/** Longest text of a caller that is told back, in characters. */
+/** Longest text of a caller that is repeated in an answer, in characters. */
 const maxEcho = 200;
 
 function shortened(text: string): string {

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
+import { Signal } from '../../lib/contract/signal';
 import type { Jobs } from '../relay';
 import { storageDown } from '../store/errors';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
-import { fetchImage, fetchMs, type ImageRoom } from './image';
+import { fetchImage, fetchMs, type ImageContext } from './image';
 import { findAgain, type LoraFinder } from './loras';
 
 /** Fetches under way at a time: each holds at most one image in memory. */
@@ -18,7 +19,7 @@ const holdSeconds = fetchMs / 1000 + 60;
 const pause = 5;
 
 /** What the loop works with. */
-export type RunRoom = ImageRoom &
+export type IntakeContext = ImageContext &
   LoraFinder & {
     readonly store: Pick<Store, 'listen'>;
     readonly jobs: Pick<
@@ -32,45 +33,31 @@ export type RunRoom = ImageRoom &
  * Takes waiting jobs, a few at a time, until the signal: woken when one is submitted, and by time for
  * those that another node left behind. What is under way at the signal is broken off and found again.
  */
-export async function runIntake(room: RunRoom, signal: AbortSignal): Promise<void> {
+export async function runIntake(context: IntakeContext, signal: AbortSignal): Promise<void> {
   const underWay = new Set<Promise<void>>();
-  let wake: () => void = () => undefined;
-  let isAwake = false;
-  const ring = () => {
-    isAwake = true;
-    wake();
-  };
-  const forget = await room.store.listen('intakeDue', ring);
-  signal.addEventListener('abort', ring, { once: true });
+  const wake = new Signal();
+  const onNews = () => wake.raise();
+  const stopListening = await context.store.listen('intakeDue', onNews);
+  signal.addEventListener('abort', onNews, { once: true });
   try {
     while (!signal.aborted) {
-      isAwake = false;
-      for (const job of await takeJobs(room, maxAtOnce - underWay.size)) {
-        const work = handle(room, job, signal).finally(() => {
+      for (const job of await takeJobs(context, maxAtOnce - underWay.size)) {
+        const work = handle(context, job, signal).finally(() => {
           underWay.delete(work);
-          ring();
+          wake.raise();
         });
         underWay.add(work);
       }
-      if (!isAwake) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, room.config.KINORA_SWEEP_SECONDS * 1000);
-          wake = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-          if (isAwake || signal.aborted) wake();
-        });
-      }
+      if (!signal.aborted) await wake.wait(context.config.KINORA_SWEEP_SECONDS * 1000);
     }
   } finally {
-    signal.removeEventListener('abort', ring);
-    await forget();
+    signal.removeEventListener('abort', onNews);
+    await stopListening();
     await Promise.all(underWay);
   }
 }
 
-async function takeJobs({ jobs, log }: RunRoom, limit: number): Promise<JobRow[]> {
+async function takeJobs({ jobs, log }: IntakeContext, limit: number): Promise<JobRow[]> {
   if (limit <= 0) return [];
   try {
     return await jobs.takeIntake(limit, holdSeconds);
@@ -81,33 +68,34 @@ async function takeJobs({ jobs, log }: RunRoom, limit: number): Promise<JobRow[]
   }
 }
 
-/** One job; what is no fault of its files is left for another time. */
-async function handle(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<void> {
+/** One job; a failure that is not the fault of its files is tried again later. */
+async function handle(context: IntakeContext, job: JobRow, signal: AbortSignal): Promise<void> {
   try {
-    await takeIn(room, job, signal);
+    await takeIn(context, job, signal);
   } catch (err) {
     if (!signal.aborted)
-      room.log.warn({ err, job: job.id }, 'the files of a job were not taken in');
-    if (signal.aborted || storageDown(err)) await giveBack(room, job, signal.aborted ? 0 : pause);
+      context.log.warn({ err, job: job.id }, 'the files of a job were not taken in');
+    if (signal.aborted || storageDown(err))
+      await giveBack(context, job, signal.aborted ? 0 : pause);
   }
 }
 
-/** Attempts count what a job's files do to us, not what we do to them. */
-async function giveBack({ jobs, log }: RunRoom, job: JobRow, seconds: number): Promise<void> {
-  // Where even this fails, it is found again when its time is over.
+/** Gives a job back with its attempt: that it failed was no fault of its files. */
+async function giveBack({ jobs, log }: IntakeContext, job: JobRow, seconds: number): Promise<void> {
+  // Where this fails too, the job is found again when its time is over.
   await jobs.intakeReturned(job, seconds).catch((err: unknown) => {
     log.warn({ err, job: job.id }, 'a job was not given back');
   });
 }
 
-async function takeIn(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<void> {
-  const { jobs } = room;
-  const loras = await findAgain(room, job.owner, job.loras);
+async function takeIn(context: IntakeContext, job: JobRow, signal: AbortSignal): Promise<void> {
+  const { jobs } = context;
+  const loras = await findAgain(context, job.owner, job.loras);
   if (typeof loras === 'string') {
     await jobs.intakeFailed(job, loras);
     return;
   }
-  const image = job.image ?? (await fetchImage(room, job.id, job.input.image, signal));
+  const image = job.image ?? (await fetchImage(context, job.id, job.input.image, signal));
   if (typeof image === 'string') {
     await jobs.intakeFailed(job, image);
     return;
@@ -115,7 +103,7 @@ async function takeIn(room: RunRoom, job: JobRow, signal: AbortSignal): Promise<
   const done = await jobs.intakeDone(job.id, image, loras);
   if (done || job.image) return;
   const now = await jobs.get(job.id);
-  // Cancelled or deleted meanwhile: nobody would ever remove what was just stored. A job that has its
-  // image has it from whoever was quicker, by the same key.
-  if (!now || (now.finishedAt && !now.image)) await room.blobs.remove(image.key);
+  // Cancelled or deleted meanwhile: nothing else would remove what was just stored. A job that has its
+  // image has it from a faster node, under the same key.
+  if (!now || (now.finishedAt && !now.image)) await context.blobs.remove(image.key);
 }

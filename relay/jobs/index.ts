@@ -24,8 +24,8 @@ export { createSweeper } from './sweeper';
 export { createWorkers } from './workers';
 
 /**
- * The jobs of an installation: leases per attempt with a fencing token (v3-api.md §3). Every method is
- * one transaction and throws ApiError `STORAGE_DOWN` when the database is not there.
+ * The jobs of an installation: leases per attempt with a fencing token (README.md). Every method is one
+ * transaction and throws ApiError `STORAGE_DOWN` when the database is not there.
  */
 export function createJobs(dependencies: JobsDependencies): Jobs {
   const { store, config, outboxRow, log, metrics } = dependencies;

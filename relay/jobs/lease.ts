@@ -12,12 +12,12 @@ import { storable } from './text';
 export interface NamedLease {
   readonly id: string;
   readonly token: string;
-  /** Key id of the worker token that calls; nobody's in particular where absent. */
+  /** Key id of the worker token that calls; any where absent. */
   readonly by?: string | undefined;
 }
 
-/** The one holder of a lease, which may have ended. */
-function held({ id, token, by }: NamedLease) {
+/** The rows under a lease, which may have ended. */
+function byLease({ id, token, by }: NamedLease) {
   return and(
     eq(jobs.id, storable(id)),
     eq(jobs.leaseToken, storable(token)),
@@ -25,23 +25,23 @@ function held({ id, token, by }: NamedLease) {
   );
 }
 
-/** What every call with a lease token but a completion asks. */
-function holds(lease: NamedLease) {
-  return and(held(lease), sql`${jobs.status} = 'processing'`);
+/** The rows under a lease that has not ended. */
+function byActiveLease(lease: NamedLease) {
+  return and(byLease(lease), sql`${jobs.status} = 'processing'`);
 }
 
 /**
- * The job under a lease. One that has run out but that no sweep has seen still stands.
+ * The job under a lease. One that has run out still counts until a sweep has seen it.
  *
  * @throws ApiError `LEASE_LOST`
  */
 export async function leasedJob(db: Database, lease: NamedLease): Promise<JobRow> {
-  const [job] = await db.select().from(jobs).where(holds(lease));
+  const [job] = await db.select().from(jobs).where(byActiveLease(lease));
   if (!job) throw new ApiError('LEASE_LOST');
   return job;
 }
 
-/** Moves a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
+/** Extends a lease and keeps the progress. @throws ApiError `LEASE_LOST` */
 export async function renewLease(
   db: Database,
   { config }: Pick<JobsDependencies, 'config'>,
@@ -56,7 +56,7 @@ export async function renewLease(
         leaseUntil: inSeconds(config.KINORA_LEASE_SECONDS),
         progress: { phase, step, steps, clip, clips, secondsRemaining },
       })
-      .where(holds(lease))
+      .where(byActiveLease(lease))
       .returning({ leaseUntil: jobs.leaseUntil, deadline: jobs.deadline });
     if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
     return {
@@ -88,7 +88,7 @@ export async function endLease(
   event: JobEvent,
 ): Promise<{ job: JobRow; delivery: boolean }> {
   return db.transaction(async (tx) => {
-    const [job] = await tx.select().from(jobs).where(holds(lease)).for('update');
+    const [job] = await tx.select().from(jobs).where(byActiveLease(lease)).for('update');
     const step = job && nextStep(job, event, config.KINORA_MAX_ATTEMPTS);
     if (!step) throw new ApiError('LEASE_LOST');
     if (event.type !== 'failed' || step.status !== 'created') {
@@ -112,7 +112,7 @@ export async function completeLease(
   result: Parameters<Jobs['complete']>[2],
 ): Promise<{ job: JobRow; delivery: boolean; repeated: boolean }> {
   return db.transaction(async (tx) => {
-    const [job] = await tx.select().from(jobs).where(held(lease)).for('update');
+    const [job] = await tx.select().from(jobs).where(byLease(lease)).for('update');
     if (job?.status === 'completed' && job.outputSha256 === result.sha256) {
       return { job, delivery: false, repeated: true };
     }

@@ -58,7 +58,7 @@ export function failureCode(code: string): PredictionCode {
   return known?.[1] ?? predictionCodes.executionFailed;
 }
 
-/** What a cancelled job reads as (v3-api.md §1: the API has four states). */
+/** What a cancelled job reads as: the API has four states. */
 export const cancelledError = 'cancelled by user';
 
 /**

@@ -30,7 +30,7 @@ type LimitSettings = Pick<
  * for itself, in memory: a query per poll would double what a poll costs. With n nodes a key can so
  * read up to n times as often. On PGlite there is one node, and all is in memory.
  *
- * @param options.jobs counts unfinished predictions: each allows more reads (v3-api.md, drop-in rule 4)
+ * @param options.jobs counts unfinished predictions: each allows more reads, as clients poll each
  * @param options.databaseMs how long PostgreSQL is waited for before memory counts, in milliseconds;
  * default 1,000
  */

@@ -1,4 +1,4 @@
-/** Longest `Retry-After` that is honoured, in seconds (v3-api.md §2). */
+/** Longest `Retry-After` that is honoured, in seconds. */
 const longestRetryAfter = 900;
 /** Attempts are spread by ±20 %, so that a receiver that was down is not met by all at once. */
 const jitter = 0.2;

@@ -5,7 +5,7 @@ import type { DeliveryEvent } from './delivery';
 import { readRetryAfter } from './schedule';
 import { signatureHeaders } from './signature';
 
-/** How long an attempt may take (v3-api.md §2). */
+/** How long an attempt may take. */
 export interface SendLimits {
   readonly connectMs: number;
   readonly totalMs: number;

@@ -14,7 +14,7 @@ export interface Signed {
 }
 
 /**
- * The headers of both schemes (v3-api.md §2): `webhook-*` with `v3,<hex>` of this API family, whose key
+ * The headers of both schemes (README.md): `webhook-*` with `v3,<hex>` of this API family, whose key
  * is the secret's text; `svix-*` with `v1,<base64>` of Standard Webhooks, whose key is what the text
  * decodes to. Both in one header would break verifiers of the first kind.
  */

@@ -20,12 +20,12 @@ export interface WebhookParts {
   readonly links: WebhookLinks;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'delivery'>;
-  /** Each limit as in v3-api.md §2 where absent. */
+  /** Each limit as in README.md where absent. */
   readonly limits?: Partial<WebhookLimits>;
 }
 
 /**
- * The outbox and its deliveries (v3-api.md §2). The row of a webhook is written in the transaction of the
+ * The outbox and its deliveries (README.md). The row of a webhook is written in the transaction of the
  * terminal status; the loop takes it from there, so that a webhook may come twice but is never lost.
  */
 export function createWebhooks({

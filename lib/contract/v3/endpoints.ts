@@ -38,7 +38,7 @@ export interface Endpoint {
   readonly body?: z.ZodType;
   /** Schema of the whole answer with status 200; absent where it is not JSON. */
   readonly answer?: z.ZodType;
-  /** Answered by the Node server itself and not through Next (v3-api.md §5). */
+  /** Answered by the Node server itself and not through Next (README.md). */
   readonly bypassesNext?: true;
   /** Left out of the public documentation. */
   readonly internal?: true;

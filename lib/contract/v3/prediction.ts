@@ -10,7 +10,7 @@ export const predictionIdSchema = z
   .regex(/^[0-9a-f]{32}$/)
   .describe('32 lower-case hex characters.');
 
-/** Codes of a prediction that failed or that was not waited for (v3-api.md, drop-in rule 9). */
+/** Codes of a prediction that failed or that was not waited for (README.md, 9). */
 export const predictionCodes = {
   contentModeration: 1200,
   missingParameter: 1400,

@@ -25,7 +25,7 @@ export function profileOfModel(model: string): ProfileName {
 
 /**
  * Body of a submission: everything about the video, its image, and switches that clients send.
- * Unknown fields are dropped (v3-api.md, drop-in rule 2).
+ * Unknown fields are dropped (README.md, 2).
  */
 export const submitSchema = parametersSchema.extend({
   image: z
