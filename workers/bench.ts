@@ -1,36 +1,54 @@
 import * as Comlink from 'comlink';
+import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend } from '../lib/gpu';
-import { benchmarkStreaming, type StreamResult } from '../lib/models/wan22/benchmark/streaming';
-import type { ModelConfig } from '../lib/models/wan22/config';
-import { benchmarkModel, type StageOptions, type StageResult } from '../lib/pipeline/benchmark';
+import { modelFamilies } from '../lib/models';
+import {
+  type BenchmarkOptions,
+  benchmarkModel,
+  type StageResult,
+  type StreamResult,
+} from '../lib/pipeline/benchmark';
+import { familyOf, fetchManifest } from '../lib/pipeline/open';
 import { opfsFolder } from '../lib/weights/store';
 
 /** The benchmark in a browser: the worker of `npm run bench -- model --backend webgpu`. */
 const bench = {
-  /** Measures a model's layers with random weights on the GPU. */
+  /** Measures the layers of a listed model with random weights on the GPU. */
   async run(
-    config: ModelConfig,
-    options: StageOptions,
+    model: string,
+    options: BenchmarkOptions,
     onResult: (result: StageResult) => void,
   ): Promise<StageResult[]> {
+    const { family, configuration } = await open(model);
     const backend = await createBackend('webgpu');
     try {
-      return await benchmarkModel(backend, config, options, onResult);
+      const stages = await family.benchmarkStages(configuration, options);
+      return await benchmarkModel(backend, stages, onResult);
     } finally {
       await backend.dispose();
     }
   },
-  /** Measures what it costs to stream the transformer's blocks from OPFS. */
-  async stream(config: ModelConfig, kind: Backend['kind']): Promise<StreamResult> {
+  /** Measures what it costs to stream the denoiser's blocks from OPFS. */
+  async stream(model: string, kind: Backend['kind']): Promise<StreamResult> {
+    const { family, configuration } = await open(model);
     const backend = await createBackend(kind);
     try {
-      return await benchmarkStreaming(backend, config, opfsFolder('bench/stream'));
+      return await family.benchmarkStreaming(backend, configuration, opfsFolder('bench/stream'));
     } finally {
       await backend.dispose();
     }
   },
 };
+
+async function open(id: string) {
+  const { manifest, folder } = await fetchManifest(id, new URL('/models/', self.location.origin));
+  if (!folder) {
+    const sentence = `The model "${manifest.name}" is listed without its configuration.`;
+    throw new KinoraError('MODEL_FILE_MISSING', sentence);
+  }
+  return { family: familyOf(modelFamilies, manifest), configuration: folder };
+}
 
 /** What the page sees of the worker. */
 export type BenchApi = typeof bench;

@@ -108,6 +108,7 @@ describe('a video', () => {
       frames: 121,
       seed: 42,
       model: 'tiny',
+      profile: 'standard',
       backend: 'wasm',
       encoder: 'webcodecs',
       finishedEarly: false,
@@ -127,6 +128,7 @@ describe('a video', () => {
     expect(await readVideoMetadata(file)).toMatchObject({
       id: asked.id,
       model: 'tiny',
+      profile: 'standard',
       prompt: 'a boat on a lake',
       negative_prompt: 'blurry',
       seed: 42,
@@ -149,13 +151,19 @@ describe('a video', () => {
     const result = await generate(
       request(
         { size: '720*1280', loras: [{ path: 'a_peft.safetensors', scale: 1.5 }] },
-        { loras: [{ name: 'a_peft.safetensors', file, scale: 1.5 }] },
+        {
+          profile: 'ultra-fast',
+          loras: [{ name: 'a_peft.safetensors', file, scale: 1.5 }],
+        },
       ),
     );
     const video = await readVideo(result.videoFile);
     expect(await inspectVideo(video)).toMatchObject({ width: 720, height: 1280, frames: 121 });
     const { loras } = await readVideoMetadata(video);
     expect(loras).toEqual([{ path: 'a_peft.safetensors', scale: 1.5 }]);
+    // The variant is in the result and in the file.
+    expect(result.profile).toBe('ultra-fast');
+    expect((await readVideoMetadata(video)).profile).toBe('ultra-fast');
     expect((await engine.counters()).liveBytes).toBe(0);
   });
 });

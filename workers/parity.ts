@@ -1,6 +1,7 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createBackend } from '../lib/gpu';
+import { modelFamilies } from '../lib/models';
 import { type ParityLine, runParity } from '../lib/pipeline/parity';
 import { httpFolder } from '../lib/weights';
 
@@ -18,7 +19,8 @@ const parity = {
   ): Promise<void> {
     const backend = await createBackend('webgpu');
     try {
-      await runParity(httpFolder(new URL(base)), backend, { ...options, onLine });
+      const folder = httpFolder(new URL(base));
+      await runParity(modelFamilies, folder, backend, { ...options, onLine });
     } finally {
       await backend.dispose();
     }

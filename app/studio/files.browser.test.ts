@@ -23,6 +23,7 @@ async function makeVideo(): Promise<Blob> {
   const metadata = createVideoMetadata({
     id: 'ab'.repeat(16),
     model: 'tiny',
+    profile: 'standard',
     backend: 'wasm',
     parameters,
     createdAt: '2025-01-01T00:00:00.000Z',

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
+import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
 import { withAppPage } from './browser/app-page';
 import { root } from './browser/stamp';
@@ -107,7 +108,10 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', ort as unknown as Runtime);
-  await runParity(diskFolder(options.folder), backend, { ...(await limitsOf(options)), onLine });
+  await runParity(modelFamilies, diskFolder(options.folder), backend, {
+    ...(await limitsOf(options)),
+    onLine,
+  });
   await backend.dispose();
 }
 

@@ -9,8 +9,14 @@ import {
   sizes,
   toKinoraError,
 } from '../contract';
-import { readModelConfig } from '../models/wan22/config';
-import { longestClip, type MemoryPlan, MemoryPlanner, memoryReport } from '../pipeline/memory/plan';
+import { modelFamilies } from '../models';
+import {
+  longestClip,
+  type MemoryPlan,
+  type MemoryPlanner,
+  memoryReport,
+} from '../pipeline/memory/plan';
+import { familyOf } from '../pipeline/open';
 import { root } from './browser/stamp';
 import { diskFolder } from './disk-folder';
 
@@ -95,8 +101,8 @@ async function plannerOf(
     throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
   });
   const manifest = parseManifest(JSON.parse(text));
-  const config = await readModelConfig(diskFolder(path.join(models, manifest.base ?? manifest.id)));
-  return MemoryPlanner.create(config, wanted ?? manifest.precision, {
+  const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
+  return familyOf(modelFamilies, manifest).plan(wanted ?? manifest.precision, configuration, {
     native: longestClip(manifest, size, count),
   });
 }

@@ -8,6 +8,9 @@ const nativeSize = z.object({
   height: z.int().positive().multipleOf(32),
 });
 
+/** The model family of what names none: manifests and references from before there were several. */
+export const defaultFamily = 'wan22';
+
 /** How the weights of linear layers are held on the device: plain, or in blocks of 32 with a scale. */
 export const precisions = ['f32', 'int8', 'int4'] as const;
 export type Precision = (typeof precisions)[number];
@@ -77,7 +80,7 @@ export const manifestSchema = z.object({
   name: z.string().min(1),
   description: z.string(),
   /** Name of the model family, whose code runs it. */
-  family: z.string().min(1).default('wan22'),
+  family: z.string().min(1).default(defaultFamily),
   licence: z.object({ name: z.string(), url: z.url().optional() }),
   base: z.string().min(1).optional(),
   sources: z.array(componentSourceSchema).default([]),

@@ -95,6 +95,11 @@ export type ProgressEvent =
     }
   | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
 
+/** What a step of a run found, as it can be stored and sent. */
+export type Findings = Readonly<
+  Record<string, string | number | boolean | null | readonly number[] | readonly string[]>
+>;
+
 /** Seconds that each stage took. */
 export type Timings = Readonly<Record<Phase | 'total', number>>;
 
@@ -122,5 +127,7 @@ export interface GenerationResult {
    * Absent in records from before it was kept.
    */
   readonly memory?: MemoryReport;
+  /** What the steps around the model found, by their names; absent where none found anything. */
+  readonly findings?: Readonly<Record<string, Findings>>;
   readonly timings: Timings;
 }

@@ -1,21 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { frameCount } from '../contract';
-import { latentFrames, planClips } from './clips';
+import { planClips } from './clips';
+import { latentFrames } from './latents';
 
 describe('planClips', () => {
   test('five seconds are one clip', () => {
-    expect(planClips(121, 121)).toEqual([{ frames: 121, dropFirst: false }]);
+    expect(planClips(121, 121, 4)).toEqual([{ frames: 121, dropFirst: false }]);
   });
 
   test('ten seconds are two full clips, the second without its first frame', () => {
-    expect(planClips(241, 121)).toEqual([
+    expect(planClips(241, 121, 4)).toEqual([
       { frames: 121, dropFirst: false },
       { frames: 121, dropFirst: true },
     ]);
   });
 
   test('six seconds end with a short clip', () => {
-    expect(planClips(145, 121)).toEqual([
+    expect(planClips(145, 121, 4)).toEqual([
       { frames: 121, dropFirst: false },
       { frames: 25, dropFirst: true },
     ]);
@@ -23,7 +24,7 @@ describe('planClips', () => {
 
   test.each([121, 81, 49, 9, 5, 241])('every duration adds up, in clips of up to %i', (longest) => {
     for (let duration = 5; duration <= 10; duration++) {
-      const clips = planClips(frameCount(duration), longest);
+      const clips = planClips(frameCount(duration), longest, 4);
       const shown = clips.reduce((sum, c) => sum + c.frames - (c.dropFirst ? 1 : 0), 0);
       expect(shown).toBe(24 * duration + 1);
       expect(clips.every((c) => c.frames % 4 === 1 && c.frames <= longest)).toBe(true);
@@ -32,10 +33,10 @@ describe('planClips', () => {
   });
 
   test('refuses frames that are not 4n+1', () => {
-    expect(() => planClips(120, 121)).toThrow(RangeError);
-    expect(() => planClips(121, 120)).toThrow(RangeError);
-    expect(() => planClips(121, 1)).toThrow(RangeError);
-    expect(() => planClips(0, 121)).toThrow(RangeError);
+    expect(() => planClips(120, 121, 4)).toThrow(RangeError);
+    expect(() => planClips(121, 120, 4)).toThrow(RangeError);
+    expect(() => planClips(121, 1, 4)).toThrow(RangeError);
+    expect(() => planClips(0, 121, 4)).toThrow(RangeError);
   });
 });
 

@@ -1,34 +1,35 @@
 import { KinoraError } from '../contract';
-import { type Backend, Scope } from '../gpu';
-import type { LatentSize } from '../models/wan22/tokens';
-import { createClipMemory, type TextContext, type Transformer } from '../models/wan22/transformer';
-import type { Scheduler } from './schedulers/scheduler';
-import { Solver, type SolverState } from './schedulers/solver';
+import type { Backend, DeviceTensor } from '../gpu';
+import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
+import { type Scheduler, Solver, type SolverState } from './schedulers';
 
 /** What one clip is denoised from. */
-export interface DenoiseRequest {
-  readonly size: LatentSize;
-  /** Clean tokens of the held frames, [P, C·ph·pw]; the still image's latent. */
-  readonly held: Float32Array;
-  /** Noise of all tokens, [S, C·ph·pw]; that of the held ones is not used. */
-  readonly noise: Float32Array;
+export interface DenoiseRequest extends ClipConditions {
   readonly scheduler: Scheduler;
+  /** Over 1 with two texts, 1 with one. */
   readonly guidanceScale: number;
-  /** Text embeddings [L, textDim]. */
-  readonly prompt: Float32Array;
-  /** Not used at guidance scale 1. */
-  readonly negativePrompt: Float32Array;
-  /** Upper bound of the tokens that go through a block together. */
-  readonly maxChunkTokens: number;
+  /**
+   * Standard normal noise of the whole clip, [C, F, h, w]: draw 0 is what the clip starts from, draw
+   * i + 1 the fresh noise of step i (from 0) in a stochastic sampler.
+   */
+  readonly noise: (draw: number) => Float32Array;
   /** Where an interrupted run goes on; from the first step when absent. */
   readonly resume?: SolverState | null;
   readonly signal?: AbortSignal;
   /**
-   * Called after each step (from 0) with the predicted clean tokens, held ones included.
+   * Called after each step (from 0) with the prediction of the clean latents.
    *
+   * @param prediction the denoised rows, and a function that makes latents [C, F, h, w] of them
    * @returns true to stop here and take this prediction as the result
    */
-  readonly afterStep?: (step: number, prediction: Float32Array) => Promise<boolean> | boolean;
+  readonly afterStep?: (step: number, prediction: Prediction) => Promise<boolean> | boolean;
+}
+
+/** The clean latents as a step predicts them. */
+export interface Prediction {
+  readonly rows: Float32Array;
+  /** Latents [C, F, h, w], with the frames that the image fixes. */
+  latents(): Float32Array;
 }
 
 /** The device had too little memory in the middle of the loop. Everything of it is freed. */
@@ -41,95 +42,63 @@ export class DenoiseInterrupted extends Error {
     /** Where to go on; null where no step was finished. */
     readonly state: SolverState | null,
     /** What was live when it happened. */
-    readonly heldBytes: number,
+    readonly liveBytes: number,
   ) {
     super(cause.message);
   }
 }
 
 /**
- * The denoising loop of image-to-video (reference `wan22-ti2v-5b.md` §4.4): at every call the held
- * frames are clean and have timestep 0, all others have timestep t.
+ * The denoising loop: guidance and sampler around a model's velocity. What the image fixes is the
+ * model's concern; the solver moves only the rows that it leaves free.
  *
  * After the first step nothing is allocated on the device, and per step only the latents come back.
  *
- * @returns clean tokens [S, C·ph·pw], the held ones as they were given
+ * @returns clean latents [C, F, h, w]
  * @throws DenoiseInterrupted where the device's memory does not suffice; a new call goes on
  */
 export async function denoise(
   backend: Backend,
-  transformer: Transformer,
+  denoiser: Denoiser,
   request: DenoiseRequest,
 ): Promise<Float32Array> {
-  const { config } = transformer;
-  const { size, held, noise, scheduler, guidanceScale, signal } = request;
-  const [, ph, pw] = config.patch_size;
-  const width = config.in_channels * ph * pw;
-  const guided = guidanceScale > 1;
-  const perFrame = (size.height / ph) * (size.width / pw);
-  const free = noise.subarray(held.length);
-  const scope = new Scope(backend);
-  const texts: TextContext[] = [];
-  // Whatever of this was made is freed at the end, also where the device has no memory for the rest.
-  const made: { dispose(): void }[] = [scope];
+  const { scheduler, guidanceScale, noise, signal } = request;
   const resume = request.resume ?? null;
+  let clip: ClipDenoiser | undefined;
   let solver: Solver | undefined;
   try {
-    const clip = createClipMemory(backend, config, size, {
-      heldFrames: held.length / width / perFrame,
-      maxChunkTokens: request.maxChunkTokens,
-      guided,
-    });
-    made.push(clip);
-    solver = new Solver(backend, scheduler, guidanceScale, resume ?? free, width);
-    made.push(solver);
-    const prompts = guided ? [request.prompt, request.negativePrompt] : [request.prompt];
-    texts.push(...(await transformer.prepareTexts(prompts, clip)));
-    const times = {
-      held: transformer.createTimeEmbedding(scope),
-      free: transformer.createTimeEmbedding(scope),
-    };
-    await transformer.embedTime(0, times.held);
-    // What the model sees: the clean frame, then the current latents. Never written to by the solver.
-    const input = scope.float32([clip.tokens, width], 'latents');
-    const heldTensor = scope.float32([clip.heldTokens, width], 'latents', held);
-    backend.copy(heldTensor, 0, input, 0, held.length);
-    const velocities = texts.map(() => scope.float32([clip.tokens, width], 'latents'));
-    const targets = [solver.conditional, solver.unconditional];
-    const result = new Float32Array(noise.length);
-    result.set(held);
-    if (resume) result.set(resume.previous, held.length);
-
+    clip = await denoiser.prepare(request);
+    const { rowWidth } = clip;
+    const start = resume ?? clip.pack(noise(0));
+    solver = new Solver(backend, scheduler, guidanceScale, start, rowWidth);
+    const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
+    if (solver.unconditional) velocities.push(solver.unconditional);
+    let rows = resume?.previous ?? new Float32Array(0);
     for (const [step, timestep] of scheduler.timesteps.entries()) {
       if (resume && step < resume.step) continue;
       signal?.throwIfAborted();
-      await transformer.embedTime(timestep, times.free);
-      backend.copy(solver.sample, 0, input, held.length, free.length);
-      const branches = texts.map((text, i) => ({
-        text,
-        velocity: velocities[i] as (typeof velocities)[0],
-      }));
-      await transformer.velocity(clip, input, times, branches, signal ? { signal } : {});
-      for (const [i, velocity] of velocities.entries()) {
-        const target = targets[i];
-        if (target) backend.copy(velocity, held.length, target, 0, free.length);
-      }
-      await solver.step(step);
-      result.set(await backend.read(solver.prediction), held.length);
+      await clip.velocity(timestep, solver.sample, velocities, signal);
+      await solver.step(step, solver.wantsNoise(step) ? clip.pack(noise(step + 1)) : undefined);
+      rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
-      if (await request.afterStep?.(step, result)) break;
+      if (await request.afterStep?.(step, predictionOf(clip, rows))) break;
     }
-    return result;
+    return clip.unpack(rows);
   } catch (error) {
     if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
     const { liveBytes } = backend.counters();
     // No read ahead may make buffers any more, lest one of them fails after the recovery.
-    await transformer.stop();
-    for (const each of [...texts, ...made]) if (each !== solver) each.dispose();
+    await denoiser.stop();
+    clip?.dispose();
     throw new DenoiseInterrupted(error, (await rescue(backend, solver)) ?? resume, liveBytes);
   } finally {
-    for (const each of [...texts, ...made]) each.dispose();
+    clip?.dispose();
+    solver?.dispose();
   }
+}
+
+function predictionOf(clip: ClipDenoiser, rows: Float32Array): Prediction {
+  return { rows, latents: () => clip.unpack(rows) };
 }
 
 /**

@@ -13,19 +13,22 @@ export interface NoiseRequest {
   readonly stream: number;
   /** Number of values. */
   readonly count: number;
+  /** Which of the stream's draws: 0, the default, starts the clip, others are fresh noise of a step. */
+  readonly draw?: number;
   /** Index of the first value; 0 when absent. */
   readonly offset?: number;
 }
 
 /**
- * Standard normal values. Value i depends on seed, stream and i only.
+ * Standard normal values. Value i depends on seed, stream, draw and i only.
  *
  * @throws RangeError when a number is not a whole one in its range
  */
 export function gaussianNoise(request: NoiseRequest): Float32Array<ArrayBuffer> {
-  const { seed, stream, count, offset = 0 } = request;
+  const { seed, stream, count, draw = 0, offset = 0 } = request;
   checkWhole('seed', seed, Number.MAX_SAFE_INTEGER);
   checkWhole('stream', stream, 0xffffffff);
+  checkWhole('draw', draw, 0xffffffff);
   checkWhole('count', count, Number.MAX_SAFE_INTEGER);
   checkWhole('offset', offset, Number.MAX_SAFE_INTEGER - count);
 
@@ -41,7 +44,7 @@ export function gaussianNoise(request: NoiseRequest): Float32Array<ArrayBuffer> 
     words[0] = counter >>> 0;
     words[1] = Math.floor(counter / 4_294_967_296);
     words[2] = stream;
-    words[3] = 0;
+    words[3] = draw;
     philox4x32(words, keyLow, keyHigh);
     boxMuller(words, 0, block);
     boxMuller(words, 2, block);

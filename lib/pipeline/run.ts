@@ -1,27 +1,56 @@
-import type { MemoryReport } from '../contract';
+import { KinoraError, type MemoryReport, type Phase, type ProgressEvent } from '../contract';
 import type { Backend } from '../gpu';
-import { measureChunkTokens } from '../models/wan22/chunk-size';
-import type { Model } from '../models/wan22/model';
-import { loadTokenizer } from '../models/wan22/tokenizer';
-import { tokensPerFrame } from '../models/wan22/tokens';
-import { latentFrames, planClips } from './clips';
-import { Pace } from './eta';
+import { planClips } from './clips';
+import type { RunControl } from './control';
+import { DenoiseInterrupted, denoise, type Prediction } from './denoise';
+import { EtaEstimator } from './eta';
+import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
-import { MemoryPlanner } from './memory/plan';
-import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './run-request';
-import { Stages } from './run-stages';
+import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
+import { gaussianNoise } from './noise';
+import { previewStrip } from './preview';
+import type { Sampling } from './profiles';
+import { createScheduler, type SolverState } from './schedulers';
 
-export type {
-  Frame,
-  ImageToVideoHooks,
-  ImageToVideoRequest,
-  ImageToVideoResult,
-} from './run-request';
+/** One video, at the model's native size. */
+export interface ImageToVideoRequest extends Sampling {
+  readonly image: Frame;
+  readonly prompt: string;
+  readonly negativePrompt: string;
+  /** One more than a multiple of the model's stride; more than its longest clip means several clips. */
+  readonly frames: number;
+  readonly seed: number;
+  /**
+   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
+   * needs when absent.
+   */
+  readonly memoryBudget?: number | 'probe';
+}
+
+export interface ImageToVideoHooks {
+  readonly control: RunControl;
+  readonly onProgress: (event: ProgressEvent) => void;
+  /** Takes each frame as it is decoded; decoding waits for it. */
+  readonly onFrame: (frame: Frame) => Promise<void>;
+}
+
+/** What came out. */
+export interface ImageToVideoResult {
+  /** Frames that were handed out; fewer than asked for when the run was finished early. */
+  readonly frames: number;
+  readonly finishedEarly: boolean;
+  /** How it fitted the device in the end. */
+  readonly memory: MemoryReport;
+}
+
+/** Frames of the preview strip, at most. */
+const previewFrames = 16;
+/** A preview comes about this often in a clip. */
+const previewsPerClip = 10;
 
 /**
- * Image-to-video with Wan2.2-TI2V: text embeddings → image latent → denoising → frames; and for a
- * video longer than the model's longest clip, again from the last decoded frame (reference
- * `wan22-ti2v-5b.md` §4).
+ * Image-to-video with any model: text embeddings → image latents → denoising → frames; and for a video
+ * longer than the model's longest clip, again from the last decoded frame.
  *
  * Each stage frees its weights before the next one loads: the peak is the largest stage, not the sum.
  * A plan makes the stages fit the device's memory; if an allocation fails all the same, the run goes on
@@ -32,7 +61,7 @@ export type {
  */
 export async function imageToVideo(
   backend: Backend,
-  model: Model,
+  model: VideoModel,
   request: ImageToVideoRequest,
   hooks: ImageToVideoHooks,
 ): Promise<ImageToVideoResult> {
@@ -40,102 +69,274 @@ export async function imageToVideo(
   const { ceiling } = backend;
   if (typeof request.memoryBudget === 'number') backend.ceiling = request.memoryBudget;
   try {
-    return await makeVideo(backend, model, request, hooks);
+    return await new Run(backend, model, request, hooks).make();
   } finally {
     backend.ceiling = ceiling;
   }
 }
 
-async function makeVideo(
-  backend: Backend,
-  model: Model,
-  request: ImageToVideoRequest,
-  hooks: ImageToVideoHooks,
-): Promise<ImageToVideoResult> {
-  const { control, onFrame } = hooks;
-  const { config, manifest } = model;
-  const clips = planClips(request.frames, manifest.maxClipFrames);
-  const pace = new Pace(
-    request.steps,
-    clips.length,
-    Math.min(request.frames, manifest.maxClipFrames),
-    request.guidanceScale > 1 ? 2 : 1,
-  );
-  const prompts = await tokenise(model, request);
-  const memory = await fitMemory(backend, model, request, hooks, prompts);
-  const run = new Stages(backend, model, request, hooks, pace, clips.length, memory);
+/** One run, from top to bottom in the order of its stages. */
+class Run {
+  readonly #clips;
+  readonly #eta: EtaEstimator;
+  /** Whether a clip was ended before its last step. */
+  #cutShort = false;
+  /** To the finished video, while frames are decoded; null where it cannot be told. */
+  #secondsRemaining: number | null = null;
 
-  const texts = await run.encodeText(prompts);
-  let start = request.image;
-  let framesDone = 0;
-  for (const [clip, { frames, dropFirst }] of clips.entries()) {
-    const held = await run.encodeImage(clip, start); // [C, 1, h, w]
-    const size = {
-      frames: latentFrames(frames, config.vae.scale_factor_temporal),
-      height: start.height / config.vae.scale_factor_spatial,
-      width: start.width / config.vae.scale_factor_spatial,
-    };
-    const latents = await run.denoise(clip, size, held, texts); // [C, F, h, w]
-    let dropping = dropFirst;
-    for await (const frame of run.decode(clip, size, latents)) {
-      start = frame;
-      if (dropping) {
-        // It repeats the last frame of the clip before, from which this clip started.
-        dropping = false;
-        continue;
-      }
-      await onFrame(frame);
-      framesDone += 1;
-      const { secondsRemaining } = run;
-      const { frames: framesTotal } = request;
-      hooks.onProgress({
-        type: 'frame',
-        frame: framesDone,
-        frames: framesTotal,
-        secondsRemaining,
-      });
-    }
-    if (control.finishing) break;
+  constructor(
+    readonly backend: Backend,
+    readonly model: VideoModel,
+    readonly request: ImageToVideoRequest,
+    readonly hooks: ImageToVideoHooks,
+  ) {
+    const { maxClipFrames } = model.manifest;
+    this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
+    this.#eta = new EtaEstimator({
+      steps: request.steps,
+      clips: this.#clips.length,
+      framesPerClip: Math.min(request.frames, maxClipFrames),
+      passesPerStep: this.#guided ? 2 : 1,
+      decodePasses: model.decodePasses,
+    });
   }
-  // Who asks when the last step is done gets the whole video all the same.
-  const finishedEarly = run.cutShort || framesDone < request.frames;
-  return { frames: framesDone, finishedEarly, memory: memory.report };
-}
 
-/** Token ids of the prompt, and with guidance of the negative one. */
-async function tokenise(model: Model, request: ImageToVideoRequest): Promise<number[][]> {
-  const { encodePrompt } = await loadTokenizer(model.folder);
-  const guided = request.guidanceScale > 1;
-  return (guided ? [request.prompt, request.negativePrompt] : [request.prompt]).map(encodePrompt);
-}
+  get #guided(): boolean {
+    return this.request.guidanceScale > 1;
+  }
 
-/** Plans the memory for the longest clip. */
-async function fitMemory(
-  backend: Backend,
-  model: Model,
-  request: ImageToVideoRequest,
-  hooks: ImageToVideoHooks,
-  prompts: readonly (readonly number[])[],
-): Promise<MemoryFit> {
-  const { config, manifest } = model;
-  const { width, height } = request.image;
-  const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
-  const frames = Math.min(request.frames, manifest.maxClipFrames);
-  const size = {
-    frames: latentFrames(frames, stride),
-    height: height / scale,
-    width: width / scale,
-  };
-  const tokens = size.frames * tokensPerFrame(config.transformer, size);
-  const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
-  await backend.trim();
-  const planner = await MemoryPlanner.create(config, model.precision, {
-    native: { width, height, frames },
-    chunkTokens,
-    largestBuffer: backend.maxBufferBytes,
-    promptTokens: prompts.map(({ length }) => length),
-    ...(request.lora ? { lora: request.lora } : {}),
-  });
-  const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
-  return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
+  async make(): Promise<ImageToVideoResult> {
+    const { model, request, hooks } = this;
+    const { prompt, negativePrompt } = request;
+    const prompts = await model.tokenize(this.#guided ? [prompt, negativePrompt] : [prompt]);
+    const memory = await this.#fitMemory(prompts);
+    const texts = await this.#encodeText(prompts, memory);
+    let start = request.image;
+    let framesDone = 0;
+    for (const [clip, { frames, dropFirst }] of this.#clips.entries()) {
+      const image = await this.#encodeImage(clip, start, memory); // [C, 1, h, w]
+      const size = latentSizeOf(model.latents, { ...start, frames });
+      const latents = await this.#denoise(clip, { size, image, texts }, memory); // [C, F, h, w]
+      let dropping = dropFirst;
+      for await (const frame of this.#decode(clip, size, latents, memory)) {
+        start = frame;
+        if (dropping) {
+          // It repeats the last frame of the clip before, from which this clip started.
+          dropping = false;
+          continue;
+        }
+        await hooks.onFrame(frame);
+        framesDone += 1;
+        hooks.onProgress({
+          type: 'frame',
+          frame: framesDone,
+          frames: request.frames,
+          secondsRemaining: this.#secondsRemaining,
+        });
+      }
+      if (hooks.control.finishing) break;
+    }
+    // A request to finish that comes after the last step still gets the whole video.
+    const finishedEarly = this.#cutShort || framesDone < request.frames;
+    return { frames: framesDone, finishedEarly, memory: memory.report };
+  }
+
+  /** Plans the memory for the longest clip. */
+  async #fitMemory(prompts: readonly TokenIds[]): Promise<MemoryFit> {
+    const { backend, model, request, hooks } = this;
+    const { width, height } = request.image;
+    const frames = Math.min(request.frames, model.manifest.maxClipFrames);
+    const planner = await model.planMemory({
+      native: { width, height, frames },
+      backend,
+      promptTokens: prompts.map(({ length }) => length),
+    });
+    const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
+    return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
+  }
+
+  async #encodeText(prompts: readonly TokenIds[], memory: MemoryFit): Promise<Float32Array[]> {
+    this.#phase('text', 0);
+    await memory.makeRoom('text');
+    const texts = await this.model.encodeText(this.backend, prompts, this.#loading('text'));
+    await this.#endStage();
+    return texts;
+  }
+
+  async #encodeImage(clip: number, image: Frame, memory: MemoryFit): Promise<Float32Array> {
+    this.#phase('image', clip);
+    await memory.makeRoom('image');
+    const { signal } = this.hooks.control;
+    const latent = await this.model.encodeImage(this.backend, image, signal);
+    requireFinite(latent, 'The latent of the image');
+    await this.#endStage();
+    return latent;
+  }
+
+  /** Denoises a clip; where memory runs out, by a smaller plan from the step that was reached. */
+  async #denoise(
+    clip: number,
+    conditions: ClipConditions,
+    memory: MemoryFit,
+  ): Promise<Float32Array> {
+    for (let resume: SolverState | null = null; ; ) {
+      try {
+        return await this.#denoiseFrom(resume, clip, conditions, memory);
+      } catch (error) {
+        if (error instanceof DenoiseInterrupted) resume = error.state;
+        await memory.shrink(error);
+      }
+    }
+  }
+
+  async #denoiseFrom(
+    resume: SolverState | null,
+    clip: number,
+    conditions: ClipConditions,
+    memory: MemoryFit,
+  ): Promise<Float32Array> {
+    const { backend, model, request, hooks } = this;
+    this.#phase('load', clip, 'transformer');
+    await memory.makeRoom('denoise');
+    const { plan } = memory;
+    const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
+    try {
+      this.#phase('denoise', clip);
+      this.#eta.start();
+      this.#eta.decodeWork = plan.decodeWork;
+      const { size } = conditions;
+      const { scheduler, steps, flowShift } = request;
+      const count = model.latents.channels * size.frames * size.height * size.width;
+      return await denoise(backend, denoiser, {
+        ...conditions,
+        scheduler: createScheduler({ ...scheduler, steps, flowShift }),
+        guidanceScale: request.guidanceScale,
+        noise: (draw) => gaussianNoise({ seed: request.seed, stream: clip, draw, count }),
+        resume,
+        signal: hooks.control.signal,
+        afterStep: (step, prediction) => this.#afterStep(clip, step, prediction, size),
+      });
+    } finally {
+      denoiser.dispose();
+      await this.#endStage();
+    }
+  }
+
+  async #afterStep(
+    clip: number,
+    index: number,
+    prediction: Prediction,
+    size: LatentSize,
+  ): Promise<boolean> {
+    const { hooks } = this;
+    const { steps } = this.request;
+    const step = index + 1;
+    if (!prediction.rows.every(Number.isFinite)) {
+      throw new KinoraError(
+        'LATENTS_NOT_FINITE',
+        `The latents became invalid (NaN or infinity) in step ${step} of ${steps}.`,
+      );
+    }
+    this.#eta.step();
+    hooks.onProgress({
+      type: 'step',
+      step,
+      steps,
+      clip,
+      clips: this.#clips.length,
+      secondsPerStep: this.#eta.secondsPerStep,
+      secondsRemaining: this.#eta.remaining(clip, step),
+    });
+    if (step % Math.ceil(steps / previewsPerClip) === 0) this.#preview(prediction, size);
+    if (hooks.control.paused) {
+      hooks.onProgress({ type: 'paused', paused: true });
+      await hooks.control.whenRunning();
+      hooks.onProgress({ type: 'paused', paused: false });
+      this.#eta.start();
+    }
+    if (!hooks.control.finishing || step === steps) return false;
+    this.#cutShort = true;
+    return true;
+  }
+
+  #preview(prediction: Prediction, size: LatentSize): void {
+    const { preview } = this.model.latents;
+    if (!preview) return;
+    const strip = previewStrip(prediction.latents(), size, preview, previewFrames);
+    this.hooks.onProgress({ type: 'preview', ...strip });
+  }
+
+  /**
+   * Decodes a clip. Where memory runs out it starts again in smaller tiles, behind the frames that are
+   * there.
+   */
+  async *#decode(
+    clip: number,
+    size: LatentSize,
+    latents: Float32Array,
+    memory: MemoryFit,
+  ): AsyncGenerator<Frame> {
+    const { backend, model, hooks } = this;
+    const { signal } = hooks.control;
+    const { space, time } = model.latents.strides;
+    const [width, height] = [size.width * space, size.height * space];
+    const total = 1 + (size.frames - 1) * time;
+    this.#phase('decode', clip);
+    let framesDone = 0;
+    for (let done = false; !done; ) {
+      await memory.makeRoom('decode');
+      const { tiles } = memory.plan;
+      const onTile = ({ tile, tiles: count, frame }: TileProgress) => {
+        const secondsRemaining = this.#eta.decoding(clip, (tile - 1 + frame / total) / count);
+        this.#secondsRemaining = secondsRemaining;
+        const progress = { tile, tiles: count, frame, frames: total, secondsRemaining };
+        hooks.onProgress({ type: 'tile', ...progress });
+      };
+      this.#eta.startDecode();
+      try {
+        let index = 0;
+        for await (const data of model.decode(backend, { size, latents, tiles, signal, onTile })) {
+          signal.throwIfAborted();
+          requireFinite(data, `Frame ${index + 1} of the decoded clip`);
+          index += 1;
+          if (index <= framesDone) continue;
+          framesDone = index;
+          if (tiles === 'full') this.#secondsRemaining = this.#eta.decoding(clip, index / total);
+          yield { data, width, height };
+        }
+        done = true;
+      } catch (error) {
+        await memory.shrinkDecode(error);
+      } finally {
+        await this.#endStage();
+      }
+    }
+    this.#eta.endDecode();
+  }
+
+  #phase(phase: Phase, clip: number, component?: string): void {
+    this.hooks.control.signal.throwIfAborted();
+    const event = { type: 'phase', phase, clip, clips: this.#clips.length } as const;
+    this.hooks.onProgress(component ? { ...event, component } : event);
+  }
+
+  /** Frees the runtime's own buffers, so that no stage pays for the one before. */
+  async #endStage(): Promise<void> {
+    const { categories } = this.backend.counters();
+    this.hooks.onProgress({ type: 'memory', categories });
+    await this.backend.trim();
+  }
+
+  /** What a stage that reads weights is given; counts its bytes from 0. */
+  #loading(stage: 'text' | 'denoise'): Loading {
+    const bytesTotal = this.model.weightBytes(stage);
+    let bytesDone = 0;
+    return {
+      signal: this.hooks.control.signal,
+      onBytes: (bytes) => {
+        bytesDone += bytes;
+        this.hooks.onProgress({ type: 'bytes', bytesDone, bytesTotal });
+      },
+    };
+  }
 }

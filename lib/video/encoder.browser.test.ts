@@ -9,6 +9,7 @@ import type { WorkerAnswer, WorkerTask } from './test-worker';
 const metadata = createVideoMetadata({
   id: '0123456789abcdef0123456789abcdef',
   model: 'tiny',
+  profile: 'standard',
   backend: 'webgpu',
   parameters: parseParameters({ prompt: 'A red fox in the snow', seed: 7 }),
   createdAt: '2026-01-02T03:04:05.678Z',

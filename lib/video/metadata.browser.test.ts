@@ -9,6 +9,7 @@ import { WebCodecsEncoder } from './webcodecs-encoder';
 const full = createVideoMetadata({
   id: '0123456789abcdef0123456789abcdef',
   model: 'wan2.2-ti2v-5b',
+  profile: 'ultra-fast',
   backend: 'wasm',
   createdAt: '2026-01-02T03:04:05.678Z',
   parameters: parseParameters({
@@ -35,6 +36,9 @@ async function writeVideo(metadata: VideoMetadata): Promise<Blob> {
   return writer.finish();
 }
 
+/** The same as a file from before there were variants has it. */
+const { profile: _, ...withoutProfile } = full;
+
 async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -48,6 +52,11 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 let video: Blob;
 beforeAll(async () => {
   video = await writeVideo(full);
+});
+
+test('a file from before there were variants is of the standard one', async () => {
+  const old = await writeVideo(withoutProfile as VideoMetadata);
+  expect(await readVideoMetadata(old)).toEqual({ ...full, profile: 'standard' });
 });
 
 test('every field comes back, whatever is written in the prompt', async () => {

@@ -6,7 +6,9 @@ import {
   backends,
   KinoraError,
   type Parameters,
+  type ProfileName,
   parametersSchema,
+  profileNames,
 } from '../contract';
 
 /**
@@ -22,6 +24,8 @@ export const videoMetadataSchema = parametersSchema.extend({
   id: z.string().min(1),
   /** Id of the model's manifest. */
   model: z.string().min(1),
+  /** The variant of the model; files from before there was a choice have none. */
+  profile: z.enum(profileNames).default('standard'),
   backend: z.enum(backends),
   /** ISO 8601, UTC. */
   created_at: z.iso.datetime(),
@@ -32,20 +36,22 @@ export type VideoMetadata = z.output<typeof videoMetadataSchema>;
 export function createVideoMetadata(prediction: {
   readonly id: string;
   readonly model: string;
+  readonly profile: ProfileName;
   readonly backend: Backend;
   readonly parameters: Parameters;
   readonly createdAt: string;
 }): VideoMetadata {
-  const { id, model, backend, parameters, createdAt } = prediction;
-  return { app: 'kinora', version, id, model, backend, created_at: createdAt, ...parameters };
+  const { id, model, profile, backend, parameters, createdAt } = prediction;
+  const run = { id, model, profile, backend, created_at: createdAt };
+  return { app: 'kinora', version, ...run, ...parameters };
 }
 
 /** The tags of the MP4: the JSON as comment, and the same for human eyes in other players. */
 export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
-  const { model, seed, size, duration, num_inference_steps: steps } = metadata;
+  const { model, profile, seed, size, duration, num_inference_steps: steps } = metadata;
   return {
     title: shorten(metadata.prompt, 120),
-    description: `${model}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`,
+    description: `${model} ${profile}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`,
     date: new Date(metadata.created_at),
     comment: JSON.stringify(metadata),
     raw: { '©too': `Kinora ${metadata.version}` },

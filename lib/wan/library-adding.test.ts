@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { wanArchitecture } from '../models/wan22/install';
-import { openStoredModel } from '../models/wan22/model';
+import { openStoredParts } from '../models/wan22/parts';
 import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { tinyFolder } from '../models/wan22/testing/model';
 import { textEncoderWithTokenizer } from '../models/wan22/testing/tokenizer';
@@ -127,7 +127,7 @@ describe('a model without a tokenizer in its configuration', () => {
     await library.addModel({ address: goldenRepository });
     await library.download('golden', 'int8');
     const entry = await modelOf(library);
-    const model = await openStoredModel(entry.manifest, now().folder('golden'));
+    const model = await openStoredParts(entry.manifest, now().folder('golden'));
 
     const golden = JSON.parse(await readFile(`${goldens}golden.json`, 'utf8'));
     const ours = await loadTokenizer(model.folder);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { wanArchitecture } from '../models/wan22/install';
-import { openStoredModel } from '../models/wan22/model';
+import { openStoredParts } from '../models/wan22/parts';
 import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { modelLock } from '../weights/store';
 import { goldens } from '../weights/testing/files';
@@ -49,7 +49,7 @@ describe('a model of the hub', () => {
     for (const component of Object.keys(weights)) {
       expect(now().served(component).bytesTwice).toBe(0);
     }
-    await openStoredModel(done.manifest, now().folder(id));
+    await openStoredParts(done.manifest, now().folder(id));
 
     const later = await library.planDownload(id, 'int8');
     expect(later).toMatchObject({ download: 0, store: 0 });

@@ -5,17 +5,15 @@ import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
 import type { Backend } from '../../../lib/contract/prediction';
-import type { StreamResult } from '../../../lib/models/wan22/benchmark/streaming';
-import type { ModelConfig } from '../../../lib/models/wan22/config';
-import type { StageOptions, StageResult } from '../../../lib/pipeline/benchmark';
+import type { BenchmarkOptions, StageResult, StreamResult } from '../../../lib/pipeline/benchmark';
 import type { BenchApi } from '../../../workers/bench';
 
 declare global {
   interface Window {
-    /** Runs the benchmark; its results, or the sentence that says why there are none. */
-    kinoraBench?: (config: ModelConfig, options: StageOptions) => Promise<StageResult[] | string>;
+    /** Runs the benchmark of a listed model; its results, or the sentence that says why there are none. */
+    kinoraBench?: (model: string, options: BenchmarkOptions) => Promise<StageResult[] | string>;
     /** Runs the benchmark of streamed blocks. */
-    kinoraStream?: (config: ModelConfig, kind: Backend) => Promise<StreamResult | string>;
+    kinoraStream?: (model: string, kind: Backend) => Promise<StreamResult | string>;
     /** Where the driver takes each result as it is known. */
     kinoraBenchResult?: (result: StageResult) => unknown;
   }
@@ -26,7 +24,7 @@ export function BenchPage() {
   const [ready, setReady] = useState(false);
   useEffect(() => {
     window.kinoraBench = runBench;
-    window.kinoraStream = (config, kind) => inWorker((bench) => bench.stream(config, kind));
+    window.kinoraStream = (model, kind) => inWorker((bench) => bench.stream(model, kind));
     setReady(true);
   }, []);
   return (
@@ -36,9 +34,9 @@ export function BenchPage() {
   );
 }
 
-function runBench(config: ModelConfig, options: StageOptions): Promise<StageResult[] | string> {
+function runBench(model: string, options: BenchmarkOptions): Promise<StageResult[] | string> {
   const onResult = proxy((result: StageResult) => void window.kinoraBenchResult?.(result));
-  return inWorker((bench) => bench.run(config, options, onResult));
+  return inWorker((bench) => bench.run(model, options, onResult));
 }
 
 /** Runs one call in a worker of its own; what fails comes as its sentence. */

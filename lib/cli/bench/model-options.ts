@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { KinoraError, type Precision, precisions } from '../../contract';
-import type { StageOptions } from '../../pipeline/benchmark';
+import type { BenchmarkOptions } from '../../pipeline/benchmark';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
 
@@ -39,7 +39,7 @@ export interface ModelBenchOptions {
   readonly backend: 'wasm' | 'webgpu';
   /** Undefined: the model's own. */
   readonly precision: Precision | undefined;
-  readonly stages: Omit<StageOptions, 'precision'>;
+  readonly stages: Omit<BenchmarkOptions, 'precision'>;
   readonly json: string | undefined;
 }
 

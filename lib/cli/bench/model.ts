@@ -3,9 +3,12 @@ import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, type ModelManifest, parseManifest } from '../../contract';
 import { createBackend, type Runtime } from '../../gpu';
-import { type ModelConfig, readModelConfig } from '../../models/wan22/config';
-import { benchmarkModel, type StageOptions, type StageResult } from '../../pipeline/benchmark';
-import { longestClip, type MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
+import { modelFamilies } from '../../models';
+import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../../pipeline/benchmark';
+import { longestClip, type MemoryPlan } from '../../pipeline/memory/plan';
+import type { ModelFamily } from '../../pipeline/model';
+import { familyOf } from '../../pipeline/open';
+import type { ModelFolder } from '../../weights';
 import { withAppPage } from '../browser/app-page';
 import { root } from '../browser/stamp';
 import { diskFolder } from '../disk-folder';
@@ -19,9 +22,9 @@ export async function benchModel(args: readonly string[]): Promise<void> {
     process.stdout.write(modelHelp);
     return;
   }
-  const { manifest, config } = await openConfig(options.model);
+  const { manifest, family, configuration } = await openConfiguration(options.model);
   const precision = options.precision ?? manifest.precision;
-  const stages: StageOptions = { ...options.stages, precision };
+  const stages: BenchmarkOptions = { ...options.stages, precision };
   const silent = options.json === '-';
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const { layers, tokens, textTokens, passes } = stages;
@@ -33,10 +36,10 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   const onResult = (result: StageResult) => void print(line(result));
   const results =
     options.backend === 'wasm'
-      ? await inNode(config, stages, onResult)
-      : await inChromium(config, stages, onResult);
+      ? await inNode(family, configuration, stages, onResult)
+      : await inChromium(options.model, stages, onResult);
   const native = longestClip(manifest, '1280*720');
-  const planner = await MemoryPlanner.create(config, precision, { native });
+  const planner = await family.plan(precision, configuration, { native });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
   if (options.json === undefined) return;
@@ -47,32 +50,41 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   else await writeFile(fromUser(options.json), text);
 }
 
-async function openConfig(id: string): Promise<{ manifest: ModelManifest; config: ModelConfig }> {
+async function openConfiguration(id: string): Promise<{
+  manifest: ModelManifest;
+  family: ModelFamily;
+  configuration: ModelFolder;
+}> {
   const models = path.join(root, 'public/models');
   const file = path.join(models, `${path.basename(id)}.json`);
   const text = await readFile(file, 'utf8').catch((cause) => {
     throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
   });
   const manifest = parseManifest(JSON.parse(text));
-  const folder = diskFolder(path.join(models, manifest.base ?? manifest.id));
-  return { manifest, config: await readModelConfig(folder) };
+  const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
+  return { manifest, family: familyOf(modelFamilies, manifest), configuration };
 }
 
 async function inNode(
-  config: ModelConfig,
-  options: StageOptions,
+  family: ModelFamily,
+  configuration: ModelFolder,
+  options: BenchmarkOptions,
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
   ort.env.logLevel = 'error';
   const backend = await createBackend('wasm', ort as unknown as Runtime);
-  const results = await benchmarkModel(backend, config, options, onResult);
+  const results = await benchmarkModel(
+    backend,
+    await family.benchmarkStages(configuration, options),
+    onResult,
+  );
   await backend.dispose();
   return results;
 }
 
 async function inChromium(
-  config: ModelConfig,
-  options: StageOptions,
+  model: string,
+  options: BenchmarkOptions,
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
   const outcome = await withAppPage(
@@ -80,8 +92,8 @@ async function inChromium(
     (page) => page.exposeFunction('kinoraBenchResult', onResult),
     (page) =>
       page.evaluate(
-        ([model, stages]) => window.kinoraBench?.(model, stages) ?? 'The page is not ready.',
-        [config, options] as const,
+        ([id, stages]) => window.kinoraBench?.(id, stages) ?? 'The page is not ready.',
+        [model, options] as const,
       ),
   );
   if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);

@@ -1,9 +1,6 @@
 import { parseArgs } from 'node:util';
 import { KinoraError } from '../../contract';
-import { readModelConfig } from '../../models/wan22/config';
 import { withAppPage } from '../browser/app-page';
-import { root } from '../browser/stamp';
-import { diskFolder } from '../disk-folder';
 
 const backends = ['wasm', 'webgpu'] as const;
 const help = `npm run bench -- stream [--backend ${backends.join('|')}]
@@ -29,14 +26,13 @@ export async function benchStream(args: readonly string[]): Promise<void> {
   if (!backend) {
     throw new KinoraError('PARAMETER_INVALID', `--backend must be ${backends.join(' or ')}.`);
   }
-  const config = await readModelConfig(diskFolder(`${root}/lib/models/wan22/goldens/model`));
   const outcome = await withAppPage(
     '/headless/bench',
     async () => {},
     (page) =>
       page.evaluate(
         ([model, kind]) => window.kinoraStream?.(model, kind) ?? 'The page is not ready.',
-        [config, backend] as const,
+        ['tiny', backend] as const,
       ),
   );
   if (typeof outcome === 'string') throw new KinoraError('INTERNAL', outcome);

@@ -1,11 +1,12 @@
 import * as ort from 'onnxruntime-web';
 import { createBackend, type Runtime } from '../../gpu';
 import { readModelConfig } from '../../models/wan22/config';
+import { Wan22Denoiser } from '../../models/wan22/denoiser';
 import { Transformer } from '../../models/wan22/transformer';
 import { createVaeDecoder } from '../../models/wan22/vae';
 import { denoise } from '../../pipeline/denoise';
 import { gaussianNoise } from '../../pipeline/noise';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
 import { root } from '../browser/stamp';
 import { diskFolder } from '../disk-folder';
@@ -29,15 +30,13 @@ export async function benchTiny(): Promise<void> {
       unit: 'steps',
       amount: 1,
       run: () =>
-        denoise(backend, model, {
+        denoise(backend, new Wan22Denoiser(model, 4096), {
           size,
-          held: noise.subarray(0, values),
-          noise,
+          image: noise.subarray(0, values),
+          texts: [text, text],
+          noise: () => noise,
           scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
           guidanceScale: 5,
-          prompt: text,
-          negativePrompt: text,
-          maxChunkTokens: 4096,
         }),
     };
   };

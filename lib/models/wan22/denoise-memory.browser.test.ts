@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, WebGpuBackend } from '../../gpu';
-import { DenoiseInterrupted, type DenoiseRequest, denoise } from '../../pipeline/denoise';
+import { DenoiseInterrupted } from '../../pipeline/denoise';
 import { gaussianNoise } from '../../pipeline/noise';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { createScheduler } from '../../pipeline/schedulers';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
+import { denoiseTokens, type TokenDenoising } from './testing/denoise';
 import { allResident, type Residency, Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
@@ -68,15 +69,15 @@ describe('memory that the device runs out of', () => {
   const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
 
   async function run(
-    more: Partial<DenoiseRequest> = {},
+    more: Partial<TokenDenoising> = {},
     residency: Residency = allResident,
   ): Promise<Float32Array> {
     const options = { precision: 'int8' } as const;
     const transformer = await Transformer.load(backend, checkpoint, config, options, residency);
     try {
-      return await denoise(backend, transformer, {
+      return await denoiseTokens(backend, transformer, {
         size: { frames: 3, height: 2, width: 4 },
-        held: values(0, perFrame * width),
+        conditioning: values(0, perFrame * width),
         noise: values(1, tokens * width),
         scheduler: createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 }),
         guidanceScale: 1,

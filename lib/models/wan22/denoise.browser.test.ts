@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
-import { type DenoiseRequest, denoise } from '../../pipeline/denoise';
 import { gaussianNoise } from '../../pipeline/noise';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { createScheduler } from '../../pipeline/schedulers';
 import { httpFolder, openCheckpoint } from '../../weights';
 import { type ModelConfig, readModelConfig } from './config';
+import { denoiseTokens, type TokenDenoising } from './testing/denoise';
 import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
@@ -29,12 +29,12 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
 
   const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
 
-  function request(steps: number, guidanceScale: number, more: Partial<DenoiseRequest> = {}) {
+  function request(steps: number, guidanceScale: number, more: Partial<TokenDenoising> = {}) {
     const text = (stream: number, length: number) =>
       values(stream, length * config.transformer.text_dim);
     return {
       size,
-      held: values(0, perFrame * width),
+      conditioning: values(0, perFrame * width),
       noise: values(1, tokens * width),
       scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
       guidanceScale,
@@ -57,7 +57,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
       const counts: { allocations: number; readbacks: number }[] = [];
       const before = backend.counters();
       // One frame per chunk: held and free chunks of several kinds take part.
-      await denoise(
+      await denoiseTokens(
         backend,
         transformer,
         request(4, guidance, {
@@ -79,10 +79,14 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
   );
 
   test('small chunks and one large one give the same latents, and the held frame stays', async () => {
-    const small = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: perFrame }));
-    const large = await denoise(backend, transformer, request(3, 5));
+    const small = await denoiseTokens(
+      backend,
+      transformer,
+      request(3, 5, { maxChunkTokens: perFrame }),
+    );
+    const large = await denoiseTokens(backend, transformer, request(3, 5));
     expect(relativeRms(small, large)).toBeLessThan(1e-5);
-    const parts = await denoise(backend, transformer, request(3, 5, { maxChunkTokens: 1 }));
+    const parts = await denoiseTokens(backend, transformer, request(3, 5, { maxChunkTokens: 1 }));
     expect(relativeRms(parts, large)).toBeLessThan(1e-5);
     expect(large.slice(0, perFrame * width)).toEqual(values(0, perFrame * width));
     expect(large.every(Number.isFinite)).toBe(true);
@@ -95,7 +99,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     const abort = new AbortController();
     const steps: number[] = [];
     let during = 0;
-    const run = denoise(
+    const run = denoiseTokens(
       backend,
       transformer,
       request(10, 5, {
@@ -116,7 +120,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
 
   test('a failure after a step frees it too', async () => {
     const before = ownBytes();
-    const run = denoise(
+    const run = denoiseTokens(
       backend,
       transformer,
       request(3, 1, {
@@ -132,7 +136,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
   test('true from afterStep ends the loop with that prediction', async () => {
     const before = ownBytes();
     const predictions: Float32Array[] = [];
-    const result = await denoise(
+    const result = await denoiseTokens(
       backend,
       transformer,
       request(10, 1, {
@@ -150,10 +154,10 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
 
   test('guidance 1 ignores the negative prompt, more guidance does not', async () => {
     const other = { negativePrompt: values(9, 3 * config.transformer.text_dim) };
-    const alone = await denoise(backend, transformer, request(2, 1));
-    expect(await denoise(backend, transformer, request(2, 1, other))).toEqual(alone);
-    const guided = await denoise(backend, transformer, request(2, 5));
-    const otherwise = await denoise(backend, transformer, request(2, 5, other));
+    const alone = await denoiseTokens(backend, transformer, request(2, 1));
+    expect(await denoiseTokens(backend, transformer, request(2, 1, other))).toEqual(alone);
+    const guided = await denoiseTokens(backend, transformer, request(2, 5));
+    const otherwise = await denoiseTokens(backend, transformer, request(2, 5, other));
     expect(relativeRms(otherwise, guided)).toBeGreaterThan(1e-3);
   });
 });

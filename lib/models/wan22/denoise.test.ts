@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
 import { type Backend, type Category, CountingBackend } from '../../gpu';
 import type { ElementType } from '../../onnx';
-import { DenoiseInterrupted, type DenoiseRequest, denoise } from '../../pipeline/denoise';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { DenoiseInterrupted } from '../../pipeline/denoise';
+import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
 import { deepened } from './testing/deep';
+import { denoiseTokens, type TokenDenoising } from './testing/denoise';
 import { tinyFolder } from './testing/model';
 import { Transformer } from './transformer';
 
@@ -38,10 +39,10 @@ class ScarceBackend extends CountingBackend {
   }
 }
 
-function request(config: TransformerConfig, more: Partial<DenoiseRequest> = {}): DenoiseRequest {
+function request(config: TransformerConfig, more: Partial<TokenDenoising> = {}): TokenDenoising {
   return {
     size: { frames: 3, height: 2, width: 4 },
-    held: new Float32Array(2 * 192),
+    conditioning: new Float32Array(2 * 192),
     noise: new Float32Array(6 * 192),
     scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
     guidanceScale: 5,
@@ -62,7 +63,7 @@ test('wherever the memory ends, what was taken for the clip is given back', asyn
     const { categories, liveBytes } = backend.counters();
     return liveBytes - (categories.runtime?.live ?? 0);
   };
-  const run = () => denoise(backend, transformer, request(config));
+  const run = () => denoiseTokens(backend, transformer, request(config));
   const before = backend.counters().allocations;
   await run();
   const needed = backend.counters().allocations - before;
@@ -106,7 +107,7 @@ test('while a block is being read: it ends first, and all but the latents is fre
     const { config, model } = await streamed(backend);
     const weights = backend.counters().liveBytes;
     backend.left = left;
-    const failure = await denoise(backend, model, request(config)).catch((error) => error);
+    const failure = await denoiseTokens(backend, model, request(config)).catch((error) => error);
     expect(failure).toMatchObject({ name: 'DenoiseInterrupted', state: null });
     await macrotasks();
     await macrotasks();
@@ -137,7 +138,7 @@ test('while it goes on, before a further step: the state that it had is the stat
   };
   const scheduler = createScheduler({ kind: 'unipc', steps: 2, flowShift: 5 });
   backend.left = 40;
-  const failure = await denoise(
+  const failure = await denoiseTokens(
     backend,
     model,
     request(config, { resume: state, scheduler }),

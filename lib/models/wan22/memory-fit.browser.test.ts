@@ -2,14 +2,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ProgressEvent, parseManifest } from '../../contract';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
-import { MemoryPlanner } from '../../pipeline/memory/plan';
-import { type Frame, imageToVideo } from '../../pipeline/run';
+import type { Frame } from '../../pipeline/latents';
+import type { MemoryPlanner } from '../../pipeline/memory/plan';
+import { imageToVideo } from '../../pipeline/run';
 import { httpFolder } from '../../weights';
 import { measureChunkTokens } from './chunk-size';
-import { type Model, openModel } from './model';
+import { openParts, type Wan22Parts } from './parts';
+import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
+import { Wan22 } from './wan22';
 
 /** As many as do not all fit the least budget, which the decode decides. */
 const blocks = 28;
@@ -21,12 +24,12 @@ const stages = ['text', 'image', 'denoise', 'decode'] as const;
 let backend: Backend;
 /** The same numbers up to rounding, and no shaders. */
 let reference: Backend;
-let model: Model;
+let model: Wan22Parts;
 let planner: MemoryPlanner;
 beforeAll(async () => {
   const manifest = parseManifest(await (await fetch('/models/tiny.json')).json());
   const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
-  const tiny = await openModel(manifest, folder);
+  const tiny = await openParts(manifest, folder);
   const transformer = { ...tiny.config.transformer, num_layers: blocks };
   const deep = deepened(tiny.transformer, blocks);
   model = { ...tiny, config: { ...tiny.config, transformer }, transformer: deep };
@@ -34,7 +37,7 @@ beforeAll(async () => {
   reference = await createBackend('wasm');
   const { encodePrompt } = await loadTokenizer(folder);
   const perFrame = tokensPerFrame(transformer, { frames: 2, height: 2, width: 4 });
-  planner = await MemoryPlanner.create(model.config, model.precision, {
+  planner = await planWan22(model.config, model.precision, {
     native,
     chunkTokens: await measureChunkTokens(backend, transformer, 2 * perFrame),
     promptTokens: [encodePrompt(prompt).length],
@@ -63,12 +66,13 @@ async function make(backend: Backend, memoryBudget?: number) {
   );
   const { memory } = await imageToVideo(
     backend,
-    model,
+    new Wan22(model),
     {
       image: { ...native, data },
       prompt,
       negativePrompt: '',
       frames: native.frames,
+      scheduler: { kind: 'unipc' },
       steps: 1,
       guidanceScale: 1,
       flowShift: 5,

@@ -1,18 +1,21 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { KinoraError, type MemoryReport, type ProgressEvent } from '../../contract';
 import { RunControl } from '../../pipeline/control';
-import { MemoryPlanner } from '../../pipeline/memory/plan';
-import { type Frame, type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import type { Frame } from '../../pipeline/latents';
+import type { MemoryPlanner } from '../../pipeline/memory/plan';
+import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
 import { relativeRms } from '../../weights/testing/files';
-import type { Model } from './model';
+import type { Wan22Parts } from './parts';
+import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny } from './testing/model';
 import { loadTokenizer } from './tokenizer';
+import { Wan22 } from './wan22';
 
 const backend = nodeBackend();
 /** The tiny model with so many blocks that denoising takes more than the decode of whole frames. */
 const blocks = 40;
-let model: Model;
+let model: Wan22Parts;
 let planner: MemoryPlanner;
 const [prompt, negativePrompt] = ['a boat on a lake', 'blurry'];
 const native = { width: 96, height: 64, frames: 9 };
@@ -24,7 +27,7 @@ beforeAll(async () => {
     transformer: deepened(tiny.transformer, blocks),
   };
   const { encodePrompt } = await loadTokenizer(model.folder);
-  planner = await MemoryPlanner.create(model.config, model.precision, {
+  planner = await planWan22(model.config, model.precision, {
     native,
     chunkTokens: 4096,
     promptTokens: [prompt, negativePrompt].map((text) => encodePrompt(text).length),
@@ -39,7 +42,7 @@ afterEach(() => {
 async function make(
   request: Partial<ImageToVideoRequest> = {},
   onEvent: (event: ProgressEvent) => void = () => undefined,
-  of: Model = model,
+  of: Wan22Parts = model,
 ) {
   const frames: Frame[] = [];
   const plans: MemoryReport[] = [];
@@ -50,12 +53,13 @@ async function make(
   backend.resetPeaks();
   const result = await imageToVideo(
     backend,
-    of,
+    new Wan22(of),
     {
       image: { ...native, data },
       prompt,
       negativePrompt,
       frames: native.frames,
+      scheduler: { kind: 'unipc' },
       steps: 3,
       guidanceScale: 5,
       flowShift: 5,
@@ -221,7 +225,7 @@ describe('a video within a budget', () => {
   });
 
   test('a frame with invalid numbers is refused, in whole frames too', async () => {
-    const broken: Model = {
+    const broken: Wan22Parts = {
       ...model,
       vae: {
         ...model.vae,

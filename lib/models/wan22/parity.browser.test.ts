@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createBackend } from '../../gpu';
 import { runParity } from '../../pipeline/parity';
 import { httpFolder } from '../../weights';
+import { wan22Family } from './wan22';
 
 const loraFiles = [
   'a_comfy.safetensors',
@@ -11,10 +12,12 @@ const loraFiles = [
   'wrong_base_14b.safetensors',
 ];
 
+const families = { wan22: wan22Family };
+
 test('every stage agrees with the goldens on WebGPU', { timeout: 300_000 }, async () => {
   const folder = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
   const backend = await createBackend('webgpu');
-  const lines = await runParity(folder, backend, { loraFiles });
+  const lines = await runParity(families, folder, backend, { loraFiles });
   expect(lines.filter(({ ok }) => !ok)).toEqual([]);
   expect(lines.length).toBe(51);
   // f32 lands far below its tolerances.

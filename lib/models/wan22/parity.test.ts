@@ -4,6 +4,7 @@ import { type ParityLine, runParity } from '../../pipeline/parity';
 import { compare } from '../../pipeline/parity/compare';
 import { diskFolder, goldens, patchedFolder, safetensorsFrom } from '../../weights/testing/files';
 import { nodeBackend } from './testing/model';
+import { wan22Family } from './wan22';
 
 const folder = diskFolder(goldens);
 const backend = nodeBackend();
@@ -44,15 +45,17 @@ async function parityOf(
     'formats/tiny-decoder-base-golden.safetensors': null,
     'formats/tiny-decoder-super-golden.safetensors': null,
   });
-  const lines = await runParity(patched, backend);
+  const lines = await runParity(families, patched, backend);
   return new Map(lines.map((line) => [line.stage, line]));
 }
+
+const families = { wan22: wan22Family };
 
 describe('the goldens', () => {
   let lines: ParityLine[] = [];
   const live: ParityLine[] = [];
   beforeAll(async () => {
-    lines = await runParity(folder, backend, {
+    lines = await runParity(families, folder, backend, {
       loraFiles: await readdir(`${goldens}loras`),
       onLine: (line) => live.push(line),
     });
@@ -154,7 +157,7 @@ describe('the check can fail', () => {
       'golden.json': JSON.stringify(json),
       'golden.safetensors': await tampered(['prompt_embeds'], () => undefined),
     });
-    const lines = (await runParity(patched, backend)).filter(({ stage }) =>
+    const lines = (await runParity(families, patched, backend)).filter(({ stage }) =>
       stage.startsWith('token ids'),
     );
     expect(lines.filter(({ ok }) => !ok).map(({ stage }) => stage.slice(0, 19))).toEqual([
@@ -171,7 +174,7 @@ describe('the check can fail', () => {
       'text_encoder/model.safetensors': null,
       'model/text_encoder/model.safetensors': null,
     });
-    const lines = await runParity(patched, backend);
+    const lines = await runParity(families, patched, backend);
     expect(lines.find(({ stage }) => stage === 'text')).toMatchObject({
       ok: false,
       note: expect.stringContaining('text_encoder'),
@@ -197,6 +200,7 @@ describe('the check can fail', () => {
 
   test('another tolerance is used', async () => {
     const lines = await runParity(
+      families,
       patchedFolder(folder, {
         'golden.safetensors': await tampered(transformer, () => undefined),
       }),

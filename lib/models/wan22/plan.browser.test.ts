@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import { parseManifest } from '../../contract';
 import { createBackend } from '../../gpu';
-import { denoise } from '../../pipeline/denoise';
-import { longestClip, MemoryPlanner } from '../../pipeline/memory/plan';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { longestClip } from '../../pipeline/memory/plan';
+import { createScheduler } from '../../pipeline/schedulers';
 import { httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig } from './config';
+import { planWan22 } from './plan';
+import { denoiseTokens } from './testing/denoise';
 import { Transformer } from './transformer';
 
 test('the plan of the denoising stage is what the counters of a real run show', async () => {
@@ -13,7 +14,7 @@ test('the plan of the denoising stage is what the counters of a real run show', 
   const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
   const config = await readModelConfig(folder);
   const { width, height } = manifest.nativeSizes['1280*720'];
-  const planner = await MemoryPlanner.create(config, manifest.precision, {
+  const planner = await planWan22(config, manifest.precision, {
     native: longestClip(manifest, '1280*720', 9),
   });
   const plan = planner.full;
@@ -27,9 +28,9 @@ test('the plan of the denoising stage is what the counters of a real run show', 
   const size = { frames: 3, height: height / 16, width: width / 16 };
   const values = config.transformer.in_channels * size.height * size.width;
   const embeds = new Float32Array(512 * config.transformer.text_dim);
-  await denoise(backend, model, {
+  await denoiseTokens(backend, model, {
     size,
-    held: new Float32Array(values),
+    conditioning: new Float32Array(values),
     noise: new Float32Array(values * size.frames),
     scheduler: createScheduler({ kind: 'unipc', steps: 2, flowShift: 5 }),
     guidanceScale: 5,

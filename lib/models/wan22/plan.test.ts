@@ -4,10 +4,11 @@ import { type Precision, parseManifest } from '../../contract';
 import {
   longestClip,
   type MemoryPlan,
-  MemoryPlanner,
+  type MemoryPlanner,
   memoryReport,
 } from '../../pipeline/memory/plan';
 import { readModelConfig } from './config';
+import { planWan22 } from './plan';
 import { realFolder } from './testing/model';
 
 const models = new URL('../../../public/models/', import.meta.url).pathname;
@@ -23,7 +24,7 @@ async function plannerOf(
   const config = await readModelConfig(realFolder);
   const prompts = promptTokens ? { promptTokens } : {};
   const limit = largestBuffer === undefined ? {} : { largestBuffer };
-  return MemoryPlanner.create(config, precision, { native, ...prompts, ...limit });
+  return planWan22(config, precision, { native, ...prompts, ...limit });
 }
 
 const stageOf = (plan: MemoryPlan, name: string) =>
@@ -53,11 +54,11 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
   });
 
   test('4-bit weights take five ninths of what 8-bit ones do, f32 ones do not fit at all', async () => {
-    const [{ blockBytes }] = planner.denoising;
+    const [{ blockBytes }] = planner.costs.denoising;
     const half = await plannerOf('int4');
     const plain = await plannerOf('f32');
     // Norms, biases and tables are f32 in both.
-    expect(half.denoising[0].blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
+    expect(half.costs.denoising[0].blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
     expect(plain.full.peak / gibibyte).toBeGreaterThan(20);
   });
 

@@ -13,8 +13,8 @@ import {
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, goldens } from '../../weights/testing/files';
 import { readModelConfig } from './config';
-import { openStoredModel } from './model';
 import { openComponent } from './naming';
+import { openStoredParts } from './parts';
 import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
@@ -116,7 +116,7 @@ async function kernels(checkpoint: Checkpoint): Promise<Record<string, Float32Ar
 describe('a model in the store', () => {
   test('opens with its precision; layers are packed', async () => {
     await installGoldenModel(store, hosted, 'int8');
-    const model = await openStoredModel(tinyManifest(), store);
+    const model = await openStoredParts(tinyManifest(), store);
     expect(model).toMatchObject({ precision: 'int8', packed: true });
     expect(await model.folder.exists('tokenizer/tokenizer.json')).toBe(true);
     const names = [...model.transformer.names()].filter((name) => name.startsWith('blocks.1.'));
@@ -126,7 +126,7 @@ describe('a model in the store', () => {
   test('is not installed while a component is missing', async () => {
     await installGoldenModel(store, hosted, 'int8');
     await store.folder('vae').remove('manifest.json');
-    const opening = openStoredModel(tinyManifest(), store);
+    const opening = openStoredParts(tinyManifest(), store);
     await expect(opening).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
   });
 });

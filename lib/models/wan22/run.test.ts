@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
 import { RunControl } from '../../pipeline/control';
-import { denoise } from '../../pipeline/denoise';
+import { type Frame, latentFrame } from '../../pipeline/latents';
 import { gaussianNoise } from '../../pipeline/noise';
-import { type Frame, type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
-import { createScheduler } from '../../pipeline/schedulers/scheduler';
+import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { createScheduler } from '../../pipeline/schedulers';
 import {
   checkpointFrom,
   f32,
@@ -12,19 +12,21 @@ import {
   patchedFolder,
   relativeRms,
 } from '../../weights/testing/files';
-import { combineLoras, parseLora } from './lora';
-import type { Model } from './model';
+import { combineLoras, type LoraBranches, parseLora } from './lora';
+import type { Wan22Parts } from './parts';
+import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny } from './testing/model';
 import { encodePrompts } from './text-encoder';
 import { loadTokenizer } from './tokenizer';
-import { latentFrame, latentsToTokens, tokensToLatents } from './tokens';
+import { latentsToTokens, tokensToLatents } from './tokens';
 import { Transformer } from './transformer';
 import { createVaeDecoder, encodeFirstFrame } from './vae';
+import { Wan22 } from './wan22';
 
 const backend = nodeBackend();
-let model: Model;
+let model: Wan22Parts;
 /** The same with clips of nine frames. */
-let short: Model;
+let short: Wan22Parts;
 beforeAll(async () => {
   model = await openTiny();
   short = { ...model, manifest: { ...model.manifest, maxClipFrames: 9 } };
@@ -45,6 +47,7 @@ const base: ImageToVideoRequest = {
   prompt: 'a boat on a lake',
   negativePrompt: 'blurry',
   frames: 9,
+  scheduler: { kind: 'unipc' },
   steps: 2,
   guidanceScale: 1,
   flowShift: 5,
@@ -60,7 +63,8 @@ interface Run {
 async function make(
   request: Partial<ImageToVideoRequest>,
   options: {
-    model?: Model;
+    model?: Wan22Parts;
+    lora?: LoraBranches;
     control?: RunControl;
     run?: Run;
     onEvent?: (event: ProgressEvent, control: RunControl) => void;
@@ -69,7 +73,7 @@ async function make(
   const { control = new RunControl(), run = { frames: [], events: [] } } = options;
   const result = await imageToVideo(
     backend,
-    options.model ?? model,
+    new Wan22(options.model ?? model, options.lora),
     { ...base, ...request },
     {
       control,
@@ -152,9 +156,9 @@ describe('one clip', () => {
     const file = await openGolden('loras/a_peft.safetensors');
     const lora = combineLoras([{ lora: await parseLora(file, config, 'a'), scale: 2 }], config);
     const plain = await make({});
-    const styled = await make({ lora });
+    const styled = await make({}, { lora });
     expect(planesEqual(styled.frames[8], plain.frames[8])).toBe(false);
-    const quantised = await make({ lora }, { model: { ...model, precision: 'int8' } });
+    const quantised = await make({}, { lora, model: { ...model, precision: 'int8' } });
     const error = relativeRms(quantised.frames[8]?.data ?? [], styled.frames[8]?.data ?? []);
     expect(error).toBeGreaterThan(1e-6);
     expect(error).toBeLessThan(0.1);
@@ -225,9 +229,9 @@ describe('several clips', () => {
       config.transformer,
       precision,
     );
-    const tokens = await denoise(backend, transformer, {
+    const tokens = await denoiseTokens(backend, transformer, {
       size,
-      held: latentsToTokens(held, channels, { ...size, frames: 1 }, config.transformer),
+      conditioning: latentsToTokens(held, channels, { ...size, frames: 1 }, config.transformer),
       noise: latentsToTokens(noise, channels, size, config.transformer),
       scheduler: createScheduler({ kind: 'unipc', steps: base.steps, flowShift: base.flowShift }),
       guidanceScale: 1,
@@ -371,7 +375,7 @@ describe('from outside', () => {
   );
 
   test('an encoder that fails at a frame ends the run with its error', async () => {
-    const failing = imageToVideo(backend, model, base, {
+    const failing = imageToVideo(backend, new Wan22(model), base, {
       control: new RunControl(),
       onProgress: () => undefined,
       onFrame: async () => {
@@ -390,7 +394,7 @@ describe('invalid numbers', () => {
     });
     const lora = combineLoras([{ lora: await parseLora(huge, config, 'huge'), scale: 4 }], config);
     const run: Run = { frames: [], events: [] };
-    await expect(make({ steps: 3, lora }, { run })).rejects.toMatchObject({
+    await expect(make({ steps: 3 }, { lora, run })).rejects.toMatchObject({
       code: 'LATENTS_NOT_FINITE',
       message: 'The latents became invalid (NaN or infinity) in step 1 of 3.',
     });

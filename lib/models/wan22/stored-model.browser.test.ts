@@ -3,9 +3,9 @@ import { parseManifest } from '../../contract';
 import { browserRuntime, relativeRms, WasmBackend } from '../../gpu';
 import { httpFolder } from '../../weights';
 import { deleteComponent, openModelStore, readStoredComponent } from '../../weights/store';
-import { openStoredModel } from './model';
 import { openFile, openGolden } from './parity/golden';
 import { encodeGoldenImage, encodeGoldenPrompts, loop, openTransformer } from './parity/pipeline';
+import { openStoredParts } from './parts';
 import {
   type InstallAnswer,
   type InstallTask,
@@ -71,7 +71,7 @@ test('a worker that is killed twice installs the model, and it runs from the sto
   const stored = await readStoredComponent(store.folder('transformer'));
   expect(stored?.sources[0]?.sha256).toBe(hex.join(''));
 
-  const opened = await openStoredModel(manifest, store);
+  const opened = await openStoredParts(manifest, store);
   expect(opened).toMatchObject({ precision: 'int8', packed: true });
   const backend = new WasmBackend(await browserRuntime());
   const golden = await openGolden(httpFolder(goldens));
@@ -91,10 +91,10 @@ test('a worker that is killed twice installs the model, and it runs from the sto
     formatsVideoTolerance: 2e-3,
     loraFiles: [],
   };
-  const held = await encodeGoldenImage(context);
+  const image = await encodeGoldenImage(context);
   const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
   const transformer = await openTransformer(context, 'int8');
-  const inputs = { held, prompt, negativePrompt };
+  const inputs = { image, prompt, negativePrompt };
   const latents = await loop(context, transformer, inputs, golden.settings.guidance_scale);
   const reference = await openFile(golden.folder, 'formats/golden-q8.safetensors');
   const error = relativeRms(latents, await reference.read('final_latents'));
@@ -103,6 +103,6 @@ test('a worker that is killed twice installs the model, and it runs from the sto
   await backend.dispose();
 
   await deleteComponent(store.folder('vae'));
-  const opening = openStoredModel(manifest, store);
+  const opening = openStoredParts(manifest, store);
   await expect(opening).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
 });

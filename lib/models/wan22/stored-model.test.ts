@@ -3,12 +3,14 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openModel } from '../../pipeline/open';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
-import { openBundledModel } from './model';
 import { tinyManifest } from './testing/model';
 import { hosted, installGoldenModel } from './testing/stored';
+import { wan22Family } from './wan22';
 
+const families = { wan22: wan22Family };
 const source = {
   component: 'transformer',
   files: [{ repository: 'owner/name', path: 'model.gguf', revision: 'main' }],
@@ -43,24 +45,34 @@ describe('a model by its id', () => {
     await rm(root, { recursive: true });
   });
 
+  const open = (id: string) => openModel(id, { families, manifests: base, store });
+
   test('a listed one comes from the store', async () => {
-    expect(await openBundledModel('listed', base, store)).toMatchObject({ packed: true });
+    expect(await open('listed')).toMatchObject({ installed: true });
   });
 
   test('an added one brings its manifest from there too', async () => {
-    const model = await openBundledModel('added', base, store);
-    expect(model.manifest.id).toBe('added');
+    expect((await open('added')).manifest.id).toBe('added');
   });
 
   test('one that is listed but not installed says so', async () => {
-    for (const where of [store, undefined]) {
-      const opening = openBundledModel('absent', base, where);
-      await expect(opening).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
-    }
+    await expect(open('absent')).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
+    const nowhere = openModel('absent', { families, manifests: base });
+    await expect(nowhere).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
   });
 
   test('one that nobody knows', async () => {
-    const opening = openBundledModel('unknown', base, store);
-    await expect(opening).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
+    await expect(open('unknown')).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
+    await expect(open('../listed')).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
+  });
+
+  test('one of a family that this version does not have', async () => {
+    const folder = store.folder('foreign');
+    const manifest = { ...tinyManifest({ id: 'foreign' }), base: undefined, family: 'wan9' };
+    await folder.writeText('model.json', JSON.stringify(manifest));
+    await expect(open('foreign')).rejects.toMatchObject({
+      code: 'MODEL_MANIFEST_INVALID',
+      message: 'The model "Tiny" is of the family "wan9", which this version cannot run.',
+    });
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { latentFrame } from '../../pipeline/latents';
 import { readModelConfig } from './config';
 import { realFolder } from './testing/model';
 import {
   chunkTokens,
   headRows,
-  latentFrame,
   latentsToTokens,
   rotaryTables,
   tokensPerFrame,

@@ -1,11 +1,5 @@
+import type { LatentSize } from '../../pipeline/latents';
 import type { TransformerConfig } from './config';
-
-/** Size of a clip in latent space. */
-export interface LatentSize {
-  readonly frames: number;
-  readonly height: number;
-  readonly width: number;
-}
 
 /** Tokens of one latent frame. */
 export function tokensPerFrame(config: TransformerConfig, size: LatentSize): number {
@@ -69,18 +63,6 @@ export function tokensToLatents(
     latents[to] = tokens[from] as number;
   });
   return latents;
-}
-
-/** Frame `f` of latents [C, F, h, w] as [C, h, w]. */
-export function latentFrame(values: Float32Array, size: LatentSize, f: number): Float32Array {
-  const plane = size.height * size.width;
-  const channels = values.length / size.frames / plane;
-  const frame = new Float32Array(channels * plane);
-  for (let c = 0; c < channels; c++) {
-    const start = (c * size.frames + f) * plane;
-    frame.set(values.subarray(start, start + plane), c * plane);
-  }
-  return frame;
 }
 
 /**

@@ -1,18 +1,62 @@
+import type { Precision } from '../../contract';
 import type { Backend } from '../../gpu';
-import {
-  benchTextEncoder,
-  benchTransformer,
-  benchUpBlock,
-  type StageOptions,
-  type StageResult,
-} from '../../models/wan22/benchmark/stages';
-import type { ModelConfig } from '../../models/wan22/config';
+import type { Meter, RunRecord } from './meter';
 
-export {
-  clipOfTokens,
-  type StageOptions,
-  type StageResult,
-} from '../../models/wan22/benchmark/stages';
+/** What one stage took: the median of several passes, for one layer of it. */
+export interface StageResult {
+  readonly stage: string;
+  /** Passes that were measured. */
+  readonly passes: number;
+  readonly seconds: number;
+  readonly flop: number;
+  readonly flopPerSecond: number;
+  /** Bytes of the weights that it uses: what has to be uploaded for it. */
+  readonly weightBytes: number;
+  /** Bytes of everything else that graphs read and wrote, without what stays inside a graph. */
+  readonly activationBytes: number;
+  /** Highest live bytes on the device, of everything that the stage holds. */
+  readonly peakBytes: number;
+}
+
+/** What to measure; a model takes of it what its layers have. */
+export interface BenchmarkOptions {
+  readonly layers: number;
+  readonly tokens: number;
+  /** Rows of the prompt that the transformer sees, and of the text encoder. */
+  readonly textTokens: number;
+  /** Size of the frames that enter the VAE's level. */
+  readonly latent: { readonly height: number; readonly width: number };
+  /** Level of the VAE's decoder, from 0. */
+  readonly level: number;
+  readonly precision: Precision;
+  readonly passes: number;
+  /** Chunks of the transformer, at most. */
+  readonly maxChunkTokens: number;
+}
+
+/** A part of a model that can be measured on its own. */
+export interface BenchmarkStage {
+  readonly name: string;
+  run(backend: Backend): Promise<StageResult[]>;
+}
+
+/** What streaming the denoiser's blocks costs. */
+export interface StreamResult {
+  readonly cases: readonly StreamCaseResult[];
+}
+
+/** Seconds of the loop with everything resident and with everything streamed. */
+export interface StreamCaseResult {
+  readonly name: string;
+  readonly resident: number;
+  readonly streamed: number;
+  /** streamed / resident */
+  readonly ratio: number;
+  /** Median seconds of one block's read, alone. */
+  readonly readSeconds: number;
+  /** Seconds of the resident loop per block and step. */
+  readonly blockSeconds: number;
+}
 
 /**
  * Measures one layer of each part of a model with random weights of its real widths.
@@ -21,16 +65,67 @@ export {
  */
 export async function benchmarkModel(
   backend: Backend,
-  config: ModelConfig,
-  options: StageOptions,
+  stages: readonly BenchmarkStage[],
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
   const results: StageResult[] = [];
-  for (const stage of [benchTransformer, benchTextEncoder, benchUpBlock]) {
-    for (const result of await stage(backend, config, options)) {
+  for (const stage of stages) {
+    for (const result of await stage.run(backend)) {
       results.push(result);
       onResult(result);
     }
   }
   return results;
+}
+
+/** A first pass that takes longer counts: compiling is a small part of it. */
+const longPassSeconds = 5;
+
+/** Runs `pass` once to compile and then `passes` times; the records of each counted pass. */
+export async function measure(
+  meter: Meter,
+  passes: number,
+  pass: () => Promise<void>,
+): Promise<RunRecord[][]> {
+  const timed = async () => {
+    await pass();
+    await meter.backend.settle();
+    return meter.take();
+  };
+  meter.take();
+  const first = await timed();
+  const seconds = first.reduce((sum, record) => sum + record.seconds, 0);
+  if (seconds > longPassSeconds) return [first];
+  const all: RunRecord[][] = [];
+  for (let i = 0; i < passes; i++) all.push(await timed());
+  return all;
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** Sums the runs of some graphs in each pass. */
+export function summarise(
+  stage: string,
+  passes: readonly (readonly RunRecord[])[],
+  belongs: (graph: string) => boolean,
+  { flop, layers, peakBytes }: { flop: number; layers: number; peakBytes: number },
+): StageResult {
+  const own = passes.map((records) => records.filter(({ graph }) => belongs(graph)));
+  const sum = (records: readonly RunRecord[], part: 'seconds' | 'activationBytes') =>
+    records.reduce((total, run) => total + run[part], 0) / layers;
+  const seconds = median(own.map((records) => sum(records, 'seconds')));
+  const weights = new Set(own[0]?.flatMap((run) => run.weights));
+  const weightBytes = [...weights].reduce((total, { bytes }) => total + bytes, 0) / layers;
+  return {
+    stage,
+    passes: passes.length,
+    seconds,
+    flop,
+    flopPerSecond: flop / seconds,
+    weightBytes,
+    activationBytes: sum(own[0] ?? [], 'activationBytes'),
+    peakBytes,
+  };
 }

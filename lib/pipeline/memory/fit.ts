@@ -1,7 +1,7 @@
 import { KinoraError, type MemoryReport } from '../../contract';
 import { type Backend, probeBudget } from '../../gpu';
-import { MainMemoryExhausted } from '../../models/wan22/vae';
 import { DenoiseInterrupted } from '../denoise';
+import { MainMemoryExhausted } from './main-memory';
 import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './plan';
 
 /** What failed with so many bytes is tried again with this share of them. */
@@ -71,9 +71,9 @@ export class MemoryFit {
   async shrink(error: unknown): Promise<void> {
     const reason = error instanceof DenoiseInterrupted ? error.cause : error;
     const { peak } = stageOf(this.#plan, 'denoise');
-    const held = error instanceof DenoiseInterrupted ? error.heldBytes : peak;
+    const live = error instanceof DenoiseInterrupted ? error.liveBytes : peak;
     await this.#recover(reason);
-    const budget = Math.floor(shrinkBy * Math.min(held, peak));
+    const budget = Math.floor(shrinkBy * Math.min(live, peak));
     // What is left for a plan may lie between the smallest one and the one that failed.
     const plan = this.planner.withDenoise(this.#plan, budget);
     const smaller = stageOf(plan, 'denoise').peak;

@@ -1,44 +1,89 @@
-import { KinoraError, type MemoryReport, type ModelManifest, type Size } from '../../contract';
-import { chunkLadder, queryChunkTokens } from '../../models/wan22/chunk-size';
-import { type ModelConfig, maxPromptTokens } from '../../models/wan22/config';
-import type { Precision } from '../../models/wan22/layers';
-import type { LoraBranches } from '../../models/wan22/lora';
 import {
-  type DenoisePlanner,
-  planDenoise,
-  planText,
-  type StageBytes,
-} from '../../models/wan22/plan-stages';
-import { chunkTokens as cutTokens, tokensPerFrame } from '../../models/wan22/tokens';
-import { allResident, type Residency } from '../../models/wan22/transformer';
-import {
-  planTiles,
-  type Tiling,
-  tiledDecoderMemory,
-  vaeDecoderMemory,
-  vaeEncoderMemory,
-} from '../../models/wan22/vae';
-import { latentFrames } from '../clips';
+  KinoraError,
+  type MemoryReport,
+  type ModelManifest,
+  type Precision,
+  type Size,
+} from '../../contract';
+import type { ClipSize } from '../latents';
+
+/** Device bytes of one stage. */
+export interface StageBytes {
+  readonly weights: number;
+  /** Tensors of ours between runs, the latents and a LoRA's factors among them. */
+  readonly activations: number;
+  /** The decoder's memory of past frames. */
+  readonly caches: number;
+  /** Intermediates inside the runtime's runs. */
+  readonly runtime: number;
+  /** Highest sum at any moment of the stage. */
+  readonly peak: number;
+  /** The most in one buffer. */
+  readonly largest: number;
+}
 
 export type StageName = 'text' | 'image' | 'denoise' | 'decode';
 
-/** Device bytes of one stage. */
 export interface StagePlan extends StageBytes {
   readonly stage: StageName;
 }
 
-export interface PlanRequest {
-  /** The size at which the model runs, and frames of a clip, 4n+1. */
-  readonly native: { readonly width: number; readonly height: number; readonly frames: number };
-  /** What the device's attention kernel sustains; decides the chunk size. */
-  readonly flopsPerSecond?: number;
-  /** Most tokens that go through a block together, where that was measured. */
-  readonly chunkTokens?: number;
-  /** Most bytes that the device takes in one buffer; any number of them when absent. */
-  readonly largestBuffer?: number;
-  /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
-  readonly promptTokens?: readonly number[];
-  readonly lora?: LoraBranches;
+/** Which blocks of the denoiser are on the device all the time. */
+export interface Residency {
+  /** Blocks that stay; the others are streamed from storage, pass by pass. */
+  readonly residentBlocks: number;
+  /** Sets of buffers that the streamed blocks take turns in, 2 or 3. */
+  readonly bufferSets: number;
+}
+
+/** Everything stays. */
+export const allResident: Residency = {
+  residentBlocks: Number.POSITIVE_INFINITY,
+  bufferSets: 0,
+};
+
+/** A grid of tiles that overlap by so many latent positions. */
+export interface Tiling {
+  readonly rows: number;
+  readonly columns: number;
+  readonly overlap: number;
+}
+
+/** How a clip is decoded: in whole frames or in tiles. */
+export type DecodeTiles = Tiling | 'full';
+
+/** What denoising takes in chunks of one size, by what stays on the device. */
+export interface DenoiseCosts {
+  /** Tokens that go through a block together, at most. */
+  readonly chunkTokens: number;
+  /** The most in one buffer; what stays on the device does not change it. */
+  readonly largest: number;
+  /** One block's weights. */
+  readonly blockBytes: number;
+  bytes(residency: Residency): StageBytes;
+}
+
+/** What decoding takes, by how it is done. */
+export interface DecodeCosts {
+  bytes(tiles: DecodeTiles): StageBytes;
+  /** The work as a multiple of that for whole frames. */
+  work(tiles: DecodeTiles): number;
+  /** The best way within a budget, where one buffer may have so many bytes; null where nothing fits. */
+  within(budget: number, largestBuffer: number): DecodeTiles | null;
+}
+
+/** What a model has counted of its stages. */
+export interface StageCosts {
+  readonly native: ClipSize;
+  readonly precision: Precision;
+  readonly tokens: number;
+  /** Blocks of the denoiser. */
+  readonly blocks: number;
+  readonly text: StageBytes;
+  readonly image: StageBytes;
+  /** In chunks of the wanted size, and in ever smaller ones. */
+  readonly denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];
+  readonly decoding: DecodeCosts;
 }
 
 export interface MemoryPlan {
@@ -50,90 +95,57 @@ export interface MemoryPlan {
   readonly tokens: number;
   /** Tokens that go through a block together, at most. */
   readonly chunkTokens: number;
-  readonly native: { readonly width: number; readonly height: number; readonly frames: number };
+  readonly native: ClipSize;
   readonly precision: Precision;
   readonly blocks: number;
   readonly residency: Residency;
-  /** How the VAE decodes. */
-  readonly tiles: Tiling | 'full';
+  /** How the clip is decoded. */
+  readonly tiles: DecodeTiles;
+  /** What that costs, as a multiple of whole frames. */
+  readonly decodeWork: number;
 }
 
 /**
- * Plans the memory that a clip of a model takes on the device. Nothing is run: text encoder and
- * denoising are counted by the engine's own code on a backend that only counts, the VAE by the sizes
- * of its layers.
+ * Chooses how the stages of a clip fit the memory of a device, from what the model counted. Nothing is
+ * run for it.
  *
  * What a plan chooses changes no result: how many blocks stay, in how many sets of buffers the others
- * take turns, and how many tokens go through a block together (see {@link chunkLadder}). Only tiles of
- * the decode do, slightly, and they are the last resort.
+ * take turns, and how many tokens go through a block together. Only tiles of the decode do, slightly,
+ * and they are the last resort.
  *
  * A device bounds one buffer as well as their sum: `maxBufferSize`. What one shader may see at once,
- * `maxStorageBufferBindingSize`, is no bound: the runtime binds a larger buffer in pieces (reference
- * `onnxruntime-web.md` §2).
+ * `maxStorageBufferBindingSize`, is no bound: the runtime binds a larger buffer in pieces.
  */
 export class MemoryPlanner {
-  private constructor(
-    readonly config: ModelConfig,
-    readonly shape: Pick<MemoryPlan, 'tokens' | 'native' | 'precision'>,
-    readonly latent: { readonly height: number; readonly width: number },
-    readonly text: StagePlan,
-    readonly image: StagePlan,
-    /** Denoising in chunks of the wanted size, and in ever smaller ones. */
-    readonly denoising: readonly [DenoisePlanner, ...DenoisePlanner[]],
-    readonly largestBuffer: number,
-  ) {}
+  readonly #denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];
 
-  static async create(
-    config: ModelConfig,
-    precision: Precision,
-    request: PlanRequest,
-  ): Promise<MemoryPlanner> {
-    const { width, height, frames } = request.native;
-    const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config.vae;
-    const size = {
-      frames: latentFrames(frames, stride),
-      height: height / scale,
-      width: width / scale,
-    };
-    const perFrame = tokensPerFrame(config.transformer, size);
-    const tokens = size.frames * perFrame;
-    const flops = request.flopsPerSecond ?? 3e12;
-    const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
-    const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
-    const options = { precision, promptTokens, lora: request.lora };
-    const encoder = vaeEncoderMemory(config.vae, size.height, size.width);
-    const cut = (most: number) => largestChunk(size.frames, perFrame, most);
-    const plan = (chunkTokens: number) => planDenoise(config, size, chunkTokens, options);
-    const denoising: [DenoisePlanner, ...DenoisePlanner[]] = [await plan(cut(wanted))];
-    for (const chunkTokens of chunkLadder(wanted).map(cut)) {
-      const smallest = denoising.at(-1)?.chunkTokens ?? 0;
-      if (chunkTokens < smallest) denoising.push(await plan(chunkTokens));
-    }
-    const { largestBuffer = Number.POSITIVE_INFINITY } = request;
+  /** @param largestBuffer most bytes that the device takes in one buffer */
+  constructor(
+    readonly costs: StageCosts,
+    readonly largestBuffer = Number.POSITIVE_INFINITY,
+  ) {
+    const [first, ...smaller] = costs.denoising;
+    const denoising: [DenoiseCosts, ...DenoiseCosts[]] = [first, ...smaller];
     // One stays, so that there is something to say what would be needed.
     while (denoising.length > 1 && denoising[0].largest > largestBuffer) denoising.shift();
-    return new MemoryPlanner(
-      config,
-      { tokens, precision, native: request.native },
-      size,
-      { stage: 'text', ...(await planText(config, options)) },
-      { stage: 'image', ...encoder, peak: encoder.total },
-      denoising,
-      largestBuffer,
-    );
+    this.#denoising = denoising;
   }
 
   /** Everything resident, whole frames decoded where no buffer is too large for that. */
   get full(): MemoryPlan {
     const tiles = this.tilesWithin(Number.POSITIVE_INFINITY) ?? 'full';
-    return this.#plan(this.denoising[0], allResident, tiles);
+    return this.#plan(this.#denoising[0], allResident, tiles);
   }
 
   /** Smallest chunks, all blocks streamed, and tiles where whole frames would need more than the rest. */
   get least(): MemoryPlan {
     const residency = this.#leastResidency;
-    const denoise = this.denoising.at(-1) ?? this.denoising[0];
-    const others = Math.max(this.text.peak, this.image.peak, denoise.peak(residency));
+    const denoise = this.#denoising.at(-1) ?? this.#denoising[0];
+    const others = Math.max(
+      this.costs.text.peak,
+      this.costs.image.peak,
+      denoise.bytes(residency).peak,
+    );
     return this.#plan(denoise, residency, this.tilesWithin(others) ?? this.#smallestTiles());
   }
 
@@ -146,7 +158,7 @@ export class MemoryPlanner {
   fit(budget: number): MemoryPlan {
     this.#requireBuffers();
     const tiles = this.tilesWithin(budget);
-    for (const denoise of tiles ? this.denoising : []) {
+    for (const denoise of tiles ? this.#denoising : []) {
       const residency = this.#residencyWithin(denoise, budget);
       const plan = tiles && residency ? this.#plan(denoise, residency, tiles) : null;
       if (plan && plan.peak <= budget) return plan;
@@ -161,30 +173,29 @@ export class MemoryPlanner {
   }
 
   /** How to decode within a budget; null where nothing fits. */
-  tilesWithin(budget: number): Tiling | 'full' | null {
-    const { height, width } = this.latent;
-    return planTiles(this.config.vae, height, width, budget, this.largestBuffer);
+  tilesWithin(budget: number): DecodeTiles | null {
+    return this.costs.decoding.within(budget, this.largestBuffer);
   }
 
   /** A plan with another denoising: the best within a budget, or the smallest. */
   withDenoise(plan: MemoryPlan, budget: number): MemoryPlan {
-    for (const denoise of this.denoising) {
+    for (const denoise of this.#denoising) {
       const residency = this.#residencyWithin(denoise, budget);
       if (residency) return this.#plan(denoise, residency, plan.tiles);
     }
-    const denoise = this.denoising.at(-1) ?? this.denoising[0];
+    const denoise = this.#denoising.at(-1) ?? this.#denoising[0];
     return this.#plan(denoise, this.#leastResidency, plan.tiles);
   }
 
   /** A plan with another decode. */
-  withTiles(plan: MemoryPlan, tiles: Tiling | 'full'): MemoryPlan {
-    const denoise = this.denoising.find((each) => each.chunkTokens === plan.chunkTokens);
-    return this.#plan(denoise ?? this.denoising[0], plan.residency, tiles);
+  withTiles(plan: MemoryPlan, tiles: DecodeTiles): MemoryPlan {
+    const denoise = this.#denoising.find((each) => each.chunkTokens === plan.chunkTokens);
+    return this.#plan(denoise ?? this.#denoising[0], plan.residency, tiles);
   }
 
   get #leastResidency(): Residency {
     // Two sets of buffers hold as much as two blocks.
-    const streams = this.config.transformer.num_layers > 2;
+    const streams = this.costs.blocks > 2;
     return streams ? { residentBlocks: 0, bufferSets: 2 } : allResident;
   }
 
@@ -199,11 +210,11 @@ export class MemoryPlanner {
     );
   }
 
-  #residencyWithin(denoise: DenoisePlanner, budget: number): Residency | null {
-    const blocks = this.config.transformer.num_layers;
-    if (denoise.peak(allResident) <= budget) return allResident;
+  #residencyWithin(denoise: DenoiseCosts, budget: number): Residency | null {
+    const blocks = this.costs.blocks;
+    if (denoise.bytes(allResident).peak <= budget) return allResident;
     const most = (bufferSets: number) => {
-      const without = denoise.peak({ residentBlocks: 0, bufferSets });
+      const without = denoise.bytes({ residentBlocks: 0, bufferSets }).peak;
       return Math.min(blocks - 1, Math.floor((budget - without) / denoise.blockBytes));
     };
     const [two, three] = [most(2), most(3)];
@@ -214,9 +225,8 @@ export class MemoryPlanner {
       : { residentBlocks: two, bufferSets: 2 };
   }
 
-  #smallestTiles(): Tiling | 'full' {
-    const { height, width } = this.latent;
-    let fits = vaeDecoderMemory(this.config.vae, height, width).total;
+  #smallestTiles(): DecodeTiles {
+    let fits = this.costs.decoding.bytes('full').peak;
     let smallest = this.tilesWithin(fits) ?? 'full';
     for (let low = 0; fits - low > 2 ** 16; ) {
       const middle = Math.floor((low + fits) / 2);
@@ -227,37 +237,36 @@ export class MemoryPlanner {
     return smallest;
   }
 
-  #plan(denoise: DenoisePlanner, residency: Residency, tiles: Tiling | 'full'): MemoryPlan {
-    const { height, width } = this.latent;
-    const decoder =
-      tiles === 'full'
-        ? vaeDecoderMemory(this.config.vae, height, width)
-        : tiledDecoderMemory(this.config.vae, height, width, tiles);
+  #plan(denoise: DenoiseCosts, residency: Residency, tiles: DecodeTiles): MemoryPlan {
+    const { native, precision, tokens, blocks, text, image, decoding } = this.costs;
     const stages: StagePlan[] = [
-      this.text,
-      this.image,
+      { stage: 'text', ...text },
+      { stage: 'image', ...image },
       { stage: 'denoise', ...denoise.bytes(residency) },
-      { stage: 'decode', ...decoder, peak: decoder.total },
+      { stage: 'decode', ...decoding.bytes(tiles) },
     ];
-    const peak = Math.max(...stages.map((stage) => stage.peak));
-    const largest = Math.max(...stages.map((stage) => stage.largest));
-    const blocks = this.config.transformer.num_layers;
-    const { chunkTokens } = denoise;
-    return { ...this.shape, chunkTokens, stages, peak, largest, blocks, residency, tiles };
+    return {
+      native,
+      precision,
+      tokens,
+      blocks,
+      stages,
+      peak: Math.max(...stages.map((stage) => stage.peak)),
+      largest: Math.max(...stages.map((stage) => stage.largest)),
+      chunkTokens: denoise.chunkTokens,
+      residency,
+      tiles,
+      decodeWork: decoding.work(tiles),
+    };
   }
 }
 
-/** Tokens of the largest chunk of a clip whose first frame is held; as a bound it cuts alike. */
-function largestChunk(frames: number, perFrame: number, most: number): number {
-  return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
-}
-
-/** The native size and the longest clip of a model, for {@link PlanRequest}. */
+/** The native size and the longest clip of a model. */
 export function longestClip(
   manifest: ModelManifest,
   size: Size,
   frames: number = manifest.maxClipFrames,
-): PlanRequest['native'] {
+): ClipSize {
   return { ...manifest.nativeSizes[size], frames };
 }
 

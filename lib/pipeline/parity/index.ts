@@ -1,52 +1,53 @@
+import { z } from 'zod';
+import { defaultFamily } from '../../contract';
 import type { Backend } from '../../gpu';
-import { openGolden } from '../../models/wan22/parity/golden';
-import { stages } from '../../models/wan22/parity/stages';
 import type { ModelFolder } from '../../weights';
+import type { ModelFamilies } from '../model';
+import { familyOf } from '../open';
 import { failure, type ParityLine } from './compare';
 
-export type { ParityLine };
+export { compare, failure, type ParityLine } from './compare';
 
 export interface ParityOptions {
   /** Replaces the tolerances of all stages with f32 weights. */
   readonly tolerance?: number;
   /** Names of the files in `loras/`: a folder behind HTTP cannot be listed. */
   readonly loraFiles?: readonly string[];
-  readonly onLine?: (line: ParityLine) => void;
 }
 
+/** A part of the check. */
+export interface ParityStage {
+  readonly name: string;
+  /** Where it fails without numbers, the tolerance that its line shows. */
+  readonly tolerance: number;
+  run(): AsyncGenerator<ParityLine>;
+}
+
+const headSchema = z.looseObject({ family: z.string().default(defaultFamily) });
+
 /**
- * Runs every stage for which a folder laid out like the goldens has a reference, and compares.
- * Tolerances: 1e-4 for a stage alone, 1e-3 for the loop and the video, 2e-3 for the
- * video from public files, 5e-2 with weights that we quantise to 8 bits.
+ * Runs every stage for which a folder has references, and compares. `golden.json` may name the model family.
  *
- * @throws KinoraError when the folder has no goldens or no model that can be read
+ * @throws KinoraError when the folder has no references or no model that can be read
  */
 export async function runParity(
+  families: ModelFamilies,
   folder: ModelFolder,
   backend: Backend,
-  options: ParityOptions = {},
+  { onLine, ...options }: ParityOptions & { readonly onLine?: (line: ParityLine) => void } = {},
 ): Promise<ParityLine[]> {
-  const golden = await openGolden(folder);
-  const context = {
-    golden,
-    backend,
-    stageTolerance: options.tolerance ?? 1e-4,
-    loopTolerance: options.tolerance ?? 1e-3,
-    formatsVideoTolerance: options.tolerance ?? 2e-3,
-    loraFiles: options.loraFiles ?? [],
-  };
   const lines: ParityLine[] = [];
   const push = (line: ParityLine) => {
     lines.push(line);
-    options.onLine?.(line);
+    onLine?.(line);
   };
-  for (const stage of stages) {
-    const names = [...golden.tensors.names()];
-    if (!stage.checks.some((pattern) => names.some((name) => pattern.test(name)))) continue;
+  const { family } = headSchema.parse(await folder.json('golden.json'));
+  const model = familyOf(families, { name: 'golden.json', family });
+  for (const stage of await model.parityStages(folder, backend, options)) {
     try {
-      for await (const line of stage.run(context)) push(line);
+      for await (const line of stage.run()) push(line);
     } catch (error) {
-      push(failure(stage.name, context.stageTolerance, String(error)));
+      push(failure(stage.name, stage.tolerance, String(error)));
     }
     await backend.trim();
   }

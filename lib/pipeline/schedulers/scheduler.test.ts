@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openGolden, relativeRms } from '../../weights/testing/files';
-import { createScheduler } from './scheduler';
+import { createScheduler } from '.';
 import { runSchedulerStep, startScheduler } from './testing';
 
 const golden = await openGolden('golden.safetensors');
@@ -77,7 +77,12 @@ describe.each(['unipc', 'euler'] as const)('%s', (kind) => {
           expect(sum).toBeCloseTo(1, 12);
         }
       }
-      expect(scheduler.step(steps - 1).predict).toEqual({ sample: 0, current: 1, previous: 0 });
+      expect(scheduler.step(steps - 1).predict).toEqual({
+        sample: 0,
+        current: 1,
+        previous: 0,
+        noise: 0,
+      });
       expect(() => scheduler.step(steps)).toThrow(RangeError);
     }
   });

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { nodeBackend } from '../../models/wan22/testing/model';
 import { relativeRms } from '../../weights/testing/files';
-import { createScheduler } from './scheduler';
+import { createScheduler } from '.';
 import { Solver } from './solver';
 import { runSchedulerStep, startScheduler } from './testing';
 

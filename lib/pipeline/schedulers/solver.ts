@@ -16,6 +16,7 @@ const coefficientNames = [
   'predict_sample',
   'predict_current',
   'predict_previous',
+  'predict_noise',
 ] as const;
 type CoefficientName = (typeof coefficientNames)[number];
 
@@ -25,13 +26,13 @@ type CoefficientName = (typeof coefficientNames)[number];
  *     v = v_u + g·(v_c − v_u)                                  classifier-free guidance
  *     m_i = x_i − σ_i·v                                        prediction of the clean latents
  *     x_i ← corrected from x_last, m_i, m_{i−1}, m_{i−2}       UniPC's corrector
- *     x_{i+1} = predicted from x_i, m_i, m_{i−1}
+ *     x_{i+1} = predicted from x_i, m_i, m_{i−1}, and fresh noise ε in stochastic samplers
  *
- * Every line is a linear combination (see {@link Scheduler}), so the same graph runs Euler and UniPC,
- * first step and last.
+ * Every line is a linear combination (see {@link StepCoefficients}), so the same graph runs every sampler,
+ * first step and last; only a stochastic one has an input for noise.
  */
-function stepGraph(guided: boolean, width: number): Graph {
-  const g = new GraphBuilder(guided ? 'guided-step' : 'step');
+function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
+  const g = new GraphBuilder(`${guided ? 'guided-' : ''}${stochastic ? 'stochastic-' : ''}step`);
   const tensor = (name: string) => g.input(name, 'float32', ['S', width]);
   const scalar = (name: CoefficientName) => g.input(name, 'float32', [1]);
   const sum = (terms: readonly (readonly [CoefficientName, Value<'float32'>])[]) =>
@@ -59,6 +60,7 @@ function stepGraph(guided: boolean, width: number): Graph {
     ['predict_sample', corrected],
     ['predict_current', prediction],
     ['predict_previous', previous],
+    ...(stochastic ? ([['predict_noise', tensor('noise')]] as const) : []),
   ]);
   g.output('prediction', prediction);
   g.output('corrected', corrected);
@@ -96,6 +98,8 @@ export class Solver {
   #predictions: readonly [Tensor, Tensor, Tensor];
   readonly conditional: Tensor;
   readonly unconditional: Tensor | null;
+  /** Fresh noise of a step. */
+  readonly #noise: Tensor | null;
   /** The latest state of which it is sure that the device had memory for it. */
   #trusted: Trusted | null = null;
 
@@ -114,17 +118,20 @@ export class Solver {
     const scope = new Scope(backend);
     this.#scope = scope;
     const state = start instanceof Float32Array ? null : start;
-    const noise = start instanceof Float32Array ? start : start.sample;
-    const dims = [noise.length / width, width];
+    const first = start instanceof Float32Array ? start : start.sample;
+    const dims = [first.length / width, width];
     const latents = (data?: Float32Array) => scope.float32(dims, 'latents', data);
     const guided = guidanceScale > 1;
-    this.#graph = stepGraph(guided, width);
+    const { stochastic } = scheduler;
+    this.#graph = stepGraph(guided, stochastic, width);
     try {
-      this.#samples = [latents(noise), latents(state?.last), latents(), latents()];
+      this.#samples = [latents(first), latents(state?.last), latents(), latents()];
       this.#predictions = [latents(state?.previous), latents(state?.before), latents()];
       this.conditional = latents();
       this.unconditional = guided ? latents() : null;
-      const used = coefficientNames.filter((name) => guided || name !== 'guidance');
+      this.#noise = stochastic ? latents() : null;
+      const unused = [guided ? '' : 'guidance', stochastic ? '' : 'predict_noise'];
+      const used = coefficientNames.filter((name) => !unused.includes(name));
       this.#coefficients = Object.fromEntries(
         used.map((name) => [name, scope.float32([1], 'latents')]),
       ) as Record<CoefficientName, Tensor>;
@@ -144,13 +151,24 @@ export class Solver {
     return this.#predictions[0];
   }
 
-  /** Takes step `i` with the velocities that lie in `conditional` and `unconditional`. */
-  async step(i: number): Promise<void> {
+  /** Whether step `i` takes fresh noise. */
+  wantsNoise(i: number): boolean {
+    return this.scheduler.step(i).predict.noise !== 0;
+  }
+
+  /**
+   * Takes step `i` with the velocities that lie in `conditional` and `unconditional`.
+   *
+   * @param noise standard normal values for the step; not used where {@link wantsNoise} says so
+   * @throws TypeError where it is wanted and absent
+   */
+  async step(i: number, noise?: Float32Array): Promise<void> {
     const { sigma, correct, predict } = this.scheduler.step(i);
     const values: Record<CoefficientName, number> = {
       guidance: this.guidanceScale,
       sigma,
       keep: correct ? 0 : 1,
+      // A step without a corrector keeps its sample, and the history counts nothing.
       correct_last: correct?.last ?? 0,
       correct_current: correct?.current ?? 0,
       correct_previous: correct?.previous ?? 0,
@@ -158,7 +176,12 @@ export class Solver {
       predict_sample: predict.sample,
       predict_current: predict.current,
       predict_previous: predict.previous,
+      predict_noise: predict.noise,
     };
+    if (this.#noise && this.wantsNoise(i)) {
+      if (!noise) throw new TypeError(`Step ${i} needs noise.`);
+      this.backend.write(this.#noise, noise);
+    }
     for (const [name, tensor] of Object.entries(this.#coefficients)) {
       this.backend.write(tensor, Float32Array.of(values[name as CoefficientName]));
     }
@@ -166,9 +189,10 @@ export class Solver {
     const [previous, before, prediction] = this.#predictions;
     const inputs = { sample, last, previous, before, conditional: this.conditional };
     const unconditional = this.unconditional ? { unconditional: this.unconditional } : {};
+    const fresh = this.#noise ? { noise: this.#noise } : {};
     await this.backend.run(
       this.#graph,
-      { ...inputs, ...unconditional, ...this.#coefficients },
+      { ...inputs, ...unconditional, ...fresh, ...this.#coefficients },
       { prediction, corrected, next },
     );
     this.#samples = [next, corrected, last, sample];

@@ -3,6 +3,7 @@ import { createBackend } from '../../../gpu';
 import { benchmarkModel } from '../../../pipeline/benchmark';
 import { httpFolder } from '../../../weights';
 import { readModelConfig } from '../config';
+import { wan22BenchmarkStages } from '.';
 
 test('the benchmark runs on the GPU and leaves nothing behind', async () => {
   const config = await readModelConfig(
@@ -11,8 +12,7 @@ test('the benchmark runs on the GPU and leaves nothing behind', async () => {
   const backend = await createBackend('webgpu');
   const results = await benchmarkModel(
     backend,
-    config,
-    {
+    wan22BenchmarkStages(config, {
       layers: 1,
       tokens: 64,
       textTokens: 16,
@@ -21,7 +21,7 @@ test('the benchmark runs on the GPU and leaves nothing behind', async () => {
       precision: 'int8',
       passes: 1,
       maxChunkTokens: 64,
-    },
+    }),
     () => undefined,
   );
   expect(results.length).toBe(6);

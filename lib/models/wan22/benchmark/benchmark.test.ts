@@ -2,12 +2,14 @@ import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
 import { type Runtime, Scope, WasmBackend } from '../../../gpu';
 import { GraphBuilder, gemm } from '../../../onnx';
-import { benchmarkModel, clipOfTokens, type StageResult } from '../../../pipeline/benchmark';
+import { benchmarkModel, type StageResult } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { decoderBlocks, readModelConfig } from '../config';
 import { textEncoderTensors, transformerTensors } from '../tensors';
+import { wan22BenchmarkStages } from '.';
 import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
+import { clipOfTokens } from './stages';
 import { syntheticCheckpoint } from './synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));
@@ -98,8 +100,7 @@ test('every stage of the tiny model is measured and leaves nothing behind', asyn
   const lines: StageResult[] = [];
   const results = await benchmarkModel(
     backend,
-    tiny,
-    {
+    wan22BenchmarkStages(tiny, {
       layers: 2,
       tokens: 16,
       textTokens: 12,
@@ -108,7 +109,7 @@ test('every stage of the tiny model is measured and leaves nothing behind', asyn
       precision: 'int8',
       passes: 2,
       maxChunkTokens: 64,
-    },
+    }),
     (line) => lines.push(line),
   );
   expect(lines).toEqual(results);

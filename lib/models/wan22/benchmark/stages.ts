@@ -1,10 +1,16 @@
-import type { Precision } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
-import { type Meter, metered, type RunRecord } from '../../../pipeline/benchmark/meter';
+import {
+  type BenchmarkOptions,
+  measure,
+  type StageResult,
+  summarise,
+} from '../../../pipeline/benchmark';
+import { metered } from '../../../pipeline/benchmark/meter';
+import type { LatentSize } from '../../../pipeline/latents';
 import { decoderBlocks, type ModelConfig, type TransformerConfig } from '../config';
 import { textEncoderTensors, transformerTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
-import { type LatentSize, tokensPerFrame } from '../tokens';
+import { tokensPerFrame } from '../tokens';
 import { createClipMemory, Transformer } from '../transformer';
 import { Workspace } from '../vae/layers';
 import { NetworkLoader } from '../vae/network';
@@ -13,94 +19,11 @@ import { VaeLoader } from '../vae/weights';
 import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
 
-/** What one stage took: the median of several passes, for one layer of it. */
-export interface StageResult {
-  readonly stage: string;
-  /** Passes that were measured. */
-  readonly passes: number;
-  readonly seconds: number;
-  readonly flop: number;
-  readonly flopPerSecond: number;
-  /** Bytes of the weights that it uses: what has to be uploaded for it. */
-  readonly weightBytes: number;
-  /** Bytes of everything else that graphs read and wrote, without what stays inside a graph. */
-  readonly activationBytes: number;
-  /** Highest live bytes on the device, of everything that the stage holds. */
-  readonly peakBytes: number;
-}
-
-export interface StageOptions {
-  readonly layers: number;
-  readonly tokens: number;
-  /** Rows of the prompt that the transformer sees, and of the text encoder. */
-  readonly textTokens: number;
-  /** Size of the frames that enter the VAE's level. */
-  readonly latent: { readonly height: number; readonly width: number };
-  /** Level of the VAE's decoder, from 0. */
-  readonly level: number;
-  readonly precision: Precision;
-  readonly passes: number;
-  /** Chunks of the transformer, at most. */
-  readonly maxChunkTokens: number;
-}
-
 type Stage = (
   backend: Backend,
   config: ModelConfig,
-  options: StageOptions,
+  options: BenchmarkOptions,
 ) => Promise<StageResult[]>;
-
-/** A first pass that takes longer counts: compiling is a small part of it. */
-const longPassSeconds = 5;
-
-/** Runs `pass` once to compile and then `passes` times; the records of each counted pass. */
-async function measure(
-  meter: Meter,
-  passes: number,
-  pass: () => Promise<void>,
-): Promise<RunRecord[][]> {
-  const timed = async () => {
-    await pass();
-    await meter.backend.settle();
-    return meter.take();
-  };
-  meter.take();
-  const first = await timed();
-  const seconds = first.reduce((sum, record) => sum + record.seconds, 0);
-  if (seconds > longPassSeconds) return [first];
-  const all: RunRecord[][] = [];
-  for (let i = 0; i < passes; i++) all.push(await timed());
-  return all;
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}
-
-/** Sums the runs of some graphs in each pass. */
-function summarise(
-  stage: string,
-  passes: readonly (readonly RunRecord[])[],
-  belongs: (graph: string) => boolean,
-  { flop, layers, peakBytes }: { flop: number; layers: number; peakBytes: number },
-): StageResult {
-  const own = passes.map((records) => records.filter(({ graph }) => belongs(graph)));
-  const sum = (records: readonly RunRecord[], part: 'seconds' | 'activationBytes') =>
-    records.reduce((total, run) => total + run[part], 0) / layers;
-  const seconds = median(own.map((records) => sum(records, 'seconds')));
-  const weights = new Set(own[0]?.flatMap((run) => run.weights));
-  const weightBytes = [...weights].reduce((total, { bytes }) => total + bytes, 0) / layers;
-  return {
-    stage,
-    passes: passes.length,
-    seconds,
-    flop,
-    flopPerSecond: flop / seconds,
-    weightBytes,
-    activationBytes: sum(own[0] ?? [], 'activationBytes'),
-    peakBytes,
-  };
-}
 
 /**
  * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first held.

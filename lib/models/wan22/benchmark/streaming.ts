@@ -1,34 +1,19 @@
 import type { Precision } from '../../../contract';
 import type { Backend } from '../../../gpu';
+import type { StreamCaseResult, StreamResult } from '../../../pipeline/benchmark';
 import { denoise } from '../../../pipeline/denoise';
+import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
-import { createScheduler } from '../../../pipeline/schedulers/scheduler';
+import { createScheduler } from '../../../pipeline/schedulers';
 import type { ByteSource } from '../../../weights/byte-source';
 import { installComponent, openStoredComponent, type StoreFolder } from '../../../weights/store';
 import type { ModelConfig } from '../config';
+import { Wan22Denoiser } from '../denoiser';
 import { componentRecipe } from '../recipes';
 import { transformerTensors } from '../tensors';
-import { type LatentSize, tokensPerFrame } from '../tokens';
+import { tokensPerFrame } from '../tokens';
 import { allResident, type Residency, Transformer } from '../transformer';
 import { readBlock } from '../transformer/weights';
-
-/** What was measured of each case. */
-export interface StreamResult {
-  readonly cases: readonly StreamCaseResult[];
-}
-
-/** Seconds of the loop with everything resident and with everything streamed. */
-export interface StreamCaseResult {
-  readonly name: string;
-  readonly resident: number;
-  readonly streamed: number;
-  /** streamed / resident */
-  readonly ratio: number;
-  /** Median seconds of one block's read, alone. */
-  readonly readSeconds: number;
-  /** Seconds of the resident loop per block and step. */
-  readonly blockSeconds: number;
-}
 
 const steps = 3;
 
@@ -97,16 +82,14 @@ async function benchmarkCase(
       );
       const ends: number[] = [];
       try {
-        await denoise(backend, model, {
+        await denoise(backend, new Wan22Denoiser(model, 4096), {
           size,
-          held: noise.subarray(0, frame),
-          noise,
+          image: noise.subarray(0, frame),
+          texts: [text, text],
+          noise: () => noise,
           // The first step compiles and allocates; it is not counted.
           scheduler: createScheduler({ kind: 'unipc', steps: steps + 1, flowShift: 5 }),
           guidanceScale: 5,
-          prompt: text,
-          negativePrompt: text,
-          maxChunkTokens: 4096,
           afterStep: () => {
             ends.push(performance.now());
             return false;

@@ -1,4 +1,4 @@
-import { compare, failure, type ParityLine } from '../../../pipeline/parity/compare';
+import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { checkpointOf, locateTensors, openTensorFile } from '../../../weights';
 import { openComponent, type WeightComponent } from '../naming';
 import { openFile, type ParityContext, readFile } from './golden';
@@ -63,7 +63,7 @@ export async function* publicFormats(context: ParityContext): AsyncGenerator<Par
     vae: open('vae', files.vae),
   };
   const ours = { ...context, golden: { ...golden, components } };
-  const held = await encodeGoldenImage(ours);
+  const image = await encodeGoldenImage(ours);
   for (const [precision, how] of [
     ['f32', 'read as f32'],
     ['int8', 'in its own blocks'],
@@ -72,7 +72,7 @@ export async function* publicFormats(context: ParityContext): AsyncGenerator<Par
     const model = await openTransformer(ours, precision);
     let latents: Float32Array;
     try {
-      const inputs = { held, prompt, negativePrompt };
+      const inputs = { image, prompt, negativePrompt };
       latents = await loop(ours, model, inputs, golden.settings.guidance_scale);
     } finally {
       model.dispose();

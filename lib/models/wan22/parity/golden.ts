@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from '../../../contract';
 import type { Backend } from '../../../gpu';
+import type { LatentSize } from '../../../pipeline/latents';
 import {
   blobFile,
   type Checkpoint,
@@ -10,7 +11,6 @@ import {
   type WeightFile,
 } from '../../../weights';
 import { type ModelConfig, readModelConfig } from '../config';
-import type { LatentSize } from '../tokens';
 
 const goldenSchema = z.looseObject({
   prompt: z.string(),

@@ -1,13 +1,14 @@
 /** The steps of the pipeline on the goldens, for stages to put together. */
 import { KinoraError } from '../../../contract';
 import { denoise } from '../../../pipeline/denoise';
-import { createScheduler } from '../../../pipeline/schedulers/scheduler';
+import { type LatentSize, latentFrame } from '../../../pipeline/latents';
+import { createScheduler } from '../../../pipeline/schedulers';
 import type { Checkpoint } from '../../../weights';
+import { Wan22Denoiser } from '../denoiser';
 import type { Precision } from '../layers';
 import type { LoraBranches } from '../lora';
 import { encodePrompts } from '../text-encoder';
 import { loadTokenizer } from '../tokenizer';
-import { type LatentSize, latentFrame, latentsToTokens, tokensToLatents } from '../tokens';
 import { Transformer } from '../transformer';
 import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
 import type { ParityContext } from './golden';
@@ -60,12 +61,13 @@ export function latentSize({ golden }: ParityContext): LatentSize {
 }
 
 export interface LoopInputs {
-  readonly held: Float32Array;
+  /** Image latents [C, 1, h, w]. */
+  readonly image: Float32Array;
   readonly prompt: Float32Array;
   readonly negativePrompt: Float32Array;
 }
 
-/** The whole denoising loop with the golden noise; `held` is the image latent [C, 1, h, w]. */
+/** The whole denoising loop with the golden noise. */
 export async function loop(
   context: ParityContext,
   model: Transformer,
@@ -73,21 +75,16 @@ export async function loop(
   guidanceScale: number,
 ): Promise<Float32Array> {
   const { golden, backend } = context;
-  const { transformer: config } = golden.config;
-  const size = latentSize(context);
   const { num_inference_steps: steps, flow_shift: flowShift } = golden.settings;
-  const channels = config.in_channels;
-  const tokens = await denoise(backend, model, {
-    size,
-    held: latentsToTokens(inputs.held, channels, { ...size, frames: 1 }, config),
-    noise: latentsToTokens(await golden.tensors.read('noise'), channels, size, config),
+  const noise = await golden.tensors.read('noise');
+  return denoise(backend, new Wan22Denoiser(model, 4096), {
+    size: latentSize(context),
+    image: inputs.image,
+    texts: guidanceScale > 1 ? [inputs.prompt, inputs.negativePrompt] : [inputs.prompt],
+    noise: () => noise,
     scheduler: createScheduler({ kind: 'unipc', steps, flowShift }),
     guidanceScale,
-    prompt: inputs.prompt,
-    negativePrompt: inputs.negativePrompt,
-    maxChunkTokens: 4096,
   });
-  return tokensToLatents(tokens, channels, size, config);
 }
 
 /** All frames of latents [C, F, h, w] as [3, T, H, W], the layout of the golden. */

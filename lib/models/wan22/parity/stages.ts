@@ -1,8 +1,7 @@
 import { KinoraError } from '../../../contract';
 import { Scope } from '../../../gpu';
-import { compare, failure, type ParityLine } from '../../../pipeline/parity/compare';
-import { createScheduler } from '../../../pipeline/schedulers/scheduler';
-import { Solver } from '../../../pipeline/schedulers/solver';
+import { compare, failure, type ParityLine } from '../../../pipeline/parity';
+import { createScheduler, Solver } from '../../../pipeline/schedulers';
 import { transformerDim } from '../config';
 import { combineLoras, parseLora } from '../lora';
 import { cleanPrompt } from '../prompt';
@@ -221,10 +220,10 @@ async function* latents(context: ParityContext): AsyncGenerator<ParityLine> {
   const { golden, loopTolerance } = context;
   const { tensors, settings } = golden;
   const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'f32');
-  const held = tensors.has('image_rgb_u8')
+  const image = tensors.has('image_rgb_u8')
     ? await encodeGoldenImage(context)
     : await goldenLatent(context);
-  const inputs = { held, prompt, negativePrompt };
+  const inputs = { image, prompt, negativePrompt };
   const model = await openTransformer(context, 'f32');
   let guided: Float32Array | undefined;
   try {
@@ -247,17 +246,17 @@ async function* latents(context: ParityContext): AsyncGenerator<ParityLine> {
     const reference = await tensors.read('video');
     yield compare('video, from prompt and image', frames, reference, loopTolerance);
   }
-  yield await quantisedLatents(context, held);
+  yield await quantisedLatents(context, image);
 }
 
 /** The same with all block and text weights in 8-bit blocks of 32. */
-async function quantisedLatents(context: ParityContext, held: Float32Array): Promise<ParityLine> {
+async function quantisedLatents(context: ParityContext, image: Float32Array): Promise<ParityLine> {
   const { golden } = context;
   const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
   const model = await openTransformer(context, 'int8');
   try {
     const guidance = golden.settings.guidance_scale;
-    const actual = await loop(context, model, { held, prompt, negativePrompt }, guidance);
+    const actual = await loop(context, model, { image, prompt, negativePrompt }, guidance);
     const expected = await golden.tensors.read('final_latents');
     return compare('latents, 8-bit weights', actual, expected, int8Tolerance);
   } finally {
@@ -301,7 +300,7 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
       const model = await openTransformer(context, 'f32', branches);
       try {
         const inputs = async () => ({
-          held: await goldenLatent(context),
+          image: await goldenLatent(context),
           prompt: await goldenEmbeds(context, 'prompt_embeds'),
           negativePrompt: await goldenEmbeds(context, 'negative_prompt_embeds'),
         });

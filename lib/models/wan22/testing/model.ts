@@ -4,7 +4,7 @@ import { type ModelManifest, parseManifest } from '../../../contract';
 import { type Backend, type Runtime, WasmBackend } from '../../../gpu';
 import type { ModelFolder } from '../../../weights';
 import { diskFolder, goldens, publicModels } from '../../../weights/testing/files';
-import { type Model, openModel } from '../model';
+import { openParts, type Wan22Parts } from '../parts';
 
 /** The model folder of the goldens. */
 export const tinyFolder = diskFolder(`${goldens}model`);
@@ -38,6 +38,6 @@ export function tinyManifest(fields: Partial<ModelManifest> = {}): ModelManifest
 export function openTiny(
   fields: Partial<ModelManifest> = {},
   folder: ModelFolder = tinyFolder,
-): Promise<Model> {
-  return openModel(tinyManifest(fields), folder);
+): Promise<Wan22Parts> {
+  return openParts(tinyManifest(fields), folder);
 }

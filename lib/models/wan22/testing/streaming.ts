@@ -2,16 +2,17 @@
 import { describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
 import { type Backend, CountingBackend } from '../../../gpu';
-import { DenoiseInterrupted, type DenoiseRequest, denoise } from '../../../pipeline/denoise';
+import { DenoiseInterrupted } from '../../../pipeline/denoise';
 import { gaussianNoise } from '../../../pipeline/noise';
-import { createScheduler } from '../../../pipeline/schedulers/scheduler';
+import { createScheduler } from '../../../pipeline/schedulers';
 import type { SolverState } from '../../../pipeline/schedulers/solver';
 import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { LoraBranches } from '../lora';
-import { planDenoise } from '../plan-stages';
+import { countDenoising } from '../plan';
 import { allResident, type Residency, Transformer } from '../transformer';
 import { deepened } from './deep';
+import { denoiseTokens, type TokenDenoising } from './denoise';
 
 const size = { frames: 3, height: 2, width: 4 };
 const [perFrame, tokens, width] = [2, 6, 192] as const;
@@ -41,12 +42,12 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
   const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
   const deepConfig = () => ({ ...setup.config(), num_layers: layers });
 
-  function request(guidanceScale: number, more: Partial<DenoiseRequest> = {}): DenoiseRequest {
+  function request(guidanceScale: number, more: Partial<TokenDenoising> = {}): TokenDenoising {
     const text = (stream: number, length: number) =>
       values(stream, length * setup.config().text_dim);
     return {
       size,
-      held: values(0, perFrame * width),
+      conditioning: values(0, perFrame * width),
       noise: values(1, tokens * width),
       scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
       guidanceScale,
@@ -77,7 +78,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
 
   async function run(
     residency: Residency,
-    denoising: DenoiseRequest,
+    denoising: TokenDenoising,
     options: {
       precision?: Precision;
       lora?: LoraBranches;
@@ -95,7 +96,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       residency,
     );
     try {
-      return await denoise(backend, model, denoising);
+      return await denoiseTokens(backend, model, denoising);
     } finally {
       model.dispose();
     }
@@ -120,9 +121,9 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       const backend = setup.backend();
       await backend.releaseSessions();
       expect(backend.counters().liveBytes).toBe(0);
-      const config = { transformer: deepConfig() } as Parameters<typeof planDenoise>[0];
+      const config = { transformer: deepConfig() };
       const adapters = lora();
-      const planner = await planDenoise(config, size, chunk, {
+      const planner = await countDenoising(config, size, chunk, {
         precision: 'int8',
         promptTokens: [5, 3],
         lora: adapters,
@@ -199,7 +200,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
         if (!(interrupted instanceof DenoiseInterrupted)) throw interrupted;
         expect(interrupted.cause.code).toBe('OUT_OF_MEMORY');
         expect(interrupted.state?.step).toBe(at);
-        expect(interrupted.heldBytes).toBeGreaterThan(0);
+        expect(interrupted.liveBytes).toBeGreaterThan(0);
         backend.ceiling = Number.POSITIVE_INFINITY;
         const resume: SolverState | null = interrupted.state;
         const afterStep = (step: number) => {

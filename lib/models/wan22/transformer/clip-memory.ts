@@ -1,6 +1,7 @@
 import { type Backend, type DeviceTensor, elementCount, Scope } from '../../../gpu';
+import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
-import { type Chunk, chunkTokens, type LatentSize, rotaryTables, tokensPerFrame } from '../tokens';
+import { type Chunk, chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
 
 type Tensor = DeviceTensor<'float32'>;
 

@@ -12,7 +12,6 @@ export { tiledDecoderMemory, type VaeMemory, vaeDecoderMemory, vaeEncoderMemory 
 export { decodeWork, planTiles } from './plan-tiles';
 export {
   createTiledVaeDecoder,
-  MainMemoryExhausted,
   TiledVaeDecoder,
   type TiledVaeDecoderOptions,
   type TileProgress,

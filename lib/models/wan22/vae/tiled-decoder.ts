@@ -1,5 +1,5 @@
-import { KinoraError } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
+import { MainMemoryExhausted } from '../../../pipeline/memory/main-memory';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
@@ -25,22 +25,6 @@ export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
   readonly tiles: Tiling;
   /** Called with each frame of each tile: frames come out only with the last tile. */
   readonly onTile?: ((progress: TileProgress) => void) | undefined;
-}
-
-/** The CPU's memory does not hold a clip in tiles: a smaller plan of the device's would not help. */
-export class MainMemoryExhausted extends KinoraError {
-  constructor(bytes: number, cause: RangeError) {
-    const mebibytes = Math.ceil(bytes / 2 ** 20).toLocaleString('en');
-    super(
-      'OUT_OF_MEMORY',
-      `Decoding in tiles takes ${mebibytes} MiB of main memory, and the browser gave less.`,
-      {
-        cause,
-        remedy:
-          'Close other tabs and programs, make a shorter video, or allow more GPU memory so that whole frames are decoded.',
-      },
-    );
-  }
 }
 
 /**

@@ -1,11 +1,9 @@
-import { KinoraError, type ModelManifest, type Precision, parseManifest } from '../../contract';
+import { KinoraError, type ModelManifest, type Precision } from '../../contract';
 import {
   type Checkpoint,
   checkTensors,
-  httpFolder,
   type ModelFolder,
   openCheckpoint,
-  parseModelJson,
   withAliases,
 } from '../../weights';
 import {
@@ -18,8 +16,8 @@ import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
 
-/** A model that was opened and checked: every tensor is there in its shape, none is read yet. */
-export interface Model {
+/** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
+export interface Wan22Parts {
   readonly manifest: ModelManifest;
   /** Configuration and tokenizer; a bundled model's weights too. */
   readonly folder: ModelFolder;
@@ -40,7 +38,7 @@ export interface Model {
  * `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID` when its sizes are none of this model,
  * `TENSOR_MISSING`, `TENSOR_SHAPE`
  */
-export async function openModel(manifest: ModelManifest, folder: ModelFolder): Promise<Model> {
+export async function openParts(manifest: ModelManifest, folder: ModelFolder): Promise<Wan22Parts> {
   const config = await readModelConfig(folder);
   checkSizes(manifest, config);
   const [transformer, textEncoderFile, vae] = await Promise.all([
@@ -67,10 +65,10 @@ const storedComponents = ['configuration', 'transformer', 'text_encoder', 'vae']
  * `MODEL_FILE_INVALID`, `MODEL_CONFIG_INVALID`, `MODEL_MANIFEST_INVALID`, `TENSOR_MISSING`,
  * `TENSOR_SHAPE`
  */
-export async function openStoredModel(
+export async function openStoredParts(
   manifest: ModelManifest,
   folder: StoreFolder,
-): Promise<Model> {
+): Promise<Wan22Parts> {
   for (const component of storedComponents) {
     if (await folder.folder(component).open('manifest.json')) continue;
     const sentence = `The model "${manifest.name}" is not completely in this browser yet.`;
@@ -158,33 +156,4 @@ function checkSizes(manifest: ModelManifest, { transformer, vae }: ModelConfig):
 
 function invalidManifest(what: string): KinoraError {
   return new KinoraError('MODEL_MANIFEST_INVALID', `The model manifest does not fit: ${what}.`);
-}
-
-/**
- * Opens a model by its id: one that is bundled as files, or one that was installed. The manifest of an
- * added model lies in the store, as `model.json`.
- *
- * @param base where `${id}.json` of the bundled and the listed models lies, with a trailing slash
- * @param store the folder of all models; nothing is installed where it is absent
- * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`, `MODEL_NOT_INSTALLED`, and as
- * {@link openModel} and {@link openStoredModel}
- */
-export async function openBundledModel(id: string, base: URL, store?: StoreFolder): Promise<Model> {
-  const unknown = () => new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
-  if (!/^[a-z0-9][a-z0-9._-]*$/.test(id)) throw unknown();
-  const installed = store?.folder(id);
-  const added = await installed?.readText('model.json');
-  if (installed && added) {
-    return openStoredModel(parseManifest(parseModelJson('model.json', added)), installed);
-  }
-  const url = new URL(`${id}.json`, base);
-  const response = await fetch(url);
-  if (!response.ok) throw unknown();
-  const manifest = parseManifest(await response.json());
-  if (manifest.sources.length > 0 || manifest.base === undefined) {
-    if (installed) return openStoredModel(manifest, installed);
-    const sentence = `The model "${manifest.name}" is not in this browser yet.`;
-    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
-  }
-  return openModel(manifest, httpFolder(new URL(manifest.base, url)));
 }

@@ -1,0 +1,153 @@
+import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import type { ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
+import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
+import {
+  type ClipMemory,
+  createClipMemory,
+  type TextContext,
+  type Transformer,
+} from './transformer';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/**
+ * The transformer as a denoiser. Image-to-video is in-painting of latents: at every call the tokens of
+ * the conditioning frame are the clean image at timestep 0, all others have timestep t
+ * (`WanImageToVideoPipeline` of diffusers with `expand_timesteps`; `wan/textimage2video.py` of Wan2.2).
+ * So the solver moves the other frames' tokens only.
+ */
+export class Wan22Denoiser implements Denoiser {
+  constructor(
+    readonly transformer: Transformer,
+    /** Upper bound of the tokens that go through a block together. */
+    readonly maxChunkTokens: number,
+  ) {}
+
+  async prepare(clip: ClipConditions): Promise<ClipDenoiser> {
+    const { transformer, maxChunkTokens } = this;
+    const { config, backend } = transformer;
+    const { size } = clip;
+    const [, ph, pw] = config.patch_size;
+    const width = config.in_channels * ph * pw;
+    const conditioning = latentsToTokens(
+      clip.image,
+      config.in_channels,
+      { ...size, frames: 1 },
+      config,
+    ); // [P, width]
+    const scope = new Scope(backend);
+    // Whatever was made is freed where the device has no memory for the rest.
+    const made: { dispose(): void }[] = [scope];
+    try {
+      const memory = createClipMemory(backend, config, size, {
+        heldFrames: conditioning.length / width / tokensPerFrame(config, size),
+        maxChunkTokens,
+        guided: clip.texts.length > 1,
+      });
+      made.push(memory);
+      const texts = await transformer.prepareTexts(clip.texts, memory);
+      made.push(...texts);
+      const times = {
+        held: transformer.createTimeEmbedding(scope),
+        free: transformer.createTimeEmbedding(scope),
+      };
+      await transformer.embedTime(0, times.held);
+      // What the model sees: the clean frame, then the current latents. Never written to by the solver.
+      const input = scope.float32([memory.tokens, width], 'latents');
+      const clean = scope.float32([memory.heldTokens, width], 'latents', conditioning);
+      backend.copy(clean, 0, input, 0, conditioning.length);
+      const branches = texts.map((text) => ({
+        text,
+        velocity: scope.float32([memory.tokens, width], 'latents'),
+      }));
+      return new Wan22ClipDenoiser(
+        transformer,
+        clip,
+        memory,
+        { conditioning, times, input, branches },
+        made,
+      );
+    } catch (error) {
+      for (const each of made) each.dispose();
+      throw error;
+    }
+  }
+
+  stop(): Promise<void> {
+    return this.transformer.stop();
+  }
+
+  dispose(): void {
+    this.transformer.dispose();
+  }
+}
+
+type TimeEmbedding = ReturnType<Transformer['createTimeEmbedding']>;
+
+interface ClipTensors {
+  /** Tokens of the conditioning frame, [P, width]. */
+  readonly conditioning: Float32Array;
+  readonly times: { readonly held: TimeEmbedding; readonly free: TimeEmbedding };
+  readonly input: Tensor; // [S, width]
+  readonly branches: readonly { readonly text: TextContext; readonly velocity: Tensor }[]; // [S, width]
+}
+
+class Wan22ClipDenoiser implements ClipDenoiser {
+  readonly rowWidth: number;
+
+  constructor(
+    readonly transformer: Transformer,
+    readonly conditions: ClipConditions,
+    readonly memory: ClipMemory,
+    readonly tensors: ClipTensors,
+    readonly made: readonly { dispose(): void }[],
+  ) {
+    const { config } = transformer;
+    const [, ph, pw] = config.patch_size;
+    this.rowWidth = config.in_channels * ph * pw;
+  }
+
+  get #backend(): Backend {
+    return this.transformer.backend;
+  }
+
+  pack(latents: Float32Array): Float32Array {
+    const { config } = this.transformer;
+    const tokens = latentsToTokens(latents, config.in_channels, this.conditions.size, config);
+    return tokens.subarray(this.tensors.conditioning.length);
+  }
+
+  unpack(rows: Float32Array): Float32Array {
+    const { config } = this.transformer;
+    const { conditioning } = this.tensors;
+    const tokens = new Float32Array(conditioning.length + rows.length);
+    tokens.set(conditioning);
+    tokens.set(rows, conditioning.length);
+    return tokensToLatents(tokens, config.in_channels, this.conditions.size, config);
+  }
+
+  async velocity(
+    timestep: number,
+    sample: Tensor,
+    velocities: readonly Tensor[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const { transformer, memory } = this;
+    const { conditioning, times, input, branches } = this.tensors;
+    if (velocities.length !== branches.length) {
+      throw new TypeError(`There are ${branches.length} texts, not ${velocities.length}.`);
+    }
+    const free = memory.tokens * this.rowWidth - conditioning.length;
+    await transformer.embedTime(timestep, times.free);
+    this.#backend.copy(sample, 0, input, conditioning.length, free);
+    await transformer.velocity(memory, input, times, branches, signal ? { signal } : {});
+    for (const [i, target] of velocities.entries()) {
+      const branch = branches[i];
+      if (branch) this.#backend.copy(branch.velocity, conditioning.length, target, 0, free);
+    }
+  }
+
+  dispose(): void {
+    for (const each of this.made) each.dispose();
+  }
+}

@@ -1,0 +1,36 @@
+import type { Backend } from '../../../gpu';
+import type { ParityOptions, ParityStage } from '../../../pipeline/parity';
+import type { ModelFolder } from '../../../weights';
+import { openGolden } from './golden';
+import { stages } from './stages';
+
+/**
+ * The stages for which a folder laid out like the goldens has a reference. Tolerances: 1e-4 for a stage
+ * alone, 1e-3 for the loop and the video, 2e-3 for the video from public files, 5e-2 with weights that
+ * are quantised to 8 bits.
+ *
+ * @throws KinoraError when the folder has no goldens or no model that can be read
+ */
+export async function wan22ParityStages(
+  folder: ModelFolder,
+  backend: Backend,
+  options: ParityOptions,
+): Promise<ParityStage[]> {
+  const golden = await openGolden(folder);
+  const context = {
+    golden,
+    backend,
+    stageTolerance: options.tolerance ?? 1e-4,
+    loopTolerance: options.tolerance ?? 1e-3,
+    formatsVideoTolerance: options.tolerance ?? 2e-3,
+    loraFiles: options.loraFiles ?? [],
+  };
+  const names = [...golden.tensors.names()];
+  return stages
+    .filter(({ checks }) => checks.some((pattern) => names.some((name) => pattern.test(name))))
+    .map(({ name, run }) => ({
+      name,
+      tolerance: context.stageTolerance,
+      run: () => run(context),
+    }));
+}

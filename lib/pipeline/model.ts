@@ -1,0 +1,188 @@
+import type { LoraFile, ModelManifest, Precision } from '../contract';
+import type { Backend, DeviceTensor } from '../gpu';
+import type { ModelFolder } from '../weights';
+import type { StoreFolder } from '../weights/store';
+import type { BenchmarkOptions, BenchmarkStage, StreamResult } from './benchmark';
+import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
+import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
+import type { ParityOptions, ParityStage } from './parity';
+
+/** Token ids of a prompt, as the model's own tokenizer makes them. */
+export type TokenIds = readonly number[];
+
+/** What a stage that reads weights is given. */
+export interface Loading {
+  readonly signal: AbortSignal;
+  /** Called with the stored size of each tensor that was read. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** What a model is asked to plan the memory for. */
+export interface PlanRequest {
+  /** The size at which the model runs, and frames of its longest clip. */
+  readonly native: ClipSize;
+  /** The device's own measured rate decides the chunks; an estimate where there is no device. */
+  readonly backend?: Backend;
+  /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
+  readonly promptTokens?: readonly number[];
+}
+
+/** What one clip is denoised under. */
+export interface ClipConditions {
+  readonly size: LatentSize;
+  /** Latents of the still image, [C, 1, h, w]. */
+  readonly image: Float32Array;
+  /** Text embeddings: of the prompt, and with guidance of the negative prompt. */
+  readonly texts: readonly Float32Array[];
+}
+
+/** How far a decode in tiles is. */
+export interface TileProgress {
+  /** 1 … tiles. */
+  readonly tile: number;
+  readonly tiles: number;
+  /** Frames of this tile so far. */
+  readonly frame: number;
+}
+
+/** A clip to decode, and how. */
+export interface ClipToDecode {
+  readonly size: LatentSize;
+  /** [C, F, h, w] in model space. */
+  readonly latents: Float32Array;
+  readonly tiles: DecodeTiles;
+  readonly signal: AbortSignal;
+  /** Called with each frame of each tile, where there are tiles. */
+  readonly onTile: (tile: TileProgress) => void;
+}
+
+/**
+ * The denoising network for one clip. The solver moves rows of its own layout: `pack` makes them of
+ * latents, without what the image fixes, and `unpack` makes latents of them again.
+ */
+export interface ClipDenoiser {
+  /** Values of a row of the solver's tensors. */
+  readonly rowWidth: number;
+  /** Latents [C, F, h, w] → the rows that are denoised. */
+  pack(latents: Float32Array): Float32Array;
+  /** Rows → latents [C, F, h, w], with the frames that the image fixes. */
+  unpack(rows: Float32Array): Float32Array;
+  /**
+   * The flow velocity at a timestep, for each of the clip's texts.
+   *
+   * @param timestep 0 … 1000
+   * @param sample the rows as they are
+   * @param velocities where the velocity under each text goes, alike in shape
+   */
+  velocity(
+    timestep: number,
+    sample: DeviceTensor<'float32'>,
+    velocities: readonly DeviceTensor<'float32'>[],
+    signal?: AbortSignal,
+  ): Promise<void>;
+  dispose(): void;
+}
+
+/** The denoising network with its weights on the device. */
+export interface Denoiser {
+  /**
+   * Takes what a clip needs on the device.
+   *
+   * @throws KinoraError `OUT_OF_MEMORY`; then nothing of the clip stays on the device
+   */
+  prepare(clip: ClipConditions): Promise<ClipDenoiser>;
+  /** Ends reading ahead for good; resolves when nothing is under way. The memory stays. */
+  stop(): Promise<void>;
+  dispose(): void;
+}
+
+/**
+ * A model that was opened and checked, and what a run asks of it, stage by stage. No stage leaves
+ * anything on the device but what its result is said to hold.
+ */
+export interface VideoModel {
+  readonly manifest: ModelManifest;
+  /** Whether its files lie in the browser's store, where they may be replaced between runs. */
+  readonly installed: boolean;
+  readonly latents: LatentSpace;
+  /** What decoding a clip costs, as a multiple of one pass of the denoiser; for estimates of time. */
+  readonly decodePasses: number;
+  /** Bytes of weights that a stage reads. */
+  weightBytes(stage: 'text' | 'denoise'): number;
+
+  /**
+   * The same model with adapters added to it.
+   *
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+   */
+  withLoras(files: readonly LoraFile[]): Promise<VideoModel>;
+  /** Token ids of each prompt; what is too long is cut. */
+  tokenize(prompts: readonly string[]): Promise<TokenIds[]>;
+  /** Counts the device bytes of each stage, so that a plan can be made. */
+  planMemory(request: PlanRequest): Promise<MemoryPlanner>;
+  /** Text embeddings of each prompt. */
+  encodeText(
+    backend: Backend,
+    prompts: readonly TokenIds[],
+    loading: Loading,
+  ): Promise<Float32Array[]>;
+  /** Latents [C, 1, h, w] of an image, which fix the first frame of a clip. */
+  encodeImage(backend: Backend, image: Frame, signal: AbortSignal): Promise<Float32Array>;
+  /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
+  loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;
+  /** Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1. */
+  decode(
+    backend: Backend,
+    clip: ClipToDecode,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined>;
+}
+
+/**
+ * A kind of model, by the name that manifests use (`family`). It opens models, and offers what does not
+ * need one opened: plans from configuration files alone, the check against references, the benchmark.
+ */
+export interface ModelFamily {
+  /**
+   * Opens a model as its files come, and checks it before any weight is read.
+   *
+   * @throws KinoraError naming the file or tensor that does not fit
+   */
+  open(manifest: ModelManifest, folder: ModelFolder): Promise<VideoModel>;
+  /**
+   * Opens a model that was installed.
+   *
+   * @param folder the model's folder in the store
+   * @throws KinoraError as {@link open}, and `MODEL_NOT_INSTALLED`
+   */
+  openInstalled(manifest: ModelManifest, folder: StoreFolder): Promise<VideoModel>;
+  /** A memory plan from the configuration files alone, for weights of a precision. */
+  plan(
+    precision: Precision,
+    configuration: ModelFolder,
+    request: PlanRequest,
+  ): Promise<MemoryPlanner>;
+  /** The comparisons that a folder of reference tensors allows; none where a family has no references. */
+  parityStages(
+    goldens: ModelFolder,
+    backend: Backend,
+    options: ParityOptions,
+  ): Promise<readonly ParityStage[]>;
+  /** Measurements of single layers with random weights of the model's widths. */
+  benchmarkStages(
+    configuration: ModelFolder,
+    options: BenchmarkOptions,
+  ): Promise<readonly BenchmarkStage[]>;
+  /**
+   * Measures what streaming the denoiser's blocks from storage costs.
+   *
+   * @param folder of the store; it is cleared afterwards
+   */
+  benchmarkStreaming(
+    backend: Backend,
+    configuration: ModelFolder,
+    folder: StoreFolder,
+  ): Promise<StreamResult>;
+}
+
+/** Model families by name. */
+export type ModelFamilies = Readonly<Record<string, ModelFamily>>;

@@ -1,0 +1,80 @@
+import { KinoraError, type ModelManifest, parseManifest } from '../contract';
+import { httpFolder, type ModelFolder, parseModelJson } from '../weights';
+import type { StoreFolder } from '../weights/store';
+import type { ModelFamilies, ModelFamily, VideoModel } from './model';
+
+/** Where models are looked for. */
+export interface ModelSources {
+  readonly families: ModelFamilies;
+  /** Where `${id}.json` of the bundled and the listed models lies, with a trailing slash. */
+  readonly manifests: URL;
+  /** The folder of all installed models; nothing is installed where it is absent. */
+  readonly store?: StoreFolder;
+}
+
+/**
+ * Opens a model by its id: one that is bundled as files, or one that was installed. The manifest of an
+ * added model lies in the store, as `model.json`.
+ *
+ * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`, `MODEL_NOT_INSTALLED`, and as
+ * {@link ModelFamily.open} and {@link ModelFamily.openInstalled}
+ */
+export async function openModel(id: string, sources: ModelSources): Promise<VideoModel> {
+  const { families, manifests, store } = sources;
+  if (!/^[a-z0-9][a-z0-9._-]*$/.test(id)) throw unknown(id);
+  const installed = store?.folder(id);
+  const added = await installed?.readText('model.json');
+  if (installed && added) {
+    const manifest = parseManifest(parseModelJson('model.json', added));
+    return familyOf(families, manifest).openInstalled(manifest, installed);
+  }
+  const { manifest, folder } = await fetchManifest(id, manifests);
+  const family = familyOf(families, manifest);
+  if (manifest.sources.length > 0 || !folder) {
+    if (installed) return family.openInstalled(manifest, installed);
+    const sentence = `The model "${manifest.name}" is not in this browser yet.`;
+    throw new KinoraError('MODEL_NOT_INSTALLED', sentence);
+  }
+  return family.open(manifest, folder);
+}
+
+/**
+ * The manifest of a bundled or listed model, and the folder of its files: all of a bundled one's, the
+ * configuration of others; null where it has none.
+ *
+ * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_MANIFEST_INVALID`
+ */
+export async function fetchManifest(
+  id: string,
+  manifests: URL,
+): Promise<{ readonly manifest: ModelManifest; readonly folder: ModelFolder | null }> {
+  const url = new URL(`${id}.json`, manifests);
+  const response = await fetch(url);
+  if (!response.ok) throw unknown(id);
+  const manifest = parseManifest(await response.json());
+  const { base } = manifest;
+  return { manifest, folder: base === undefined ? null : httpFolder(new URL(base, url)) };
+}
+
+function unknown(id: string): KinoraError {
+  return new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
+}
+
+/**
+ * The family that runs a model.
+ *
+ * @throws KinoraError `MODEL_MANIFEST_INVALID` where this version has none of that name
+ */
+export function familyOf(
+  families: ModelFamilies,
+  manifest: Pick<ModelManifest, 'name' | 'family'>,
+): ModelFamily {
+  const { family: name } = manifest;
+  const family = Object.hasOwn(families, name) ? families[name] : undefined;
+  if (family) return family;
+  throw new KinoraError(
+    'MODEL_MANIFEST_INVALID',
+    `The model "${manifest.name}" is of the family "${manifest.family}", which this version cannot run.`,
+    { remedy: 'Use a newer version of Kinora, or another model.' },
+  );
+}

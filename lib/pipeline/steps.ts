@@ -1,0 +1,104 @@
+import type { Findings } from '../contract';
+import type { Frame } from './latents';
+
+/*
+ * What a product adds to a run on both of its ends, without the model or the loop knowing: steps that
+ * see the prompt before the tokenizer, and steps that see every frame between decoder and encoder.
+ */
+
+/** The texts of a request. */
+export interface PromptTexts {
+  readonly prompt: string;
+  readonly negativePrompt: string;
+}
+
+/** What a step of a run may rely on. */
+export interface StepContext {
+  readonly seed: number;
+  /** The still image at the model's size. */
+  readonly image: Frame;
+  /** Frames that the video is to have; fewer come when the run is finished early. */
+  readonly frames: number;
+  readonly signal: AbortSignal;
+}
+
+/** Changes the texts before they are tokenised, or leaves them as they are. */
+export interface PromptStep {
+  /** Names the step's findings in the result. */
+  readonly name: string;
+  run(
+    texts: PromptTexts,
+    context: StepContext,
+  ): Promise<{ readonly texts: PromptTexts; readonly findings?: Findings }>;
+}
+
+/**
+ * Sees every frame of one video, in order, and hands on the frame or another one. Decoding waits for it.
+ * A frame is valid until the step returns.
+ */
+export interface FrameStep<In = Frame, Out = In> {
+  /** Names the step's findings in the result. */
+  readonly name: string;
+  /** @param index from 0, over all clips */
+  apply(frame: In, index: number): Out | Promise<Out>;
+  /** Called once after the last frame; what it found goes into the result. */
+  finish?(): Promise<Findings | undefined>;
+  /** Called once in any case, also when the run failed. */
+  dispose?(): void;
+}
+
+/** Makes the step of one run. */
+export type FrameStepMaker = (context: StepContext) => FrameStep;
+
+/** What steps found, by their names. */
+export type FindingsByStep = Readonly<Record<string, Findings>>;
+
+/** Runs prompt steps one after another. */
+export async function runPromptSteps(
+  steps: readonly PromptStep[],
+  texts: PromptTexts,
+  context: StepContext,
+): Promise<{ readonly texts: PromptTexts; readonly findings: FindingsByStep }> {
+  const findings: Record<string, Findings> = {};
+  let current = texts;
+  for (const step of steps) {
+    context.signal.throwIfAborted();
+    const result = await step.run(current, context);
+    current = result.texts;
+    if (result.findings) findings[step.name] = result.findings;
+  }
+  return { texts: current, findings };
+}
+
+/** A chain of frame steps; the last one makes what the encoder takes. */
+export class FrameChain<Out> {
+  #index = 0;
+
+  constructor(
+    readonly steps: readonly FrameStep[],
+    readonly last: FrameStep<Frame, Out>,
+  ) {}
+
+  /** Takes the next frame through all steps. */
+  async next(frame: Frame): Promise<Out> {
+    let current = frame;
+    for (const step of this.steps) current = await step.apply(current, this.#index);
+    const out = await this.last.apply(current, this.#index);
+    this.#index += 1;
+    return out;
+  }
+
+  /** What the steps found; to be called after the last frame. */
+  async finish(): Promise<FindingsByStep> {
+    const findings: Record<string, Findings> = {};
+    for (const step of [...this.steps, this.last]) {
+      const found = await step.finish?.();
+      if (found) findings[step.name] = found;
+    }
+    return findings;
+  }
+
+  dispose(): void {
+    for (const step of [...this.steps, this.last]) step.dispose?.();
+  }
+}
