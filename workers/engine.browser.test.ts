@@ -168,6 +168,49 @@ describe('a video', () => {
   });
 });
 
+describe('a second model family', () => {
+  let fading: Worker;
+  let other: Comlink.Remote<EngineApi>;
+  beforeAll(() => {
+    fading = new Worker(new URL('./testing/fade-engine.ts', import.meta.url), { type: 'module' });
+    other = Comlink.wrap<EngineApi>(fading);
+  });
+  afterAll(() => fading.terminate());
+
+  test('runs in the same engine, in two clips, with steps around it, to an MP4', async () => {
+    const events: ProgressEvent[] = [];
+    const asked = request(
+      { num_inference_steps: 3, guidance_scale: 2 },
+      { model: 'fade', profile: 'ultra-fast' },
+    );
+    const report = Comlink.proxy((event: ProgressEvent) => void events.push(event));
+    const result = await other.generate(asked, report);
+    expect(result).toMatchObject({ model: 'fade', profile: 'ultra-fast', frames: 121 });
+    const file = await readVideo(result.videoFile);
+    expect(await inspectVideo(file)).toMatchObject({ width: 1280, height: 720, frames: 121 });
+    expect(await readVideoMetadata(file)).toMatchObject({ model: 'fade', profile: 'ultra-fast' });
+    const steps = events.flatMap((event) =>
+      event.type === 'step' ? [`${event.clip}:${event.step}`] : [],
+    );
+    expect(steps).toEqual(['0:1', '0:2', '0:3', '1:1', '1:2', '1:3']);
+    expect(events.some((event) => event.type === 'preview')).toBe(true);
+    const { prefix, counting } = result.findings ?? {};
+    expect(prefix).toEqual({ characters: asked.parameters.prompt.length });
+    // The step saw every frame: the image, 3/8 of it, black at the end of the first clip and from then on.
+    expect(counting).toMatchObject({ frames: 121, expected: 121 });
+    const means = counting?.means as readonly number[];
+    [1, 0.375, 0, 0, 0].forEach((mean, i) => {
+      expect(Math.abs((means[i] ?? 1) - mean)).toBeLessThan(0.02);
+    });
+    expect((await other.counters()).liveBytes).toBe(0);
+  });
+
+  test('does not know the models of another one', async () => {
+    const error = await failureOf(other.load('tiny', 'wasm'));
+    expect(error.code).toBe('MODEL_UNKNOWN');
+  });
+});
+
 describe('bad input ends with its code and leaves nothing', () => {
   const png = (width: number, height: number) => {
     const bytes = new Uint8Array(2000);

@@ -29,6 +29,22 @@ describe('philox4x32', () => {
 });
 
 describe('gaussianNoise', () => {
+  test('the draws of a stream are independent, and the first one is the default', () => {
+    const of = (draw?: number) =>
+      gaussianNoise({
+        seed: 42,
+        stream: 1,
+        count: 20_000,
+        ...(draw === undefined ? {} : { draw }),
+      });
+    const [none, first, second] = [of(), of(0), of(1)];
+    expect(first).toEqual(none);
+    const product = second.reduce((sum, value, i) => sum + value * (first[i] ?? Number.NaN), 0);
+    // The mean product of 20,000 independent pairs has a deviation of 0.007.
+    expect(Math.abs(product / 20_000)).toBeLessThan(0.035);
+    expect(second.reduce((sum, value) => sum + value ** 2, 0) / 20_000).toBeCloseTo(1, 1);
+  });
+
   test('is the same on every machine: bytes that an independent program also gives', () => {
     const first = gaussianNoise({ seed: 42, stream: 0, count: 8 });
     expect(hex(first)).toBe('5c5e78bfe8ac463ed2289ebf3b43f63f30e095bd0f7a0e3e33a78dbffd42a73e');

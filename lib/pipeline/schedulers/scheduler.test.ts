@@ -126,6 +126,112 @@ test('Euler moves by (σ′ − σ)·v', () => {
   expect(scheduler.step(1).correct).toBeNull();
 });
 
+/**
+ * UniPC in double precision, in the matrix form of `UniPCMultistepScheduler` (order 2, `bh2`, x0-prediction):
+ * R·ρ = b is solved in each corrector, where `unipc.ts` has the solution in closed form.
+ */
+function unipcReference(
+  sigmas: readonly number[],
+  start: number,
+  velocity: (x: number, step: number) => number,
+): number[] {
+  const at = (values: readonly number[], i: number) => values[i] ?? Number.NaN;
+  const lambda = (i: number) => Math.log((1 - at(sigmas, i)) / at(sigmas, i));
+  const steps = sigmas.length - 1;
+  const clean: number[] = [];
+  const samples: number[] = [];
+  const update = (from: number, to: number, order: number, x: number, corrected?: number) => {
+    const alpha = 1 - at(sigmas, to);
+    const h = lambda(to) - lambda(from);
+    const phi1 = at(sigmas, to) === 0 ? -1 : Math.expm1(-h);
+    const m0 = at(clean, from);
+    const plain = (at(sigmas, to) / at(sigmas, from)) * x - alpha * phi1 * m0;
+    const r = order === 2 ? (lambda(from - 1) - lambda(from)) / h : Number.NaN;
+    const d1 = order === 2 ? (at(clean, from - 1) - m0) / r : 0;
+    if (corrected === undefined) return plain - alpha * phi1 * (order === 2 ? d1 / 2 : 0);
+    const change = corrected - m0;
+    if (order === 1) return plain - alpha * phi1 * (change / 2);
+    const phi2 = phi1 / -h - 1;
+    const b = [phi2 / phi1, (2 * (phi2 / -h - 1 / 2)) / phi1];
+    // [1 1; r 1]·[ρ0 ρ1] = b
+    const rho0 = (at(b, 0) - at(b, 1)) / (1 - r);
+    const rho1 = at(b, 0) - rho0;
+    return plain - alpha * phi1 * (rho0 * d1 + rho1 * change);
+  };
+  let x = start;
+  const predictions: number[] = [];
+  for (let i = 0; i < steps; i++) {
+    const m = x - at(sigmas, i) * velocity(x, i);
+    if (i > 0) x = update(i - 1, i, i > 1 ? 2 : 1, at(samples, i - 1), m);
+    clean.push(m);
+    samples.push(x);
+    x = update(i, i + 1, i > 0 && i < steps - 1 ? 2 : 1, x);
+    predictions.push(x);
+  }
+  return predictions;
+}
+
+test.each([1, 2, 4, 8, 30])('UniPC in %i steps is the library’s matrix form', (steps) => {
+  const scheduler = createScheduler({ kind: 'unipc', steps, flowShift: 5 });
+  const velocity = (x: number, step: number) => Math.sin(2 * x) + x / (step + 1);
+  const expected = unipcReference([...scheduler.sigmas], 0.7, velocity);
+  const state = startScheduler(scheduler, Float32Array.from([0.7]));
+  const actual = expected.map((_, step) => {
+    const v = velocity(state.sample[0] ?? Number.NaN, step);
+    return runSchedulerStep(state, Float32Array.from([v]))[0] ?? Number.NaN;
+  });
+  expect(relativeRms(actual, expected)).toBeLessThan(1e-5);
+});
+
+describe('a list of timesteps', () => {
+  const warped = [1000, 937.5, 833.25, 625];
+
+  test('is what the model is told, and gives the noise levels', () => {
+    for (const kind of ['euler', 'few-step'] as const) {
+      const options = { kind, steps: 4, flowShift: 1, timesteps: warped };
+      const { steps, sigmas, timesteps } = createScheduler(options);
+      expect(steps).toBe(4);
+      expect(timesteps).toEqual(warped);
+      expect([...sigmas]).toEqual([...warped.map((t) => Math.fround(t / 1000)), 0]);
+    }
+  });
+
+  test('Euler steps at it are those of the flow, in double precision', () => {
+    const scheduler = createScheduler({
+      kind: 'euler',
+      steps: 4,
+      flowShift: 1,
+      timesteps: warped,
+    });
+    const velocity = (x: number, sigma: number) => Math.sin(3 * x) + sigma;
+    const state = startScheduler(scheduler, Float32Array.from([0.7]));
+    let x = 0.7;
+    for (let i = 0; i < 4; i++) {
+      const sigma = (warped[i] ?? Number.NaN) / 1000;
+      runSchedulerStep(state, Float32Array.from([velocity(state.sample[0] ?? Number.NaN, sigma)]));
+      x += ((warped[i + 1] ?? 0) / 1000 - sigma) * velocity(x, sigma);
+    }
+    expect(state.sample[0]).toBeCloseTo(x, 5);
+  });
+
+  test('only the sampler of few steps is stochastic, and it needs one', () => {
+    const options = { steps: 4, flowShift: 5 };
+    expect(createScheduler({ kind: 'unipc', ...options }).stochastic).toBe(false);
+    expect(createScheduler({ kind: 'euler', ...options }).stochastic).toBe(false);
+    const timesteps = [1000, 500];
+    const scheduler = createScheduler({ kind: 'few-step', ...options, timesteps });
+    expect(scheduler.stochastic).toBe(true);
+    expect(scheduler.step(0).predict).toEqual({ sample: 0, current: 0.5, previous: 0, noise: 0.5 });
+    expect(scheduler.step(1).predict).toEqual({ sample: 0, current: 1, previous: 0, noise: 0 });
+    expect(() => createScheduler({ kind: 'few-step', ...options })).toThrow(TypeError);
+  });
+
+  test.each([[[500, 500]], [[0]], [[1001]], [[400, 500]]])('%j is refused', (timesteps) => {
+    const options = { kind: 'euler', steps: 1, flowShift: 5, timesteps } as const;
+    expect(() => createScheduler(options)).toThrow(RangeError);
+  });
+});
+
 test('refuses bad options and velocities of another length', () => {
   for (const steps of [0, -1, 1.5]) {
     expect(() => createScheduler({ kind: 'unipc', steps, flowShift: 5 })).toThrow(RangeError);

@@ -1,0 +1,41 @@
+/** An engine with a second model family and with steps around it, for `engine.browser.test.ts`. */
+import type { FrameStepMaker, PromptStep } from '../../lib/pipeline/steps';
+import { startEngine } from '../engine/engine';
+import { fadeFamily } from './fade-family';
+
+/** Puts a word before the prompt, and says how long the prompt was. */
+const prefixing: PromptStep = {
+  name: 'prefix',
+  run: async (texts) => ({
+    texts: { ...texts, prompt: `slowly, ${texts.prompt}` },
+    findings: { characters: texts.prompt.length },
+  }),
+};
+
+/** Counts the frames and notes how bright they are. */
+const counting: FrameStepMaker = ({ frames: expected, image }) => {
+  const means: number[] = [];
+  const mean = (data: Float32Array) =>
+    data.reduce((sum, value) => sum + value + 1, 0) / data.length;
+  const whole = mean(image.data);
+  return {
+    name: 'counting',
+    apply(frame, index) {
+      if (index !== means.length) throw new TypeError(`frame ${index} came after ${means.length}`);
+      means.push(mean(frame.data) / whole);
+      return frame;
+    },
+    finish: async () => ({
+      frames: means.length,
+      expected,
+      means: [0, 60, 96, 97, 120].map((index) => means[index] ?? Number.NaN),
+    }),
+  };
+};
+
+startEngine({
+  families: { fade: fadeFamily },
+  manifests: new URL('/workers/testing/models/', self.location.origin),
+  promptSteps: [prefixing],
+  frameSteps: [counting],
+});
