@@ -1,13 +1,9 @@
 import { defineConfig } from 'playwright/test';
 import { testLaunchOptions } from './lib/cli/browser/launch';
 
-/** The studio and the command line in real Chromium, against the built app. */
+/** The pages and the commands in real Chromium, against the built app. */
 export default defineConfig({
   testDir: 'e2e',
-  projects: [
-    { name: 'commands', testMatch: 'cli-*.spec.ts' },
-    { name: 'pages', testMatch: '*.spec.ts', testIgnore: 'cli-*.spec.ts' },
-  ],
   globalSetup: './e2e/support/global-setup.ts',
   outputDir: 'test-results/playwright',
   // Two files at a time: a page waits as often as it computes. The time limits are for two cores that

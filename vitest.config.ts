@@ -1,6 +1,7 @@
 import { playwright } from '@vitest/browser-playwright';
 import { defineConfig } from 'vitest/config';
 import { testLaunchOptions } from './lib/cli/browser/launch';
+import { SummaryReporter } from './lib/cli/test-summary';
 
 /** Two projects: `x.test.ts` runs in Node, `x.browser.test.ts` in real Chromium with WebGPU. */
 export default defineConfig({
@@ -16,6 +17,10 @@ export default defineConfig({
   },
   test: {
     maxWorkers: 2,
+    reporters: ['default', new SummaryReporter()],
+    tags: [
+      { name: 'full', description: 'Left out of `npm test`; `npm run test:all` runs it too.' },
+    ],
     // A machine that stands still for a second is no failure.
     expect: { poll: { timeout: 20_000 } },
     projects: [

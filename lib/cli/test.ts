@@ -1,197 +1,136 @@
 /**
- * `npm test`: everything that a change must pass. `npm test -- node lint` runs only what is named.
- * The last line is `N passed, N failed`. A file that failed is run once more at the end, by itself: what
- * passes then counts as passed, and is named with its first failure.
+ * `npm test`, `npm run test:rest` and `npm run test:all`: the tools that check a change, one after
+ * the other, and a last line `N passed, N failed`. What a test is and how it is repeated and
+ * reported is the tools' own matter; see e2e/README.md.
  */
+import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ensureBrowser } from './browser/find';
 import { prepareAssets } from './browser/prepare-assets';
 import { binary, ensureBuild, nextBinary } from './browser/server';
 import { root } from './browser/stamp';
-import { type Failure, playwrightFailures, vitestFailures } from './failures';
-import { exitCode, signalTree, startChild } from './process';
-import { filesToRepeat, type Run, repeated } from './repeat';
-import { type Tally, tallyCommand, tallyPlaywright, tallyVitest, total } from './tally';
-import { unhandledFileVariable } from './unhandled-reporter';
+import {
+  atLeastOneFailure,
+  type Counts,
+  countsFileVariable,
+  playwrightCounts,
+} from './test-summary';
 
-const stages = ['types', 'lint', 'node', 'build', 'browser', 'commands', 'e2e'] as const;
-type Stage = (typeof stages)[number];
+/** `quick` leaves out the tests with the tag `full`, `rest` runs only those. */
+type Level = 'quick' | 'rest' | 'all';
 
-const resultsFolder = path.join(root, 'test-results');
-const vitest = binary('vitest', 'vitest.mjs');
-const startedAt = performance.now();
-const results = new Map<Stage, Tally>();
-const failures: Failure[] = [];
-/** What passed only when it was run again: a race, or a machine that stood still. */
-const flaky: Failure[] = [];
-const repeats: (() => Promise<void>)[] = [];
-
-const work: Readonly<Record<Stage, () => Promise<Tally>>> = {
-  types,
-  lint,
-  node: () => testFiles('node', (files) => vitestProject('node', files)),
-  build: buildApp,
-  browser: () => testFiles('browser', (files) => vitestProject('browser', files)),
-  commands: () => testFiles('commands', (files) => endToEnd('commands', files)),
-  e2e: () => testFiles('e2e', (files) => endToEnd('pages', files)),
+const stages: Readonly<Record<string, (level: Level) => Promise<Counts>>> = {
+  types: async () => {
+    // On a fresh clone the declarations that tsconfig.json lists do not exist yet.
+    const generated = await run([nextBinary(), 'typegen']);
+    return single(generated || (await run([binary('typescript', 'bin/tsc'), '--noEmit'])));
+  },
+  lint: async () => single(await run([binary('@biomejs/biome', 'bin/biome'), 'check'])),
+  build: async () => {
+    await ensureBuild(console.log);
+    return single(0);
+  },
+  node: (level) => vitest('node', level),
+  browser: (level) => vitest('browser', level),
+  e2e: playwright,
 };
 
-process.exitCode = await main();
+const results = path.join(root, 'test-results');
+const counts = new Map<string, Counts>();
+process.exitCode = await main(process.argv.slice(2));
 
-async function main(): Promise<number> {
-  const asked = process.argv.slice(2);
-  const unknown = asked.filter((name) => !stages.some((stage) => stage === name));
-  if (unknown.length > 0) {
-    console.error(`Unknown: ${unknown.join(', ')}. Stages: ${stages.join(', ')}.`);
+async function main([level = 'quick', ...asked]: readonly string[]): Promise<number> {
+  const unknown = asked.filter((name) => !Object.hasOwn(stages, name));
+  if (unknown.length > 0 || !isLevel(level)) {
+    console.error(`Usage: npm test -- [${Object.keys(stages).join('|')} …]`);
     return 1;
   }
-  const isAsked = (stage: Stage) => asked.length === 0 || asked.includes(stage);
-  const wanted = (stage: Stage) =>
-    isAsked(stage) || (stage === 'build' && (isAsked('commands') || isAsked('e2e')));
-  await prepare(wanted('browser') || wanted('commands') || wanted('e2e'));
+  const startedAt = performance.now();
+  await rm(results, { recursive: true, force: true });
+  await mkdir(results, { recursive: true });
+  process.env.KINORA_BROWSER = await ensureBrowser();
+  await prepareAssets(root);
 
-  // Types come before the build, which rewrites the generated declarations they read. The browser's
-  // tests leave a part of two cores idle, and so do Node's and the commands', so they run beside each
-  // other; the pages as a person uses them have time limits of their own and get the machine to
-  // themselves.
-  const inTurn = async (...names: readonly Stage[]) => {
-    for (const name of names) if (wanted(name)) await stage(name, work[name]);
+  const inTurn = async (...names: readonly string[]) => {
+    for (const name of names) {
+      if (asked.length === 0 || asked.includes(name)) await stage(name, level);
+    }
   };
-  await inTurn('types');
-  await Promise.all([inTurn('build', 'lint', 'node', 'commands'), inTurn('browser')]);
+  // Types come before the build, which rewrites the declarations that they read. The browser's tests
+  // leave a part of two cores idle, so Node's run beside them. Those of whole pages have time limits
+  // and get the machine to themselves.
+  if (level !== 'rest') await inTurn('types', 'lint', 'build');
+  await Promise.all([inTurn('node'), inTurn('browser')]);
   await inTurn('e2e');
 
-  for (const repeat of repeats) await repeat();
-
-  for (const { text } of flaky) console.log(`FLAKY, passed when it was run again: ${text}`);
-  for (const { text } of failures) console.log(`FAILED ${text}`);
-  for (const [name, { passed, failed }] of results) {
-    console.log(`${name.padEnd(8)} ${passed} passed, ${failed} failed`);
-  }
-  const { passed, failed } = total([...results.values()]);
-  if (flaky.length > 0) console.log(`Flaky: ${flaky.length}, named above.`);
+  const all = [...counts.values()];
+  const passed = all.reduce((sum, stage) => sum + stage.passed, 0);
+  const failed = all.reduce((sum, stage) => sum + stage.failed, 0);
   console.log(`Took ${seconds(startedAt)}.`);
   console.log(`${passed} passed, ${failed} failed`);
   return failed > 0 || passed === 0 ? 1 : 0;
 }
 
-/** What several stages need: a browser, the public files, and the types that Next generates. */
-async function prepare(withBrowser: boolean): Promise<void> {
-  await rm(resultsFolder, { recursive: true, force: true });
-  await mkdir(resultsFolder, { recursive: true });
-  if (withBrowser) process.env.KINORA_BROWSER = await ensureBrowser();
-  await prepareAssets(root);
+function isLevel(name: string): name is Level {
+  return name === 'quick' || name === 'rest' || name === 'all';
 }
 
-async function types(): Promise<Tally> {
-  // On a fresh clone the declarations that tsconfig.json lists do not exist yet.
-  const generated = await run([nextBinary(), 'typegen'], { quiet: true });
-  if (generated !== 0) return tallyCommand(generated);
-  return tallyCommand(await run([binary('typescript', 'bin/tsc'), '--noEmit']));
-}
-
-async function lint(): Promise<Tally> {
-  return tallyCommand(await run([binary('@biomejs/biome', 'bin/biome'), 'check']));
-}
-
-async function buildApp(): Promise<Tally> {
-  await ensureBuild((line) => console.log(line));
-  return tallyCommand(0);
-}
-
-/** A stage of many files; the few that failed are run again when everything else is over. */
-async function testFiles(
-  name: Stage,
-  runFiles: (files: readonly string[]) => Promise<Run>,
-): Promise<Tally> {
-  const first = await runFiles([]);
-  const files = filesToRepeat(first);
-  if (files.length === 0) failures.push(...first.failures);
-  else {
-    repeats.push(async () => {
-      console.log(`== ${name}, once more: ${files.join(' ')}`);
-      const second = await runFiles(files).catch((error: unknown): Run => {
-        console.error(error instanceof Error ? error.message : error);
-        return { tally: tallyCommand(1), failures: [] };
-      });
-      const outcome = repeated(first, second);
-      failures.push(...outcome.failures);
-      flaky.push(...outcome.flaky);
-      results.set(name, outcome.tally);
-    });
-  }
-  return first.tally;
-}
-
-async function vitestProject(project: 'node' | 'browser', files: readonly string[]): Promise<Run> {
-  const file = path.join(resultsFolder, `vitest-${project}.json`);
-  const unhandled = path.join(resultsFolder, `vitest-${project}-unhandled.json`);
-  const reporters = ['default', 'json', path.join(import.meta.dirname, 'unhandled-reporter.ts')];
-  await Promise.all([file, unhandled].map((old) => rm(old, { force: true })));
-  const options = [...reporters.map((name) => `--reporter=${name}`), `--outputFile.json=${file}`];
-  const code = await run([vitest, 'run', '--project', project, ...options, ...files], {
-    env: { [unhandledFileVariable]: unhandled },
-  });
-  const report = await readVitestReport(file, unhandled);
-  return { tally: tallyVitest(code, report), failures: vitestFailures(report, root) };
-}
-
-async function endToEnd(project: 'commands' | 'pages', files: readonly string[]): Promise<Run> {
-  const file = path.join(resultsFolder, `playwright-${project}.json`);
-  await rm(file, { force: true });
-  const playwright = [binary('playwright', 'cli.js'), 'test', `--project=${project}`];
-  // Commands have the browser's tests beside them.
-  const workers = project === 'commands' ? ['--workers=1'] : [];
-  const code = await run([...playwright, '--reporter=list,json', ...workers, ...files], {
-    env: { PLAYWRIGHT_JSON_OUTPUT_FILE: file },
-  });
-  const report = await readJson(file);
-  return { tally: tallyPlaywright(code, report), failures: playwrightFailures(report) };
-}
-
-/** Runs one stage; whatever is thrown is printed and counts as its failure. */
-async function stage(name: Stage, work: () => Promise<Tally>): Promise<void> {
-  const stageStartedAt = performance.now();
+/** Runs one stage; what it throws is printed and counts as its failure. */
+async function stage(name: string, level: Level): Promise<void> {
+  const startedAt = performance.now();
   console.log(`== ${name}`);
-  const tally = await work().catch((error: unknown) => {
+  const result = await stages[name]?.(level).catch((error: unknown) => {
     console.error(error instanceof Error ? error.message : error);
-    return tallyCommand(1);
+    return single(1);
   });
-  results.set(name, tally);
-  console.log(`== ${name}: ${tally.failed === 0 ? 'ok' : 'FAILED'} in ${seconds(stageStartedAt)}`);
+  if (!result) return;
+  counts.set(name, result);
+  console.log(
+    `== ${name}: ${result.passed} passed, ${result.failed} failed in ${seconds(startedAt)}`,
+  );
 }
 
-/** Runs a Node program with its output shown; it ends with us, whatever ends us. */
-async function run(
-  args: readonly string[],
-  options: { env?: Readonly<Record<string, string>>; quiet?: boolean } = {},
-): Promise<number> {
-  const child = startChild(args, {
-    env: { VITE_CONFIG_NATIVE_IGNORE_WARNING: 'true', ...options.env },
+async function vitest(project: string, level: Level): Promise<Counts> {
+  const file = path.join(results, `${project}.json`);
+  const filter = { quick: ['--tags-filter=!full'], rest: ['--tags-filter=full'], all: [] }[level];
+  const program = [binary('vitest', 'vitest.mjs'), 'run', '--project', project, '--retry=1'];
+  const code = await run([...program, ...filter], { [countsFileVariable]: file });
+  return atLeastOneFailure(code, JSON.parse(await readFile(file, 'utf8')));
+}
+
+async function playwright(level: Level): Promise<Counts> {
+  const file = path.join(results, 'e2e.json');
+  const filter = { quick: ['--grep-invert=@full'], rest: ['--grep=@full'], all: [] }[level];
+  const program = [binary('playwright', 'cli.js'), 'test', '--retries=1', '--reporter=list,json'];
+  const code = await run([...program, ...filter], { PLAYWRIGHT_JSON_OUTPUT_FILE: file });
+  return atLeastOneFailure(code, playwrightCounts(JSON.parse(await readFile(file, 'utf8'))));
+}
+
+/** The counts of a stage that is one check by itself. */
+function single(exitCode: number): Counts {
+  return exitCode === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+}
+
+/** Runs a Node program in the project's folder with its output shown. @returns its exit code */
+function run(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<number> {
+  const child = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, VITE_CONFIG_NATIVE_IGNORE_WARNING: 'true', ...env },
+    stdio: ['ignore', 'inherit', 'inherit'],
   });
-  const endWithUs = () => signalTree(child, 'SIGKILL');
-  process.once('exit', endWithUs);
+  const stop = () => child.kill();
   const onSignal = () => process.exit(130);
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
-  if (!options.quiet) child.stdout?.pipe(process.stdout, { end: false });
-  child.stderr?.pipe(process.stderr, { end: false });
-  try {
-    return await exitCode(child);
-  } finally {
-    process.off('exit', endWithUs).off('SIGINT', onSignal).off('SIGTERM', onSignal);
-  }
-}
-
-async function readVitestReport(file: string, unhandled: string): Promise<unknown> {
-  const [report, errors] = await Promise.all([readJson(file), readJson(unhandled)]);
-  return report && errors ? { ...report, errors } : undefined;
-}
-
-async function readJson(file: string): Promise<object | undefined> {
-  return await readFile(file, 'utf8').then(JSON.parse, () => undefined);
+  process.once('exit', stop).once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      process.off('exit', stop).off('SIGINT', onSignal).off('SIGTERM', onSignal);
+      resolve(code ?? 1);
+    });
+  });
 }
 
 function seconds(since: number): string {
-  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
+  return `${((performance.now() - since) / 1000).toFixed(0)} s`;
 }

@@ -30,7 +30,9 @@ export interface TestStore {
  * @param tests gets a function that returns the store, to be called inside tests and hooks
  */
 export function withStore(engine: Engine, tests: (fixture: () => TestStore) => void): void {
-  describe(engine, () => {
+  // `npm test` runs on PGlite alone; `npm run test:all` on PostgreSQL as well.
+  const tags = engine === 'postgres' ? ['full'] : [];
+  describe(engine, { tags }, () => {
     let opened: TestStore | undefined;
     beforeAll(async () => {
       opened = await openTestStore(engine);

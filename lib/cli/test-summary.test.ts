@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { atLeastOneFailure, playwrightCounts } from './test-summary';
+
+test('a run that reports failure, and no test that failed, counts one failure', () => {
+  const passed = { passed: 3, failed: 0 };
+  expect(atLeastOneFailure(0, passed)).toEqual(passed);
+  expect(atLeastOneFailure(1, passed)).toEqual({ passed: 3, failed: 1 });
+  expect(atLeastOneFailure(1, { passed: 3, failed: 2 })).toEqual({ passed: 3, failed: 2 });
+});
+
+test('a flaky end-to-end test has passed; an error outside of any test has failed', () => {
+  const stats = { expected: 5, unexpected: 1, flaky: 2 };
+  expect(playwrightCounts({ stats, errors: [{}] })).toEqual({ passed: 7, failed: 2 });
+});

@@ -1,0 +1,60 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Reporter } from 'vitest/node';
+
+/** How many checks passed and failed. */
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+}
+
+/** Names the variable with the file that {@link SummaryReporter} writes; nothing is written without it. */
+export const countsFileVariable = 'KINORA_TEST_COUNTS';
+
+/**
+ * What Vitest's own reporters leave out: the names of tests that passed only when they were repeated,
+ * and counts that include files which could not be loaded and errors outside of any test.
+ */
+export class SummaryReporter implements Reporter {
+  onTestRunEnd(...[modules, unhandled]: Parameters<NonNullable<Reporter['onTestRunEnd']>>): void {
+    let passed = 0;
+    let failed = unhandled.length;
+    for (const module of modules) {
+      failed += module.errors().length;
+      for (const suite of module.children.allSuites()) failed += suite.errors().length;
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state === 'passed') passed += 1;
+        if (state === 'failed') failed += 1;
+        if (test.diagnostic()?.flaky)
+          console.log(`FLAKY ${module.relativeModuleId}: ${test.fullName}`);
+      }
+    }
+    const file = process.env[countsFileVariable];
+    if (file === undefined) return;
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ passed, failed } satisfies Counts));
+  }
+}
+
+/**
+ * Counts of a run of Playwright, whose own output names the flaky tests; those have passed.
+ *
+ * @param report what its `json` reporter wrote
+ */
+export function playwrightCounts(report: {
+  readonly stats: {
+    readonly expected: number;
+    readonly unexpected: number;
+    readonly flaky: number;
+  };
+  readonly errors: readonly unknown[];
+}): Counts {
+  const { expected, unexpected, flaky } = report.stats;
+  return { passed: expected + flaky, failed: unexpected + report.errors.length };
+}
+
+/** Counts of a run that ended with this exit code: a failure that has no test is one all the same. */
+export function atLeastOneFailure(exitCode: number, counts: Counts): Counts {
+  return exitCode !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts;
+}
