@@ -3,8 +3,7 @@ import {
   goldenPath,
   goldenRepository,
 } from '../lib/models/wan22/testing/golden-model';
-import { expectAccessible } from './support/accessible';
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, expectAccessible, picturePath, test } from './support/fixtures';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();

@@ -1,6 +1,6 @@
 import type { ClaimAnswer, WorkerDeclaration } from '../lib/contract/v3';
+import { ApiCaller } from './support/api-caller';
 import { startCommand } from './support/command';
-import { ApiCaller } from './support/serve-caller';
 import { expect, test } from './support/serve-fixtures';
 
 /** Starts the command with a browser profile of this test's own; the token is in the environment. */

@@ -1,5 +1,5 @@
 import type { Page, Route } from 'playwright';
-import { StudioPage } from './pages/studio';
+import { StudioPage } from './pages/studio-page';
 import { expect, picturePath, test } from './support/fixtures';
 
 /** What the page's store of videos holds. */

@@ -1,7 +1,7 @@
-import { KeysPage } from './pages/keys';
-import { ServePage } from './pages/serve';
-import { expectAccessible } from './support/accessible';
-import type { ApiCaller } from './support/serve-caller';
+import { KeysPage } from './pages/keys-page';
+import { ServePage } from './pages/serve-page';
+import type { ApiCaller } from './support/api-caller';
+import { expectAccessible } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */

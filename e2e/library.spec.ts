@@ -9,8 +9,8 @@ import {
 } from '../lib/models/wan22/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
 import type { LocalHub } from '../lib/weights/testing/hub/server';
-import { ModelsPage } from './pages/models';
-import { StudioPage } from './pages/studio';
+import { ModelsPage } from './pages/models-page';
+import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
 import { expect, picturePath, test } from './support/fixtures';
 

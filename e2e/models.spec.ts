@@ -1,7 +1,7 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { root } from '../lib/cli/browser/stamp';
-import { StudioPage } from './pages/studio';
+import { root } from '../lib/cli/paths';
+import { StudioPage } from './pages/studio-page';
 import { expect, loraPath, modelFolder, picturePath, test } from './support/fixtures';
 
 /** The golden model with a manifest of its own, which says at what size it runs. */

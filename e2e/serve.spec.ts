@@ -1,8 +1,7 @@
 import { inspectVideo } from '../lib/video/inspect';
-import { ServePage } from './pages/serve';
-import { StudioPage } from './pages/studio';
-import { expectAccessible } from './support/accessible';
-import { loraPath, picturePath } from './support/fixtures';
+import { ServePage } from './pages/serve-page';
+import { StudioPage } from './pages/studio-page';
+import { expectAccessible, loraPath, picturePath } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /**

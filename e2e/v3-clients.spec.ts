@@ -7,13 +7,13 @@ import { Webhook as SvixWebhook } from 'svix';
 import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
 import { quickStarts } from '../app/docs/quick-starts';
-import { type ApiServer, startServer } from '../lib/cli/browser/server';
+import { type ApiServer, startServer } from '../lib/cli/app-server';
 import { exitCode, saidBy, startChild } from '../lib/cli/process';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
 import { picturePath } from './support/fixtures';
 import { type McpServer, startMcp } from './support/mcp';
-import { openServingTab, type ServingTab } from './support/serving';
+import { openServingTab, type ServingTab } from './support/serve-fixtures';
 
 /**
  * The official clients of this API family, unmodified, against the running server and a real Chromium

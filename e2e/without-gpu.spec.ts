@@ -1,7 +1,7 @@
 import { chromium } from 'playwright';
 import { ensureBrowser } from '../lib/cli/browser/find';
 import { noAdapterFlags } from '../lib/cli/browser/launch';
-import { StudioPage } from './pages/studio';
+import { StudioPage } from './pages/studio-page';
 import { expect, picturePath, test } from './support/fixtures';
 
 test('a browser without WebGPU is told so, and the CPU is offered', async ({ page }) => {

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
-import { root } from '../../lib/cli/browser/stamp';
+import { root } from '../../lib/cli/paths';
 import { exitCode, saidBy, signalTree, startChild } from '../../lib/cli/process';
 
 /** A command of ours as it runs, with no terminal. */

@@ -1,6 +1,6 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { root } from '../../lib/cli/browser/stamp';
+import { root } from '../../lib/cli/paths';
 import { modelFolder } from './fixtures';
 
 /** Where each tensor of a safetensors file lies, in bytes behind its header. */

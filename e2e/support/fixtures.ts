@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { AxeBuilder } from '@axe-core/playwright';
 import type { Page } from 'playwright';
 import { test as base, expect } from 'playwright/test';
-import { root } from '../../lib/cli/browser/stamp';
+import { root } from '../../lib/cli/paths';
 import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
-import { ModelsPage } from '../pages/models';
-import { StudioPage } from '../pages/studio';
+import { ModelsPage } from '../pages/models-page';
+import { StudioPage } from '../pages/studio-page';
 
 interface Fixtures {
   /** A hub of this test's own, which has the golden model. */
@@ -61,6 +62,32 @@ export const test = base.extend<Fixtures>({
     });
   },
 });
+
+const views = [
+  { colorScheme: 'light', width: 1280 },
+  { colorScheme: 'dark', width: 1280 },
+  { colorScheme: 'light', width: 390 },
+  { colorScheme: 'dark', width: 390 },
+] as const;
+
+/** axe finds nothing in any scheme and width, and nothing sticks out at the side. */
+export async function expectAccessible(page: Page): Promise<void> {
+  for (const { colorScheme, width } of views) {
+    await test.step(`${colorScheme}, ${width} px`, async () => {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      const { violations } = await new AxeBuilder({ page }).analyze();
+      const found = violations.map(
+        ({ id, nodes }) => `${id}: ${nodes.map((n) => n.html).join('; ')}`,
+      );
+      expect(found).toEqual([]);
+      const overflow = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+    });
+  }
+}
 
 /** A file as it is given to a file input. */
 export function payload(name: string, buffer: Buffer, mimeType = 'image/png') {

@@ -1,4 +1,5 @@
-import { ensureBuild, startServer } from '../../lib/cli/browser/server';
+import { startServer } from '../../lib/cli/app-server';
+import { ensureBuild } from '../../lib/cli/build';
 
 /** Builds the app where needed and serves it for the whole run; returns what ends it. */
 async function setUp(): Promise<() => Promise<void>> {

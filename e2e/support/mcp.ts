@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { binary } from '../../lib/cli/browser/server';
+import { binary } from '../../lib/cli/build';
 
 /** The MCP server of npm `@wavespeed/mcp`, unmodified, as a child process over stdio. */
 export interface McpServer {

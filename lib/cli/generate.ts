@@ -16,7 +16,7 @@ import { fetchModel } from './fetch-model';
 import { addedIds, kinoraHome } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { type GenerateOptions, helpText, parseOptions } from './options';
-import { checkWritable, fromUser, makeFolders } from './places';
+import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
 import { openLibrarySession, openSession, type Session } from './session';
 

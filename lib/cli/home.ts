@@ -1,8 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { LibrarySnapshot } from '../contract';
-import { root } from './browser/stamp';
-import { fromUser } from './places';
+import { fromUser, root } from './paths';
 
 /** Folder in which the command line keeps models: `KINORA_HOME`, else `.kinora` in the project. */
 export function kinoraHome(): string {

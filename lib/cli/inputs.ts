@@ -4,8 +4,7 @@ import path from 'node:path';
 import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '../contract';
 import { sampleImagePath } from '../predictions/sample';
 import { checkImageBytes, sniffImage } from '../video/sniff';
-import { root } from './browser/stamp';
-import { fromUser } from './places';
+import { fromUser, root } from './paths';
 
 /** A file as it is handed to the page. */
 export interface InputFile {

@@ -6,7 +6,7 @@ import { fetchModel, watchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { listText } from './models-list';
 import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
-import { fromUser } from './places';
+import { fromUser } from './paths';
 import { type LibrarySession, openLibrarySession } from './session';
 
 process.exitCode = await new Command().run(async (command) => {

@@ -7,10 +7,9 @@ import { createBackend, type Runtime } from '../gpu';
 import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
 import { withAppPage } from './browser/app-page';
-import { root } from './browser/stamp';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
-import { fromUser } from './places';
+import { fromUser, root } from './paths';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--tolerance X]
 

@@ -17,8 +17,8 @@ import {
   memoryReport,
 } from '../pipeline/memory/plan';
 import { familyOf } from '../pipeline/open';
-import { root } from './browser/stamp';
 import { diskFolder } from './disk-folder';
+import { root } from './paths';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
            [--precision ${precisions.join('|')}] [--frames N] [--budget GiB]

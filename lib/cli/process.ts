@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { root } from './browser/stamp';
+import { root } from './paths';
 
 /** A child process in a group of its own, so that it can be ended with all its children. */
 export function startChild(
@@ -61,4 +64,31 @@ export function saidBy(...streams: readonly (Readable | null)[]): () => string {
 
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
+}
+
+/**
+ * Ports that systems give to nobody who asks for any: those begin at 32768 on Linux (ip(7),
+ * ip_local_port_range), at 49152 elsewhere. `fetch` refuses none of these.
+ */
+const [first, end] = [20_000, 32_768];
+
+/**
+ * A free port, for what takes it in a while, or gives it up and takes it again. One that the system gave
+ * may by then be another's: every test server and every connection asks the system for one.
+ *
+ * @throws Error when a hundred of them are taken
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = randomInt(first, end);
+    const probe = createServer();
+    try {
+      await once(probe.listen(port, '127.0.0.1'), 'listening');
+    } catch {
+      continue;
+    }
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
+  throw new Error('There is no free port.');
 }

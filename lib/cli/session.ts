@@ -1,9 +1,10 @@
 import type { HeadlessEvent } from '../../app/headless/api';
 import { KinoraError, type LibrarySnapshot, type ModelEntry } from '../contract';
-import { HeadlessPage } from './browser/headless';
+import { startApp } from './app-server';
+import { HeadlessPage } from './browser/headless-page';
 import { launchBrowser } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
-import { ensureBuild, startApp } from './browser/server';
+import { ensureBuild } from './build';
 import type { Command } from './command';
 import { noteAdded } from './home';
 

@@ -7,9 +7,9 @@ import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ensureBrowser } from './browser/find';
-import { prepareAssets } from './browser/prepare-assets';
-import { binary, ensureBuild, nextBinary } from './browser/server';
-import { root } from './browser/stamp';
+import { binary, ensureBuild, nextBinary } from './build';
+import { root } from './paths';
+import { prepareAssets } from './prepare-assets';
 import {
   atLeastOneFailure,
   type Counts,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { BrowserContext } from 'playwright';
 import { type Backend, type ErrorRecord, KinoraError, toKinoraError } from '../contract';
 import { Backoff } from '../worker/retry';
-import { HeadlessPage } from './browser/headless';
+import { HeadlessPage } from './browser/headless-page';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ServingPage } from './browser/serving-page';
 import { Command } from './command';

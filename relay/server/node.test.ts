@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { root } from '../../lib/cli/browser/stamp';
+import { root } from '../../lib/cli/paths';
 import { saidBy, signalTree, startChild } from '../../lib/cli/process';
 
 /** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, expect, test } from 'vitest';
-import { freePort } from '../../lib/cli/port';
+import { freePort } from '../../lib/cli/process';
 import { predictionCodes } from '../../lib/contract/v3';
 import { startNodeProcess } from '../testing/node-process';
 import { ProtocolWorker } from '../testing/protocol-worker';

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from '../../lib/cli/port';
+import { freePort } from '../../lib/cli/process';
 import { postgresBinaries, type RunAs, runAs } from './postgres-binaries';
 import { copyPostgresData } from './postgres-data';
 

@@ -10,9 +10,8 @@ import type { ModelFamily } from '../../pipeline/model';
 import { familyOf } from '../../pipeline/open';
 import type { ModelFolder } from '../../weights';
 import { withAppPage } from '../browser/app-page';
-import { root } from '../browser/stamp';
 import { diskFolder } from '../disk-folder';
-import { fromUser } from '../places';
+import { fromUser, root } from '../paths';
 import { modelHelp, parseModelOptions } from './model-options';
 
 /** Real widths, random weights: how fast a model's parts are and what memory they need. */

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { ensureBuild, startServer } from '../browser/server';
+import { startServer } from '../app-server';
+import { ensureBuild } from '../build';
 import { Meter, type Rate } from './meter';
 
 /** Settings without limits per key and address. */

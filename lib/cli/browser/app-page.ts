@@ -1,6 +1,7 @@
 import type { Page } from 'playwright';
+import { startApp } from '../app-server';
+import { ensureBuild } from '../build';
 import { launchBrowser } from './launch';
-import { ensureBuild, startApp } from './server';
 
 /**
  * Opens a page of the built app in headless Chromium for some work, and ends browser and server after it.

@@ -1,7 +1,7 @@
 import type { BrowserContext, Page } from 'playwright';
 import type { ServeApi, ServeConnect, ServeReport } from '../../../app/serve/serve-api';
 import { KinoraError } from '../../contract';
-import { toPageError } from './headless';
+import { toPageError } from './headless-page';
 
 /** The page `/serve`, driven from Node. */
 export class ServingPage {

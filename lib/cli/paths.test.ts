@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { checkWritable, fromUser, makeFolders } from './places';
+import { checkWritable, fromUser, makeFolders } from './paths';
 
 let folder = '';
 beforeEach(async () => {

@@ -17,8 +17,8 @@ import {
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openApiText } from '../../contract/v3/openapi';
-import { root } from './stamp';
+import { openApiText } from '../contract/v3/openapi';
+import { root } from './paths';
 
 const goldenModel = 'lib/models/wan22/goldens/model';
 const ffmpegFolders = [

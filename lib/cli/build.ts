@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { root } from './paths';
+import { prepareAssets } from './prepare-assets';
+import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
 
-/** The folder of package.json. */
-export const root = fileURLToPath(new URL('../../..', import.meta.url));
+/** Test runners set NODE_ENV to `test`, which Next does not know. */
+export const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
 
 /** What a build is made from. Files that the build itself writes into `public/` are not read. */
 const sources = [
@@ -79,4 +82,59 @@ async function filesIn(folder: string, entry: string): Promise<string[]> {
       }),
   );
   return lists.flat();
+}
+
+/**
+ * Builds the app unless `.next` already holds a build of exactly these sources.
+ *
+ * @param say takes one line about what is done
+ * @throws Error with the build's output when it fails
+ */
+export async function ensureBuild(
+  say: (line: string) => void,
+  signal?: AbortSignal,
+): Promise<'built' | 'unchanged'> {
+  // Served from `public/` as they are, so they have to be there with an older build too.
+  await prepareAssets(root);
+  const hash = await sourceHash();
+  if (isBuilt(hash)) return 'unchanged';
+  say('Building the app (once; an unchanged tree is not built again) …');
+  const startedAt = performance.now();
+  await runQuietly([nextBinary(), 'build'], signal);
+  writeStamp(hash);
+  say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
+  return 'built';
+}
+
+/** Runs a Node program; its output is kept back unless it fails. */
+async function runQuietly(args: readonly string[], signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const child = startChild(args, { env: nextEnvironment });
+  const output = saidBy(child.stdout, child.stderr);
+  const stop = () => void stopTree(child);
+  const endWithUs = () => signalTree(child, 'SIGKILL');
+  signal?.addEventListener('abort', stop);
+  process.once('exit', endWithUs);
+  try {
+    const code = await exitCode(child);
+    signal?.throwIfAborted();
+    if (code !== 0) {
+      const command = path.relative(root, args.join(' '));
+      throw new Error(`${command} failed with code ${code}:\n${output().trimEnd()}`);
+    }
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    process.off('exit', endWithUs);
+  }
+}
+
+/** A program of an installed package, to be run by Node itself: no shell, on any system. */
+export function binary(name: string, file: string): string {
+  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
+  return path.join(path.dirname(manifest), file);
+}
+
+/** The `next` program. */
+export function nextBinary(): string {
+  return binary('next', 'dist/bin/next');
 }

@@ -1,7 +1,11 @@
 import { constants } from 'node:fs';
 import { access, mkdir, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { KinoraError } from '../contract';
+
+/** The project's folder, that of package.json; without a slash at its end. */
+export const root = path.resolve(fileURLToPath(new URL('../..', import.meta.url)));
 
 /** A path as the person meant it: npm runs scripts in the project's folder, wherever one stands. */
 export function fromUser(file: string): string {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { isBuilt, sourceHash, writeStamp } from './stamp';
+import { isBuilt, sourceHash, writeStamp } from './build';
 
 let folder = '';
 beforeEach(async () => {

@@ -1,18 +1,14 @@
 import type { ChildProcess } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { mkdtemp, readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from '../port';
-import { exitCode, saidBy, signalTree, startChild, stopTree } from '../process';
-import { prepareAssets } from './prepare-assets';
-import { isBuilt, root, sourceHash, writeStamp } from './stamp';
+import { nextEnvironment } from './build';
+import { root } from './paths';
+import { exitCode, freePort, saidBy, signalTree, startChild, stopTree } from './process';
 
 const host = '127.0.0.1';
-/** Test runners set NODE_ENV to `test`, which Next does not know. */
-const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
 const startLimitMs = 120_000;
 
 /** What the first start of a server gives out. */
@@ -47,28 +43,6 @@ export interface ServerOptions {
   readonly folder?: string;
   /** A free port where absent. */
   readonly port?: number;
-}
-
-/**
- * Builds the app unless `.next` already holds a build of exactly these sources.
- *
- * @param say takes one line about what is done
- * @throws Error with the build's output when it fails
- */
-export async function ensureBuild(
-  say: (line: string) => void,
-  signal?: AbortSignal,
-): Promise<'built' | 'unchanged'> {
-  // Served from `public/` as they are, so they have to be there with an older build too.
-  await prepareAssets(root);
-  const hash = await sourceHash();
-  if (isBuilt(hash)) return 'unchanged';
-  say('Building the app (once; an unchanged tree is not built again) …');
-  const startedAt = performance.now();
-  await runQuietly([nextBinary(), 'build'], signal);
-  writeStamp(hash);
-  say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
-  return 'built';
 }
 
 /**
@@ -122,7 +96,7 @@ async function launch(
       ...options.env,
     },
   });
-  const output = collect(child);
+  const output = saidBy(child.stdout, child.stderr);
   const removeFolder = () => {
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   };
@@ -159,7 +133,9 @@ function withoutSettings(): Record<string, string> {
 }
 
 function didNotStart(error: Error, output: string): Error {
-  return new Error(`The app did not start: ${error.message}\n${output}`, { cause: error });
+  return new Error(`The app did not start: ${error.message}\n${output.trimEnd()}`, {
+    cause: error,
+  });
 }
 
 /** What the first start on this folder wrote; the server says where it runs once that is there. */
@@ -186,43 +162,4 @@ async function untilItAnswers(origin: string, child: ChildProcess): Promise<void
     await delay(50);
   }
   throw new Error(`no answer within ${startLimitMs / 1000} s.`);
-}
-
-/** Runs a Node program; its output is kept back unless it fails. */
-async function runQuietly(args: readonly string[], signal?: AbortSignal): Promise<void> {
-  signal?.throwIfAborted();
-  const child = startChild(args, { env: nextEnvironment });
-  const output = collect(child);
-  const stop = () => void stopTree(child);
-  const endWithUs = () => signalTree(child, 'SIGKILL');
-  signal?.addEventListener('abort', stop);
-  process.once('exit', endWithUs);
-  try {
-    const code = await exitCode(child);
-    signal?.throwIfAborted();
-    if (code !== 0) {
-      const command = path.relative(root, args.join(' '));
-      throw new Error(`${command} failed with code ${code}:\n${output()}`);
-    }
-  } finally {
-    signal?.removeEventListener('abort', stop);
-    process.off('exit', endWithUs);
-  }
-}
-
-/** Everything that a child printed so far. */
-function collect(child: ChildProcess): () => string {
-  const said = saidBy(child.stdout, child.stderr);
-  return () => said().trimEnd();
-}
-
-/** A program of an installed package, to be run by Node itself: no shell, on any system. */
-export function binary(name: string, file: string): string {
-  const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
-  return path.join(path.dirname(manifest), file);
-}
-
-/** The `next` program. */
-export function nextBinary(): string {
-  return binary('next', 'dist/bin/next');
 }
