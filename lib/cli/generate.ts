@@ -13,16 +13,16 @@ import {
 import { inspectVideo } from '../video/inspect';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';
+import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
 import { addedIds, kinoraHome } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
-import { type GenerateOptions, helpText, parseOptions } from './options';
 import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
 import { openLibrarySession, openSession, type Session } from './session';
 
 process.exitCode = await new Command().run(async (command) => {
-  const options = parseOptions(process.argv.slice(2));
-  if (options === 'help') process.stdout.write(helpText);
+  const options = parseGenerateOptions(process.argv.slice(2));
+  if (options === 'help') process.stdout.write(generateHelp);
   else await generate(command, options);
 });
 

@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util';
-import { KinoraError, type Precision } from '../contract';
-import { readPrecision } from './options';
+import type { Precision } from '../contract';
+import { type Arguments, readArguments, readPrecision, refuseMore, usageError } from './arguments';
 
 /** What `npm run models` was asked to do. */
 export type ModelsAction =
@@ -78,7 +77,7 @@ const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> 
  * @throws KinoraError `REQUEST_INVALID` or `PARAMETER_INVALID`
  */
 export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'help' {
-  const { values, positionals } = readArguments(args);
+  const { values, positionals } = readArguments(args, optionTypes, refused);
   if (values.help) return 'help';
   const [word = 'list', subject, ...rest] = positionals;
   const command = isCommand(word) ? word : undefined;
@@ -86,15 +85,14 @@ export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'he
   for (const name of Object.keys(values) as OptionName[]) {
     if (!allowed[command].includes(name)) throw refused(`${command} takes no --${name}.`);
   }
-  const extra = command === 'list' ? subject : rest[0];
-  if (extra !== undefined) throw refused(`Unexpected argument '${extra}'.`);
+  refuseMore('models', command === 'list' ? positionals.slice(1) : rest);
   return { action: action(command, subject, values), hub: values.hub };
 }
 
 function action(
   command: ModelsAction['command'],
   subject: string | undefined,
-  values: ReturnType<typeof readArguments>['values'],
+  values: Arguments<typeof optionTypes>['values'],
 ): ModelsAction {
   if (command === 'list') return { command };
   if (!subject) {
@@ -107,19 +105,7 @@ function action(
   return { command, id: subject, precision: readPrecision(values.precision), yes };
 }
 
-function readArguments(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: optionTypes, allowPositionals: true });
-  } catch (error) {
-    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
-    throw refused(`${sentence.replace(/\.$/, '')}.`);
-  }
-}
-
-function refused(sentence: string): KinoraError {
-  const remedy = 'Run `npm run models -- --help` for what it can do.';
-  return new KinoraError('REQUEST_INVALID', sentence, { remedy });
-}
+const refused = (sentence: string) => usageError('models', sentence);
 
 function isCommand(word: string): word is ModelsAction['command'] {
   return Object.hasOwn(allowed, word);

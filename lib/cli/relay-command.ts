@@ -1,7 +1,8 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { ParseArgsConfig } from 'node:util';
 import { type Client, openClient } from '../../relay/access/client';
 import { readConfig } from '../../relay/config';
 import { toldOf } from '../contract/v3';
+import { type Arguments, readArguments } from './arguments';
 
 /** Where a command writes, and what it reads its settings from. */
 export interface CommandWorld {
@@ -30,9 +31,7 @@ export interface RelayCommand<Options extends OptionTypes, Order> {
   readonly run: (order: Order, client: Client, world: CommandWorld) => Promise<void>;
 }
 
-type Values<Options extends OptionTypes> = ReturnType<
-  typeof parseArgs<{ options: Options; strict: true; allowPositionals: true }>
->['values'];
+type Values<Options extends OptionTypes> = Arguments<Options>['values'];
 
 /**
  * Runs a command on the running server or, without one, on the database.
@@ -47,7 +46,11 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
 ): Promise<number> {
   const { name, help, options, parse, run } = command;
   try {
-    const { values, positionals } = readArguments(args, options);
+    const { values, positionals } = readArguments(
+      args,
+      options,
+      (sentence) => new UsageError(sentence),
+    );
     if (args.length === 0 || ('help' in values && values.help)) {
       world.out(help);
       return 0;
@@ -74,16 +77,6 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
     }
     world.say(`${toldOf(thrown)}\n`);
     return 1;
-  }
-}
-
-function readArguments<Options extends OptionTypes>(args: readonly string[], options: Options) {
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    // Node explains at length how to escape; its first sentence says what is wrong.
-    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
-    throw new UsageError(`${sentence.replace(/\.$/, '')}.`);
   }
 }
 

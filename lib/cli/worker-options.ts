@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util';
 import { type Backend, backends, KinoraError, type Precision } from '../contract';
-import { readPrecision } from './options';
+import { readArguments, readBackend, readPrecision, refuseMore, usageError } from './arguments';
 
 /** What `npm run worker` was asked for. */
 export interface WorkerOptions {
@@ -72,8 +71,9 @@ export function parseWorkerOptions(
   environment: Readonly<Record<string, string | undefined>>,
   machine: string,
 ): WorkerOptions | 'help' {
-  const values = readArguments(args);
+  const { values, positionals } = readArguments(args, optionTypes, refused);
   if (values.help) return 'help';
+  refuseMore('worker', positionals);
   const token = values.token ?? environment[tokenVariable] ?? '';
   if (values.server === undefined) throw refused('--server is missing.');
   if (token.trim() === '')
@@ -82,21 +82,12 @@ export function parseWorkerOptions(
     server: readServer(values.server),
     token: token.trim(),
     model: values.model ?? 'wan2.2-ti2v-5b',
-    backend: values.backend === undefined ? undefined : readBackend(values.backend),
+    backend: readBackend(values.backend),
     name: (values.name?.trim() || machine).slice(0, 100),
     precision: readPrecision(values.precision),
     hub: values.hub,
     yes: values.yes ?? false,
   };
-}
-
-function readArguments(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: optionTypes, strict: true }).values;
-  } catch (error) {
-    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
-    throw refused(`${sentence.replace(/\.$/, '')}.`);
-  }
 }
 
 /** The origin of a server that a browser trusts with WebGPU and private files. */
@@ -124,13 +115,6 @@ export function isLoopback(origin: string): boolean {
   return /^(localhost|.*\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
 }
 
-function readBackend(text: string): Backend {
-  const backend = backends.find((name) => name === text);
-  if (backend) return backend;
-  throw new KinoraError('PARAMETER_INVALID', `--backend must be one of ${backends.join(', ')}.`);
-}
-
 function refused(sentence: string): KinoraError {
-  const remedy = 'Run `npm run worker -- --help` for the options.';
-  return new KinoraError('REQUEST_INVALID', sentence, { remedy });
+  return usageError('worker', sentence);
 }

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { KinoraError } from '../contract';
 import { samplePrompt } from '../predictions/sample';
-import { type GenerateOptions, helpText, parseOptions } from './options';
+import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
 
 function options(...args: string[]): GenerateOptions {
-  const parsed = parseOptions(args);
+  const parsed = parseGenerateOptions(args);
   if (parsed === 'help') throw new Error('help was not asked for');
   return parsed;
 }
 
 function failure(...args: string[]): KinoraError {
   try {
-    parseOptions(args);
+    parseGenerateOptions(args);
   } catch (error) {
     if (error instanceof KinoraError) return error;
     throw error;
@@ -90,8 +90,8 @@ describe('the options of generate', () => {
   });
 
   it('know --help, and the help names every option', () => {
-    expect(parseOptions(['--help'])).toBe('help');
-    expect(parseOptions(['-h', '--steps', '99'])).toBe('help');
+    expect(parseGenerateOptions(['--help'])).toBe('help');
+    expect(parseGenerateOptions(['-h', '--steps', '99'])).toBe('help');
     for (const name of [
       'image',
       'negative-prompt',
@@ -102,7 +102,7 @@ describe('the options of generate', () => {
       'hub',
       'out',
     ]) {
-      expect(helpText).toContain(`--${name} `);
+      expect(generateHelp).toContain(`--${name} `);
     }
   });
 

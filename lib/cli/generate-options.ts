@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import {
   type Backend,
   backends,
@@ -6,11 +5,20 @@ import {
   type Parameters,
   type Precision,
   parseParameters,
-  precisions,
   parameterRanges as ranges,
   sizes,
 } from '../contract';
 import { samplePrompt } from '../predictions/sample';
+import {
+  type Arguments,
+  readArguments,
+  readBackend,
+  readGibibytes,
+  readNumber,
+  readPrecision,
+  refuseMore,
+  usageError,
+} from './arguments';
 
 /** What `npm run generate` was asked for. */
 export interface GenerateOptions {
@@ -66,7 +74,7 @@ const optionOfField: Readonly<Record<string, string>> = {
 };
 
 /** What `--help` prints. */
-export const helpText = `Makes a video from one image and a prompt.
+export const generateHelp = `Makes a video from one image and a prompt.
 
   npm run generate -- [options]
 
@@ -107,16 +115,19 @@ function between(field: keyof typeof ranges): string {
  * @returns `help` when that is all that is wanted
  * @throws KinoraError `REQUEST_INVALID`, `PROMPT_EMPTY` or `PARAMETER_INVALID`
  */
-export function parseOptions(args: readonly string[]): GenerateOptions | 'help' {
-  const values = readArguments(args);
+export function parseGenerateOptions(args: readonly string[]): GenerateOptions | 'help' {
+  const { values, positionals } = readArguments(joinNegative(args), optionTypes, (sentence) =>
+    usageError('generate', sentence),
+  );
   if (values.help) return 'help';
+  refuseMore('generate', positionals);
   return {
     image: values.image,
     parameters: readParameters(values),
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
-    backend: values.backend === undefined ? undefined : readBackend(values.backend),
-    memoryBudget: values.memory === undefined ? undefined : readMemory(values.memory),
+    backend: readBackend(values.backend),
+    memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),
     hub: values.hub,
     yes: values.yes ?? false,
@@ -124,19 +135,7 @@ export function parseOptions(args: readonly string[]): GenerateOptions | 'help' 
   };
 }
 
-type Values = ReturnType<typeof readArguments>;
-
-function readArguments(args: readonly string[]) {
-  try {
-    return parseArgs({ args: joinNegative(args), options: optionTypes, strict: true }).values;
-  } catch (error) {
-    // Node explains at length how to escape; its first sentence says what is wrong.
-    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
-    throw new KinoraError('REQUEST_INVALID', `${sentence.replace(/\.$/, '')}.`, {
-      remedy: 'Run `npm run generate -- --help` for the options.',
-    });
-  }
-}
+type Values = Arguments<typeof optionTypes>['values'];
 
 /** `--seed -1` as people write it: parseArgs would take `-1` for an option. */
 function joinNegative(args: readonly string[]): string[] {
@@ -155,11 +154,11 @@ function readParameters(values: Values): Parameters {
     prompt: values.prompt ?? (values.image === undefined ? samplePrompt : ''),
     negative_prompt: values['negative-prompt'],
     size: values.size,
-    duration: number(values.duration),
-    num_inference_steps: number(values.steps),
-    guidance_scale: number(values.guidance),
-    flow_shift: number(values['flow-shift']),
-    seed: number(values.seed),
+    duration: readNumber(values.duration),
+    num_inference_steps: readNumber(values.steps),
+    guidance_scale: readNumber(values.guidance),
+    flow_shift: readNumber(values['flow-shift']),
+    seed: readNumber(values.seed),
     loras: values.lora?.map(readLora),
   };
   try {
@@ -179,16 +178,10 @@ function inOptionNames(error: KinoraError): KinoraError {
   });
 }
 
-/** NaN for what is no number, so that the range check names the option. */
-function number(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(text.trim()) ? Number(text) : Number.NaN;
-}
-
 /** `PATH:SCALE`, split at the last colon: a Windows path has one of its own. */
 function readLora(text: string): { path: string; scale: number } {
   const colon = text.lastIndexOf(':');
-  const scale = number(text.slice(colon + 1));
+  const scale = readNumber(text.slice(colon + 1));
   if (colon < 1 || scale === undefined || !(scale >= 0 && scale <= 4)) {
     throw new KinoraError(
       'PARAMETER_INVALID',
@@ -196,26 +189,4 @@ function readLora(text: string): { path: string; scale: number } {
     );
   }
   return { path: text.slice(0, colon), scale };
-}
-
-function readBackend(text: string): Backend {
-  const backend = backends.find((name) => name === text);
-  if (backend) return backend;
-  throw new KinoraError('PARAMETER_INVALID', `--backend must be one of ${backends.join(', ')}.`);
-}
-
-/** GiB to bytes. */
-function readMemory(text: string): number {
-  const gibibytes = number(text) ?? Number.NaN;
-  if (gibibytes > 0) return Math.floor(gibibytes * 2 ** 30);
-  throw new KinoraError('PARAMETER_INVALID', '--memory must be a number of GiB above 0.');
-}
-
-/** @throws KinoraError `PARAMETER_INVALID` */
-export function readPrecision(text: string | undefined): Precision | undefined {
-  if (text === undefined) return undefined;
-  const precision = precisions.find((name) => name === text);
-  if (precision) return precision;
-  const sentence = `--precision must be one of ${precisions.join(', ')}.`;
-  throw new KinoraError('PARAMETER_INVALID', sentence);
 }

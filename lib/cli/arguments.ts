@@ -1,0 +1,86 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { type Backend, backends, KinoraError, type Precision, precisions } from '../contract';
+
+type Options = NonNullable<ParseArgsConfig['options']>;
+
+/** Options and other words of a command line. */
+export type Arguments<T extends Options> = ReturnType<
+  typeof parseArgs<{ options: T; strict: true; allowPositionals: true }>
+>;
+
+/**
+ * Reads a command line.
+ *
+ * @param args without node and script
+ * @param refuse makes the error from a sentence that says what is wrong
+ * @throws what `refuse` returns, for an unknown option or a missing value
+ */
+export function readArguments<T extends Options>(
+  args: readonly string[],
+  options: T,
+  refuse: (sentence: string) => Error,
+): Arguments<T> {
+  try {
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
+  } catch (error) {
+    // Node explains at length how to escape; its first sentence says what is wrong.
+    const [sentence = ''] = (error as Error).message.split(/\. |\n/);
+    throw refuse(`${sentence.replace(/\.$/, '')}.`);
+  }
+}
+
+/** The error of a command line that cannot be carried out. @param command as in `npm run {command}` */
+export function usageError(command: string, sentence: string): KinoraError {
+  return new KinoraError('REQUEST_INVALID', sentence, {
+    remedy: `Run \`npm run ${command} -- --help\` for the options.`,
+  });
+}
+
+/** @throws KinoraError `REQUEST_INVALID` where words are left that a command does not take */
+export function refuseMore(command: string, [unexpected]: readonly string[]): void {
+  if (unexpected !== undefined) throw usageError(command, `Unexpected argument '${unexpected}'.`);
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+export function readBackend(text: string | undefined): Backend | undefined {
+  return oneOf('--backend', backends, text);
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+export function readPrecision(text: string | undefined): Precision | undefined {
+  return oneOf('--precision', precisions, text);
+}
+
+/**
+ * One of the words that an option takes; undefined where it was not given.
+ *
+ * @throws KinoraError `PARAMETER_INVALID` naming them
+ */
+export function oneOf<T extends string>(
+  option: string,
+  words: readonly T[],
+  text: string | undefined,
+): T | undefined {
+  if (text === undefined) return undefined;
+  const word = words.find((one) => one === text);
+  if (word !== undefined) return word;
+  throw new KinoraError('PARAMETER_INVALID', `${option} must be one of ${words.join(', ')}.`);
+}
+
+/** A number as it was typed; NaN for what is none, undefined where nothing was given. */
+export function readNumber(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^[-+]?(\d+\.?\d*|\.\d+)$/.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
+/**
+ * A number of GiB in bytes; undefined where it was not given.
+ *
+ * @throws KinoraError `PARAMETER_INVALID`
+ */
+export function readGibibytes(option: string, text: string | undefined): number | undefined {
+  const gibibytes = readNumber(text);
+  if (gibibytes === undefined) return undefined;
+  if (gibibytes > 0) return Math.floor(gibibytes * 2 ** 30);
+  throw new KinoraError('PARAMETER_INVALID', `${option} must be a number of GiB above 0.`);
+}
