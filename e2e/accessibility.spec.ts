@@ -3,7 +3,7 @@ import {
   goldenPath,
   goldenRepository,
 } from '../lib/models/wan22/testing/golden-model';
-import { expect, expectAccessible, picturePath, test } from './support/fixtures';
+import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();
@@ -38,7 +38,7 @@ test('axe finds nothing on the models page, unfolded and with an error', async (
   await expectAccessible(page);
 });
 
-test('axe finds nothing before, in, and after a download', async ({ models, page, hub }) => {
+test('axe finds nothing before, in, and after a download', full, async ({ models, page, hub }) => {
   const golden = models.model('Golden');
   const vae = goldenPath('vae');
   hub.fail({
@@ -113,7 +113,7 @@ test('the models page works with the keyboard alone', async ({ models, page }) =
   await expect(models.dialog).toHaveCount(0);
 });
 
-test('everything can be done with the keyboard alone', async ({ studio, page }) => {
+test('everything can be done with the keyboard alone', full, async ({ studio, page }) => {
   /** Presses Tab until the field has the focus; everything on the way must have a name. */
   const tabTo = async (name: RegExp) => {
     for (let presses = 0; presses < 40; presses += 1) {

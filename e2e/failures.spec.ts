@@ -1,6 +1,6 @@
-import type { Page, Route } from 'playwright';
+import type { Page } from 'playwright';
 import { StudioPage } from './pages/studio-page';
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test } from './support/fixtures';
 
 /** What the page's store of videos holds. */
 async function storedVideos(page: Page): Promise<string[]> {
@@ -33,64 +33,19 @@ async function expectFailure(studio: StudioPage, code: string, sentence: RegExp)
   expect(await storedVideos(studio.page)).toEqual([]);
 }
 
-/** Serves another body for a file of the model; without ranges, as a plain server would. */
-function replaced(change: (body: Buffer) => Buffer) {
-  return async (route: Route) => {
-    const { range: _, ...headers } = route.request().headers();
-    const response = await route.fetch({ headers });
-    await route.fulfill({ status: 200, body: change(await response.body()) });
-  };
-}
-
-/** A safetensors file whose header text is changed; text of equal length keeps all offsets. */
-function withHeader(body: Buffer, from: string, to: string): Buffer {
-  const at = body.indexOf(from);
-  if (at < 0 || from.length !== to.length) throw new Error(`no ${from} in the header`);
-  const copy = Buffer.from(body);
-  copy.write(to, at, 'latin1');
-  return copy;
-}
-
-/** Every element after the header becomes NaN. */
-function allNaN(body: Buffer): Buffer {
-  const copy = Buffer.from(body);
-  copy.fill(0xff, 8 + Number(copy.readBigUInt64LE(0)));
-  return copy;
-}
-
-const transformer = '**/models/tiny/transformer/diffusion_pytorch_model.safetensors';
-
-for (const [title, pattern, answer, code, sentence] of [
-  [
-    'a missing file',
-    '**/models/tiny/vae/*',
-    (route: Route) => route.fulfill({ status: 404 }),
-    'MODEL_FILE_MISSING',
-    /vae/,
-  ],
-  [
-    'a truncated file',
-    transformer,
-    replaced((body) => body.subarray(0, body.length - 1000)),
-    'MODEL_FILE_TRUNCATED',
-    /ends too early/,
-  ],
-  [
-    'a tensor of the wrong shape',
-    transformer,
-    replaced((body) => withHeader(body, '"shape":[192,64]', '"shape":[64,192]')),
-    'TENSOR_SHAPE',
-    /proj_out\.weight.*\[64,192\].*\[192,64\]/,
-  ],
-  ['NaN in the weights', transformer, replaced(allNaN), 'LATENTS_NOT_FINITE', /step 1 of 2/],
-] as const) {
-  test(`${title} of the model is told with its remedy`, async ({ page }) => {
-    await page.context().route(pattern, answer);
-    const studio = await openStudio(page);
-    await studio.generateButton.click();
-    await expectFailure(studio, code, sentence);
-  });
-}
+test('a truncated file of the model is told with its remedy', full, async ({ page }) => {
+  await page
+    .context()
+    .route('**/models/tiny/transformer/diffusion_pytorch_model.safetensors', async (route) => {
+      // Without ranges, as a plain server would.
+      const { range: _, ...headers } = route.request().headers();
+      const body = await (await route.fetch({ headers })).body();
+      await route.fulfill({ status: 200, body: body.subarray(0, body.length - 1000) });
+    });
+  const studio = await openStudio(page);
+  await studio.generateButton.click();
+  await expectFailure(studio, 'MODEL_FILE_TRUNCATED', /ends too early/);
+});
 
 /** Puts code in front of every script of the page and its workers. */
 async function inject(page: Page, code: string): Promise<void> {
@@ -100,7 +55,7 @@ async function inject(page: Page, code: string): Promise<void> {
   });
 }
 
-test('an encoder that fails is told with its remedy', async ({ page }) => {
+test('an encoder that fails is told with its remedy', full, async ({ page }) => {
   await inject(
     page,
     `if (self.VideoEncoder) self.VideoEncoder.prototype.encode = function () {
@@ -112,7 +67,7 @@ test('an encoder that fails is told with its remedy', async ({ page }) => {
   await expectFailure(studio, 'ENCODER_FAILED', /The encoder broke/);
 });
 
-test('a full disk is told with its remedy', async ({ page, baseURL }) => {
+test('a full disk is told with its remedy', full, async ({ page, baseURL }) => {
   const studio = await openStudio(page);
   await studio.generate();
   const client = await page.context().newCDPSession(page);
@@ -120,11 +75,14 @@ test('a full disk is told with its remedy', async ({ page, baseURL }) => {
   await expectFailure(studio, 'STORAGE_FULL', /storage/);
 });
 
-test('a lost GPU is told with its remedy, and the next run gets a fresh one', async ({ page }) => {
-  // The first device is really destroyed, three seconds after it was taken.
-  await inject(
-    page,
-    `if (self.GPUAdapter && !self.requestsDevice) {
+test(
+  'a lost GPU is told with its remedy, and the next run gets a fresh one',
+  full,
+  async ({ page }) => {
+    // The first device is really destroyed, three seconds after it was taken.
+    await inject(
+      page,
+      `if (self.GPUAdapter && !self.requestsDevice) {
       self.requestsDevice = GPUAdapter.prototype.requestDevice;
       GPUAdapter.prototype.requestDevice = async function (...options) {
         const device = await self.requestsDevice.apply(this, options);
@@ -134,14 +92,15 @@ test('a lost GPU is told with its remedy, and the next run gets a fresh one', as
         return device;
       };
     }`,
-  );
-  const studio = new StudioPage(page);
-  await studio.open();
-  await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 40 });
-  await studio.generate();
-  await expectFailure(studio, 'DEVICE_LOST', /GPU was lost/);
-  await studio.failure.getByRole('button', { name: 'Run again' }).click();
-  // The next phase: the prompt was read, on the new device.
-  const next = studio.progress.getByRole('progressbar', { name: /Read image|Paint motion/ });
-  await expect(next).toBeVisible({ timeout: 120_000 });
-});
+    );
+    const studio = new StudioPage(page);
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 40 });
+    await studio.generate();
+    await expectFailure(studio, 'DEVICE_LOST', /GPU was lost/);
+    await studio.failure.getByRole('button', { name: 'Run again' }).click();
+    // The next phase: the prompt was read, on the new device.
+    const next = studio.progress.getByRole('progressbar', { name: /Read image|Paint motion/ });
+    await expect(next).toBeVisible({ timeout: 120_000 });
+  },
+);

@@ -1,8 +1,8 @@
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test } from './support/fixtures';
 
 const prompt = 'A kite climbs';
 
-test('a cancelled run ends as cancelled and can be run again', async ({ studio, page }) => {
+test('a cancelled run ends as cancelled and can be run again', full, async ({ studio, page }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
   await studio.chooseCpu();
   await studio.generate();
@@ -16,7 +16,7 @@ test('a cancelled run ends as cancelled and can be run again', async ({ studio, 
   await expect(studio.failure).toBeVisible();
 });
 
-test('pausing holds the steps, resuming goes on', async ({ studio }) => {
+test('pausing holds the steps, resuming goes on', full, async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
   await studio.chooseCpu();
   await studio.generate();
@@ -33,7 +33,7 @@ test('pausing holds the steps, resuming goes on', async ({ studio }) => {
   await expect(studio.failure).toBeVisible();
 });
 
-test('a run cut off by a reload says so and can be run again', async ({ studio }) => {
+test('a run cut off by a reload says so and can be run again', full, async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
   await studio.chooseCpu();
   await studio.generate();

@@ -1,7 +1,7 @@
 import { KeysPage } from './pages/keys-page';
 import { ServePage } from './pages/serve-page';
 import type { ApiCaller } from './support/api-caller';
-import { expectAccessible } from './support/fixtures';
+import { expectAccessible, full } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
@@ -70,39 +70,39 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
   await expect(keys.signIn).toBeVisible();
 });
 
-test('a worker token connects a tab, which the page counts; revoking it turns the tab out', async ({
-  page,
-  context,
-  caller,
-}) => {
-  const keys = new KeysPage(page);
-  const token = await signInToken(caller);
-  await keys.openLink(token);
-  await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
-  const name = `Desk ${token.slice(-6)}`;
-  const worker = await keys.createKey(name, 'Worker token');
-  await expect(keys.created.getByRole('link', { name: 'Serve' })).toBeVisible();
+test(
+  'a worker token connects a tab, which the page counts; revoking it turns the tab out',
+  full,
+  async ({ page, context, caller }) => {
+    const keys = new KeysPage(page);
+    const token = await signInToken(caller);
+    await keys.openLink(token);
+    await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
+    const name = `Desk ${token.slice(-6)}`;
+    const worker = await keys.createKey(name, 'Worker token');
+    await expect(keys.created.getByRole('link', { name: 'Serve' })).toBeVisible();
 
-  const serve = new ServePage(await context.newPage());
-  await serve.open();
-  await serve.connect(worker, { name });
-  await serve.waitFor('idle');
-  const line = keys.workers.getByRole('listitem').filter({ hasText: name });
-  // The tab knows that it is connected before the server has heard from it what it can do.
-  await expect(async () => {
-    await page.reload();
-    await expect(line).toHaveText(`${name}tiny, f32: waits for a job`, { timeout: 5000 });
-  }).toPass({ timeout: 60_000 });
-  // Others may still be known from tests before.
-  await expect(keys.workers).toContainText(
-    /(One of your workers is|\d of your workers are) connected/,
-  );
+    const serve = new ServePage(await context.newPage());
+    await serve.open();
+    await serve.connect(worker, { name });
+    await serve.waitFor('idle');
+    const line = keys.workers.getByRole('listitem').filter({ hasText: name });
+    // The tab knows that it is connected before the server has heard from it what it can do.
+    await expect(async () => {
+      await page.reload();
+      await expect(line).toHaveText(`${name}tiny, f32: waits for a job`, { timeout: 5000 });
+    }).toPass({ timeout: 60_000 });
+    // Others may still be known from tests before.
+    await expect(keys.workers).toContainText(
+      /(One of your workers is|\d of your workers are) connected/,
+    );
 
-  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
-  await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
-  await serve.waitFor('refused');
-  await expect(serve.connection).toContainText('Use a worker token of this server');
-});
+    await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+    await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
+    await serve.waitFor('refused');
+    await expect(serve.connection).toContainText('Use a worker token of this server');
+  },
+);
 
 test('axe finds nothing: signed in, with a new key, and asked about it', async ({
   page,
@@ -122,24 +122,23 @@ test('axe finds nothing: signed in, with a new key, and asked about it', async (
 test.describe('with requests that are refused', () => {
   test.use({ cuts: true });
 
-  test('a link works once; whoever is let in nowhere is told what to do', async ({
-    page,
-    browser,
-    baseURL,
-    caller,
-  }) => {
-    const token = await signInToken(caller);
-    const elsewhere = await browser.newContext({ ...(baseURL && { baseURL }) });
-    await new KeysPage(await elsewhere.newPage()).openLink(token);
-    await elsewhere.close();
-    const keys = new KeysPage(page);
-    await page.goto(`/keys#sign-in=${token}`);
-    await expect(keys.signIn.getByRole('status')).toContainText('This lets nobody in');
-    expect(page.url()).toBe(`${caller.origin}/keys`);
-    await test.step('signed out', () => expectAccessible(page));
-    // An admin key in the field does as well.
-    await keys.signIn.getByLabel('Admin key or sign-in link').fill(caller.key);
-    await keys.signIn.getByRole('button', { name: 'Sign in' }).click();
-    await expect(keys.signOutButton).toBeVisible();
-  });
+  test(
+    'a link works once; whoever is let in nowhere is told what to do',
+    full,
+    async ({ page, browser, baseURL, caller }) => {
+      const token = await signInToken(caller);
+      const elsewhere = await browser.newContext({ ...(baseURL && { baseURL }) });
+      await new KeysPage(await elsewhere.newPage()).openLink(token);
+      await elsewhere.close();
+      const keys = new KeysPage(page);
+      await page.goto(`/keys#sign-in=${token}`);
+      await expect(keys.signIn.getByRole('status')).toContainText('This lets nobody in');
+      expect(page.url()).toBe(`${caller.origin}/keys`);
+      await test.step('signed out', () => expectAccessible(page));
+      // An admin key in the field does as well.
+      await keys.signIn.getByLabel('Admin key or sign-in link').fill(caller.key);
+      await keys.signIn.getByRole('button', { name: 'Sign in' }).click();
+      await expect(keys.signOutButton).toBeVisible();
+    },
+  );
 });

@@ -12,7 +12,7 @@ import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test } from './support/fixtures';
 
 const prompt = 'A lantern swings in the wind';
 const weights: readonly GoldenWeights[] = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'];
@@ -62,270 +62,275 @@ async function makeVideo(page: Page): Promise<StudioPage> {
   return studio;
 }
 
-test('from nothing to a video: a hub, two cuts, a reload, and then no hub at all', async ({
-  models,
-  page,
-  hub,
-  context,
-  baseURL,
-}) => {
-  const golden = models.model('Golden');
-  const cut = { kind: 'cut', afterBytes: 60_000 } as const;
-  let lost = 0;
+test(
+  'from nothing to a video: a hub, two cuts, a reload, and then no hub at all',
+  full,
+  async ({ models, page, hub, context, baseURL }) => {
+    const golden = models.model('Golden');
+    const cut = { kind: 'cut', afterBytes: 60_000 } as const;
+    let lost = 0;
 
-  await test.step('the model is found, and its sheet says what it takes', async () => {
-    await models.setHub(hub.url);
-    await models.addFromHub(goldenRepository);
-    const { dialog } = models;
-    await expect(dialog).toContainText('Licence: ');
-    await expect(dialog).toContainText(new URL(hub.url).host);
-    await expect(dialog).toContainText(/\d.* to fetch\. .* are free now; .* will be left\./);
-    await expect(dialog.getByRole('row', { name: /^VAE .*2\.1 MB$/ })).toBeVisible();
-    await expect(dialog.getByRole('row', { name: /^Together/ })).toBeVisible();
-    for (const part of weights) expect(hub.served(goldenPath(part)).bytes).toBeLessThan(120_000);
-  });
-
-  await test.step('the connection is cut twice, and the page reloaded in the middle', async () => {
-    for (const part of ['transformer', 'vae'] as const) {
-      hub.fail({ fault: cut, path: goldenPath(part), host: 'storage', fromByte: 20_000 });
-    }
-    holdVae(hub);
-    await models.confirmDownload();
-    await models.waitForStatus(golden, /^Downloading/);
-    for (const name of ['Transformer', 'Text encoder']) {
-      await expect(models.part(golden, name)).toContainText('✓');
-    }
-    await untilVae(hub);
-    await page.reload();
-    hub.heal();
-  });
-
-  await test.step('it says so, and Resume finishes it', async () => {
-    const banner = page.getByRole('complementary', { name: 'Interrupted download' });
-    await expect(banner).toContainText(/Golden was interrupted (at \d+ ?%|after \d[\d.]* [kM]B)\./);
-    await models.waitForStatus(golden, /^Interrupted/);
-    // By now the hub has noticed that nobody listens to what it was sending.
-    lost = hub.served(goldenPath('vae')).bytes;
-    await banner.getByRole('button', { name: 'Resume' }).click();
-    await models.waitForStatus(golden, 'Ready');
-    await expect(banner).toHaveCount(0);
-    await expect(golden).toContainText('Verified');
-    await golden.getByText('Parts and their sources').click();
-    for (const name of ['Transformer', 'Text encoder', 'VAE', 'Tiny decoder']) {
-      await expect(models.part(golden, name)).toContainText('✓');
-    }
-  });
-
-  await test.step('nothing was fetched twice', () => {
-    const [transformer, textEncoder, vae = 0, tinyDecoder] = weights.map(
-      (part) => hub.served(goldenPath(part)).bytesTwice,
-    );
-    expect([textEncoder, tinyDecoder]).toEqual([0, 0]);
-    // Of what had come, the browser drops what the page has not read when the cut comes.
-    expect(transformer).toBeLessThanOrEqual(cut.afterBytes);
-    // The reload lost the unit that was on its way, and nothing else.
-    expect(vae).toBeLessThanOrEqual(lost);
-  });
-
-  await test.step('every byte is as it was written, and it makes a video', async () => {
-    await golden.getByRole('button', { name: 'Check every byte' }).click();
-    await expect(golden).toContainText('Every byte was compared with its checksum.');
-    await golden.getByRole('link', { name: 'Make a video' }).click();
-    await expect(page.getByLabel('Model', { exact: true })).toHaveValue('golden');
-    const studio = await makeVideo(page);
-    await expect(studio.result).toContainText('golden on the CPU');
-    const file = test.info().outputPath('video.mp4');
-    await (await studio.download()).saveAs(file);
-    expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
-      width: 1280,
-      height: 720,
-      frames: 121,
-      frameRate: 24,
-    });
-  });
-
-  await test.step('without the hub it starts, and makes another one', async () => {
-    await hub.close();
-    await page.close();
-    const origins = record(context);
-    const again = await context.newPage();
-    const studio = new StudioPage(again);
-    await studio.open();
-    await expect(again.getByLabel('Model', { exact: true })).toHaveValue('golden');
-    await studio.prompt.fill('The lantern stands still');
-    await studio.generate();
-    await studio.waitForResult();
-    expect((await studio.play()).width).toBe(1280);
-    expect([...origins]).toEqual([baseURL]);
-  });
-});
-
-test('a second tab shows the download of the first, and steers it', async ({
-  models,
-  hub,
-  context,
-}) => {
-  const golden = models.model('Golden');
-  holdVae(hub);
-  await startDownload(models, hub);
-  await untilVae(hub);
-  const second = new ModelsPage(await context.newPage());
-  await second.open();
-  const same = second.model('Golden');
-  await second.waitForStatus(same, /^Downloading/);
-  await expect(same).toContainText('Another tab of this browser is at work on this model.');
-  await same.getByRole('button', { name: 'Pause', exact: true }).click();
-  await models.waitForStatus(golden, /^Paused/);
-  await second.waitForStatus(same, /^(Paused|Interrupted)/);
-  hub.heal();
-  await same.getByRole('button', { name: 'Resume', exact: true }).click();
-  await models.waitForStatus(golden, 'Ready');
-  await second.waitForStatus(same, 'Ready');
-  await expect(same).not.toContainText('Another tab');
-});
-
-test('a part is paused, changed on the hub, started over, cancelled and fetched again', async ({
-  models,
-  hub,
-}) => {
-  const golden = models.model('Golden');
-  const vae = models.part(golden, 'VAE');
-  holdVae(hub);
-  await startDownload(models, hub);
-  await untilVae(hub);
-
-  await test.step('the others go on while one is paused', async () => {
-    await vae.getByRole('button', { name: 'Pause VAE' }).click();
-    await expect(vae).toContainText('Paused');
-    await expect(models.part(golden, 'Tiny decoder')).toContainText('✓');
-    await models.waitForStatus(golden, /^Paused at/);
-  });
-
-  await test.step('another file on the hub starts over, and says so', async () => {
-    const bytes = await goldenBytes('formats/vae-fp16-original-keys.safetensors');
-    bytes.set([bytes.at(-1) === 0 ? 1 : 0], bytes.length - 1);
-    hub.repositories.put(goldenRepository, goldenPath('vae'), bytes);
-    await vae.getByRole('button', { name: 'Resume VAE' }).click();
-    await expect(vae).toContainText('was changed at its source');
-    await expect(vae).toContainText(/\d+ ?%/);
-  });
-
-  await test.step('cancelled, it is gone, and the rest can be fetched', async () => {
-    await vae.getByRole('button', { name: 'Cancel VAE' }).click();
-    await models.waitForStatus(golden, 'Not complete');
-    hub.heal();
-    await golden.getByRole('button', { name: 'Download the rest' }).click();
-    await expect(models.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
-    await expect(models.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
-    await models.confirmDownload();
-    await models.waitForStatus(golden, 'Ready');
-  });
-});
-
-test('an unreachable hub is a sentence in the sheet, and can be tried again', async ({
-  models,
-  hub,
-}) => {
-  const { dialog } = models;
-  await models.setHub(hub.url);
-  await models.addFromHub(goldenRepository);
-  await dialog.getByRole('button', { name: 'Not now' }).click();
-  let look = () => {};
-  const looked = new Promise<void>((resolve) => {
-    look = resolve;
-  });
-  hub.fail({ fault: { kind: 'reset', when: looked }, times: 10_000 });
-  await models.model('Golden').getByRole('button', { name: 'Download' }).click();
-  await expect(dialog).toContainText('Asking for the size of every part');
-  look();
-  await expect(models.problem('HUB_UNREACHABLE')).toBeInViewport();
-  await expect(dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
-  hub.heal();
-  await dialog.getByRole('button', { name: 'Try again' }).click();
-  await expect(dialog).toContainText('to fetch');
-  await expect(dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
-});
-
-test('too little room is told with numbers, before a download and in the middle of one', async ({
-  hub,
-  baseURL: origin = '',
-}) => {
-  // Chromium tells pages a fixed quota unless it is told not to.
-  const options = await testLaunchOptions();
-  const args = [...(options.args ?? []), '--disable-features=StaticStorageQuota'];
-  const browser = await chromium.launch({ ...options, args });
-  const page = await browser.newPage({ baseURL: origin });
-  const models = new ModelsPage(page);
-  const golden = models.model('Golden');
-  const devtools = await page.context().newCDPSession(page);
-  /** Sets how much the origin may store; everything, without a number. */
-  const allow = (quotaSize?: number) =>
-    devtools.send('Storage.overrideQuotaForOrigin', {
-      origin,
-      ...(quotaSize !== undefined && { quotaSize }),
+    await test.step('the model is found, and its sheet says what it takes', async () => {
+      await models.setHub(hub.url);
+      await models.addFromHub(goldenRepository);
+      const { dialog } = models;
+      await expect(dialog).toContainText('Licence: ');
+      await expect(dialog).toContainText(new URL(hub.url).host);
+      await expect(dialog).toContainText(/\d.* to fetch\. .* are free now; .* will be left\./);
+      await expect(dialog.getByRole('row', { name: /^VAE .*2\.1 MB$/ })).toBeVisible();
+      await expect(dialog.getByRole('row', { name: /^Together/ })).toBeVisible();
+      for (const part of weights) expect(hub.served(goldenPath(part)).bytes).toBeLessThan(120_000);
     });
 
-  await test.step('before', async () => {
-    await allow(1_000_000);
-    await models.open();
-    await models.setHub(hub.url);
-    await models.addFromHub(goldenRepository);
-    await expect(models.dialog).toContainText(
-      /There is not enough room: [\d.]+ MB are needed, [\d.]+ [kM]B are free\./,
-    );
-    await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
-    await page.keyboard.press('Escape');
-    await allow();
-    await golden.getByRole('button', { name: 'Download' }).click();
-    await expect(models.dialog).toContainText(/will be left/);
-  });
+    await test.step('the connection is cut twice, and the page reloaded in the middle', async () => {
+      for (const part of ['transformer', 'vae'] as const) {
+        hub.fail({ fault: cut, path: goldenPath(part), host: 'storage', fromByte: 20_000 });
+      }
+      holdVae(hub);
+      await models.confirmDownload();
+      await models.waitForStatus(golden, /^Downloading/);
+      for (const name of ['Transformer', 'Text encoder']) {
+        await expect(models.part(golden, name)).toContainText('✓');
+      }
+      await untilVae(hub);
+      await page.reload();
+      hub.heal();
+    });
 
-  await test.step('in the middle', async () => {
+    await test.step('it says so, and Resume finishes it', async () => {
+      const banner = page.getByRole('complementary', { name: 'Interrupted download' });
+      await expect(banner).toContainText(
+        /Golden was interrupted (at \d+ ?%|after \d[\d.]* [kM]B)\./,
+      );
+      await models.waitForStatus(golden, /^Interrupted/);
+      // By now the hub has noticed that nobody listens to what it was sending.
+      lost = hub.served(goldenPath('vae')).bytes;
+      await banner.getByRole('button', { name: 'Resume' }).click();
+      await models.waitForStatus(golden, 'Ready');
+      await expect(banner).toHaveCount(0);
+      await expect(golden).toContainText('Verified');
+      await golden.getByText('Parts and their sources').click();
+      for (const name of ['Transformer', 'Text encoder', 'VAE', 'Tiny decoder']) {
+        await expect(models.part(golden, name)).toContainText('✓');
+      }
+    });
+
+    await test.step('nothing was fetched twice', () => {
+      const [transformer, textEncoder, vae = 0, tinyDecoder] = weights.map(
+        (part) => hub.served(goldenPath(part)).bytesTwice,
+      );
+      expect([textEncoder, tinyDecoder]).toEqual([0, 0]);
+      // Of what had come, the browser drops what the page has not read when the cut comes.
+      expect(transformer).toBeLessThanOrEqual(cut.afterBytes);
+      // The reload lost the unit that was on its way, and nothing else.
+      expect(vae).toBeLessThanOrEqual(lost);
+    });
+
+    await test.step('every byte is as it was written, and it makes a video', async () => {
+      await golden.getByRole('button', { name: 'Check every byte' }).click();
+      await expect(golden).toContainText('Every byte was compared with its checksum.');
+      await golden.getByRole('link', { name: 'Make a video' }).click();
+      await expect(page.getByLabel('Model', { exact: true })).toHaveValue('golden');
+      const studio = await makeVideo(page);
+      await expect(studio.result).toContainText('golden on the CPU');
+      const file = test.info().outputPath('video.mp4');
+      await (await studio.download()).saveAs(file);
+      expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
+        width: 1280,
+        height: 720,
+        frames: 121,
+        frameRate: 24,
+      });
+    });
+
+    await test.step('without the hub it starts, and makes another one', async () => {
+      await hub.close();
+      await page.close();
+      const origins = record(context);
+      const again = await context.newPage();
+      const studio = new StudioPage(again);
+      await studio.open();
+      await expect(again.getByLabel('Model', { exact: true })).toHaveValue('golden');
+      await studio.prompt.fill('The lantern stands still');
+      await studio.generate();
+      await studio.waitForResult();
+      expect((await studio.play()).width).toBe(1280);
+      expect([...origins]).toEqual([baseURL]);
+    });
+  },
+);
+
+test(
+  'a second tab shows the download of the first, and steers it',
+  full,
+  async ({ models, hub, context }) => {
+    const golden = models.model('Golden');
     holdVae(hub);
-    await models.confirmDownload();
+    await startDownload(models, hub);
     await untilVae(hub);
-    await allow(100_000);
-    hub.heal();
+    const second = new ModelsPage(await context.newPage());
+    await second.open();
+    const same = second.model('Golden');
+    await second.waitForStatus(same, /^Downloading/);
+    await expect(same).toContainText('Another tab of this browser is at work on this model.');
+    await same.getByRole('button', { name: 'Pause', exact: true }).click();
     await models.waitForStatus(golden, /^Paused/);
-    await expect(golden).toContainText("the browser's storage is full");
-    await allow();
-    await golden.getByRole('button', { name: 'Resume', exact: true }).click();
+    await second.waitForStatus(same, /^(Paused|Interrupted)/);
+    hub.heal();
+    await same.getByRole('button', { name: 'Resume', exact: true }).click();
     await models.waitForStatus(golden, 'Ready');
-  });
-  await browser.close();
-});
+    await second.waitForStatus(same, 'Ready');
+    await expect(same).not.toContainText('Another tab');
+  },
+);
 
-test('a LoRA of the hub by its name, and blocks read from disk where memory is short', async ({
-  models,
-  page,
-  hub,
-}) => {
-  const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
-  hub.repositories.put('kinora/lora', 'lantern.safetensors', bytes);
+test(
+  'a part is paused, changed on the hub, started over, cancelled and fetched again',
+  full,
+  async ({ models, hub }) => {
+    const golden = models.model('Golden');
+    const vae = models.part(golden, 'VAE');
+    holdVae(hub);
+    await startDownload(models, hub);
+    await untilVae(hub);
 
-  await test.step('both come into the library', async () => {
-    await models.addFolder(await deeperModel(test.info().outputPath('deeper')));
+    await test.step('the others go on while one is paused', async () => {
+      await vae.getByRole('button', { name: 'Pause VAE' }).click();
+      await expect(vae).toContainText('Paused');
+      await expect(models.part(golden, 'Tiny decoder')).toContainText('✓');
+      await models.waitForStatus(golden, /^Paused at/);
+    });
+
+    await test.step('another file on the hub starts over, and says so', async () => {
+      const bytes = await goldenBytes('formats/vae-fp16-original-keys.safetensors');
+      bytes.set([bytes.at(-1) === 0 ? 1 : 0], bytes.length - 1);
+      hub.repositories.put(goldenRepository, goldenPath('vae'), bytes);
+      await vae.getByRole('button', { name: 'Resume VAE' }).click();
+      await expect(vae).toContainText('was changed at its source');
+      await expect(vae).toContainText(/\d+ ?%/);
+    });
+
+    await test.step('cancelled, it is gone, and the rest can be fetched', async () => {
+      await vae.getByRole('button', { name: 'Cancel VAE' }).click();
+      await models.waitForStatus(golden, 'Not complete');
+      hub.heal();
+      await golden.getByRole('button', { name: 'Download the rest' }).click();
+      await expect(models.dialog.getByRole('row', { name: /^Transformer/ })).toContainText('here');
+      await expect(models.dialog.getByRole('row', { name: /^VAE/ })).toContainText('MB');
+      await models.confirmDownload();
+      await models.waitForStatus(golden, 'Ready');
+    });
+  },
+);
+
+test(
+  'an unreachable hub is a sentence in the sheet, and can be tried again',
+  full,
+  async ({ models, hub }) => {
+    const { dialog } = models;
     await models.setHub(hub.url);
-    await models.loras.getByLabel('Address on the hub, or a link').fill('kinora/lora');
-    await models.loras.getByRole('button', { name: 'Add', exact: true }).click();
-    await expect(models.lora('lantern.safetensors')).toContainText(/Rank \d+ · for .* · [\d.]+ kB/);
-    await models.waitForStatus(models.model('Deeper'), 'Ready');
-    await page.getByRole('link', { name: 'Studio', exact: true }).click();
-  });
+    await models.addFromHub(goldenRepository);
+    await dialog.getByRole('button', { name: 'Not now' }).click();
+    let look = () => {};
+    const looked = new Promise<void>((resolve) => {
+      look = resolve;
+    });
+    hub.fail({ fault: { kind: 'reset', when: looked }, times: 10_000 });
+    await models.model('Golden').getByRole('button', { name: 'Download' }).click();
+    await expect(dialog).toContainText('Asking for the size of every part');
+    look();
+    await expect(models.problem('HUB_UNREACHABLE')).toBeInViewport();
+    await expect(dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
+    hub.heal();
+    await dialog.getByRole('button', { name: 'Try again' }).click();
+    await expect(dialog).toContainText('to fetch');
+    await expect(dialog.getByRole('button', { name: 'Download' })).toBeEnabled();
+  },
+);
 
-  await test.step('the plan says what is read in every step, and so does the result', async () => {
-    const studio = new StudioPage(page);
-    await studio.fill({ image: picturePath, prompt, steps: 2 });
-    await expect(page.getByLabel('Model', { exact: true })).toHaveValue('deeper');
-    await page.getByText('More settings').click();
-    await page.getByRole('button', { name: 'Use lantern.safetensors of the library' }).click();
-    await studio.chooseCpu();
-    await page.getByLabel('GPU memory').fill('0.005');
-    await studio.generate();
-    await expect(studio.progress).toContainText(
-      /\d+ of 64 blocks stays? in memory; the others are read from disk in every step\./,
-    );
-    await studio.waitForResult();
-    await expect(studio.result).toContainText(/\d+ of 64 blocks read from disk/);
-  });
-});
+test(
+  'too little room is told with numbers, before a download and in the middle of one',
+  full,
+  async ({ hub, baseURL: origin = '' }) => {
+    // Chromium tells pages a fixed quota unless it is told not to.
+    const options = await testLaunchOptions();
+    const args = [...(options.args ?? []), '--disable-features=StaticStorageQuota'];
+    const browser = await chromium.launch({ ...options, args });
+    const page = await browser.newPage({ baseURL: origin });
+    const models = new ModelsPage(page);
+    const golden = models.model('Golden');
+    const devtools = await page.context().newCDPSession(page);
+    /** Sets how much the origin may store; everything, without a number. */
+    const allow = (quotaSize?: number) =>
+      devtools.send('Storage.overrideQuotaForOrigin', {
+        origin,
+        ...(quotaSize !== undefined && { quotaSize }),
+      });
+
+    await test.step('before', async () => {
+      await allow(1_000_000);
+      await models.open();
+      await models.setHub(hub.url);
+      await models.addFromHub(goldenRepository);
+      await expect(models.dialog).toContainText(
+        /There is not enough room: [\d.]+ MB are needed, [\d.]+ [kM]B are free\./,
+      );
+      await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
+      await page.keyboard.press('Escape');
+      await allow();
+      await golden.getByRole('button', { name: 'Download' }).click();
+      await expect(models.dialog).toContainText(/will be left/);
+    });
+
+    await test.step('in the middle', async () => {
+      holdVae(hub);
+      await models.confirmDownload();
+      await untilVae(hub);
+      await allow(100_000);
+      hub.heal();
+      await models.waitForStatus(golden, /^Paused/);
+      await expect(golden).toContainText("the browser's storage is full");
+      await allow();
+      await golden.getByRole('button', { name: 'Resume', exact: true }).click();
+      await models.waitForStatus(golden, 'Ready');
+    });
+    await browser.close();
+  },
+);
+
+test(
+  'a LoRA of the hub by its name, and blocks read from disk where memory is short',
+  full,
+  async ({ models, page, hub }) => {
+    const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
+    hub.repositories.put('kinora/lora', 'lantern.safetensors', bytes);
+
+    await test.step('both come into the library', async () => {
+      await models.addFolder(await deeperModel(test.info().outputPath('deeper')));
+      await models.setHub(hub.url);
+      await models.loras.getByLabel('Address on the hub, or a link').fill('kinora/lora');
+      await models.loras.getByRole('button', { name: 'Add', exact: true }).click();
+      await expect(models.lora('lantern.safetensors')).toContainText(
+        /Rank \d+ · for .* · [\d.]+ kB/,
+      );
+      await models.waitForStatus(models.model('Deeper'), 'Ready');
+      await page.getByRole('link', { name: 'Studio', exact: true }).click();
+    });
+
+    await test.step('the plan says what is read in every step, and so does the result', async () => {
+      const studio = new StudioPage(page);
+      await studio.fill({ image: picturePath, prompt, steps: 2 });
+      await expect(page.getByLabel('Model', { exact: true })).toHaveValue('deeper');
+      await page.getByText('More settings').click();
+      await page.getByRole('button', { name: 'Use lantern.safetensors of the library' }).click();
+      await studio.chooseCpu();
+      await page.getByLabel('GPU memory').fill('0.005');
+      await studio.generate();
+      await expect(studio.progress).toContainText(
+        /\d+ of 64 blocks stays? in memory; the others are read from disk in every step\./,
+      );
+      await studio.waitForResult();
+      await expect(studio.result).toContainText(/\d+ of 64 blocks read from disk/);
+    });
+  },
+);

@@ -1,7 +1,7 @@
 import { inspectVideo } from '../lib/video/inspect';
 import { ServePage } from './pages/serve-page';
 import { StudioPage } from './pages/studio-page';
-import { expectAccessible, loraPath, picturePath } from './support/fixtures';
+import { expectAccessible, full, loraPath, picturePath } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 
 /**
@@ -69,103 +69,84 @@ test('axe finds nothing: not connected, idle and at work', async ({
   await caller.cancelAll();
 });
 
-test('a cancel through the API ends the work within two seconds', async ({
-  serve,
-  caller,
-  workerToken,
-}) => {
-  await serve.connect(workerToken);
-  await serve.waitFor('idle');
-  let tookMs = Number.POSITIVE_INFINITY;
-  // A machine may stand still for two seconds, but hardly twice.
-  for (let tries = 0; tries < 2 && tookMs > 2000; tries += 1) {
-    const id = await caller.submit(longest);
+test(
+  'a cancel through the API ends the work within two seconds',
+  full,
+  async ({ serve, caller, workerToken }) => {
+    await serve.connect(workerToken);
+    await serve.waitFor('idle');
+    let tookMs = Number.POSITIVE_INFINITY;
+    // A machine may stand still for two seconds, but hardly twice.
+    for (let tries = 0; tries < 2 && tookMs > 2000; tries += 1) {
+      const id = await caller.submit(longest);
+      await serve.waitFor('working');
+      await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
+      await expect(serve.connection.getByText(/^Step \d+ of 40 ·/)).toBeVisible();
+      const cancelledAt = performance.now();
+      await caller.cancel(id);
+      await serve.page.waitForFunction(
+        () => document.querySelector<HTMLElement>('[data-status]')?.dataset.status !== 'working',
+      );
+      tookMs = performance.now() - cancelledAt;
+      await expect(serve.line(id)).toContainText('Cancelled or taken over');
+      expect(await caller.result(id)).toMatchObject({
+        status: 'failed',
+        error: 'cancelled by user',
+      });
+    }
+    expect(tookMs).toBeLessThan(2000);
+  },
+);
+
+test(
+  'the studio and the served jobs of one browser wait for each other',
+  full,
+  async ({ serve, caller, workerToken, context }) => {
+    await serve.connect(workerToken);
+    await serve.waitFor('idle');
+    const studio = new StudioPage(await context.newPage());
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
+    await (await studio.field('Duration')).fill('10');
+    await studio.chooseCpu();
+
+    const first = await caller.submit(longest);
     await serve.waitFor('working');
-    await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
-    await expect(serve.connection.getByText(/^Step \d+ of 40 ·/)).toBeVisible();
-    const cancelledAt = performance.now();
-    await caller.cancel(id);
-    await serve.page.waitForFunction(
-      () => document.querySelector<HTMLElement>('[data-status]')?.dataset.status !== 'working',
+    await studio.generate();
+    await expect(studio.progress).toHaveAccessibleName('Waiting for the GPU');
+    await serve.waitFor('working');
+    await caller.cancel(first);
+    await studio.waitForStep(1, 40);
+
+    await serve.waitFor('waiting');
+    await expect(serve.connection).toContainText('is using the GPU');
+    const second = await caller.submit(longest);
+    expect((await caller.result(second, 1)).status).toBe('created');
+    await serve.waitFor('waiting');
+    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+    await serve.waitFor('working');
+    await expect(serve.fact('Job')).toHaveText(second.slice(0, 8));
+  },
+);
+
+test(
+  'a second tab of the browser says which one serves',
+  full,
+  async ({ serve, workerToken, context }) => {
+    await serve.connect(workerToken, { name: 'The first' });
+    await serve.waitFor('idle');
+    const second = new ServePage(await context.newPage());
+    await second.open();
+    await second.connect(workerToken);
+    await expect(second.connection.locator('[data-code="BUSY"]')).toContainText(
+      /Another tab of this browser serves already, as “The first” since \d/,
     );
-    tookMs = performance.now() - cancelledAt;
-    await expect(serve.line(id)).toContainText('Cancelled or taken over');
-    expect(await caller.result(id)).toMatchObject({ status: 'failed', error: 'cancelled by user' });
-  }
-  expect(tookMs).toBeLessThan(2000);
-});
-
-test('the studio and the served jobs of one browser wait for each other', async ({
-  serve,
-  caller,
-  workerToken,
-  context,
-}) => {
-  await serve.connect(workerToken);
-  await serve.waitFor('idle');
-  const studio = new StudioPage(await context.newPage());
-  await studio.open();
-  await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
-  await (await studio.field('Duration')).fill('10');
-  await studio.chooseCpu();
-
-  const first = await caller.submit(longest);
-  await serve.waitFor('working');
-  await studio.generate();
-  await expect(studio.progress).toHaveAccessibleName('Waiting for the GPU');
-  await serve.waitFor('working');
-  await caller.cancel(first);
-  await studio.waitForStep(1, 40);
-
-  await serve.waitFor('waiting');
-  await expect(serve.connection).toContainText('is using the GPU');
-  const second = await caller.submit(longest);
-  expect((await caller.result(second, 1)).status).toBe('created');
-  await serve.waitFor('waiting');
-  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-  await serve.waitFor('working');
-  await expect(serve.fact('Job')).toHaveText(second.slice(0, 8));
-});
-
-test('a pause waits for the end of the job, and takes no other until it is resumed', async ({
-  serve,
-  caller,
-  workerToken,
-}) => {
-  await serve.connect(workerToken);
-  await serve.waitFor('idle');
-  const first = await caller.submit(longest);
-  await serve.waitFor('working');
-  await serve.press('Pause after this job');
-  await expect(serve.connection).toContainText('It pauses after this job.');
-  await caller.cancel(first);
-  await serve.waitFor('paused');
-  const second = await caller.submit(longest);
-  expect((await caller.result(second, 1)).status).toBe('created');
-  await serve.waitFor('paused');
-  await serve.press('Resume');
-  await serve.waitFor('working');
-  await expect(serve.fact('Job')).toHaveText(second.slice(0, 8));
-});
-
-test('a second tab of the browser says which one serves', async ({
-  serve,
-  workerToken,
-  context,
-}) => {
-  await serve.connect(workerToken, { name: 'The first' });
-  await serve.waitFor('idle');
-  const second = new ServePage(await context.newPage());
-  await second.open();
-  await second.connect(workerToken);
-  await expect(second.connection.locator('[data-code="BUSY"]')).toContainText(
-    /Another tab of this browser serves already, as “The first” since \d/,
-  );
-  await serve.press('Disconnect');
-  await serve.waitFor('disconnected');
-  await second.connectButton.click();
-  await second.waitFor('idle');
-});
+    await serve.press('Disconnect');
+    await serve.waitFor('disconnected');
+    await second.connectButton.click();
+    await second.waitFor('idle');
+  },
+);
 
 test.describe('with requests that fail on purpose', () => {
   test.use({ cuts: true });
@@ -182,112 +163,111 @@ test.describe('with requests that fail on purpose', () => {
     await serve.waitFor('idle');
   });
 
-  test('a server that cannot be reached is tried again, and at once when asked', async ({
-    serve,
-    workerToken,
-    context,
-  }) => {
-    const me = '**/api/worker/me';
-    let lost = 0;
-    await context.exposeFunction('kinoraServing', ({ type }: { type: string }) => {
-      if (type === 'unreachable') lost += 1;
-    });
-    await context.route(me, (route) => route.abort('connectionrefused'));
-    await serve.connect(workerToken);
-    await serve.waitFor('reconnecting');
-    await expect(serve.connection).toHaveAccessibleName('Connection lost');
-    await expect(serve.connection).toContainText('The server cannot be reached.');
-    await expect(serve.connection).toContainText(/It is tried again in \d/);
-    // It waits twice as long each time: in the end, nothing happens by itself for a quarter of a minute.
-    while (lost < 6) {
-      const before = lost;
+  test(
+    'a server that cannot be reached is tried again, and at once when asked',
+    full,
+    async ({ serve, workerToken, context }) => {
+      const me = '**/api/worker/me';
+      let lost = 0;
+      await context.exposeFunction('kinoraServing', ({ type }: { type: string }) => {
+        if (type === 'unreachable') lost += 1;
+      });
+      await context.route(me, (route) => route.abort('connectionrefused'));
+      await serve.connect(workerToken);
+      await serve.waitFor('reconnecting');
+      await expect(serve.connection).toHaveAccessibleName('Connection lost');
+      await expect(serve.connection).toContainText('The server cannot be reached.');
+      await expect(serve.connection).toContainText(/It is tried again in \d/);
+      // It waits twice as long each time: in the end, nothing happens by itself for a quarter of a minute.
+      while (lost < 6) {
+        const before = lost;
+        await serve.press('Try now');
+        await expect.poll(() => lost, { intervals: [20] }).toBeGreaterThan(before);
+      }
+      await expect(serve.connection).toContainText(/It is tried again in [1-9]\d s/);
+      await context.unroute(me);
       await serve.press('Try now');
-      await expect.poll(() => lost, { intervals: [20] }).toBeGreaterThan(before);
-    }
-    await expect(serve.connection).toContainText(/It is tried again in [1-9]\d s/);
-    await context.unroute(me);
-    await serve.press('Try now');
-    await serve.waitFor('idle', 10_000);
-  });
+      await serve.waitFor('idle', 10_000);
+    },
+  );
 
-  test('a page reloaded in mid-upload sends the video again, and another cut does not matter', async ({
-    serve,
-    caller,
-    workerToken,
-    context,
-  }) => {
-    const events: string[] = [];
-    await context.exposeFunction('kinoraServing', ({ type }: { type: string }) =>
-      events.push(type),
-    );
+  test(
+    'a page reloaded in mid-upload sends the video again, and another cut does not matter',
+    full,
+    async ({ serve, caller, workerToken, context }) => {
+      const events: string[] = [];
+      await context.exposeFunction('kinoraServing', ({ type }: { type: string }) =>
+        events.push(type),
+      );
+      await serve.connect(workerToken, { remember: true });
+      await serve.waitFor('idle');
+      const output = '**/api/worker/jobs/*/output?*';
+      const sent: string[] = [];
+      let look = () => {};
+      const looked = new Promise<void>((resolve) => {
+        look = resolve;
+      });
+      await context.route(output, async (route) => {
+        if (route.request().method() !== 'PUT') return route.continue();
+        sent.push(new URL(route.request().url()).searchParams.get('lease_token') ?? '');
+        // The first one hangs until the page goes; the second one is cut; then the way is free.
+        if (sent.length === 1) return;
+        if (sent.length > 2) return route.continue();
+        await looked;
+        return route.abort('connectionfailed');
+      });
+      const id = await caller.submit();
+      await serve.waitFor('uploading', 120_000);
+      await expect.poll(() => sent).toHaveLength(1);
+      events.length = 0;
+      await serve.page.reload();
+      await serve.waitFor('uploading');
+      await expect(serve.fact('Attempt')).toHaveText('1');
+      look();
+      await expect(serve.line(id)).toContainText('Done', { timeout: 60_000 });
+      expect(sent).toEqual([sent[0], sent[0], sent[0]]);
+      expect(events).not.toContain('claimed');
+      expect(await caller.result(id)).toMatchObject({ status: 'completed', error: '' });
+    },
+  );
+});
+
+test(
+  'a page reloaded in mid-job hands the job back, and takes it again',
+  full,
+  async ({ serve, caller, workerToken }) => {
     await serve.connect(workerToken, { remember: true });
     await serve.waitFor('idle');
-    const output = '**/api/worker/jobs/*/output?*';
-    const sent: string[] = [];
-    let look = () => {};
-    const looked = new Promise<void>((resolve) => {
-      look = resolve;
-    });
-    await context.route(output, async (route) => {
-      if (route.request().method() !== 'PUT') return route.continue();
-      sent.push(new URL(route.request().url()).searchParams.get('lease_token') ?? '');
-      // The first one hangs until the page goes; the second one is cut; then the way is free.
-      if (sent.length === 1) return;
-      if (sent.length > 2) return route.continue();
-      await looked;
-      return route.abort('connectionfailed');
-    });
-    const id = await caller.submit();
-    await serve.waitFor('uploading', 120_000);
-    await expect.poll(() => sent).toHaveLength(1);
-    events.length = 0;
+    const id = await caller.submit(longest);
+    await serve.waitFor('working');
+    await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
     await serve.page.reload();
-    await serve.waitFor('uploading');
+    await serve.waitFor('working');
+    // A lease that ran out would have made it the second attempt.
+    await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
     await expect(serve.fact('Attempt')).toHaveText('1');
-    look();
-    await expect(serve.line(id)).toContainText('Done', { timeout: 60_000 });
-    expect(sent).toEqual([sent[0], sent[0], sent[0]]);
-    expect(events).not.toContain('claimed');
-    expect(await caller.result(id)).toMatchObject({ status: 'completed', error: '' });
-  });
-});
+  },
+);
 
-test('a page reloaded in mid-job hands the job back, and takes it again', async ({
-  serve,
-  caller,
-  workerToken,
-}) => {
-  await serve.connect(workerToken, { remember: true });
-  await serve.waitFor('idle');
-  const id = await caller.submit(longest);
-  await serve.waitFor('working');
-  await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
-  await serve.page.reload();
-  await serve.waitFor('working');
-  // A lease that ran out would have made it the second attempt.
-  await expect(serve.fact('Job')).toHaveText(id.slice(0, 8));
-  await expect(serve.fact('Attempt')).toHaveText('1');
-});
-
-test('a job uses an uploaded LoRA; one for another base fails with its name', async ({
-  serve,
-  caller,
-  workerToken,
-}) => {
-  const path = await caller.upload(loraPath('a_comfy'));
-  const wrong = await caller.upload(loraPath('wrong_base_14b'));
-  await serve.connect(workerToken);
-  await serve.waitFor('idle');
-  const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });
-  await serve.waitFor('working');
-  await expect(serve.fact('LoRAs')).toHaveText('1');
-  const misfit = await caller.submit({ loras: [{ path: wrong, scale: 1 }] });
-  expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
-  const failed = await caller.ended(misfit);
-  expect(failed).toMatchObject({ status: 'failed', outputs: [] });
-  expect(failed.error).toContain(wrong);
-  await expect(serve.line(misfit)).toContainText('Failed');
-  await expect(serve.line(misfit)).toContainText(wrong);
-  await expect(serve.served).toHaveAccessibleName(/^1 job done/);
-  await serve.waitFor('idle');
-});
+test(
+  'a job uses an uploaded LoRA; one for another base fails with its name',
+  full,
+  async ({ serve, caller, workerToken }) => {
+    const path = await caller.upload(loraPath('a_comfy'));
+    const wrong = await caller.upload(loraPath('wrong_base_14b'));
+    await serve.connect(workerToken);
+    await serve.waitFor('idle');
+    const id = await caller.submit({ loras: [{ path, scale: 0.8 }] });
+    await serve.waitFor('working');
+    await expect(serve.fact('LoRAs')).toHaveText('1');
+    const misfit = await caller.submit({ loras: [{ path: wrong, scale: 1 }] });
+    expect(await caller.ended(id)).toMatchObject({ status: 'completed', error: '' });
+    const failed = await caller.ended(misfit);
+    expect(failed).toMatchObject({ status: 'failed', outputs: [] });
+    expect(failed.error).toContain(wrong);
+    await expect(serve.line(misfit)).toContainText('Failed');
+    await expect(serve.line(misfit)).toContainText(wrong);
+    await expect(serve.served).toHaveAccessibleName(/^1 job done/);
+    await serve.waitFor('idle');
+  },
+);

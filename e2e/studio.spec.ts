@@ -1,87 +1,92 @@
 import { openAsBlob } from 'node:fs';
 import { inspectVideo } from '../lib/video/inspect';
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test } from './support/fixtures';
 
 const prompt = 'A paper boat drifts over a quiet pond';
 
-test('a still becomes a video that plays, downloads and survives a reload', async ({
-  studio,
-  page,
-}) => {
-  // WebGPU on a processor: a minute or two on a quiet machine.
-  test.slow();
-  const file = test.info().outputPath('video.mp4');
+for (const device of ['CPU', 'GPU'] as const) {
+  const details = device === 'GPU' ? full : {};
+  test(
+    `a still becomes a video on the ${device}: it plays, downloads and survives a reload`,
+    details,
+    async ({ studio, page }) => {
+      // WebGPU on a processor: a minute or two on a quiet machine.
+      test.slow();
+      const file = test.info().outputPath('video.mp4');
 
-  await test.step('choose, describe, generate on WebGPU', async () => {
-    await studio.fill({ image: picturePath, prompt, steps: 2 });
-    await (await studio.field('Negative prompt')).fill('rain');
-    await (await studio.field('Guidance')).fill('4.5');
-    await (await studio.field('Seed')).fill('1234567890');
-    await studio.generate();
-  });
+      await test.step('choose, describe, generate', async () => {
+        if (device === 'CPU') await studio.chooseCpu();
+        await studio.fill({ image: picturePath, prompt, steps: 2 });
+        await (await studio.field('Negative prompt')).fill('rain');
+        await (await studio.field('Guidance')).fill('4.5');
+        await (await studio.field('Seed')).fill('1234567890');
+        await studio.generate();
+      });
 
-  await test.step('watch it', async () => {
-    await expect(studio.generateButton).toBeDisabled();
-    await expect(studio.progress.getByRole('progressbar')).toBeVisible();
-    await studio.waitForStep(1, 2);
-    await expect(page).toHaveTitle(/\d+% · Kinora/);
-    await expect(studio.progress.getByText(/^Frame \d+ of 121$/)).toBeVisible({
-      timeout: 180_000,
-    });
-  });
+      await test.step('watch it', async () => {
+        await expect(studio.generateButton).toBeDisabled();
+        await expect(studio.progress.getByRole('progressbar')).toBeVisible();
+        await studio.waitForStep(1, 2);
+        await expect(page).toHaveTitle(/\d+% · Kinora/);
+        await expect(studio.progress.getByText(/^Frame \d+ of 121$/)).toBeVisible({
+          timeout: 180_000,
+        });
+      });
 
-  await test.step('the result plays', async () => {
-    await studio.waitForResult();
-    await expect(page).toHaveTitle('Kinora');
-    await expect(studio.result.getByRole('heading')).toBeFocused();
-    const { width, height, seconds } = await studio.play();
-    expect({ width, height }).toEqual({ width: 1280, height: 720 });
-    expect(Math.abs(seconds - 121 / 24)).toBeLessThan(0.05);
-    await expect(studio.result).toContainText('1234567890');
-  });
+      await test.step('the result plays', async () => {
+        await studio.waitForResult();
+        await expect(page).toHaveTitle('Kinora');
+        await expect(studio.result.getByRole('heading')).toBeFocused();
+        const { width, height, seconds } = await studio.play();
+        expect({ width, height }).toEqual({ width: 1280, height: 720 });
+        expect(Math.abs(seconds - 121 / 24)).toBeLessThan(0.05);
+        await expect(studio.result).toContainText('1234567890');
+      });
 
-  await test.step('the download is what it says', async () => {
-    const download = await studio.download();
-    expect(download.suggestedFilename()).toMatch(/\.mp4$/);
-    await download.saveAs(file);
-    expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
-      width: 1280,
-      height: 720,
-      frames: 121,
-      frameRate: 24,
-      codec: expect.stringMatching(/^avc1/),
-      fastStart: true,
-    });
-  });
+      await test.step('the download is what it says', async () => {
+        const download = await studio.download();
+        expect(download.suggestedFilename()).toMatch(/\.mp4$/);
+        await download.saveAs(file);
+        expect(await inspectVideo(await openAsBlob(file))).toMatchObject({
+          width: 1280,
+          height: 720,
+          frames: 121,
+          frameRate: 24,
+          codec: expect.stringMatching(/^avc1/),
+          fastStart: true,
+        });
+      });
 
-  await test.step('after a reload it is still there and plays', async () => {
-    await studio.reload();
-    await expect(studio.history.getByText(prompt)).toBeVisible();
-    await studio.history.getByRole('button', { name: prompt }).click();
-    expect((await studio.play()).width).toBe(1280);
-  });
+      await test.step('after a reload it is still there and plays', async () => {
+        await studio.reload();
+        await expect(studio.history.getByText(prompt)).toBeVisible();
+        await studio.history.getByRole('button', { name: prompt }).click();
+        expect((await studio.play()).width).toBe(1280);
+      });
 
-  await test.step('the MP4 brings its settings back', async () => {
-    await studio.prompt.fill('something else');
-    await studio.steps.fill('30');
-    await studio.image.setInputFiles(file);
-    await expect(page.getByText(/Settings restored from video\.mp4/)).toBeVisible();
-    await expect(studio.prompt).toHaveValue(prompt);
-    await expect(studio.steps).toHaveValue('2');
-    await expect(await studio.field('Negative prompt')).toHaveValue('rain');
-    await expect(await studio.field('Guidance')).toHaveValue('4.5');
-    await expect(await studio.field('Seed')).toHaveValue('1234567890');
-  });
+      await test.step('the MP4 brings its settings back', async () => {
+        await studio.prompt.fill('something else');
+        await studio.steps.fill('30');
+        await studio.image.setInputFiles(file);
+        await expect(page.getByText(/Settings restored from video\.mp4/)).toBeVisible();
+        await expect(studio.prompt).toHaveValue(prompt);
+        await expect(studio.steps).toHaveValue('2');
+        await expect(await studio.field('Negative prompt')).toHaveValue('rain');
+        await expect(await studio.field('Guidance')).toHaveValue('4.5');
+        await expect(await studio.field('Seed')).toHaveValue('1234567890');
+      });
 
-  await test.step('it can be deleted, and brought back', async () => {
-    await studio.result.getByRole('button', { name: 'Delete' }).click();
-    await expect(studio.history).toBeHidden();
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await expect(studio.history.getByText(prompt)).toBeVisible();
-  });
-});
+      await test.step('it can be deleted, and brought back', async () => {
+        await studio.result.getByRole('button', { name: 'Delete' }).click();
+        await expect(studio.history).toBeHidden();
+        await page.getByRole('button', { name: 'Undo' }).click();
+        await expect(studio.history.getByText(prompt)).toBeVisible();
+      });
+    },
+  );
+}
 
-test('finishing early keeps what is there', async ({ studio }) => {
+test('finishing early keeps what is there', full, async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt, steps: 40 });
   await studio.chooseCpu();
   await studio.generate();

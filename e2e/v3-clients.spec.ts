@@ -11,7 +11,7 @@ import { type ApiServer, startServer } from '../lib/cli/app-server';
 import { exitCode, saidBy, startChild } from '../lib/cli/process';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
-import { picturePath } from './support/fixtures';
+import { full, picturePath } from './support/fixtures';
 import { type McpServer, startMcp } from './support/mcp';
 import { openServingTab, type ServingTab } from './support/serve-fixtures';
 
@@ -83,47 +83,51 @@ async function secret(): Promise<string> {
   return ((await response.json()) as { data: { secret: string } }).data.secret;
 }
 
-test('wavespeed 0.3.2: upload, submit, poll, download; the webhook in the model string', async () => {
-  const image = await client().upload(still());
-  expect(image).toMatch(new RegExp(`^${server.origin}/`));
-  const { outputs, detail } = await client().runNoThrow(
-    `${alias}?webhook=${hooks.url}`,
-    { ...quick, image },
-    { pollInterval: 0.5 },
-  );
-  expect(detail.error).toBeUndefined();
-  expect(detail.status).toBe('completed');
-  await expectVideo(outputs ?? []);
+test(
+  'wavespeed 0.3.2: upload, submit, poll, download; the webhook in the model string',
+  full,
+  async () => {
+    const image = await client().upload(still());
+    expect(image).toMatch(new RegExp(`^${server.origin}/`));
+    const { outputs, detail } = await client().runNoThrow(
+      `${alias}?webhook=${hooks.url}`,
+      { ...quick, image },
+      { pollInterval: 0.5 },
+    );
+    expect(detail.error).toBeUndefined();
+    expect(detail.status).toBe('completed');
+    await expectVideo(outputs ?? []);
 
-  const { headers, body } = await webhookOf(detail.taskId);
-  expect(JSON.parse(body)).toMatchObject({
-    id: detail.taskId,
-    model: alias,
-    outputs,
-    status: 'completed',
-    error: '',
-    has_nsfw_contents: [false],
-    input: { prompt: quick.prompt, num_inference_steps: 1 },
-  });
-  const key = await secret();
-  const flat = headers as Record<string, string>;
-  expect(new SvixWebhook(key).verify(body, flat)).toMatchObject({ id: detail.taskId });
-  const standard = {
-    'webhook-id': flat['svix-id'] ?? '',
-    'webhook-timestamp': flat['svix-timestamp'] ?? '',
-    'webhook-signature': flat['svix-signature'] ?? '',
-  };
-  expect(new StandardWebhook(key).verify(body, standard)).toMatchObject({ id: detail.taskId });
-  // The v3 way, with the very file that the documentation shows.
-  const file = path.resolve('app/docs/snippets/verify-webhook.mjs');
-  const { verifyWebhook } = (await import(file)) as {
-    verifyWebhook(body: Buffer, headers: Record<string, string>, secret: string): boolean;
-  };
-  expect(verifyWebhook(Buffer.from(body), flat, key)).toBe(true);
-  expect(verifyWebhook(Buffer.from(`${body} `), flat, key)).toBe(false);
-});
+    const { headers, body } = await webhookOf(detail.taskId);
+    expect(JSON.parse(body)).toMatchObject({
+      id: detail.taskId,
+      model: alias,
+      outputs,
+      status: 'completed',
+      error: '',
+      has_nsfw_contents: [false],
+      input: { prompt: quick.prompt, num_inference_steps: 1 },
+    });
+    const key = await secret();
+    const flat = headers as Record<string, string>;
+    expect(new SvixWebhook(key).verify(body, flat)).toMatchObject({ id: detail.taskId });
+    const standard = {
+      'webhook-id': flat['svix-id'] ?? '',
+      'webhook-timestamp': flat['svix-timestamp'] ?? '',
+      'webhook-signature': flat['svix-signature'] ?? '',
+    };
+    expect(new StandardWebhook(key).verify(body, standard)).toMatchObject({ id: detail.taskId });
+    // The v3 way, with the very file that the documentation shows.
+    const file = path.resolve('app/docs/snippets/verify-webhook.mjs');
+    const { verifyWebhook } = (await import(file)) as {
+      verifyWebhook(body: Buffer, headers: Record<string, string>, secret: string): boolean;
+    };
+    expect(verifyWebhook(Buffer.from(body), flat, key)).toBe(true);
+    expect(verifyWebhook(Buffer.from(`${body} `), flat, key)).toBe(false);
+  },
+);
 
-test('wavespeed 0.0.15: multipart upload, submit, poll, download', async () => {
+test('wavespeed 0.0.15: multipart upload, submit, poll, download', full, async () => {
   const bytes = await readFile(still());
   const image = await oldClient().upload(new Blob([bytes], { type: 'image/png' }), {
     filename: 'still.png',
@@ -133,13 +137,13 @@ test('wavespeed 0.0.15: multipart upload, submit, poll, download', async () => {
   await expectVideo(prediction.outputs);
 });
 
-test('wavespeed 0.3.2: sync mode answers with the video', async () => {
+test('wavespeed 0.3.2: sync mode answers with the video', full, async () => {
   const image = `data:image/png;base64,${(await readFile(still())).toString('base64')}`;
   const { outputs } = await client().run(model, { ...quick, image }, { enableSyncMode: true });
   await expectVideo(outputs);
 });
 
-test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', async () => {
+test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', full, async () => {
   const { models } = (await mcp.call('list_models', { refresh: true })) as {
     models: { model_id: string }[];
   };
@@ -157,7 +161,7 @@ test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', 
   expect(again).toMatchObject({ id: run.id, model, status: 'completed', outputs: run.outputs });
 });
 
-test('every client tells a failed task by its sentence', async () => {
+test('every client tells a failed task by its sentence', full, async () => {
   const input = { ...quick, image: noImage() };
   const { outputs, detail } = await client().runNoThrow(model, input, { pollInterval: 0.2 });
   expect(outputs).toBeNull();
@@ -172,7 +176,7 @@ test('every client tells a failed task by its sentence', async () => {
   await expect(mcp.call('run_model', { model, input })).rejects.toThrow(/failed: .*image/i);
 });
 
-test('every client tells a parameter out of its range (400)', async () => {
+test('every client tells a parameter out of its range (400)', full, async () => {
   const input = { ...quick, num_inference_steps: 41, image: noImage() };
   const sentence = /num_inference_steps must be a whole number from 1 to 40/;
   await expect(client().run(model, input)).rejects.toThrow(/HTTP 400/);
@@ -185,7 +189,7 @@ test('every client tells a parameter out of its range (400)', async () => {
   );
 });
 
-test('every client tells a key that is not valid (401)', async () => {
+test('every client tells a key that is not valid (401)', full, async () => {
   const input = { ...quick, image: noImage() };
   const stranger = new Client('kn_nobody', { baseUrl: server.origin });
   await expect(stranger.run(model, input)).rejects.toThrow(/HTTP 401.*UNAUTHORIZED/);
@@ -196,7 +200,7 @@ test('every client tells a key that is not valid (401)', async () => {
   await other.close();
 });
 
-test('sync mode without a worker times out, and the task goes on', async () => {
+test('sync mode without a worker times out, and the task goes on', full, async () => {
   const small = await startServer({ env: { KINORA_SYNC_SECONDS: '1' } });
   try {
     const waiting = new Client(small.apiKey, { baseUrl: small.origin });
@@ -215,7 +219,7 @@ test('sync mode without a worker times out, and the task goes on', async () => {
   }
 });
 
-test('the quick starts of the documentation make a video as they are', async () => {
+test('the quick starts of the documentation make a video as they are', full, async () => {
   test.setTimeout(300_000);
   // A video takes ten seconds: fetch and Python make theirs with KINORA_SOAK set only.
   const starts = quickStarts().filter(
@@ -240,6 +244,6 @@ test('the quick starts of the documentation make a video as they are', async () 
   await Promise.all(made);
 });
 
-test('the tab stayed silent through all of it', () => {
+test('the tab stayed silent through all of it', full, () => {
   expect(tab.said).toEqual([]);
 });

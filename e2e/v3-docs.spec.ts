@@ -1,5 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import { expect, test } from 'playwright/test';
+import { full } from './support/fixtures';
 
 /** Each scheme and each width once: a look at Scalar's page takes ten seconds. */
 const views = [
@@ -8,39 +9,44 @@ const views = [
 ] as const;
 
 for (const path of ['/docs', '/docs/api']) {
-  test(`${path} is accessible, isolated, silent, and asks no other host`, async ({
-    page,
-    baseURL,
-  }) => {
-    const said: string[] = [];
-    page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => said.push(`uncaught: ${error.message}`));
-    page.on('request', (request) => {
-      const { protocol, origin } = new URL(request.url());
-      if (protocol.startsWith('http') && origin !== new URL(baseURL ?? '').origin) {
-        said.push(`foreign: ${request.url()}`);
-      }
-    });
-    for (const { colorScheme, width } of views) {
-      await test.step(`${colorScheme}, ${width} px`, async () => {
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize({ width, height: 800 });
-        await page.goto(path);
-        const first = path === '/docs' ? 'Quick start' : 'Submit an image and a prompt';
-        await expect(page.getByText(first).first()).toBeVisible();
-        // Scalar draws its list before the text.
-        await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
-        expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
-        const { violations } = await new AxeBuilder({ page }).analyze();
-        expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html)}`)).toEqual([]);
-        const overflow = await page.evaluate(
-          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-        );
-        expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+  // The reference page is Scalar's and slow.
+  const details = path === '/docs' ? {} : full;
+  test(
+    `${path} is accessible, isolated, silent, and asks no other host`,
+    details,
+    async ({ page, baseURL }) => {
+      const said: string[] = [];
+      page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`));
+      page.on('pageerror', (error) => said.push(`uncaught: ${error.message}`));
+      page.on('request', (request) => {
+        const { protocol, origin } = new URL(request.url());
+        if (protocol.startsWith('http') && origin !== new URL(baseURL ?? '').origin) {
+          said.push(`foreign: ${request.url()}`);
+        }
       });
-    }
-    expect(said).toEqual([]);
-  });
+      for (const { colorScheme, width } of views) {
+        await test.step(`${colorScheme}, ${width} px`, async () => {
+          await page.emulateMedia({ colorScheme });
+          await page.setViewportSize({ width, height: 800 });
+          await page.goto(path);
+          const first = path === '/docs' ? 'Quick start' : 'Submit an image and a prompt';
+          await expect(page.getByText(first).first()).toBeVisible();
+          // Scalar draws its list before the text.
+          await expect(page.getByRole('heading', { level: 1 })).toBeVisible();
+          expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+          const { violations } = await new AxeBuilder({ page }).analyze();
+          expect(violations.map(({ id, nodes }) => `${id}: ${nodes.map((n) => n.html)}`)).toEqual(
+            [],
+          );
+          const overflow = await page.evaluate(
+            () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+          );
+          expect(overflow, 'pixels beyond the right edge').toBeLessThanOrEqual(0);
+        });
+      }
+      expect(said).toEqual([]);
+    },
+  );
 }
 
 test('the contents lead to their sections', async ({ page }) => {
@@ -53,19 +59,23 @@ test('the contents lead to their sections', async ({ page }) => {
   }
 });
 
-test('Scalar draws its own buttons, and each part has one place in its list', async ({ page }) => {
-  await page.goto('/docs/api');
-  const disabled = page.getByRole('button', { name: /^Authentication/ });
-  await expect(disabled).toHaveCSS('opacity', '1');
-  const borders = await page
-    .locator('.reference button')
-    .evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopStyle));
-  // The rules of our elements give way.
-  expect(borders).not.toContain('outset');
-  const places = page.getByRole('complementary').first();
-  await expect(places.getByText('Predictions', { exact: true })).toBeVisible();
-  await expect(places.getByText('Webhooks', { exact: true })).toHaveCount(1);
-});
+test(
+  'Scalar draws its own buttons, and each part has one place in its list',
+  full,
+  async ({ page }) => {
+    await page.goto('/docs/api');
+    const disabled = page.getByRole('button', { name: /^Authentication/ });
+    await expect(disabled).toHaveCSS('opacity', '1');
+    const borders = await page
+      .locator('.reference button')
+      .evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopStyle));
+    // The rules of our elements give way.
+    expect(borders).not.toContain('outset');
+    const places = page.getByRole('complementary').first();
+    await expect(places.getByText('Predictions', { exact: true })).toBeVisible();
+    await expect(places.getByText('Webhooks', { exact: true })).toHaveCount(1);
+  },
+);
 
 test('blocks of code end where their box ends', async ({ page }) => {
   await page.goto('/docs');

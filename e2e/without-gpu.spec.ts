@@ -2,7 +2,7 @@ import { chromium } from 'playwright';
 import { ensureBrowser } from '../lib/cli/browser/find';
 import { noAdapterFlags } from '../lib/cli/browser/launch';
 import { StudioPage } from './pages/studio-page';
-import { expect, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test } from './support/fixtures';
 
 test('a browser without WebGPU is told so, and the CPU is offered', async ({ page }) => {
   // Every script of the page and its worker starts where WebGPU was never there.
@@ -17,28 +17,30 @@ test('a browser without WebGPU is told so, and the CPU is offered', async ({ pag
   await expect(notice).toContainText(/Chrome or Edge/);
 });
 
-test('a browser without a usable GPU says so; on the CPU the video still comes', async ({
-  baseURL,
-}) => {
-  const browser = await chromium.launch({
-    executablePath: await ensureBrowser(),
-    args: [...noAdapterFlags],
-  });
-  try {
-    const page = await browser.newPage({ baseURL: baseURL ?? '' });
-    const studio = new StudioPage(page);
-    await studio.open();
-    const notice = page.getByRole('complementary', { name: 'GPU check' });
-    await expect(notice).toContainText('found no usable GPU');
-    await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
-    await studio.generateButton.click();
-    await expect(studio.problem('ADAPTER_MISSING').first()).toBeVisible();
-    await notice.getByRole('button', { name: 'Use the CPU instead' }).click();
-    await expect(notice).toBeHidden();
-    await studio.generate();
-    await studio.waitForResult();
-    await expect(studio.result).toContainText('the CPU');
-  } finally {
-    await browser.close();
-  }
-});
+test(
+  'a browser without a usable GPU says so; on the CPU the video still comes',
+  full,
+  async ({ baseURL }) => {
+    const browser = await chromium.launch({
+      executablePath: await ensureBrowser(),
+      args: [...noAdapterFlags],
+    });
+    try {
+      const page = await browser.newPage({ baseURL: baseURL ?? '' });
+      const studio = new StudioPage(page);
+      await studio.open();
+      const notice = page.getByRole('complementary', { name: 'GPU check' });
+      await expect(notice).toContainText('found no usable GPU');
+      await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
+      await studio.generateButton.click();
+      await expect(studio.problem('ADAPTER_MISSING').first()).toBeVisible();
+      await notice.getByRole('button', { name: 'Use the CPU instead' }).click();
+      await expect(notice).toBeHidden();
+      await studio.generate();
+      await studio.waitForResult();
+      await expect(studio.result).toContainText('the CPU');
+    } finally {
+      await browser.close();
+    }
+  },
+);

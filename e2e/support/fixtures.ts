@@ -89,6 +89,9 @@ export async function expectAccessible(page: Page): Promise<void> {
   }
 }
 
+/** Details of a test that `npm test` leaves out; `npm run test:all` runs it too. */
+export const full = { tag: '@full' };
+
 /** A file as it is given to a file input. */
 export function payload(name: string, buffer: Buffer, mimeType = 'image/png') {
   return { name, mimeType, buffer };
@@ -110,14 +113,6 @@ export function loraPath(name: string): string {
 /** The bytes of {@link picturePath}. */
 export function picture(): Buffer {
   return readFileSync(picturePath);
-}
-
-/** A picture whose header claims another size. */
-export function pictureOfSize(width: number, height: number): Buffer {
-  const bytes = Buffer.from(picture());
-  bytes.writeUInt32BE(width, 16);
-  bytes.writeUInt32BE(height, 20);
-  return bytes;
 }
 
 export { expect };
