@@ -96,7 +96,9 @@ const stepsOf = (events: readonly ProgressEvent[]) =>
   events.filter((event) => event.type === 'step').length;
 
 describe('a video', () => {
-  test('is 1280×720, 121 frames, fast to start, and says how it was made', async () => {
+  test('is 1280×720, 121 frames, fast to start, and says how it was made', {
+    tags: ['full'],
+  }, async () => {
     const asked = request({ negative_prompt: 'blurry', guidance_scale: 3, flow_shift: 4 });
     const events: ProgressEvent[] = [];
     const result = await generate(asked, events);
@@ -146,7 +148,9 @@ describe('a video', () => {
     expect((await engine.counters()).liveBytes).toBe(0);
   });
 
-  test('stands upright where that was asked for, and a LoRA takes part', async () => {
+  test('stands upright where that was asked for, and a LoRA takes part', {
+    tags: ['full'],
+  }, async () => {
     const file = await loraFile('a_peft');
     const result = await generate(
       request(
@@ -274,7 +278,9 @@ describe('while it runs', () => {
     expect((await first).code).toBe('CANCELLED');
   });
 
-  test('a pause holds it, resuming lets it go on, finishing early gives a video', async () => {
+  test('a pause holds it, resuming lets it go on, finishing early gives a video', {
+    tags: ['full'],
+  }, async () => {
     const events: ProgressEvent[] = [];
     let paused = () => {};
     const isPaused = new Promise<void>((resolve) => {
@@ -322,7 +328,7 @@ describe('while it runs', () => {
     expect((await engine.counters()).liveBytes).toBe(0);
   });
 
-  test('a full disk is STORAGE_FULL and leaves nothing', async () => {
+  test('a full disk is STORAGE_FULL and leaves nothing', { tags: ['full'] }, async () => {
     const session = cdp();
     const { origin } = location;
     const { usage = 0 } = await navigator.storage.estimate();
@@ -415,7 +421,7 @@ describe('encoders', () => {
     ));
 });
 
-describe('on the GPU', () => {
+describe('on the GPU', { tags: ['full'] }, () => {
   test('a device that is lost is DEVICE_LOST, and the next run gets a fresh one', () =>
     inWorld(
       `const request = GPUAdapter.prototype.requestDevice;

@@ -136,7 +136,7 @@ describe('an address', () => {
   });
 });
 
-describe('on PostgreSQL', () => {
+describe('on PostgreSQL', { tags: ['full'] }, () => {
   let postgres: TestPostgres;
   const open: Limits[] = [];
   beforeAll(async () => {

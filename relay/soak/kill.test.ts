@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';

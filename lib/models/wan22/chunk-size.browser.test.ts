@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Backend, type Bindings, createBackend, Scope } from '../../gpu';
 import { type Graph, GraphBuilder, gemm, matMulBlocks, multiHeadAttention } from '../../onnx';

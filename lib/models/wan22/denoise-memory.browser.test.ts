@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, WebGpuBackend } from '../../gpu';
 import { DenoiseInterrupted } from '../../pipeline/denoise';

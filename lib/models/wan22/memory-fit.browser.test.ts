@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ProgressEvent, parseManifest } from '../../contract';
 import { type Backend, createBackend, relativeRms } from '../../gpu';

@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { expect, test } from 'vitest';
 import { parseManifest } from '../../contract';
 import { createBackend } from '../../gpu';

@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { afterAll, beforeAll } from 'vitest';
 import { type Backend, createBackend } from '../../gpu';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';

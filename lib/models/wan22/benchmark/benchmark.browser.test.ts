@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { expect, test } from 'vitest';
 import { createBackend } from '../../../gpu';
 import { benchmarkModel } from '../../../pipeline/benchmark';

@@ -69,7 +69,9 @@ async function errorOf(
   return errors;
 }
 
-test('the wider the overlap, the smaller the difference from whole frames', async () => {
+test('the wider the overlap, the smaller the difference from whole frames', {
+  tags: ['full'],
+}, async () => {
   const overlaps = [2, 4, 6, 8, 14];
   const errors = await errorOf(
     { latentHeight: 20, latentWidth: 6 },
@@ -86,7 +88,7 @@ test('the wider the overlap, the smaller the difference from whole frames', asyn
   expect(exact).toBeLessThan(4e-5);
 });
 
-test('rows and columns together, and three in a row', async () => {
+test('rows and columns together, and three in a row', { tags: ['full'] }, async () => {
   const errors = await errorOf({ latentHeight: 9, latentWidth: 12 }, [
     { rows: 2, columns: 2, overlap: 4 },
     { rows: 1, columns: 3, overlap: 4 },
