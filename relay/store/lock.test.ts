@@ -180,37 +180,35 @@ describe.runIf(process.platform === 'linux')('takeLock', () => {
     expect(after).toEqual(before);
   });
 
-  it(
-    'is taken over by one of many processes, each time',
-    { tags: ['full'] },
-    async () => {
-      const rounds = 20;
-      const racers = Array.from({ length: 4 }, (_, index) =>
-        spawn(
-          process.execPath,
-          ['--import', 'tsx/esm', '--input-type=module', '-e', racer, folder, `${index}`],
-          { stdio: ['ignore', 'ignore', 'inherit'] },
-        ),
-      );
-      const results = (round: number) =>
-        readdirSync(folder).filter((name) => name.startsWith(`result-${round}-`));
-      try {
-        for (let round = 0; round < rounds; round++) {
-          await forge({ pid: 1, started: '1', token: `dead ${round}` });
-          writeFileSync(path.join(folder, `go-${round}`), '');
-          await expect.poll(() => results(round), { interval: 2, timeout: 20_000 }).toHaveLength(4);
-          const taken = results(round).filter((name) => name.endsWith('-taken'));
-          expect(taken).toHaveLength(1);
-          writeFileSync(path.join(folder, `done-${round}`), '');
-          await expect.poll(() => existsSync(file), { interval: 2, timeout: 20_000 }).toBe(false);
-        }
-        expect(readdirSync(folder).filter((name) => name.startsWith('db.lock'))).toEqual([]);
-      } finally {
-        for (const child of racers) child.kill('SIGKILL');
+  it('is taken over by one of many processes, each time', {
+    tags: ['full'],
+    timeout: 60_000,
+  }, async () => {
+    const rounds = 20;
+    const racers = Array.from({ length: 4 }, (_, index) =>
+      spawn(
+        process.execPath,
+        ['--import', 'tsx/esm', '--input-type=module', '-e', racer, folder, `${index}`],
+        { stdio: ['ignore', 'ignore', 'inherit'] },
+      ),
+    );
+    const results = (round: number) =>
+      readdirSync(folder).filter((name) => name.startsWith(`result-${round}-`));
+    try {
+      for (let round = 0; round < rounds; round++) {
+        await forge({ pid: 1, started: '1', token: `dead ${round}` });
+        writeFileSync(path.join(folder, `go-${round}`), '');
+        await expect.poll(() => results(round), { interval: 2, timeout: 20_000 }).toHaveLength(4);
+        const taken = results(round).filter((name) => name.endsWith('-taken'));
+        expect(taken).toHaveLength(1);
+        writeFileSync(path.join(folder, `done-${round}`), '');
+        await expect.poll(() => existsSync(file), { interval: 2, timeout: 20_000 }).toBe(false);
       }
-    },
-    60_000,
-  );
+      expect(readdirSync(folder).filter((name) => name.startsWith('db.lock'))).toEqual([]);
+    } finally {
+      for (const child of racers) child.kill('SIGKILL');
+    }
+  });
 
   it('is taken over when a process died during its own takeover', async () => {
     const dead = () => {
