@@ -19,7 +19,7 @@ export interface ServeDependencies extends AttemptDependencies {
   readonly firstDelayMs?: number;
 }
 
-/** How long a worker that took itself out rests before it tries again: nobody may be there to say so. */
+/** How long a worker that took itself out pauses before it tries again by itself. */
 const restMs = 300_000;
 
 /**
@@ -106,9 +106,9 @@ export class ServeLoop {
     this.#reconnect.raise();
   }
 
-  /** Does now what waits for its time. */
+  /** Claims anew, or connects, at once: a held claim may have lost its connection. */
   retryNow(): void {
-    this.#interrupt();
+    this.#interruption.abort();
     this.#reconnect.raise();
   }
 
