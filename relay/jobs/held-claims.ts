@@ -11,9 +11,10 @@ import { workerName } from './context';
 const mostHeld = 5000;
 /** How often held claims are tried without an announcement: one may be lost, and a retry becomes due. */
 const tryEveryMs = 5000;
-/** Tries that found nothing are followed by a pause of this many times their length, */
-const pausePerMiss = 10;
-/** and of so many milliseconds at most. */
+/** Tries that found nothing and took longer passed over many jobs, in milliseconds. */
+const slowMissMs = 50;
+/** Pause after slow tries, as a multiple of their length, and its longest, in milliseconds. */
+const pausePerSlowMiss = 10;
 const longestPauseMs = 5000;
 
 /** A claim that waits. */
@@ -59,10 +60,11 @@ export function createHeldClaims(dependencies: {
       news = new Set();
       const missMs = await round(pools).catch((err: unknown) => {
         log.warn({ err }, 'held claims could not be tried');
-        return longestPauseMs / pausePerMiss;
+        return longestPauseMs;
       });
       // Claims that fit nothing must not keep the database busy, however many jobs they pass over.
-      await delay(Math.min(missMs * pausePerMiss, longestPauseMs), undefined, { ref: false });
+      const pauseMs = missMs > slowMissMs ? missMs * pausePerSlowMiss : missMs;
+      await delay(Math.min(pauseMs, longestPauseMs), undefined, { ref: false });
     }
     running = false;
   }
@@ -131,7 +133,7 @@ export function createHeldClaims(dependencies: {
     isHeld: (caller, worker) => held.has(workerName(caller.keyId, worker.worker_id)),
     async claim(request, ms, client) {
       const { caller, worker, paused } = request;
-      // Its connection is gone, or it has something else to say.
+      // A worker waits once: an earlier claim has lost its connection, or said something else.
       held.get(workerName(caller.keyId, worker.worker_id))?.end(null);
       const before = newsCount;
       const job = paused ? null : await jobs.claimNext(caller, worker);
