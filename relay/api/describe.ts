@@ -1,5 +1,6 @@
 import type { ApiPrediction } from '../../lib/contract/v3';
-import type { Links, ListedJob, Relay } from '../relay';
+import type { ListedJob } from '../jobs';
+import type { Links, Relay } from '../relay';
 import type { JobRow } from '../store/schema';
 
 /**

@@ -1,5 +1,7 @@
 import type { Config } from '../config';
-import type { BlobStore, Guard, Jobs, Keys, Limits } from '../relay';
+import type { Jobs } from '../jobs';
+import type { Limits } from '../limits';
+import type { BlobStore, Guard, Keys } from '../relay';
 import type { Store } from '../store/store';
 import type { SignedLinks } from './links';
 import type { OutputParts } from './outputs/parts';

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
-import type { Caller, Keys, Limits } from '../relay';
+import type { Limits } from '../limits';
+import type { Caller, Keys } from '../relay';
 import { addressHeader } from '../server/caller';
 import { sendJson } from '../server/reply';
 

@@ -1,11 +1,38 @@
 import type { Logger } from 'pino';
+import type { PredictionInput, Submission } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
 import type { Config } from '../config';
 import { type SignedFiles, uploadRows } from '../files';
-import type { Guard, Intake } from '../relay';
+import type { Guard } from '../relay';
+import type { JobImage, JobLora } from '../store/schema';
 import type { Store } from '../store/store';
 import { acceptImage, type ImageContext } from './image';
 import { findLora, isFound, type LoraFinder } from './loras';
 import { type IntakeContext, runIntake } from './run';
+
+/** A submission's files, before a worker sees it. */
+export interface Intake {
+  /**
+   * Looks at image and adapters of a submission. A data URI and an own upload are checked and stored at
+   * once; another address is left to {@link run}.
+   *
+   * @returns what goes into the job's row
+   * @throws ApiError `INVALID_IMAGE` for a data URI or upload that is no usable image,
+   * `INVALID_PARAMETER` for an address or adapter path that cannot be read
+   */
+  accept(
+    jobId: string,
+    submission: Submission,
+    caller: Caller,
+  ): Promise<{
+    input: PredictionInput;
+    image: JobImage | null;
+    loras: readonly JobLora[];
+    ready: boolean;
+  }>;
+  /** Fetches what waits, on this node, until the signal; a failure ends the job with code 1402. */
+  run(signal: AbortSignal): Promise<void>;
+}
 
 /** What {@link createIntake} works with. */
 export interface IntakeParts {

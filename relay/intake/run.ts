@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Signal } from '../../lib/contract/signal';
-import type { Jobs } from '../relay';
+import type { Jobs } from '../jobs';
 import { storageDown } from '../store/errors';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';

@@ -2,10 +2,11 @@ import { eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Logger } from 'pino';
 import type { Config } from '../config';
-import type { Metrics, OutboxRow } from '../relay';
+import type { Metrics } from '../relay';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database, Store } from '../store/store';
 import type { JobStep } from './status';
+import type { OutboxRow } from './types';
 
 /** What the jobs need of the node. */
 export interface JobsDependencies {

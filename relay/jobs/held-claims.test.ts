@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fillQueue } from '../bench/store-load';
-import type { ClaimRequest, HeldClaims, Jobs } from '../relay';
 import { openStore, type Store } from '../store';
 import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
+import type { ClaimRequest, HeldClaims } from './held-claims';
 import { createHeldClaims } from './held-claims';
+import type { Jobs } from './types';
 
 const ada = testCaller('ada');
 const token = testCaller('ada', { kind: 'worker', keyId: 'token-ada' });

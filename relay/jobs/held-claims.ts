@@ -2,10 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller, ClaimRequest, HeldClaims, Jobs } from '../relay';
+import type { Caller } from '../relay';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { workerName } from './context';
+import type { Jobs } from './types';
 
 /** Most claims that one node holds; each costs a connection. */
 const mostHeld = 5000;
@@ -16,6 +17,34 @@ const slowMissMs = 50;
 /** Pause after slow tries, as a multiple of their length, and its longest, in milliseconds. */
 const pausePerSlowMiss = 10;
 const longestPauseMs = 5000;
+
+/** A worker's request for a job. */
+export interface ClaimRequest {
+  readonly caller: Caller;
+  readonly worker: WorkerDeclaration;
+  /** It is there, and takes no job now. */
+  readonly paused: boolean;
+}
+
+/** Claims that wait for a job on this node. */
+export interface HeldClaims {
+  /** How many this node holds. */
+  readonly count: number;
+  /** No more are held: a claim is answered at once. */
+  readonly isFull: boolean;
+  /** Whether a claim of this worker is held here. */
+  isHeld(caller: Caller, worker: WorkerDeclaration): boolean;
+  /**
+   * Gives a job at once where there is one, else the moment one comes. A claim of the same worker that is
+   * held already ends without a job.
+   *
+   * @param ms how long it is held, in milliseconds
+   * @param client aborts when the connection is gone
+   * @returns null when the time is over, the client has gone, or the node is being stopped
+   */
+  claim(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null>;
+  close(): Promise<void>;
+}
 
 /** A claim that waits. */
 interface Held {

@@ -1,6 +1,6 @@
 import { and, eq, type SQL } from 'drizzle-orm';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller, Jobs } from '../relay';
+import type { Caller } from '../relay';
 import { storageErrors } from '../store';
 import { type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
@@ -13,15 +13,17 @@ import { failureCode, type JobEvent, nextStep } from './status';
 import { countUnfinished, createSubmitter, submittedBefore } from './submit';
 import { sweepJobs } from './sweep';
 import { storable } from './text';
+import type { Jobs } from './types';
 
 /** Unfinished jobs of a key are counted no further where it may have any number. */
 const countedAtMost = 1000;
 
 export type { JobsDependencies } from './context';
-export { createHeldClaims } from './held-claims';
+export { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-claims';
 export { freeReleases } from './status';
 export { createSweeper } from './sweeper';
-export { createWorkers } from './workers';
+export type { Idempotency, Jobs, ListedJob, NewJob, OutboxRow, TakenIntake } from './types';
+export { createWorkers, type Workers } from './workers';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (README.md). Every method is one

@@ -1,10 +1,10 @@
 import { and, eq, sql } from 'drizzle-orm';
-import type { TakenIntake } from '../relay';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds } from './context';
 import { maxIntakeAttempts } from './sweep';
 import { storableJson } from './text';
+import type { TakenIntake } from './types';
 
 const waiting = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
 

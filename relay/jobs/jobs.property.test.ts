@@ -2,7 +2,6 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ApiError } from '../../lib/contract/v3';
-import type { Jobs } from '../relay';
 import { deliveries, type JobRow, jobs as jobsTable } from '../store/schema';
 import type { Store } from '../store/store';
 import {
@@ -14,6 +13,7 @@ import {
   testWorker,
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
+import type { Jobs } from './types';
 
 /**
  * Random histories of the job store on both engines, with several workers and sweepers at once. There is

@@ -2,7 +2,6 @@ import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { fillQueue } from '../bench/store-load';
-import type { Jobs } from '../relay';
 import { deliveries, jobs as jobsTable, previews } from '../store/schema';
 import {
   testCaller,
@@ -13,6 +12,7 @@ import {
   testWorker,
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
+import type { Jobs } from './types';
 
 const ada = testCaller('ada');
 const bob = testCaller('bob');

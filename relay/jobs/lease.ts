@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import { ApiError, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
-import type { Jobs } from '../relay';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { inSeconds, type JobsDependencies, now, workerName, writeStep } from './context';
 import { type JobEvent, nextStep } from './status';
 import { storable } from './text';
+import type { Jobs } from './types';
 
 /** A lease as a call names it. */
 export interface NamedLease {

@@ -1,8 +1,8 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { Jobs, ListedJob } from '../relay';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { storable } from './text';
+import type { Jobs, ListedJob } from './types';
 
 /** Ids as they can be in the table; anything else is not there, and may not be storable either. */
 const idForm = /^[0-9a-f]{32}$/;

@@ -1,11 +1,11 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
-import type { Idempotency, NewJob } from '../relay';
 import { type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
 import type { JobsDependencies } from './context';
 import { storable, storableJson } from './text';
+import type { Idempotency, NewJob } from './types';
 
 /** How long a caller with too many jobs is asked to wait: a video takes minutes. */
 const tooManyRetrySeconds = 10;

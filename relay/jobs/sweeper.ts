@@ -1,6 +1,6 @@
 import type { Config } from '../config';
-import type { Jobs } from '../relay';
 import { storageDown } from '../store/errors';
+import type { Jobs } from './types';
 
 /** The loop's pauses are up to this much longer than they are set. */
 const longestPause = 1.2;

@@ -1,5 +1,7 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
-import type { Workers } from '../relay';
+
+import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
 import { storageErrors } from '../store/errors';
 import { jobs, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
@@ -10,6 +12,22 @@ const listedMs = 60_000;
 const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */
 const rewriteMs = 15_000;
+
+/** The workers of all nodes, for people. */
+export interface Workers {
+  /** A worker has claimed, or waits. */
+  seen(caller: Caller, worker: WorkerDeclaration, state: WorkerRow['state']): Promise<void>;
+  /** A heartbeat of a job: its worker lives and is busy. */
+  heartbeat(jobId: string): Promise<void>;
+  /** One more job done by the worker that had it. */
+  done(jobId: string): Promise<void>;
+  /** The connection of a waiting worker has ended. */
+  gone(caller: Caller, worker: WorkerDeclaration): Promise<void>;
+  /** Those heard of within a minute, on any node; of every owner where none is named. */
+  list(owner?: string): Promise<WorkerRecord[]>;
+  /** Forgets workers that were not heard of for a day. */
+  sweep(): Promise<void>;
+}
 
 /**
  * The table of the workers of all nodes. Who is connected follows from claims, which are held while a

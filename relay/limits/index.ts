@@ -1,1 +1,1 @@
-export { createLimits } from './limits';
+export { createLimits, type Limits } from './limits';

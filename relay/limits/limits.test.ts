@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../../lib/contract/v3';
-import type { Caller, Limits } from '../relay';
+import type { Caller } from '../relay';
 import { startPostgres, type TestPostgres } from '../testing/postgres';
 import { addressGroup } from './address';
+import type { Limits } from './limits';
 import { createLimits } from './limits';
 
 const settings = {

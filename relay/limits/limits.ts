@@ -1,10 +1,27 @@
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
 import type { Config } from '../config';
-import type { Jobs, Limits } from '../relay';
+import type { Jobs } from '../jobs';
 import type { Store } from '../store/store';
 import { addressGroup } from './address';
 import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
+
+/** How often keys and addresses may call. */
+export interface Limits {
+  /** Counts one request of an address. @throws ApiError `RATE_LIMITED` */
+  address(address: string): Promise<void>;
+  /** Counts a wrong key of an address. @throws ApiError `RATE_LIMITED` when there were too many */
+  badKey(address: string): Promise<void>;
+  /**
+   * Counts one request of a key.
+   *
+   * @returns the `RateLimit-*` headers of the answer
+   * @throws ApiError `RATE_LIMITED` with `Retry-After`
+   */
+  key(caller: Caller, kind: 'submit' | 'read'): Promise<Readonly<Record<string, string>>>;
+  close(): Promise<void>;
+}
 
 /** How long the count of a key's unfinished predictions is used, in milliseconds. */
 const countedMs = 2000;

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { WorkerRecord } from '../../lib/contract/v3';
-import type { Jobs, Metrics } from '../relay';
+import type { Jobs } from '../jobs';
+import type { Metrics } from '../relay';
 
 const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
 const deliveryOutcomes = ['delivered', 'retry', 'exhausted'] as const;

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
 import { type Config, readConfig } from '../config';
+import type { Jobs, NewJob, OutboxRow } from '../jobs';
 import { createJobs } from '../jobs';
-import type { Caller, Jobs, NewJob, OutboxRow } from '../relay';
+import type { Caller } from '../relay';
 import type { Store } from '../store';
 
 /** Jobs over a store, with a webhook row for every job that asked for one. */

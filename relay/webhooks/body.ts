@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WebhookBody } from '../../lib/contract/v3';
-import type { Links, OutboxRow } from '../relay';
+import type { OutboxRow } from '../jobs';
+import type { Links } from '../relay';
 import type { JobRow } from '../store/schema';
 
 /** The addresses that a webhook tells. */

@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
-import { ApiError } from '../../lib/contract/v3';
+import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import type { Config } from '../config';
-import { type Guard, GuardError, type Keys, type Metrics, type Webhooks } from '../relay';
+import type { OutboxRow } from '../jobs';
+import { type Guard, GuardError, type Keys, type Metrics } from '../relay';
 import { type Store, storageErrors } from '../store';
+import type { DeliveryRow } from '../store/schema';
 import { createOutboxRow, type WebhookLinks } from './body';
 import { deliverUntil, type LoopLimits } from './loop';
 import { listDeliveries, removeFinished, replayDelivery } from './rows';
@@ -10,6 +12,22 @@ import { type SendLimits, sendWebhook } from './send';
 
 /** Limits of delivering; durations in milliseconds. */
 export type WebhookLimits = LoopLimits & SendLimits;
+
+/** The outbox and its deliveries. */
+export interface Webhooks {
+  /** @throws ApiError `INVALID_WEBHOOK` */
+  checkUrl(url: string): string;
+  readonly outboxRow: OutboxRow;
+  /** Newest first; of every owner where none is named. */
+  list(
+    owner: string | undefined,
+    query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
+  ): Promise<DeliveryRecord[]>;
+  /** @throws ApiError `NOT_FOUND` */
+  replay(id: string, owner?: string): Promise<DeliveryRecord>;
+  /** Delivers what is due until the signal; then finishes what is under way. */
+  run(signal: AbortSignal): Promise<void>;
+}
 
 /** What webhooks are made of. */
 export interface WebhookParts {
