@@ -1,3 +1,4 @@
+export * from './at';
 export * from './engine';
 export * from './errors';
 export * from './library';

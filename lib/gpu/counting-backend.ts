@@ -21,6 +21,21 @@ const elementWise = new Set(['Add', 'Sub', 'Mul', 'Div']);
  */
 const uniformBytes = 2 ** 16;
 
+/** The most bytes of a device that were taken at a time, by what they were for. */
+export interface DeviceBytes {
+  readonly weights: number;
+  /** Tensors of ours between runs, the latents and a LoRA's factors among them. */
+  readonly activations: number;
+  /** The decoder's memory of past frames. */
+  readonly caches: number;
+  /** Intermediates inside the runtime's runs. */
+  readonly runtime: number;
+  /** The highest sum at any moment. */
+  readonly peak: number;
+  /** The most in one buffer. */
+  readonly largest: number;
+}
+
 /**
  * A backend that computes nothing and takes no memory: it only counts what the others would take. The
  * memory plan runs the engine's own code on it, so plan and engine cannot drift apart.
@@ -115,6 +130,20 @@ export class CountingBackend extends Counted implements Backend {
     return this.releaseSessions();
   }
 
+  /** What has been taken since this backend was made. */
+  measured(): DeviceBytes {
+    const { categories } = this.counters();
+    const peak = (category: Category) => categories[category]?.peak ?? 0;
+    return {
+      weights: peak('weights'),
+      activations: peak('activations') + peak('latents') + peak('lora'),
+      caches: peak('caches'),
+      runtime: peak('runtime'),
+      peak: this.peakBytes,
+      largest: this.largestBuffer,
+    };
+  }
+
   #simulate(graph: Graph, symbols: ReadonlyMap<string, number>): void {
     const own = new Set([...graph.inputs, ...graph.outputs].map((port) => port.name));
     const roots = new Map<string, string>(); // alias → the tensor whose memory it shares
@@ -141,7 +170,10 @@ export class CountingBackend extends Counted implements Backend {
         held.set(name, bytes);
         if (!lastUse.has(name)) lastUse.set(name, index);
       }
-      if (op === 'MultiHeadAttention') this.#scratch(graph, inputs, symbols);
+      for (const [i, bytes] of kernelBuffers(graph, op, inputs, symbols).entries()) {
+        this.#take(bytes);
+        held.set(`${index} ${i}`, bytes);
+      }
       for (const [name, bytes] of reused ? held : []) {
         if ((lastUse.get(name) ?? index) > index) continue;
         this.#give(bytes);
@@ -155,17 +187,6 @@ export class CountingBackend extends Counted implements Backend {
       else this.#give(bytes);
     }
     for (const bytes of pending) this.#give(bytes);
-  }
-
-  /** Attention copies keys and values into a layout of its own (reference §3.2). */
-  #scratch(graph: Graph, inputs: readonly string[], symbols: ReadonlyMap<string, number>): void {
-    const ports = [...graph.inputs, ...graph.nodes.flatMap((node) => node.outputs)];
-    const sizes = [1, 2].map((i) => {
-      const port = ports.find(({ name }) => name === inputs[i]);
-      return 4 * elementCount((port?.dims ?? []).map((dim) => runtimeSize(dim, symbols)));
-    });
-    for (const bytes of sizes) this.#take(bytes);
-    for (const bytes of sizes) this.#give(bytes);
   }
 
   #take(bytes: number): void {
@@ -185,6 +206,26 @@ export class CountingBackend extends Counted implements Backend {
   }
 }
 
+/**
+ * Buffers that a kernel takes for a layout of its own: attention copies keys and values, a convolution its
+ * filters where they are an input of the graph. Within a run none of them serves twice (counted with
+ * several convolutions in one graph).
+ */
+function kernelBuffers(
+  graph: Graph,
+  op: string,
+  inputs: readonly string[],
+  symbols: ReadonlyMap<string, number>,
+): number[] {
+  const copied = { MultiHeadAttention: [1, 2], Conv: [1] }[op] ?? [];
+  if (copied.length === 0) return [];
+  const ports = [...graph.inputs, ...graph.nodes.flatMap((node) => node.outputs)];
+  return copied.flatMap((input) => {
+    const port = ports.find(({ name }) => name === inputs[input]);
+    return port ? [4 * elementCount(port.dims.map((dim) => runtimeSize(dim, symbols)))] : [];
+  });
+}
+
 /** Buffers of the device are multiples of 16 bytes. */
 function align(bytes: number): number {
   return Math.max(16, Math.ceil(bytes / 16) * 16);
@@ -195,7 +236,8 @@ function symbolsOf(graph: Graph, bindings: Bindings): Map<string, number> {
   const symbols = new Map<string, number>();
   for (const port of [...graph.inputs, ...graph.outputs]) {
     port.dims.forEach((dim, axis) => {
-      if (typeof dim === 'string') symbols.set(dim, bindings[port.name]?.dims[axis] ?? 0);
+      const size = bindings[port.name]?.dims[axis];
+      if (typeof dim === 'string' && size !== undefined) symbols.set(dim, size);
     });
   }
   return symbols;

@@ -1,6 +1,6 @@
 export * from './backend';
 export { gpuCanHold, probeBudget } from './budget';
-export { CountingBackend } from './counting-backend';
+export { CountingBackend, type DeviceBytes } from './counting-backend';
 export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';

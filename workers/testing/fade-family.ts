@@ -1,7 +1,7 @@
 import type { ModelManifest } from '../../lib/contract';
-import { type Backend, type DeviceTensor, Scope } from '../../lib/gpu';
+import { type Backend, type DeviceBytes, type DeviceTensor, Scope } from '../../lib/gpu';
 import type { Frame, LatentSpace } from '../../lib/pipeline/latents';
-import { MemoryPlanner, type StageBytes } from '../../lib/pipeline/memory/plan';
+import { MemoryPlanner } from '../../lib/pipeline/memory/plan';
 import type {
   ClipConditions,
   ClipDenoiser,
@@ -25,7 +25,7 @@ const space: LatentSpace = {
   preview: { matrix: [[1, 1, 1]], bias: [0, 0, 0] },
 };
 
-const nothing: StageBytes = {
+const nothing: DeviceBytes = {
   weights: 0,
   activations: 0,
   caches: 0,
@@ -143,7 +143,7 @@ async function plan({ native }: PlanRequest): Promise<MemoryPlanner> {
     text: nothing,
     image: nothing,
     denoising: [{ chunkTokens: 1, largest: 0, blockBytes: 0, bytes: () => nothing }],
-    decoding: { bytes: () => nothing, work: () => 1, within: () => 'full' },
+    decoding: [{ tiles: 'full', bytes: nothing, work: 1 }],
   });
 }
 

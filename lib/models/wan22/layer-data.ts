@@ -1,4 +1,4 @@
-import { KinoraError, type Precision } from '../../contract';
+import { at, KinoraError, type Precision } from '../../contract';
 import { elementCount } from '../../gpu';
 import type { Checkpoint, TensorData } from '../../weights';
 import { bitsOf, blocksFrom, floatsOf, withBits } from './blocks';
@@ -58,12 +58,16 @@ function convert(
   wanted: Precision,
   delta: Float32Array | undefined,
 ): TensorData {
-  const [rows = 0, ...inner] = shape;
-  const columns = elementCount(inner);
+  const [rows, columns] = [at(shape, 0), elementCount(shape.slice(1))];
   const bits = bitsOf(precisionFor(wanted, columns));
   if (!(stored instanceof Float32Array) && bits !== null && !delta) return withBits(stored, bits);
   let values = floatsOf(stored);
-  if (delta) values = values.map((value, i) => value + (delta[i] ?? 0));
+  if (delta) {
+    if (delta.length !== values.length) {
+      throw new TypeError(`a difference of ${delta.length} values does not fit ${name}`);
+    }
+    values = values.map((value, i) => value + (delta[i] as number));
+  }
   if (bits === null) return values;
   try {
     return blocksFrom(values, rows, columns, bits);

@@ -181,3 +181,14 @@ test('bytes are reported as they are read, and an abort stops reading', async ()
   scope.dispose();
   expect(backend.counters().liveBytes).toBe(0);
 });
+
+test('a tensor that a checkpoint does not give is refused by its name', async () => {
+  const scope = new Scope(backend);
+  const forgetful = { ...checkpoint, readStored: async () => new Map() };
+  const loader = new LayerLoader(freshMemory(scope), forgetful, { precision: 'f32' });
+  await expect(loader.linear('layer')).rejects.toMatchObject({
+    code: 'TENSOR_MISSING',
+    message: expect.stringContaining('layer.weight'),
+  });
+  scope.dispose();
+});

@@ -1,4 +1,4 @@
-import type { Precision } from '../../contract';
+import { at, KinoraError, type Precision } from '../../contract';
 import {
   type Bindings,
   type Category,
@@ -130,8 +130,8 @@ export class LayerLoader {
     options: { precision?: Precision; rows?: readonly number[] } = {},
   ): Promise<Linear> {
     const { placement } = this;
-    const [outFeatures = 0, ...inner] = this.checkpoint.shape(`${name}.weight`);
-    const inFeatures = elementCount(inner);
+    const shape = this.checkpoint.shape(`${name}.weight`);
+    const [outFeatures, inFeatures] = [at(shape, 0), elementCount(shape.slice(1))];
     const reorder = (data: Float32Array, width: number) =>
       options.rows ? permuteRows(data, width, options.rows) : data;
     const wanted = options.rows ? 'f32' : (options.precision ?? this.options.precision);
@@ -168,8 +168,9 @@ export class LayerLoader {
     const known = this.data.get(name);
     if (known) return known;
     const options = { ...this.options, precision };
-    const data = await readLayer(this.checkpoint, [name], new Set([name]), options);
-    return data.get(name) ?? new Float32Array(0);
+    const read = (await readLayer(this.checkpoint, [name], new Set([name]), options)).get(name);
+    if (!read) throw new KinoraError('TENSOR_MISSING', `The tensor ${name} was not read.`);
+    return read;
   }
 }
 

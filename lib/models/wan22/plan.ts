@@ -1,14 +1,8 @@
 import type { Precision } from '../../contract';
-import { CountingBackend, elementCount } from '../../gpu';
+import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
-import {
-  type DecodeCosts,
-  type DenoiseCosts,
-  MemoryPlanner,
-  type Residency,
-  type StageBytes,
-} from '../../pipeline/memory/plan';
+import { type DenoiseCosts, MemoryPlanner, type Residency } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { type Checkpoint, withAliases } from '../../weights';
 import { bitsOf } from './blocks';
@@ -27,13 +21,7 @@ import {
 import { encodePrompts } from './text-encoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
-import {
-  decodeWork,
-  planTiles,
-  tiledDecoderMemory,
-  vaeDecoderMemory,
-  vaeEncoderMemory,
-} from './vae';
+import { decodeOptions, decodeWork, measureEncoder } from './vae';
 
 export interface Wan22PlanRequest {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
@@ -53,8 +41,7 @@ export interface Wan22PlanRequest {
 const usualFlopsPerSecond = 3e12;
 
 /**
- * Counts what the stages of a clip take: the engine's own code runs on a backend that only counts, the
- * VAE by the sizes of its layers.
+ * Counts what the stages of a clip take: the engine's own code runs on a backend that only counts.
  */
 export async function planWan22(
   config: ModelConfig,
@@ -74,7 +61,7 @@ export async function planWan22(
   const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
   const options = { precision, promptTokens, lora: request.lora };
-  const encoder = vaeEncoderMemory(config.vae, size.height, size.width);
+  const latent = { latentHeight: size.height, latentWidth: size.width };
   const cut = (most: number) => largestChunk(size.frames, perFrame, most);
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
   const first = await count(cut(wanted));
@@ -92,9 +79,12 @@ export async function planWan22(
       tokens,
       blocks: config.transformer.num_layers,
       text: await countText(config, options),
-      image: { ...encoder, peak: encoder.total },
+      image: await measureEncoder(config.vae, latent),
       denoising,
-      decoding: decodeCosts(config, size),
+      decoding: (await decodeOptions(config.vae, latent)).map((option) => ({
+        ...option,
+        work: decodeWork(size, option.tiles),
+      })),
     },
     request.largestBuffer,
   );
@@ -105,20 +95,6 @@ function largestChunk(frames: number, perFrame: number, most: number): number {
   return Math.max(...cutTokens(frames, perFrame, 1, most).map(({ count }) => count));
 }
 
-function decodeCosts({ vae }: ModelConfig, { height, width }: LatentSize): DecodeCosts {
-  return {
-    bytes(tiles) {
-      const bytes =
-        tiles === 'full'
-          ? vaeDecoderMemory(vae, height, width)
-          : tiledDecoderMemory(vae, height, width, tiles);
-      return { ...bytes, peak: bytes.total };
-    },
-    work: (tiles) => decodeWork({ height, width }, tiles),
-    within: (budget, largest) => planTiles(vae, height, width, budget, largest),
-  };
-}
-
 interface CountOptions {
   readonly precision: Precision;
   /** Tokens of one prompt, or of two with guidance. */
@@ -127,14 +103,14 @@ interface CountOptions {
 }
 
 /** Layers come and go one by one, so one of them tells the peak. */
-async function countText(config: ModelConfig, options: CountOptions): Promise<StageBytes> {
+async function countText(config: ModelConfig, options: CountOptions): Promise<DeviceBytes> {
   const one = { ...config.text_encoder, num_layers: 1 };
   const zeros = zeroCheckpoint(textEncoderTensors(one), options.precision);
   const checkpoint = withAliases(zeros, textEncoderAliases);
   const backend = new CountingBackend();
   const prompts = options.promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
   await encodePrompts(backend, checkpoint, one, prompts, { precision: options.precision });
-  return bytesOf(backend);
+  return backend.measured();
 }
 
 /**
@@ -166,13 +142,13 @@ export async function countDenoising(
       scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
       guidanceScale: options.promptTokens.length > 1 ? 5 : 1,
     });
-    return bytesOf(backend);
+    return backend.measured();
   };
   const [one, two] = [await measure(1), await measure(2)];
   const blocks = config.transformer.num_layers;
   const blockBytes = two.weights - one.weights;
-  const grown = (part: keyof StageBytes) => one[part] + (blocks - 1) * (two[part] - one[part]);
-  const bytes = ({ residentBlocks, bufferSets }: Residency): StageBytes => {
+  const grown = (part: keyof DeviceBytes) => one[part] + (blocks - 1) * (two[part] - one[part]);
+  const bytes = ({ residentBlocks, bufferSets }: Residency): DeviceBytes => {
     const onDevice = residentBlocks >= blocks ? blocks : residentBlocks + bufferSets;
     const saved = (blocks - onDevice) * blockBytes;
     return {
@@ -185,20 +161,6 @@ export async function countDenoising(
     };
   };
   return { chunkTokens: maxChunkTokens, largest: two.largest, blockBytes, bytes };
-}
-
-function bytesOf(backend: CountingBackend): StageBytes {
-  const { categories } = backend.counters();
-  // A category that was never used is absent.
-  const peak = (name: string) => categories[name]?.peak ?? 0;
-  return {
-    weights: peak('weights'),
-    activations: peak('activations') + peak('latents') + peak('lora'),
-    caches: peak('caches'),
-    runtime: peak('runtime'),
-    peak: backend.peakBytes,
-    largest: backend.largestBuffer,
-  };
 }
 
 /** A LoRA that gives each of the first two blocks the largest rank that any block has. */

@@ -16,6 +16,7 @@ import {
   type TinyNetwork,
 } from './tiny-decoder/weights';
 import type { FrameDecoder, LatentFrameSize } from './vae';
+import { extentOf } from './vae/bands';
 import { channelsLast, unfoldPixels } from './vae/pixels';
 import { TensorPool } from './vae/pool';
 
@@ -109,7 +110,7 @@ export class TinyDecoder implements FrameDecoder {
   async *#grow(stage: Stage, x: Image): AsyncGenerator<Image, void, undefined> {
     const { backend, network } = this;
     const { inputs, outputs, weights } = stage;
-    const [, height = 0, width = 0] = x.dims;
+    const { height, width } = extentOf(x);
     const large = [1, 2 * height, 2 * width, outputs];
     const spec = { layout: backend.convLayout, inputs, outputs };
     if (network.variant === 'base') {
@@ -133,7 +134,7 @@ export class TinyDecoder implements FrameDecoder {
   }
 
   async #convolve({ spec, weights }: Convolution, x: Image): Promise<Image> {
-    const [, height = 0, width = 0] = x.dims;
+    const { height, width } = extentOf(x);
     const y = this.#pool.take([1, height, width, spec.filters]);
     await this.backend.run(convolutionGraph(spec), { ...weights, x }, { y });
     return y;

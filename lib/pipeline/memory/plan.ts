@@ -5,26 +5,13 @@ import {
   type Precision,
   type Size,
 } from '../../contract';
+import type { DeviceBytes } from '../../gpu';
 import type { ClipSize } from '../latents';
-
-/** Device bytes of one stage. */
-export interface StageBytes {
-  readonly weights: number;
-  /** Tensors of ours between runs, the latents and a LoRA's factors among them. */
-  readonly activations: number;
-  /** The decoder's memory of past frames. */
-  readonly caches: number;
-  /** Intermediates inside the runtime's runs. */
-  readonly runtime: number;
-  /** Highest sum at any moment of the stage. */
-  readonly peak: number;
-  /** The most in one buffer. */
-  readonly largest: number;
-}
 
 export type StageName = 'text' | 'image' | 'denoise' | 'decode';
 
-export interface StagePlan extends StageBytes {
+/** Device bytes of one stage. */
+export interface StagePlan extends DeviceBytes {
   readonly stage: StageName;
 }
 
@@ -60,16 +47,15 @@ export interface DenoiseCosts {
   readonly largest: number;
   /** One block's weights. */
   readonly blockBytes: number;
-  bytes(residency: Residency): StageBytes;
+  bytes(residency: Residency): DeviceBytes;
 }
 
-/** What decoding takes, by how it is done. */
-export interface DecodeCosts {
-  bytes(tiles: DecodeTiles): StageBytes;
+/** A way to decode a clip. */
+export interface DecodeOption {
+  readonly tiles: DecodeTiles;
+  readonly bytes: DeviceBytes;
   /** The work as a multiple of that for whole frames. */
-  work(tiles: DecodeTiles): number;
-  /** The best way within a budget, where one buffer may have so many bytes; null where nothing fits. */
-  within(budget: number, largestBuffer: number): DecodeTiles | null;
+  readonly work: number;
 }
 
 /** What a model has counted of its stages. */
@@ -79,11 +65,12 @@ export interface StageCosts {
   readonly tokens: number;
   /** Blocks of the denoiser. */
   readonly blocks: number;
-  readonly text: StageBytes;
-  readonly image: StageBytes;
+  readonly text: DeviceBytes;
+  readonly image: DeviceBytes;
   /** In chunks of the wanted size, and in ever smaller ones. */
   readonly denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];
-  readonly decoding: DecodeCosts;
+  /** Ways to decode, the best one first. */
+  readonly decoding: readonly DecodeOption[];
 }
 
 export interface MemoryPlan {
@@ -146,7 +133,7 @@ export class MemoryPlanner {
       this.costs.image.peak,
       denoise.bytes(residency).peak,
     );
-    return this.#plan(denoise, residency, this.tilesWithin(others) ?? this.#smallestTiles());
+    return this.#plan(denoise, residency, this.tilesWithin(others) ?? this.#leastDecoding.tiles);
   }
 
   /**
@@ -174,7 +161,9 @@ export class MemoryPlanner {
 
   /** How to decode within a budget; null where nothing fits. */
   tilesWithin(budget: number): DecodeTiles | null {
-    return this.costs.decoding.within(budget, this.largestBuffer);
+    const fits = ({ bytes }: DecodeOption) =>
+      bytes.peak <= budget && bytes.largest <= this.largestBuffer;
+    return this.costs.decoding.find(fits)?.tiles ?? null;
   }
 
   /** A plan with another denoising: the best within a budget, or the smallest. */
@@ -225,25 +214,19 @@ export class MemoryPlanner {
       : { residentBlocks: two, bufferSets: 2 };
   }
 
-  #smallestTiles(): DecodeTiles {
-    let fits = this.costs.decoding.bytes('full').peak;
-    let smallest = this.tilesWithin(fits) ?? 'full';
-    for (let low = 0; fits - low > 2 ** 16; ) {
-      const middle = Math.floor((low + fits) / 2);
-      const tiles = this.tilesWithin(middle);
-      if (tiles) [smallest, fits] = [tiles, middle];
-      else low = middle;
-    }
-    return smallest;
+  get #leastDecoding(): DecodeOption {
+    return this.costs.decoding.reduce((a, b) => (b.bytes.peak < a.bytes.peak ? b : a));
   }
 
   #plan(denoise: DenoiseCosts, residency: Residency, tiles: DecodeTiles): MemoryPlan {
-    const { native, precision, tokens, blocks, text, image, decoding } = this.costs;
+    const { native, precision, tokens, blocks, text, image } = this.costs;
+    const decoding = this.costs.decoding.find((option) => option.tiles === tiles);
+    if (!decoding) throw new TypeError('no plan decodes in these tiles');
     const stages: StagePlan[] = [
       { stage: 'text', ...text },
       { stage: 'image', ...image },
       { stage: 'denoise', ...denoise.bytes(residency) },
-      { stage: 'decode', ...decoding.bytes(tiles) },
+      { stage: 'decode', ...decoding.bytes },
     ];
     return {
       native,
@@ -256,7 +239,7 @@ export class MemoryPlanner {
       chunkTokens: denoise.chunkTokens,
       residency,
       tiles,
-      decodeWork: decoding.work(tiles),
+      decodeWork: decoding.work,
     };
   }
 }

@@ -1,11 +1,13 @@
+import * as ort from 'onnxruntime-web';
 import { afterAll, describe, expect, test } from 'vitest';
-import { nodeBackend } from '../../models/wan22/testing/model';
+import { type Runtime, WasmBackend } from '../../gpu';
 import { relativeRms } from '../../weights/testing/files';
 import { createScheduler } from '.';
 import { Solver, type SolverState } from './solver';
 import { runSchedulerStep, startScheduler } from './testing';
 
-const backend = nodeBackend();
+// The package's entry for Node has the same surface as the browser's.
+const backend = new WasmBackend(ort as unknown as Runtime);
 afterAll(() => backend.dispose());
 
 const [rows, width] = [7, 3] as const;

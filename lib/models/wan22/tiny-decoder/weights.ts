@@ -1,4 +1,4 @@
-import { KinoraError } from '../../../contract';
+import { at, KinoraError } from '../../../contract';
 import type { Bindings, DeviceTensor, Scope } from '../../../gpu';
 import type { Checkpoint } from '../../../weights';
 import { allPhases, transposed, uploadPhases } from '../vae/weights';
@@ -87,7 +87,8 @@ export class TinyLoader {
     name: string,
     activations: Pick<ConvolutionSpec, 'before' | 'after'>,
   ): Promise<Convolution> {
-    const [filters = 0, inputs = 0, kernel] = this.checkpoint.shape(`${name}.weight`);
+    const shape = this.checkpoint.shape(`${name}.weight`);
+    const [filters, inputs, kernel] = [at(shape, 0), at(shape, 1), at(shape, 2)];
     const bias = this.checkpoint.has(`${name}.bias`);
     if (kernel !== 1 && kernel !== 3) {
       throw new KinoraError('TENSOR_SHAPE', `${name}.weight has a kernel of ${kernel}.`);
@@ -109,7 +110,8 @@ export class TinyLoader {
     const blocks: MemoryBlock[] = [];
     for (const index of indices.blocks) blocks.push(await this.#block(variant, index));
     const name = `decoder.${indices.convolution}`;
-    const [filters = 0, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
+    const shape = this.checkpoint.shape(`${name}.weight`);
+    const [filters, inputs] = [at(shape, 0), at(shape, 1)];
     const base = variant === 'base';
     const outputs = base ? filters : filters / 4;
     const weights = base
@@ -138,7 +140,7 @@ export class TinyLoader {
   async #block(variant: Variant, index: number): Promise<MemoryBlock> {
     const prefix = `decoder.${index}.conv`;
     if (variant === 'base') {
-      const [channels = 0] = this.checkpoint.shape(`${prefix}.0.weight`);
+      const channels = at(this.checkpoint.shape(`${prefix}.0.weight`), 0);
       const weights: Record<string, DeviceTensor> = {};
       for (const i of [0, 1, 2]) {
         weights[`weight${i}`] = await this.#tensor(`${prefix}.${2 * i}.weight`);
@@ -146,7 +148,7 @@ export class TinyLoader {
       }
       return { channels, weights, previous: null };
     }
-    const [channels = 0] = this.checkpoint.shape(`${prefix}.3.weight`);
+    const channels = at(this.checkpoint.shape(`${prefix}.3.weight`), 0);
     const weights = {
       depthwise: await this.#tensor(`${prefix}.0.weight`),
       widen: await this.#matrix(`${prefix}.1.weight`),
@@ -161,7 +163,8 @@ export class TinyLoader {
    * more rows than there are frames: the last ones count.
    */
   async #growth(name: string, frames: number): Promise<DeviceTensor[]> {
-    const [rows = 0, channels = 0] = this.checkpoint.shape(name);
+    const shape = this.checkpoint.shape(name);
+    const [rows, channels] = [at(shape, 0), at(shape, 1)];
     const surplus = rows - frames * channels;
     if (surplus < 0) {
       throw new KinoraError(
@@ -183,7 +186,8 @@ export class TinyLoader {
 
   /** A 1×1 convolution [N, K, 1, 1] as matrix [K, N]. */
   async #matrix(name: string): Promise<DeviceTensor> {
-    const [filters = 0, inputs = 0] = this.checkpoint.shape(name);
+    const shape = this.checkpoint.shape(name);
+    const [filters, inputs] = [at(shape, 0), at(shape, 1)];
     const data = transposed(await this.#read(name), filters, inputs);
     return this.scope.float32([inputs, filters], 'weights', data);
   }

@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import { type Backend, type DeviceTensor, elementCount, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
@@ -45,7 +46,7 @@ export class ChunkedTensor {
   /** Lets `write` fill a fresh tensor, which then is the chunk's state. */
   async advance(index: number, write: (from: Tensor, to: Tensor) => Promise<void>): Promise<void> {
     const from = this.get(index);
-    const count = from.dims[0] ?? 0;
+    const count = at(from.dims, 0);
     const to = this.spares.get(count);
     if (!to) throw new RangeError(`there is no spare for ${count} tokens`);
     await write(from, to);
@@ -55,7 +56,7 @@ export class ChunkedTensor {
 
   copyTo(backend: Backend, other: ChunkedTensor): void {
     this.#tensors.forEach((tensor, index) => {
-      backend.copy(tensor, 0, other.get(index), 0, (tensor.dims[0] ?? 0) * (tensor.dims[1] ?? 0));
+      backend.copy(tensor, 0, other.get(index), 0, elementCount(tensor.dims));
     });
   }
 }

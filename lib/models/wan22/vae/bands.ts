@@ -1,7 +1,14 @@
+import { at } from '../../../contract';
 import type { Backend, DeviceTensor } from '../../../gpu';
 import type { TensorPool } from './pool';
 
+/** [1, H, W, C], or with other leading dimensions where a function says so. */
 export type Image = DeviceTensor<'float32'>;
+
+/** Sizes of an image [1, H, W, C]. */
+export function extentOf({ dims }: Image) {
+  return { height: at(dims, 1), width: at(dims, 2), channels: at(dims, 3) };
+}
 
 /** Rows [start, start + rows) of an image. */
 export interface Band {
@@ -10,8 +17,8 @@ export interface Band {
 }
 
 /**
- * Default size of an image inside one run, in bytes. At 1280×704 the decoder then takes 9.6 GiB;
- * twice as much makes half as many runs and takes 0.5 GiB more (`vaeDecoderMemory`).
+ * Default size of an image inside one run, in bytes. At 1280×704 the decoder then takes 10 GiB;
+ * twice as much makes half as many runs and takes 0.5 GiB more (`measureDecoder`).
  */
 export const defaultBandBytes = 16 * 2 ** 20;
 
@@ -48,7 +55,7 @@ export class RowCopier {
    * image are zero.
    */
   cut(image: Image, first: number, rows: number): Image {
-    const [, height = 0, width = 0, channels = 0] = image.dims;
+    const { height, width, channels } = extentOf(image);
     const row = width * channels;
     const band = this.scratch.take([1, rows, width, channels]);
     const top = Math.max(first, 0);
@@ -63,7 +70,7 @@ export class RowCopier {
 
   /** Puts all rows of `band` at row `start` of `image` and hands the band back to the pool. */
   paste(band: Image, image: Image, start: number): void {
-    const [, rows = 0, width = 0, channels = 0] = band.dims;
+    const { height: rows, width, channels } = extentOf(band);
     const row = width * channels;
     this.backend.copy(band, 0, image, start * row, rows * row);
     this.scratch.give(band);
@@ -71,8 +78,7 @@ export class RowCopier {
 
   /** At least `count` zeros. A grown one replaces the old, which the pool may use for nothing. */
   #zeroRow(count: number): Image {
-    if (!this.#zeros || (this.#zeros.dims[0] ?? 0) < count)
-      this.#zeros = this.scratch.zero([count]);
+    if (!this.#zeros || at(this.#zeros.dims, 0) < count) this.#zeros = this.scratch.zero([count]);
     return this.#zeros;
   }
 }

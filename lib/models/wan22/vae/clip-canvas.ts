@@ -42,19 +42,23 @@ export class ClipCanvas {
     const frame = this.#frames.get(index) ?? new Uint16Array(3 * height * width);
     this.#frames.set(index, frame);
     const { rowShares, columnShares } = tile;
+    if (pixels.length !== 3 * rowShares.length * columnShares.length) {
+      throw new TypeError(`${pixels.length} values are not the pixels of the tile`);
+    }
     const [rows, columns] = [rowShares.length, columnShares.length];
     const [top, left] = [tile.top * scale, tile.left * scale];
     const [black, top1] = range;
     const toFixed = white / (top1 - black);
     for (let c = 0; c < 3; c++) {
       for (let y = 0; y < rows; y++) {
-        const weight = (rowShares[y] ?? 0) * toFixed;
+        const weight = (rowShares[y] as number) * toFixed;
         if (weight === 0) continue;
         const source = (c * rows + y) * columns;
         const target = (c * height + top + y) * width + left;
         for (let x = 0; x < columns; x++) {
-          const part = ((pixels[source + x] ?? 0) - black) * weight * (columnShares[x] ?? 0);
-          frame[target + x] = (frame[target + x] ?? 0) + Math.round(part);
+          const part =
+            ((pixels[source + x] as number) - black) * weight * (columnShares[x] as number);
+          frame[target + x] = (frame[target + x] as number) + Math.round(part);
         }
       }
     }
@@ -68,7 +72,7 @@ export class ClipCanvas {
     const [black, top] = this.range;
     const out = new Float32Array(frame.length);
     for (let i = 0; i < out.length; i++) {
-      out[i] = Math.min(top, black + ((frame[i] ?? 0) / white) * (top - black));
+      out[i] = Math.min(top, black + ((frame[i] as number) / white) * (top - black));
     }
     return out;
   }

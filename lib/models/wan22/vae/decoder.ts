@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { type FrameConvolution, Workspace } from './layers';
@@ -96,6 +97,20 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
   async *decode(
     latentFrame: Float32Array,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const { height, width, config, range } = this;
+    for await (const folded of this.foldedFrames(latentFrame)) {
+      yield unfoldPixels(folded, height, width, config.patch_size, 'column-row', range);
+    }
+  }
+
+  /**
+   * {@link decode} up to the last convolution: everything that the device does for a latent frame.
+   *
+   * @returns frames [height/p, width/p, 3·p²] in order, with blocks of p×p pixels folded into channels
+   */
+  async *foldedFrames(
+    latentFrame: Float32Array,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const { config, network, workspace } = this;
     const { scratch, backend } = workspace;
     if (this.#open) throw new TypeError('the last latent frame is not decoded to its end');
@@ -106,11 +121,10 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
     let x = await network.convIn.step(quantised);
     scratch.give(quantised);
     for (const layer of network.middle) x = await layer.step(x, false);
-    const order = 'column-row';
     for await (const folded of network.upBlocks.frames(x)) {
       const data = await backend.read(folded);
       scratch.give(folded);
-      yield unfoldPixels(data, this.height, this.width, config.patch_size, order, this.range);
+      yield data;
     }
     this.#open = false;
   }
@@ -154,7 +168,7 @@ export async function createVaeDecoder(
     const workspace = new Workspace(backend, options.bandBytes);
     const loader = new VaeLoader(scope, checkpoint, options);
     const parts = new NetworkLoader(workspace, loader, 3);
-    const top = decoderBlocks(config)[0]?.in_dim ?? 0;
+    const { in_dim: top } = at(decoderBlocks(config), 0);
     const network = {
       postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),
       convIn: await parts.convolution('decoder.conv_in', config.z_dim, top),
@@ -173,8 +187,8 @@ export function denormalised(latentFrame: Float32Array, config: VaeConfig): Floa
   const { latents_mean: mean, latents_std: std, z_dim: z } = config;
   return channelsLast(
     latentFrame,
-    (c) => std[c] ?? 1,
-    (c) => mean[c] ?? 0,
+    (c) => at(std, c),
+    (c) => at(mean, c),
     z,
   );
 }

@@ -1,6 +1,7 @@
+import { at } from '../../../contract';
 import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
 import { encoderBlocks, type VaeBlock, type VaeConfig } from '../config';
-import type { Image } from './bands';
+import { extentOf, type Image } from './bands';
 import { downsampleGraph } from './graphs';
 import { Workspace } from './layers';
 import { NetworkLoader } from './network';
@@ -81,7 +82,7 @@ export async function encodeFirstFrame(
       x = await through(x, (parts, main) => downsample(parts, block, main, input));
       scratch.give(input);
     }
-    const top = blocks.at(-1)?.out_dim ?? 0;
+    const { out_dim: top } = at(blocks, blocks.length - 1);
     x = await part(async (parts) => {
       let y = x;
       for (const layer of await parts.middle('encoder.mid_block', top)) {
@@ -112,7 +113,7 @@ async function downsample(
   const { in_dim: inputs, out_dim: channels, space } = block;
   const { workspace, loader } = parts;
   const kernel = space ? 2 : 1;
-  const [, height = 0, width = 0] = x.dims;
+  const { height, width } = extentOf(x);
   const y = workspace.image(height / kernel, width / kernel, channels);
   const { backend } = workspace;
   const graph = downsampleGraph({
@@ -165,8 +166,9 @@ function normalised(moments: Float32Array, config: VaeConfig): Float32Array<Arra
   const pixels = moments.length / z;
   const latent = new Float32Array(moments.length);
   for (let c = 0; c < z; c++) {
+    const [shift, scale] = [at(mean, c), at(std, c)];
     for (let i = 0; i < pixels; i++) {
-      latent[c * pixels + i] = ((moments[i * z + c] ?? 0) - (mean[c] ?? 0)) / (std[c] ?? 1);
+      latent[c * pixels + i] = ((moments[i * z + c] as number) - shift) / scale;
     }
   }
   return latent;

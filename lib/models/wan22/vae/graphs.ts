@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import {
   add,
   type Dim,
@@ -192,9 +193,9 @@ export const upsampleGraph = memoised((spec: UpsampleSpec) => {
     const [row, column] = [phase >> 1, phase & 1];
     const weight = g.input(`phase${row}${column}`, 'float32', [channels, channels, 2, 2]);
     const pads = [margin ? 0 : 1 - row, 1 - column, margin ? 0 : row, column] as const;
-    const source = (sources[margin ? row : 0] ?? sources[0]) as Float;
+    const source = at(sources, margin ? row : 0);
     const main = convolve(source, weight, bias, layout, { pads });
-    return add(main, shortcutPhase(shortcut.picks[phase] ?? 0));
+    return add(main, shortcutPhase(at(shortcut.picks, phase)));
   });
   g.output('y', interleave(phases, layout));
   return g.build();

@@ -8,8 +8,13 @@ export {
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
 export { requireFinite } from './finite';
-export { tiledDecoderMemory, type VaeMemory, vaeDecoderMemory, vaeEncoderMemory } from './memory';
-export { decodeWork, planTiles } from './plan-tiles';
+export {
+  type DecodeOption,
+  decodeOptions,
+  decodeWork,
+  measureDecoder,
+  measureEncoder,
+} from './plan';
 export {
   createTiledVaeDecoder,
   TiledVaeDecoder,

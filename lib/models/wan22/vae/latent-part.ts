@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
 import { decoderBlocks, type VaeConfig } from '../config';
 import type { Image } from './bands';
@@ -6,12 +7,12 @@ import { FrameAttention, Workspace } from './layers';
 import { NetworkLoader } from './network';
 import { type VaeCheckpoint, VaeLoader } from './weights';
 
-/** What the decoder makes of a clip's latents before anything grows, [h·w, C] per frame. */
+/** What the decoder makes of one latent frame before it upsamples, [h·w, C] each. */
 export interface LatentFeatures {
-  /** From the middle block. */
-  readonly middle: readonly Float32Array[];
+  /** From the middle block; the first level's shortcut starts there. */
+  readonly middle: Float32Array;
   /** From the first level's residual blocks behind it. */
-  readonly main: readonly Float32Array[];
+  readonly main: Float32Array;
 }
 
 /** A layer on frames of latent size; takes the image over and gives another. */
@@ -28,7 +29,7 @@ export async function runLatentPart(
   checkpoint: VaeCheckpoint,
   latentFrames: readonly Float32Array[],
   options: VaeDecoderOptions,
-): Promise<LatentFeatures> {
+): Promise<LatentFeatures[]> {
   const { latentHeight, latentWidth, signal } = options;
   const workspace = new Workspace(backend, options.bandBytes);
   const { scratch } = workspace;
@@ -59,8 +60,7 @@ export async function runLatentPart(
   }
 
   const { z_dim: z } = config;
-  const [first] = decoderBlocks(config);
-  if (!first) throw new TypeError('the decoder has no levels');
+  const first = at(decoderBlocks(config), 0);
   const { in_dim: top, out_dim: channels } = first;
   const residual = (name: string, inputs: number, filters: number) => (parts: NetworkLoader) =>
     parts.residualBlock(name, inputs, filters).then(
@@ -93,7 +93,7 @@ export async function runLatentPart(
       const inputs = i === 0 ? top : channels;
       await through(frames, residual(`${first.name}.resnets.${i}`, inputs, channels));
     }
-    return { middle, main: frames };
+    return frames.map((main, f) => ({ main, middle: at(middle, f) }));
   } finally {
     workspace.dispose();
   }

@@ -1,5 +1,5 @@
 import type { Backend, Bindings } from '../../../gpu';
-import { type Band, bandsOf, defaultBandBytes, type Image, RowCopier } from './bands';
+import { type Band, bandsOf, defaultBandBytes, extentOf, type Image, RowCopier } from './bands';
 import {
   attentionGraph,
   type ConvolutionSpec,
@@ -66,7 +66,7 @@ export class FrameConvolution {
    */
   async step(x: Image, residual?: Image, overwrite = false): Promise<Image> {
     const { workspace, shape } = this;
-    const [, height = 0, width = 0] = x.dims;
+    const { height, width } = extentOf(x);
     const rowBytes = 4 * width * Math.max(shape.inputs, shape.filters);
     const bands = bandsOf(height, rowBytes, workspace.bandBytes);
     const inPlace = overwrite && bands.length > 1 && residual?.dims[3] === shape.filters;
@@ -84,7 +84,7 @@ export class FrameConvolution {
   async #runBand(index: number, band: Band, margin: boolean, x: Image, y: Image, residual?: Image) {
     const { rows: copier, scratch } = this.workspace;
     const { start, rows } = band;
-    const [, , width = 0, filters = 0] = y.dims;
+    const { width, channels: filters } = extentOf(y);
     const edge = margin ? 1 : 0;
     const input = copier.cut(x, start - edge, rows + 2 * edge);
     const side = residual && copier.cut(residual, start, rows);
@@ -150,7 +150,7 @@ export class FrameAttention {
   async step(x: Image, keep: boolean): Promise<Image> {
     const { workspace, channels, weights } = this;
     const { backend, scratch } = workspace;
-    const [, height = 0, width = 0] = x.dims;
+    const { height, width } = extentOf(x);
     const pixels = height * width;
     const q = scratch.take([pixels, channels]);
     const k = scratch.take([pixels, channels]);
@@ -199,7 +199,7 @@ export class Upsample {
   async step(x: Image, blockInput: Image, time: 0 | 1): Promise<Image> {
     const { workspace, channels, shortcut } = this;
     const { backend, scratch, rows: copier } = workspace;
-    const [, height = 0, width = 0] = x.dims;
+    const { height, width } = extentOf(x);
     const y = workspace.image(2 * height, 2 * width, channels);
     const rowBytes = 4 * width * Math.max(4 * channels, shortcut.inputs);
     const bands = bandsOf(height, rowBytes, workspace.bandBytes);

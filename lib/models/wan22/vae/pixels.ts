@@ -14,7 +14,7 @@ export function foldPixels(
 ): Float32Array<ArrayBuffer> {
   const folded = new Float32Array(image.length);
   eachPixel(image.length, height, width, patch, order, (planar, channelsLast) => {
-    folded[channelsLast] = image[planar] ?? 0;
+    folded[channelsLast] = image[planar] as number;
   });
   return folded;
 }
@@ -30,7 +30,7 @@ export function unfoldPixels(
 ): Float32Array<ArrayBuffer> {
   const image = new Float32Array(folded.length);
   eachPixel(folded.length, height, width, patch, order, (planar, channelsLast) => {
-    const value = folded[channelsLast] ?? 0;
+    const value = folded[channelsLast] as number;
     // Written so that NaN stays NaN.
     image[planar] = value < low ? low : value > high ? high : value;
   });
@@ -72,7 +72,8 @@ export function channelsLast(
   const out = new Float32Array(planar.length);
   for (let c = 0; c < channels; c++) {
     const [s, t] = [scale(c), shift(c)];
-    for (let i = 0; i < pixels; i++) out[i * channels + c] = (planar[c * pixels + i] ?? 0) * s + t;
+    for (let i = 0; i < pixels; i++)
+      out[i * channels + c] = (planar[c * pixels + i] as number) * s + t;
   }
   return out;
 }

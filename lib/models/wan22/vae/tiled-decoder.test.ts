@@ -11,9 +11,7 @@ import {
   type Tiling,
   tiledClipBytes,
 } from '.';
-import { latentPartMemory, tileMemory } from './memory';
 import { clipOf, collect, latentsOf, openGoldens } from './testing';
-import { tileSize } from './tiles';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
 const backend = new WasmBackend(ort as unknown as Runtime);
@@ -96,34 +94,6 @@ test('rows and columns together, and three in a row', { tags: ['full'] }, async 
   console.log(errors.map((error) => error.toExponential(1)).join(', '));
   for (const error of errors) expect(error).toBeLessThan(2e-2);
 });
-
-test.each([undefined, 20_000, 4096])(
-  'the plan is what a tiled decode takes, bands of %s bytes',
-  async (bandBytes) => {
-    const counted = new WasmBackend(ort as unknown as Runtime);
-    const tiles = { rows: 1, columns: 2, overlap: 4 };
-    const bands = bandBytes === undefined ? {} : { bandBytes };
-    const options = { ...size, ...bands, tiles };
-    const decoder = await createTiledVaeDecoder(counted, config, checkpoint, options);
-    await collect(decoder.decodeClip(latents));
-    const { categories, liveBytes } = counted.counters();
-    const tile = tileSize(size.latentHeight, size.latentWidth, tiles);
-    const parts = [
-      latentPartMemory(config, size.latentHeight, size.latentWidth, bandBytes),
-      tileMemory(config, tile.latentHeight, tile.latentWidth, bandBytes),
-    ];
-    const most = (part: 'weights' | 'caches' | 'images') =>
-      Math.max(...parts.map((memory) => memory[part]));
-    expect({
-      weights: categories.weights?.peak,
-      caches: categories.caches?.peak,
-      images: categories.activations?.peak,
-    }).toEqual({ weights: most('weights'), caches: most('caches'), images: most('images') });
-    expect(counted.peakBytes).toBeLessThanOrEqual(Math.max(...parts.map(({ total }) => total)));
-    expect(liveBytes).toBe(0);
-    await counted.dispose();
-  },
-);
 
 test('a tiled clip of 121 frames at 1280×704 takes 1.55 GB on the CPU', () => {
   const real = { ...config, decoder_base_dim: 256 };

@@ -1,14 +1,15 @@
+import { at } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
 import { MainMemoryExhausted } from '../../../pipeline/memory/main-memory';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
 import { type LatentFeatures, runLatentPart } from './latent-part';
-import { Workspace } from './layers';
+import { type FrameConvolution, Workspace } from './layers';
 import { NetworkLoader } from './network';
 import { unfoldPixels } from './pixels';
 import { type Tile, type Tiling, tileSize, tilesOf } from './tiles';
-import { loadUpBlocks } from './up-blocks';
+import { loadUpBlocks, type UpBlocks } from './up-blocks';
 import { type VaeCheckpoint, VaeLoader } from './weights';
 
 /** How far a decode in tiles is. */
@@ -42,8 +43,8 @@ export class TiledVaeDecoder implements ClipDecoder {
   readonly range = [-1, 1] as const;
   readonly #tiles: readonly Tile[];
   readonly #tile: LatentFrameSize;
-  /** What is on the device. */
-  readonly #held = new Set<{ dispose(): void }>();
+  /** While tiles are decoded. */
+  #network: TileNetwork | undefined;
 
   constructor(
     readonly backend: Backend,
@@ -79,41 +80,44 @@ export class TiledVaeDecoder implements ClipDecoder {
   }
 
   async *#decodeTiles(
-    features: LatentFeatures,
+    features: readonly LatentFeatures[],
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const { backend, config, checkpoint, options } = this;
-    const workspace = new Workspace(backend, options.bandBytes);
-    const scope = new Scope(backend);
-    this.#held.add(workspace).add(scope);
+    const scale = config.scale_factor_spatial;
+    const network = await TileNetwork.load(backend, config, checkpoint, {
+      ...options,
+      ...this.#tile,
+    });
+    this.#network = network;
     try {
-      const parts = new NetworkLoader(workspace, new VaeLoader(scope, checkpoint, options), 3);
-      const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
-      const { scale_factor_spatial: scale } = config;
       const canvas = new ClipCanvas(this.height, this.width, scale, this.range);
+      const [height, width] = [this.#tile.latentHeight * scale, this.#tile.latentWidth * scale];
       const tiles = this.#tiles.length;
       for (const [place, tile] of this.#tiles.entries()) {
         let index = 0;
-        for (const [f, main] of features.main.entries()) {
-          const x = this.#upload(workspace, main, tile);
-          const input = this.#upload(workspace, features.middle[f] ?? main, tile);
-          for await (const folded of upBlocks.framesOf(x, input)) {
-            canvas.add(index, tile, await this.#pixels(workspace, folded));
-            options.onTile?.({ tile: place + 1, tiles, frame: index + 1 });
-            if (place === tiles - 1) yield canvas.take(index);
-            index += 1;
-          }
+        for await (const folded of network.foldedFrames(this.#cut(features, tile))) {
+          const patch = config.patch_size;
+          const pixels = unfoldPixels(folded, height, width, patch, 'column-row', this.range);
+          canvas.add(index, tile, pixels);
+          options.onTile?.({ tile: place + 1, tiles, frame: index + 1 });
+          if (place === tiles - 1) yield canvas.take(index);
+          index += 1;
         }
-        upBlocks.reset();
-        for (const convolution of parts.convolutions) convolution.reset();
-        workspace.caches.dispose();
       }
     } finally {
       this.dispose();
     }
   }
 
-  /** A tile of a frame [h·w, C] in a tensor of the scratch pool, [1, rows, columns, C]. */
-  #upload(workspace: Workspace, frame: Float32Array, { top, left }: Tile) {
+  /** A tile of the clip's features, one latent frame after another. */
+  *#cut(features: readonly LatentFeatures[], tile: Tile): Generator<LatentFeatures> {
+    for (const { main, middle } of features) {
+      yield { main: this.#cutFrame(main, tile), middle: this.#cutFrame(middle, tile) };
+    }
+  }
+
+  /** Positions of a tile in a frame [h·w, C], as [rows·columns, C]. */
+  #cutFrame(frame: Float32Array, { top, left }: Tile): Float32Array {
     const { latentHeight: rows, latentWidth: columns } = this.#tile;
     const { latentHeight, latentWidth: width } = this.options;
     const channels = frame.length / (latentHeight * width);
@@ -122,23 +126,81 @@ export class TiledVaeDecoder implements ClipDecoder {
       const start = ((top + y) * width + left) * channels;
       part.set(frame.subarray(start, start + columns * channels), y * columns * channels);
     }
-    const image = workspace.image(rows, columns, channels);
-    this.backend.write(image, part);
-    return image;
-  }
-
-  async #pixels(workspace: Workspace, folded: ReturnType<Workspace['image']>) {
-    const { latentHeight, latentWidth } = this.#tile;
-    const { patch_size: patch, scale_factor_spatial: scale } = this.config;
-    const data = await this.backend.read(folded);
-    workspace.scratch.give(folded);
-    const [height, width] = [latentHeight * scale, latentWidth * scale];
-    return unfoldPixels(data, height, width, patch, 'column-row', this.range);
+    return part;
   }
 
   dispose(): void {
-    for (const held of this.#held) held.dispose();
-    this.#held.clear();
+    this.#network?.dispose();
+    this.#network = undefined;
+  }
+}
+
+/** The layers that see tiles, with their weights on the device. */
+export class TileNetwork {
+  private constructor(
+    readonly tile: LatentFrameSize,
+    readonly workspace: Workspace,
+    readonly weights: Scope,
+    readonly upBlocks: UpBlocks,
+    readonly convolutions: readonly FrameConvolution[],
+  ) {}
+
+  /**
+   * @param options with the size of a tile
+   * @throws KinoraError `TENSOR_MISSING`, `OUT_OF_MEMORY`; nothing stays allocated then
+   */
+  static async load(
+    backend: Backend,
+    config: VaeConfig,
+    checkpoint: VaeCheckpoint,
+    options: VaeDecoderOptions,
+  ): Promise<TileNetwork> {
+    const scope = new Scope(backend);
+    try {
+      const workspace = new Workspace(backend, options.bandBytes);
+      const parts = new NetworkLoader(workspace, new VaeLoader(scope, checkpoint, options), 3);
+      const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
+      return new TileNetwork(options, workspace, scope, upBlocks, parts.convolutions);
+    } catch (error) {
+      scope.dispose();
+      throw error;
+    }
+  }
+
+  /**
+   * One tile through a whole clip.
+   *
+   * @param clip the tile's features, latent frame by latent frame
+   * @returns the tile's frames in order, folded as by `VaeDecoder.foldedFrames`
+   */
+  async *foldedFrames(
+    clip: Iterable<LatentFeatures>,
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    const { backend, scratch, caches } = this.workspace;
+    for (const { main, middle } of clip) {
+      const [x, input] = [this.#upload(main), this.#upload(middle)];
+      for await (const folded of this.upBlocks.framesOf(x, input)) {
+        const data = await backend.read(folded);
+        scratch.give(folded);
+        yield data;
+      }
+    }
+    this.upBlocks.reset();
+    for (const convolution of this.convolutions) convolution.reset();
+    caches.dispose();
+  }
+
+  #upload(features: Float32Array) {
+    const { latentHeight, latentWidth } = this.tile;
+    const channels = features.length / (latentHeight * latentWidth);
+    const image = this.workspace.image(latentHeight, latentWidth, channels);
+    this.workspace.backend.write(image, features);
+    return image;
+  }
+
+  dispose(): void {
+    this.workspace.dispose();
+    this.weights.dispose();
   }
 }
 
@@ -172,7 +234,7 @@ export function tiledClipBytes(
 ): number {
   const { scale_factor_spatial: scale, scale_factor_temporal: stride } = config;
   const frames = 1 + (latentFrames - 1) * stride;
-  const top = decoderBlocks(config)[0]?.in_dim ?? 0;
+  const { in_dim: top } = at(decoderBlocks(config), 0);
   const features = 2 * latentFrames * latentHeight * latentWidth * top * 4;
   return features + canvasBytes(latentHeight * scale, latentWidth * scale, frames);
 }

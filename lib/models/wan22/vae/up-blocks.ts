@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import { decoderBlocks, type VaeBlock, type VaeConfig } from '../config';
 import type { Image } from './bands';
 import { type FrameConvolution, type ResidualBlock, Upsample, type Workspace } from './layers';
@@ -104,7 +105,7 @@ export async function loadUpBlocks(
   options: { readonly firstResnets: boolean; readonly signal?: AbortSignal | undefined },
 ): Promise<UpBlocks> {
   const levels = decoderBlocks(config);
-  const bottom = levels.at(-1)?.out_dim ?? 0;
+  const { out_dim: bottom } = at(levels, levels.length - 1);
   const norm = 'decoder.norm_out';
   const convOut = await parts.convolution('decoder.conv_out', bottom, config.out_channels, norm);
   const blocks: UpBlock[] = [];

@@ -7,7 +7,7 @@ import {
   WebGpuBackend,
 } from '../../../gpu';
 import { httpFolder } from '../../../weights';
-import { createVaeDecoder, encodeFirstFrame, vaeDecoderMemory } from '.';
+import { createVaeDecoder, encodeFirstFrame, measureDecoder, measureEncoder } from '.';
 import { clipOf, collect, decodeAll, type Goldens, openGoldens, ownBytes } from './testing';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
@@ -25,12 +25,16 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
 
   // In one piece both are lines of the parity, on either backend.
   test('first-frame latent, bands of 4096 bytes', async () => {
-    const { config, checkpoint, image, tensors } = goldens;
+    const { config, checkpoint, size, image, tensors } = goldens;
     const before = ownBytes(backend);
+    await backend.releaseSessions();
+    backend.resetPeaks();
     const latent = await encodeFirstFrame(backend, config, checkpoint, image, { bandBytes: 4096 });
     const error = relativeRms(latent, await tensors.read('image_latent'));
-    console.log(`${kind}: image latent ${error}`);
+    const plan = await measureEncoder(config, size, { bandBytes: 4096 });
+    console.log(`${kind}: image latent ${error}, ${backend.peakBytes} of ${plan.peak} bytes`);
     expect(error).toBeLessThan(1e-5);
+    expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
     expect(ownBytes(backend)).toBe(before);
   });
 
@@ -74,11 +78,11 @@ describe.each(['webgpu', 'wasm'] as const)('VAE on %s', (kind) => {
     backend.resetPeaks();
     const decoder = await createVaeDecoder(backend, config, checkpoint, size);
     for (const f of [0, 1]) await collect(decoder.decode(latentFrame(f)));
-    const plan = vaeDecoderMemory(config, size.latentHeight, size.latentWidth);
+    const plan = await measureDecoder(config, size, 'full');
     const { allocations, categories } = backend.counters();
     const [runtime, sum] = [categories.runtime?.peak ?? 0, backend.peakBytes];
     // The runtime's memory for the CPU is not counted.
-    const planned = kind === 'webgpu' ? plan.total : plan.total - plan.runtime;
+    const planned = kind === 'webgpu' ? plan.peak : plan.peak - plan.runtime;
     console.log(`${kind}: ${sum} of ${planned} bytes, runtime ${runtime} of ${plan.runtime}`);
     expect(sum).toBeLessThanOrEqual(planned);
     // At this size most is what the runtime takes, of which the plan is an upper bound.

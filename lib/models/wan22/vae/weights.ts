@@ -1,3 +1,4 @@
+import { at } from '../../../contract';
 import { type DeviceTensor, elementCount, type Scope } from '../../../gpu';
 import type { Checkpoint } from '../../../weights';
 import { joinsTaps } from './graphs';
@@ -59,8 +60,8 @@ export class VaeLoader {
    */
   async convolution(name: string, taps: 1 | 3, part = 0, of = 1): Promise<Tensors> {
     const { data, shape } = await this.#taps(name, taps);
-    const [allFilters = 0, inputs = 0, ...kernel] = shape;
-    const filters = allFilters / of;
+    const [inputs, kernel] = [at(shape, 1), shape.slice(2)];
+    const filters = at(shape, 0) / of;
     const share = filters * inputs * elementCount(kernel);
     const bias = (await this.#read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
     const tap = (age: number) =>
@@ -92,14 +93,16 @@ export class VaeLoader {
     const stored = derived.taps(name);
     if (this.checkpoint.has(stored)) {
       this.options.signal?.throwIfAborted();
-      const [kept = 1, ...shape] = this.checkpoint.shape(stored);
+      const shape = this.checkpoint.shape(stored);
       const rows = Array.from({ length: taps }, (_, age) => age);
       const data = await this.checkpoint.readRows(stored, rows);
-      this.options.onBytes?.((this.checkpoint.bytes(stored) * taps) / kept);
-      return { data, shape };
+      this.options.onBytes?.((this.checkpoint.bytes(stored) * taps) / at(shape, 0));
+      return { data, shape: shape.slice(1) };
     }
     const weight = `${name}.weight`;
-    const [filters = 0, inputs = 0, depth = 1, ...kernel] = this.checkpoint.shape(weight);
+    const shape = this.checkpoint.shape(weight);
+    const [filters, inputs, depth] = [at(shape, 0), at(shape, 1), at(shape, 2)];
+    const kernel = shape.slice(3);
     const size = elementCount(kernel);
     const data = newestFirst(await this.#read(weight), filters * inputs, depth, size, taps);
     return { data, shape: [filters, inputs, ...kernel] };
@@ -110,7 +113,9 @@ export class VaeLoader {
     const stored = derived.phases(name);
     const isStored = this.checkpoint.has(stored);
     const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
-    const [filters = 0, inputs = 0] = isStored ? shape.slice(1) : shape;
+    const [filters, inputs] = isStored
+      ? [at(shape, 1), at(shape, 2)]
+      : [at(shape, 0), at(shape, 1)];
     const data = isStored
       ? await this.#read(stored)
       : allPhases(await this.#read(`${name}.weight`), filters * inputs);
@@ -137,7 +142,9 @@ export class VaeLoader {
     const stored = derived.transposed(name);
     const isStored = this.checkpoint.has(stored);
     const shape = this.checkpoint.shape(isStored ? stored : `${name}.weight`);
-    const [filters = 0, inputs = 0] = isStored ? shape.toReversed() : shape;
+    const [filters, inputs] = isStored
+      ? [at(shape, 1), at(shape, 0)]
+      : [at(shape, 0), at(shape, 1)];
     const data = isStored
       ? await this.#read(stored)
       : transposed(await this.#read(`${name}.weight`), filters, inputs);
@@ -149,7 +156,8 @@ export class VaeLoader {
 
   /** Norm and the q, k, v rows of the attention's one matrix, then its output projection. */
   async attention(name: string): Promise<{ inward: Tensors; outward: Tensors }> {
-    const [rows = 0, channels = 0] = this.checkpoint.shape(`${name}.to_qkv.weight`);
+    const shape = this.checkpoint.shape(`${name}.to_qkv.weight`);
+    const [rows, channels] = [at(shape, 0), at(shape, 1)];
     const weight = await this.#read(`${name}.to_qkv.weight`);
     const bias = await this.#read(`${name}.to_qkv.bias`);
     const inward: Record<string, DeviceTensor<'float32'>> = {
@@ -172,7 +180,7 @@ export class VaeLoader {
 
   /** The first `rows` filters of a 1×1×1 convolution. */
   async pointwise(name: string, rows: number): Promise<Tensors> {
-    const [, inputs = 0] = this.checkpoint.shape(`${name}.weight`);
+    const inputs = at(this.checkpoint.shape(`${name}.weight`), 1);
     const weight = await this.#read(`${name}.weight`);
     const bias = await this.#read(`${name}.bias`);
     return {
@@ -198,7 +206,7 @@ export function newestFirst(
     for (let i = 0; i < count; i++) {
       const source = (i * depth + depth - 1 - age) * size;
       const target = (age * count + i) * size;
-      for (let k = 0; k < size; k++) out[target + k] = data[source + k] ?? 0;
+      for (let k = 0; k < size; k++) out[target + k] = data[source + k] as number;
     }
   }
   return out;
@@ -209,7 +217,7 @@ export function transposed(data: Float32Array, rows: number, columns: number): F
   const out = new Float32Array(data.length);
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
-      out[column * rows + row] = data[row * columns + column] ?? 0;
+      out[column * rows + row] = data[row * columns + column] as number;
     }
   }
   return out;
@@ -261,8 +269,8 @@ export function phaseWeights(
         // Tap −1, 0, +1 at large row 2y+row sees small row y + floor((row + tap)/2).
         const y = Math.floor((row + dy - 1) / 2) + 1 - row;
         const x = Math.floor((column + dx - 1) / 2) + 1 - column;
-        const at = i * 4 + y * 2 + x;
-        out[at] = (out[at] ?? 0) + (data[i * 9 + dy * 3 + dx] ?? 0);
+        const target = i * 4 + y * 2 + x;
+        out[target] = (out[target] as number) + (data[i * 9 + dy * 3 + dx] as number);
       }
     }
   }

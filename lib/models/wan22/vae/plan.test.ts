@@ -1,0 +1,130 @@
+import * as ort from 'onnxruntime-web';
+import { describe, expect, test } from 'vitest';
+import { type Backend, type DeviceBytes, type Runtime, WasmBackend } from '../../../gpu';
+import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import {
+  createTiledVaeDecoder,
+  createVaeDecoder,
+  decodeOptions,
+  decodeWork,
+  encodeFirstFrame,
+  measureDecoder,
+  measureEncoder,
+} from '.';
+import { collect, decodeAll, latentsOf, openGoldens } from './testing';
+
+const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
+const { config: tiny, checkpoint, size, image } = goldens;
+
+/** Wan2.2's own VAE at 1280×704. */
+const real = { ...tiny, base_dim: 160, decoder_base_dim: 256 };
+const realSize = { latentHeight: 44, latentWidth: 80 };
+const gibibyte = 2 ** 30;
+
+describe('the VAE of the 5B at 1280×704', () => {
+  test('decoder and encoder fit', async () => {
+    const decoder = await measureDecoder(real, realSize, 'full');
+    const encoder = await measureEncoder(real, realSize);
+    console.table(
+      Object.fromEntries(
+        Object.entries({ decoder, encoder }).map(([name, bytes]) => [name, gibibytes(bytes)]),
+      ),
+    );
+    expect(decoder.weights / gibibyte).toBeCloseTo(2.13, 1);
+    expect(decoder.peak).toBeLessThan(10.1 * gibibyte);
+    expect(decoder.largest / gibibyte).toBeCloseTo(0.43, 2);
+    expect(encoder.peak).toBeLessThan(1.35 * gibibyte);
+  });
+
+  test('the ways to decode take ever less memory and ever more work', async () => {
+    const options = await decodeOptions(real, realSize);
+    const rows = options.map(({ tiles, bytes }) => ({
+      tiles: tiles === 'full' ? tiles : `${tiles.rows}×${tiles.columns}, ${tiles.overlap} shared`,
+      work: Number(decodeWork({ height: 44, width: 80 }, tiles).toFixed(2)),
+      ...gibibytes(bytes),
+    }));
+    console.table(rows);
+    expect(options[0]?.tiles).toBe('full');
+    // The first thing to try: 1.10 times the work.
+    expect(options[1]?.tiles).toEqual({ rows: 1, columns: 2, overlap: 8 });
+    expect(options[1]?.bytes.peak).toBeLessThan(7 * gibibyte);
+    expect(options.at(-1)?.bytes.peak).toBeLessThan(1.6 * gibibyte);
+    // A decode that differs from that of whole frames has more than one tile.
+    for (const { tiles } of options.slice(1)) {
+      if (tiles !== 'full') expect(tiles.rows * tiles.columns).toBeGreaterThan(1);
+    }
+    for (const overlap of [8, 4]) {
+      const alike = options.filter(({ tiles }) => tiles !== 'full' && tiles.overlap === overlap);
+      const work = alike.map(({ tiles }) => decodeWork({ height: 44, width: 80 }, tiles));
+      expect(work).toEqual(work.toSorted((a, b) => a - b));
+      expect(alike.length).toBeGreaterThan(5);
+    }
+    const peaks = options.map(({ bytes }) => bytes.peak);
+    // Bands of rows are of whole rows, so that the order by positions may differ slightly.
+    for (const [i, peak] of peaks.slice(1).entries()) {
+      expect(peak).toBeLessThan(1.1 * (peaks[i] ?? Number.NaN));
+    }
+  });
+});
+
+test('the tiny model can be tiled as well', async () => {
+  const options = await decodeOptions(tiny, { latentHeight: 4, latentWidth: 6 });
+  expect(options.map(({ tiles }) => tiles)).toEqual(['full', { rows: 1, columns: 2, overlap: 4 }]);
+  const [whole, tiled] = options.map(({ bytes }) => bytes.peak);
+  expect(tiled).toBeLessThan(whole ?? 0);
+});
+
+/** Runs something on the CPU and counts what it takes; the runtime's part is not seen there. */
+async function counted(run: (backend: Backend) => Promise<void>) {
+  const backend = new WasmBackend(ort as unknown as Runtime);
+  await run(backend);
+  const { categories } = backend.counters();
+  await backend.dispose();
+  return {
+    weights: categories.weights?.peak,
+    caches: categories.caches?.peak,
+    activations: categories.activations?.peak,
+  };
+}
+
+const ownPart = ({ weights, caches, activations }: DeviceBytes) => ({
+  weights,
+  caches,
+  activations,
+});
+
+describe.each([undefined, 20_000, 4096])('bands of %s bytes', (bandBytes) => {
+  const bands = bandBytes === undefined ? {} : { bandBytes };
+
+  test('the plan is what the decoder takes, and no clip takes more', async () => {
+    const took = await counted(async (backend) => {
+      const decoder = await createVaeDecoder(backend, tiny, checkpoint, { ...size, ...bands });
+      await decodeAll(decoder, goldens);
+      decoder.dispose();
+    });
+    expect(took).toEqual(ownPart(await measureDecoder(tiny, size, 'full', bands)));
+  });
+
+  test('the plan is what a tiled decode takes', async () => {
+    const tiles = { rows: 1, columns: 2, overlap: 4 };
+    const took = await counted(async (backend) => {
+      const options = { ...size, ...bands, tiles };
+      const decoder = await createTiledVaeDecoder(backend, tiny, checkpoint, options);
+      await collect(decoder.decodeClip(latentsOf(goldens)));
+    });
+    expect(took).toEqual(ownPart(await measureDecoder(tiny, size, tiles, bands)));
+  });
+
+  test('the plan is what the encoder takes', async () => {
+    const took = await counted(async (backend) => {
+      await encodeFirstFrame(backend, tiny, checkpoint, image, bands);
+    });
+    expect(took).toEqual(ownPart(await measureEncoder(tiny, size, bands)));
+  });
+});
+
+function gibibytes(bytes: DeviceBytes): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(bytes).map(([part, value]) => [part, (value / gibibyte).toFixed(2)]),
+  );
+}
