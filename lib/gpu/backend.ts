@@ -1,6 +1,7 @@
 import type { EngineCounters } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
 import type { Category } from './ledger';
+import type { Kernels } from './parts';
 
 export const elementBytes: Record<ElementType, number> = {
   float32: 4,
@@ -36,6 +37,12 @@ export interface Backend {
   readonly convLayout: 'nhwc' | 'nchw';
   /** Whether the device is gone for good: every further call would reject. */
   readonly lost: boolean;
+
+  /**
+   * Kernels of its own for the named calls in graphs. With them a graph runs part by part, and a kernel
+   * answers the calls that it can. Null runs every graph as a whole: the runtime is faster that way.
+   */
+  kernels: Kernels | null;
 
   /** Most bytes that may be live when a tensor is made; infinite unless someone sets it. */
   ceiling: number;

@@ -1,4 +1,4 @@
-import type { Dim, ElementType, Graph } from '../onnx';
+import type { ElementType, Graph } from '../onnx';
 import {
   type Backend,
   type Bindings,
@@ -8,6 +8,7 @@ import {
   elementCount,
 } from './backend';
 import { type Category, Counted } from './ledger';
+import { PartRunner, runtimeSize, symbolsOf } from './parts';
 
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
@@ -50,6 +51,7 @@ export class CountingBackend extends Counted implements Backend {
   readonly lost = false;
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
+  readonly #parts = new PartRunner(this);
   #releases: (() => void)[] = [];
   /** What the last run gives back with the next one. */
   #pending: number[] = [];
@@ -97,6 +99,10 @@ export class CountingBackend extends Counted implements Backend {
 
   async run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
+    if (this.kernels && graph.parts) {
+      await this.#parts.run(this.kernels, graph, inputs, outputs);
+      return;
+    }
     if (this.#releases.length === 0) {
       this.#releases.push(this.ledger.take('runtime', uniformBytes));
     }
@@ -106,6 +112,7 @@ export class CountingBackend extends Counted implements Backend {
   async settle(): Promise<void> {}
 
   async releaseSessions(): Promise<void> {
+    this.#parts.release();
     for (const release of this.#releases) release();
     this.#releases = [];
     this.#pending = [];
@@ -229,25 +236,4 @@ function kernelBuffers(
 /** Buffers of the device are multiples of 16 bytes. */
 function align(bytes: number): number {
   return Math.max(16, Math.ceil(bytes / 16) * 16);
-}
-
-/** What each name of a symbolic dimension stands for in this run. */
-function symbolsOf(graph: Graph, bindings: Bindings): Map<string, number> {
-  const symbols = new Map<string, number>();
-  for (const port of [...graph.inputs, ...graph.outputs]) {
-    port.dims.forEach((dim, axis) => {
-      const size = bindings[port.name]?.dims[axis];
-      if (typeof dim === 'string' && size !== undefined) symbols.set(dim, size);
-    });
-  }
-  return symbols;
-}
-
-/** A size, a name, or a sum of both as `addDims` writes it. */
-function runtimeSize(dim: Dim, symbols: ReadonlyMap<string, number>): number {
-  if (typeof dim === 'number') return dim;
-  return (
-    symbols.get(dim) ??
-    dim.split('+').reduce((sum, part) => sum + (symbols.get(part) ?? Number(part)), 0)
-  );
 }

@@ -4,6 +4,8 @@ export { CountingBackend, type DeviceBytes } from './counting-backend';
 export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';
+export type { Kernels } from './parts';
+export { TensorPool } from './pool';
 export { browserRuntime, type Runtime } from './runtime';
 export { relativeRms, requireUsable, selfTest } from './self-test';
 export { WasmBackend } from './wasm-backend';

@@ -1,4 +1,5 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
+import type { Kernels } from './parts';
 
 /** What device memory is held for. `runtime` is what ONNX Runtime takes for itself. */
 export const categories = [
@@ -85,6 +86,7 @@ export class Ledger {
 /** What every backend has in common: a ledger that can be asked, and a bound that it keeps to. */
 export abstract class Counted {
   protected readonly ledger = new Ledger();
+  kernels: Kernels | null = null;
   /** Most bytes that may be live when one of our own tensors is made. */
   ceiling = Number.POSITIVE_INFINITY;
   /** Most bytes that the device takes in one buffer. */

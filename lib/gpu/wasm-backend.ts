@@ -10,6 +10,7 @@ import {
   elementCount,
 } from './backend';
 import { type Category, Counted, type Ledger } from './ledger';
+import { PartRunner } from './parts';
 import { SerialQueue } from './queue';
 import type { Runtime } from './runtime';
 import { SessionCache } from './sessions';
@@ -80,6 +81,7 @@ export class WasmBackend extends Counted implements Backend {
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
+  readonly #parts = new PartRunner(this);
 
   constructor(runtime: Runtime) {
     super();
@@ -131,6 +133,7 @@ export class WasmBackend extends Counted implements Backend {
 
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
+    if (this.kernels && graph.parts) return this.#parts.run(this.kernels, graph, inputs, outputs);
     return this.#queue.run(async () => {
       const results = await this.#compute(graph, inputs).catch((cause: unknown) => {
         if (!(cause instanceof Error) || !tooLarge.test(cause.message)) throw cause;
@@ -166,7 +169,10 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   releaseSessions(): Promise<void> {
-    return this.#queue.run(() => this.#sessions.release());
+    return this.#queue.run(async () => {
+      this.#parts.release();
+      await this.#sessions.release();
+    });
   }
 
   recover(): Promise<void> {

@@ -13,6 +13,7 @@ import { gpuCanHold } from './budget';
 import { type Gpu, requestDevice } from './device';
 import { DeviceFaults } from './faults';
 import { type Category, Counted } from './ledger';
+import { PartRunner } from './parts';
 import { SerialQueue } from './queue';
 import type { Runtime } from './runtime';
 import { SessionCache } from './sessions';
@@ -46,6 +47,7 @@ export class WebGpuBackend extends Counted implements Backend {
   readonly #queue = new SerialQueue();
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
+  readonly #parts = new PartRunner(this);
   /** Category of the buffer being made; what is made without one is the runtime's. */
   #making: Category = 'runtime';
   #staging: GPUBuffer | undefined;
@@ -169,6 +171,7 @@ export class WebGpuBackend extends Counted implements Backend {
 
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
+    if (this.kernels && graph.parts) return this.#parts.run(this.kernels, graph, inputs, outputs);
     return this.#queue.run(async () => {
       this.#faults.check();
       try {
@@ -193,6 +196,7 @@ export class WebGpuBackend extends Counted implements Backend {
     // A lost device cannot release its sessions: the runtime would wait for it for ever.
     if (this.#faults.current?.code === 'DEVICE_LOST') return;
     await this.#queue.run(async () => {
+      this.#parts.release();
       await this.#faults.race(this.#sessions.release());
       this.#staging?.destroy();
       this.#staging = undefined;

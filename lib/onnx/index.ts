@@ -1,3 +1,4 @@
-export { type Graph, GraphBuilder, type NodeShape, type Port } from './graph';
+export * from './calls';
+export { type Graph, GraphBuilder, type NodeShape, type Part, type Port } from './graph';
 export * from './operators';
 export { type Dim, type ElementArrays, type ElementType, type FloatType, Value } from './value';

@@ -7,11 +7,9 @@ import {
   type Scope,
 } from '../../gpu';
 import {
-  add,
+  linear as callLinear,
   type ElementArrays,
   type GraphBuilder,
-  gemm,
-  matMulBlocks,
   type Value,
 } from '../../onnx';
 import type { Checkpoint } from '../../weights';
@@ -37,6 +35,15 @@ export interface Linear {
   readonly tensors: Readonly<Record<string, DeviceTensor>>;
 }
 
+/** What a linear layer does to its result. */
+export interface LinearEpilogue {
+  readonly activation?: 'gelu';
+  /** The result is added to it, [L, outFeatures]. */
+  readonly residual?: Value<'float32'>;
+  /** Factors of the result before it is added to `residual`, [outFeatures]. */
+  readonly gate?: Value<'float32'>;
+}
+
 /**
  * `y = W·x + b`, and beside it `up·(down·x)` where a LoRA is: base weights are never rewritten.
  * Declares the layer's tensors as inputs `name.role`.
@@ -49,25 +56,36 @@ export function linear(
   name: string,
   spec: LinearSpec,
   x: Value<'float32'>,
+  epilogue: LinearEpilogue = {},
 ): Value<'float32'> {
-  const { inFeatures: k, outFeatures: n } = spec;
-  const bias = spec.bias ? g.input(`${name}.bias`, 'float32', [n]) : null;
+  const { inFeatures: k, outFeatures: n, lora } = spec;
+  const { activation = 'none', residual, gate } = epilogue;
   const bits = bitsOf(spec.precision);
-  const y =
+  const bias = spec.bias && { bias: g.input(`${name}.bias`, 'float32', [n]) };
+  const weight =
     bits === null
-      ? gemm(x, g.input(`${name}.weight`, 'float32', [n, k]), bias)
-      : matMulBlocks(
-          x,
-          g.input(`${name}.values`, 'uint8', [n, k / 32, 4 * bits]),
-          g.input(`${name}.scales`, 'float32', [n, k / 32]),
-          bias,
-          bits,
-        );
-  if (!spec.lora) return y;
+      ? { weight: g.input(`${name}.weight`, 'float32', [n, k]) }
+      : {
+          values: g.input(`${name}.values`, 'uint8', [n, k / 32, 4 * bits]),
+          scales: g.input(`${name}.scales`, 'float32', [n, k / 32]),
+        };
   const rank = `${name}.rank`;
-  const down = g.input(`${name}.down`, 'float32', [rank, k]);
-  const up = g.input(`${name}.up`, 'float32', [n, rank]);
-  return add(y, gemm(gemm(x, down, null), up, null));
+  const branch = lora && {
+    down: g.input(`${name}.down`, 'float32', [rank, k]),
+    up: g.input(`${name}.up`, 'float32', [n, rank]),
+  };
+  return callLinear(
+    {
+      inFeatures: k,
+      outFeatures: n,
+      bits,
+      bias: spec.bias,
+      lora,
+      activation,
+      residual: residual ? (gate ? 'gated' : 'added') : 'none',
+    },
+    { x, ...weight, ...bias, ...branch, ...(residual && { residual }), ...(gate && { gate }) },
+  );
 }
 
 /** The bindings that {@link linear} declared under `name`. */

@@ -1,13 +1,11 @@
 import { KinoraError, type Precision } from '../../contract';
 import { type Backend, type DeviceTensor, Scope } from '../../gpu';
 import {
-  add,
+  attention,
   type Graph,
   GraphBuilder,
   gather,
-  geluTanh,
   mul,
-  multiHeadAttention,
   reshape,
   rmsNormalization,
   transpose,
@@ -62,17 +60,15 @@ export function encoderLayerGraph(
     reshape(linear(g, name, specs[name], y), [1, rows, inner]); // [1, L, heads·d_kv]
   const byHead = transpose(gather(table, buckets), [2, 0, 1]); // [heads, L, L]
   const bias = unsqueeze(byHead, 0); // [1, heads, L, L]
-  const attended = multiHeadAttention(project('q', 'L'), project('k', 'K'), project('v', 'K'), {
-    heads,
-    scale: 1,
-    bias,
-  });
-  const x = add(hidden, linear(g, 'o', specs.o, reshape(attended, ['L', inner]))); // [L, d]
+  const [q, k, v] = [project('q', 'L'), project('k', 'K'), project('v', 'K')] as const;
+  const spec = { heads, headSize: config.d_kv, scale: 1, bias: true };
+  const attended = attention(spec, { q, k, v, bias }); // [1, L, heads·d_kv]
+  const x = linear(g, 'o', specs.o, reshape(attended, ['L', inner]), { residual: hidden }); // [L, d]
 
   const z = rmsNormalization(x, norm2, epsilon); // [L, d]
-  const gate = geluTanh(linear(g, 'wi_0', specs.wi_0, z)); // [L, d_ff]
+  const gate = linear(g, 'wi_0', specs.wi_0, z, { activation: 'gelu' }); // [L, d_ff]
   const gated = mul(gate, linear(g, 'wi_1', specs.wi_1, z)); // [L, d_ff]
-  g.output('result', add(x, linear(g, 'wo', specs.wo, gated)));
+  g.output('result', linear(g, 'wo', specs.wo, gated, { residual: x }));
   return g.build();
 }
 

@@ -1,4 +1,4 @@
-import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import { type Backend, type DeviceTensor, Scope, TensorPool } from '../../gpu';
 import {
   baseGrowGraph,
   blockGraph,
@@ -18,7 +18,6 @@ import {
 import type { FrameDecoder, LatentFrameSize } from './vae';
 import { extentOf } from './vae/bands';
 import { channelsLast, unfoldPixels } from './vae/pixels';
-import { TensorPool } from './vae/pool';
 
 /*
  * TAEHV's tiny decoders for Wan2.2 (reference §6), base and super. Each takes model-space latents

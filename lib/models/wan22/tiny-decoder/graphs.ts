@@ -1,6 +1,16 @@
-import { add, concat, GraphBuilder, matMul, mul, relu, tanh, type Value } from '../../../onnx';
+import {
+  add,
+  concat,
+  convolution,
+  GraphBuilder,
+  matMul,
+  mul,
+  relu,
+  tanh,
+  type Value,
+} from '../../../onnx';
 import { memoised } from '../memoised';
-import { convolve, interleave, type Layout, pixelShuffle } from '../vae/nhwc';
+import { interleave, type Layout, pixelShuffle } from '../vae/nhwc';
 
 type Float = Value<'float32'>;
 
@@ -30,7 +40,7 @@ export const convolutionGraph = memoised((spec: ConvolutionSpec) => {
   if (spec.before === 'soft clamp') x = mul(tanh(mul(x, g.scalar(1 / 3))), g.scalar(3));
   const weight = g.input('weight', 'float32', [filters, inputs, kernel, kernel]);
   const bias = spec.bias ? g.input('bias', 'float32', [filters]) : null;
-  const y = convolve(x, weight, bias, spec.layout, { pads: samePads(kernel) });
+  const y = convolution(x, weight, bias, spec.layout, { pads: samePads(kernel) });
   g.output('y', spec.after === 'relu' ? relu(y) : y);
   return g.build();
 });
@@ -52,7 +62,7 @@ export const blockGraph = memoised(({ layout: convLayout, channels: c, variant }
   const pair = concat([x, image('previous')], 3);
   if (variant === 'base') {
     const layer = (value: Float, index: number, inputs: number) =>
-      convolve(
+      convolution(
         value,
         g.input(`weight${index}`, 'float32', [c, inputs, 3, 3]),
         g.input(`bias${index}`, 'float32', [c]),
@@ -64,7 +74,10 @@ export const blockGraph = memoised(({ layout: convLayout, channels: c, variant }
     g.output('y', relu(add(layer(second, 2, c), x)));
   } else {
     const depthwise = g.input('depthwise', 'float32', [2 * c, 1, 7, 7]);
-    const mixed = convolve(pair, depthwise, null, convLayout, { pads: samePads(7), group: 2 * c });
+    const mixed = convolution(pair, depthwise, null, convLayout, {
+      pads: samePads(7),
+      group: 2 * c,
+    });
     const wide = matMul(mixed, g.input('widen', 'float32', [2 * c, 4 * c]));
     const hidden = relu(add(wide, g.input('widenBias', 'float32', [4 * c])));
     g.output('y', add(matMul(hidden, g.input('narrow', 'float32', [4 * c, c])), x));
@@ -90,7 +103,7 @@ export const baseGrowGraph = memoised(({ layout: convLayout, inputs, outputs }: 
     const [row, column] = [phase >> 1, phase & 1];
     const weight = g.input(`phase${row}${column}`, 'float32', [outputs, inputs, 2, 2]);
     const pads = [1 - row, 1 - column, row, column] as const;
-    return convolve(frame, weight, null, convLayout, { pads });
+    return convolution(frame, weight, null, convLayout, { pads });
   });
   g.output('y', interleave(phases, convLayout));
   return g.build();
@@ -102,7 +115,7 @@ export const superShuffleGraph = memoised(({ layout: convLayout, inputs, outputs
   const x = g.input('x', 'float32', [1, 'H', 'W', inputs]);
   const weight = g.input('weight', 'float32', [4 * outputs, inputs, 3, 3]);
   const bias = g.input('bias', 'float32', [4 * outputs]);
-  const wide = convolve(x, weight, bias, convLayout, { pads: samePads(3) });
+  const wide = convolution(x, weight, bias, convLayout, { pads: samePads(3) });
   g.output('y', pixelShuffle(relu(wide), convLayout));
   return g.build();
 });

@@ -1,10 +1,9 @@
 import {
+  type AttentionInputs,
   add,
+  attention,
   GraphBuilder,
-  geluTanh,
   layerNormalization,
-  mul,
-  multiHeadAttention,
   reshape,
   rmsNormalization,
   rotaryEmbedding,
@@ -73,7 +72,7 @@ export const textEmbeddingGraph = memoised(
   (specs: { linear1: LinearSpec; linear2: LinearSpec }) => {
     const g = new GraphBuilder('text-embedding');
     const embeds = g.input('embeds', 'float32', ['T', specs.linear1.inFeatures]);
-    const inner = geluTanh(linear(g, 'linear_1', specs.linear1, embeds)); // [T, D]
+    const inner = linear(g, 'linear_1', specs.linear1, embeds, { activation: 'gelu' }); // [T, D]
     g.output('context', linear(g, 'linear_2', specs.linear2, inner)); // [T, D]
     return g.build();
   },
@@ -115,6 +114,13 @@ function modulatedNorm(
   return layerNormalization(x, add(scale, g.scalar(1)), shift, epsilon);
 }
 
+/** softmax(q·kᵀ/√headDim + bias)·v: q, k, v [1, …, D]. */
+function headAttention(config: TransformerConfig, inputs: AttentionInputs): Tensor {
+  const { num_attention_heads: heads, attention_head_dim: headSize } = config;
+  const bias = inputs.bias !== undefined;
+  return attention({ heads, headSize, scale: 1 / Math.sqrt(headSize), bias }, inputs);
+}
+
 /** §3.5 steps 1–2, keys and values: `hidden` [L, D] → `keys` (rotated), `values` [1, L, D]. */
 export const keysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('keys-values');
@@ -153,10 +159,10 @@ export const selfAttentionGraph = memoised((config: TransformerConfig, specs: Bl
   const queries = linear(g, 'to_q', specs['attn1.to_q'], y); // [L, D]
   const normed = reshape(rmsNormalization(queries, queryNorm, config.eps), [1, 'L', d]);
   const rotated = rotaryEmbedding(normed, cos, sin, heads);
-  const scale = 1 / Math.sqrt(config.attention_head_dim);
-  const attended = multiHeadAttention(rotated, keys, values, { heads, scale }); // [1, L, D]
-  const out = linear(g, 'to_out', specs['attn1.to_out.0'], reshape(attended, ['L', d]));
-  g.output('result', add(hidden, mul(out, gate1))); // [L, D]
+  const attended = headAttention(config, { q: rotated, k: keys, v: values }); // [1, L, D]
+  const epilogue = { residual: hidden, gate: gate1 };
+  const out = linear(g, 'to_out', specs['attn1.to_out.0'], reshape(attended, ['L', d]), epilogue);
+  g.output('result', out); // [L, D]
   return g.build();
 });
 
@@ -169,7 +175,6 @@ export const selfAttentionGraph = memoised((config: TransformerConfig, specs: Bl
 export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('cross-attention-feed-forward');
   const d = transformerDim(config);
-  const heads = config.num_attention_heads;
   const hidden = g.input('hidden', 'float32', ['L', d]);
   const rows = modulationRows(g, config);
   const [shift2, scale2, gate2] = rows.slice(3) as [Tensor, Tensor, Tensor];
@@ -183,15 +188,15 @@ export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs:
   const y = layerNormalization(hidden, normWeight, normBias, config.eps); // [L, D]
   const queries = linear(g, 'to_q', specs['attn2.to_q'], y); // [L, D]
   const normed = reshape(rmsNormalization(queries, queryNorm, config.eps), [1, 'L', d]);
-  const scale = 1 / Math.sqrt(config.attention_head_dim);
-  const attended = multiHeadAttention(normed, keys, values, { heads, scale, bias }); // [1, L, D]
-  const out = linear(g, 'to_out', specs['attn2.to_out.0'], reshape(attended, ['L', d]));
-  const x = add(hidden, out); // [L, D]
+  const attended = headAttention(config, { q: normed, k: keys, v: values, bias }); // [1, L, D]
+  const x = linear(g, 'to_out', specs['attn2.to_out.0'], reshape(attended, ['L', d]), {
+    residual: hidden,
+  }); // [L, D]
 
   const z = modulatedNorm(g, x, shift2, scale2, config.eps); // [L, D]
-  const inner = geluTanh(linear(g, 'ffn_in', specs['ffn.net.0.proj'], z)); // [L, ffn]
-  const ffn = linear(g, 'ffn_out', specs['ffn.net.2'], inner); // [L, D]
-  g.output('result', add(x, mul(ffn, gate2))); // [L, D]
+  const inner = linear(g, 'ffn_in', specs['ffn.net.0.proj'], z, { activation: 'gelu' }); // [L, ffn]
+  const ffn = linear(g, 'ffn_out', specs['ffn.net.2'], inner, { residual: x, gate: gate2 });
+  g.output('result', ffn); // [L, D]
   return g.build();
 });
 

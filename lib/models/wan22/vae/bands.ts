@@ -1,6 +1,5 @@
 import { at } from '../../../contract';
-import type { Backend, DeviceTensor } from '../../../gpu';
-import type { TensorPool } from './pool';
+import type { Backend, DeviceTensor, TensorPool } from '../../../gpu';
 
 /** [1, H, W, C], or with other leading dimensions where a function says so. */
 export type Image = DeviceTensor<'float32'>;

@@ -1,6 +1,8 @@
 import { at } from '../../../contract';
 import {
   add,
+  attention,
+  convolution,
   type Dim,
   div,
   GraphBuilder,
@@ -11,13 +13,12 @@ import {
   rmsNormalization,
   silu,
   slice,
-  softmax,
   split,
   sqrt,
   type Value,
 } from '../../../onnx';
 import { memoised } from '../memoised';
-import { convolve, interleave, type Layout } from './nhwc';
+import { interleave, type Layout } from './nhwc';
 
 /*
  * The few graphs of which the VAE consists. Images are [1, H, W, C]; H and W stay symbolic, so one
@@ -129,7 +130,7 @@ export const convolutionGraph = memoised((spec: ConvolutionSpec) => {
     : x;
   const convolved = (name: string, count: number, bias: Float | null) => {
     const weight = g.input(name, 'float32', [count, inputs, kernel, kernel]);
-    return convolve(activated, weight, bias, layout, { pads });
+    return convolution(activated, weight, bias, layout, { pads });
   };
   const bias = (count: number) => g.input('bias', 'float32', [count]);
   const joined =
@@ -194,7 +195,7 @@ export const upsampleGraph = memoised((spec: UpsampleSpec) => {
     const weight = g.input(`phase${row}${column}`, 'float32', [channels, channels, 2, 2]);
     const pads = [margin ? 0 : 1 - row, 1 - column, margin ? 0 : row, column] as const;
     const source = at(sources, margin ? row : 0);
-    const main = convolve(source, weight, bias, layout, { pads });
+    const main = convolution(source, weight, bias, layout, { pads });
     return add(main, shortcutPhase(at(shortcut.picks, phase)));
   });
   g.output('y', interleave(phases, layout));
@@ -215,16 +216,14 @@ export const projectionsGraph = memoised(({ channels }: { channels: number }) =>
   return g.build();
 });
 
-/**
- * softmax(q·kᵀ)·v for some rows of q. Plain products: the attention operator falls to a kernel with
- * hundreds of megabytes of partial results at heads this wide (reference `onnxruntime-web.md` §3.2).
- */
+/** softmax(q·kᵀ)·v for some rows of q, a single head. */
 export const attentionGraph = memoised(({ channels }: { channels: number }) => {
   const g = new GraphBuilder(`vae attention ${channels}`);
   const q = g.input('q', 'float32', ['L', channels]);
   const k = g.input('k', 'float32', ['M', channels]);
   const v = g.input('v', 'float32', ['M', channels]);
-  g.output('y', matMul(softmax(gemm(q, k, null)), v));
+  const spec = { heads: 1, headSize: channels, scale: 1, bias: false };
+  g.output('y', attention(spec, { q, k, v }));
   return g.build();
 });
 
@@ -260,7 +259,7 @@ export const downsampleGraph = memoised((spec: DownsampleSpec) => {
   const g = new GraphBuilder(`vae downsample ${shortcut.inputs}→${channels}`);
   const x = g.input('x', 'float32', [1, 'H', 'W', channels]);
   const main = space
-    ? convolve(
+    ? convolution(
         x,
         g.input('weight', 'float32', [channels, channels, 3, 3]),
         g.input('bias', 'float32', [channels]),
@@ -269,7 +268,7 @@ export const downsampleGraph = memoised((spec: DownsampleSpec) => {
       )
     : x;
   const { kernel } = shortcut;
-  const side = convolve(
+  const side = convolution(
     g.input('shortcut', 'float32', [1, 'H', 'W', shortcut.inputs]),
     g.input('shortcutWeight', 'float32', [channels, shortcut.inputs, kernel, kernel]),
     null,

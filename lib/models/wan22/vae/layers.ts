@@ -1,4 +1,4 @@
-import type { Backend, Bindings } from '../../../gpu';
+import { type Backend, type Bindings, TensorPool } from '../../../gpu';
 import { type Band, bandsOf, defaultBandBytes, extentOf, type Image, RowCopier } from './bands';
 import {
   attentionGraph,
@@ -9,7 +9,6 @@ import {
   type ResidualSpec,
   upsampleGraph,
 } from './graphs';
-import { TensorPool } from './pool';
 
 /** What the layers of one network share. */
 export class Workspace {

@@ -1,11 +1,4 @@
-import {
-  type Conv2dOptions,
-  concat,
-  conv2d,
-  depthToSpace,
-  transpose,
-  type Value,
-} from '../../../onnx';
+import { concat, depthToSpace, transpose, type Value } from '../../../onnx';
 
 /** How a backend wants convolutions; see `Backend.convLayout`. */
 export type Layout = 'nhwc' | 'nchw';
@@ -14,18 +7,6 @@ type Float = Value<'float32'>;
 
 const toChannelsFirst = (x: Float) => transpose(x, [0, 3, 1, 2]);
 const toChannelsLast = (x: Float) => transpose(x, [0, 2, 3, 1]);
-
-/** `conv2d` on [1, H, W, C]; transposes in and out where the backend convolves channels first. */
-export function convolve(
-  x: Float,
-  weight: Float,
-  bias: Float | null,
-  layout: Layout,
-  options: Conv2dOptions = {},
-): Float {
-  if (layout === 'nhwc') return conv2d(x, weight, bias, layout, options);
-  return toChannelsLast(conv2d(toChannelsFirst(x), weight, bias, layout, options));
-}
 
 /** Four images of one size as the pixels (0,0), (0,1), (1,0), (1,1) of 2×2 blocks. */
 export function interleave(phases: readonly Float[], layout: Layout): Float {

@@ -1,4 +1,5 @@
-import type { Backend, Category, DeviceTensor } from '../../../gpu';
+import type { Backend, DeviceTensor } from './backend';
+import type { Category } from './ledger';
 
 /**
  * Tensors that are used again and again: one is made only when none of its shape is free, so that
