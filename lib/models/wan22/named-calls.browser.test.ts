@@ -11,7 +11,7 @@ import { collect } from './vae/testing';
 const noKernels = { run: async () => false };
 
 test('graphs that run part by part agree with the goldens on WebGPU, within the counted memory', async () => {
-  const golden = await openGolden(httpFolder(new URL('/e2e/goldens/tiny-wan/', location.href)));
+  const golden = await openGolden(httpFolder(new URL('/lib/models/wan22/goldens/', location.href)));
   const backend = await createBackend('webgpu');
   backend.kernels = noKernels;
   const context = {
