@@ -13,7 +13,8 @@ export const elementBytes: Record<ElementType, number> = {
 };
 
 /**
- * Memory on the device with a type and a shape. Whoever makes it disposes it, mostly by a scope.
+ * Memory on the device with a type and a shape. The code that creates a tensor disposes it, mostly by a
+ * {@link Scope}.
  */
 export interface DeviceTensor<T extends ElementType = ElementType> {
   readonly dtype: T;
@@ -35,7 +36,7 @@ export interface Backend {
   readonly kind: 'webgpu' | 'wasm';
   /** Layout in which `conv2d` is to be emitted; tensors between operators are NHWC in both. */
   readonly convLayout: 'nhwc' | 'nchw';
-  /** Whether the device is gone for good: every further call would reject. */
+  /** Whether the device cannot be used any more: every further call rejects. */
   readonly lost: boolean;
 
   /**
@@ -44,16 +45,17 @@ export interface Backend {
    */
   kernels: Kernels | null;
 
-  /** Most bytes that may be live when a tensor is made; infinite unless someone sets it. */
+  /** Most bytes that may be live when a tensor is created; infinite by default. */
   ceiling: number;
-  /** Most bytes that the device takes in one buffer; infinite where only their sum is bounded. */
+  /** Largest buffer of the device in bytes; infinite where only the sum is limited. */
   readonly maxBufferBytes: number;
 
   /**
-   * Takes memory. The content is zero unless `data` is given.
+   * Allocates memory. The content is zero unless `data` is given.
    *
    * @throws KinoraError `OUT_OF_MEMORY` beyond the {@link ceiling} or the device's largest buffer. A
-   * device that has no memory left may say so later, by the next tensor or any call that waits for it.
+   * device without free memory may report it later: then the next tensor, or the next call that waits for
+   * the device, throws it.
    */
   tensor<T extends ElementType>(
     dtype: T,
@@ -61,7 +63,7 @@ export interface Backend {
     category: Category,
     data?: ElementArrays[T],
   ): DeviceTensor<T>;
-  /** Overwrites a tensor's content; takes no memory. */
+  /** Overwrites a tensor's content; allocates nothing. */
   write<T extends ElementType>(tensor: DeviceTensor<T>, data: ElementArrays[T]): void;
   /** Copies `count` elements between tensors of one element type; offsets in elements. */
   copy(
@@ -79,23 +81,23 @@ export interface Backend {
    * @throws TypeError when a binding is missing, extra, or has another type or shape than the graph
    */
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void>;
-  /** Resolves when everything submitted so far is done; rejects with what went wrong meanwhile. */
+  /** Resolves when all submitted work is done; rejects with the first error of it. */
   settle(): Promise<void>;
   /** Releases all sessions and with them the runtime's own memory. Tensors stay. */
   releaseSessions(): Promise<void>;
   /**
-   * {@link releaseSessions} if the runtime holds memory that others could use. Small amounts are not
-   * worth it: compiled pipelines go with the sessions and cost seconds on slow devices.
+   * Calls {@link releaseSessions} if the runtime keeps much memory ({@link trimThreshold}). For less it is
+   * not worth it: compiled pipelines are lost with the sessions, and cost seconds on slow devices.
    */
   trim(): Promise<void>;
   /**
-   * Makes the backend usable again after an `OUT_OF_MEMORY`: releases all sessions and forgets the
-   * fault. Tensors stay; what was computed since the fault is not to be trusted.
+   * Makes the backend usable again after an `OUT_OF_MEMORY`: releases all sessions and clears the fault.
+   * Tensors stay; what was computed since the fault is invalid.
    */
   recover(): Promise<void>;
   /**
-   * Whether the device gives so many bytes on top of what is live. They are given back at once. Only a
-   * device with memory of its own is asked; the others hold what the {@link ceiling} allows.
+   * Whether so many bytes can be allocated in addition to what is live. Only a device with memory of its
+   * own is tested; for the others the {@link ceiling} decides.
    */
   canHold(bytes: number): Promise<boolean>;
   counters(): EngineCounters;
@@ -106,7 +108,7 @@ export interface Backend {
   dispose(): Promise<void>;
 }
 
-/** Collects tensors that live and die together. */
+/** Tensors that are disposed together. */
 export class Scope {
   readonly #tensors = new Set<DeviceTensor>();
 
@@ -134,7 +136,7 @@ export class Scope {
   }
 }
 
-/** What the runtime may keep between stages, in bytes. */
+/** Bytes that the runtime may keep between stages. */
 export const trimThreshold = 256 * 2 ** 20;
 
 /** Number of elements of a shape. */
@@ -161,10 +163,10 @@ export function checkBindings(graph: Graph, inputs: Bindings, outputs: Bindings)
       const fits =
         bound.dims.length === port.dims.length &&
         port.dims.every((size, axis) => {
-          const actual = bound.dims[axis] ?? 0;
+          const actual = bound.dims[axis];
           if (typeof size === 'number') return size === actual;
           const known = symbols.get(size);
-          if (known === undefined) symbols.set(size, actual);
+          if (known === undefined && actual !== undefined) symbols.set(size, actual);
           return known === undefined || known === actual;
         });
       if (!fits) {

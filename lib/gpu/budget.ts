@@ -2,27 +2,26 @@ import { KinoraError } from '../contract';
 import type { Backend } from './backend';
 import type { Gpu } from './device';
 
-/** A probe is as precise as this share of what is wanted. */
+/** Precision of the result, as a fraction of what is wanted. */
 const precision = 1 / 32;
 
-/** A device is probed in pieces of this size: about its largest tensors in the real model. */
+/** A probe allocates buffers of this size: about the largest tensors of the 5B. */
 const pieceBytes = 2 ** 29;
 
 /**
- * Bytes that must be free beside a plan: for pipelines, staging, and whoever draws the screen. A GPU
- * that is filled to its last byte moves memory to and fro, or fails where nobody counts.
+ * Bytes that must stay free beside a plan: for pipelines, staging buffers and other programs. A GPU that
+ * is full swaps memory with the computer, or fails in places that are not counted here.
  */
 function reserveOf(bytes: number): number {
   return Math.max(2 ** 28, Math.ceil(bytes / 20));
 }
 
 /**
- * Finds out how much memory the device gives, by asking for it: first for all that is wanted, and only
- * where that fails for less. Nothing of it is kept. Beyond what is wanted, only a reserve is asked for:
- * 5 % of it, 256 MiB at least.
+ * Finds out how much memory the device has by allocating it: first all that is wanted, and only if that
+ * fails less. Everything is freed again. A reserve of 5 %, at least 256 MiB, is allocated beside it.
  *
  * @param wanted bytes of the plan in which everything fits
- * @returns bytes that the device gave beside the reserve; 0 where it gives none
+ * @returns bytes that the device has beside the reserve; 0 where it has none
  */
 export async function probeBudget(
   backend: Pick<Backend, 'canHold'>,
@@ -40,10 +39,10 @@ export async function probeBudget(
 }
 
 /**
- * Whether a device gives so many bytes more. They are given back before this resolves.
+ * Whether so many more bytes can be allocated on a device. They are freed before this resolves.
  *
- * A software device is never asked: its memory is the computer's, it does not say no, and being asked
- * for gigabytes ends it.
+ * A software device is not tested: its memory is the computer's, and an allocation of gigabytes crashes it
+ * instead of failing.
  *
  * @throws KinoraError `DEVICE_LOST`
  */
@@ -63,13 +62,13 @@ export async function gpuCanHold({ device, software }: Gpu, bytes: number): Prom
     }
     return true;
   } catch (cause) {
-    // A scope that was pushed cannot be taken back only where the device is gone.
+    // Popping an error scope fails only on a lost device.
     throw cause instanceof KinoraError
       ? cause
       : new KinoraError('DEVICE_LOST', undefined, { cause });
   } finally {
     for (const buffer of made) buffer.destroy();
-    // Memory goes back with the end of a submit; the next question must find it free.
+    // Memory is freed with the end of a submit; the next probe must find it free.
     device.queue.submit([]);
     await Promise.race([device.queue.onSubmittedWorkDone(), device.lost]);
   }

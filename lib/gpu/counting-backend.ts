@@ -13,12 +13,12 @@ import { PartRunner, runtimeSize, symbolsOf } from './parts';
 /** Operators whose result shares its input's memory. */
 const aliases = new Set(['Reshape', 'Unsqueeze', 'Identity']);
 
-/** Graphs of nothing but these are planned well by the runtime: their buffers serve again at once. */
+/** In graphs of nothing but these the runtime reuses a buffer as soon as it is not read any more. */
 const elementWise = new Set(['Add', 'Sub', 'Mul', 'Div']);
 
 /**
- * What the runtime takes for the small constants of its kernels. Measured for the denoising loop: 52
- * buffers of 6 kB together, whatever the size of the model.
+ * What the runtime allocates for the uniforms of its kernels. Measured for the denoising loop: 52 buffers
+ * of 6 kB together, independent of the size of the model.
  */
 const uniformBytes = 2 ** 16;
 
@@ -38,13 +38,12 @@ export interface DeviceBytes {
 }
 
 /**
- * A backend that computes nothing and takes no memory: it only counts what the others would take. The
- * memory plan runs the engine's own code on it, so plan and engine cannot drift apart.
+ * A backend that computes nothing and allocates nothing: it counts what the others would allocate. The
+ * memory plan runs the engine's own code on it, so that plan and engine cannot differ.
  *
- * The runtime's part is simulated from the graphs. Each intermediate takes a buffer of exactly its
- * size, which goes to a pool and never back to the device (ONNX Runtime's `simple` cache mode,
- * reference `onnxruntime-web.md` §4). Buffers return to the pool when the run is over, those of the
- * last operators only with the run after it: measured, and never fewer than a real run takes.
+ * The runtime's part is simulated from the graphs. Each intermediate takes a buffer of exactly its size,
+ * which returns to a pool and never to the device (README, "Memory of a run"). Buffers return when the run
+ * is over, those of the last operators only with the next run. Measurements never exceed the simulation.
  */
 export class CountingBackend extends Counted implements Backend {
   readonly kind = 'webgpu';

@@ -15,7 +15,7 @@ const raisedLimits = [
 
 const adapterOptions: GPURequestAdapterOptions = { powerPreference: 'high-performance' };
 
-/** Looks at the GPU without taking a device. */
+/** Describes the GPU without requesting a device. */
 export async function probeDevice(): Promise<DeviceReport> {
   const nothing = {
     adapter: { vendor: '', architecture: '', device: '', description: '' },
@@ -32,8 +32,18 @@ export async function probeDevice(): Promise<DeviceReport> {
     adapter: { vendor, architecture, device, description },
     software: isSoftware(adapter.info),
     features: [...adapter.features].sort(),
-    limits: Object.fromEntries(raisedLimits.map((name) => [name, adapter.limits[name] ?? 0])),
+    limits: limitsOf(adapter),
   };
+}
+
+/** The adapter's limits; a browser that does not know one of them keeps its default. */
+function limitsOf(adapter: GPUAdapter): Record<string, number> {
+  return Object.fromEntries(
+    raisedLimits.flatMap((name) => {
+      const limit: number | undefined = adapter.limits[name];
+      return limit === undefined ? [] : [[name, limit]];
+    }),
+  );
 }
 
 /** Whether an adapter is a CPU emulation. Chrome does not always flag SwiftShader as fallback. */
@@ -49,9 +59,9 @@ export interface Gpu {
 }
 
 /**
- * Takes a device by the rules of the design: the adapter's limits, f16 and timestamps where there
- * are any, and subgroups only from width 8: below that ONNX Runtime's attention is silently wrong
- * (reference `onnxruntime-web.md` §1.4).
+ * Requests a device with the adapter's limits, and with f16 and timestamps where there are any. Subgroups
+ * are requested only from width 8: with narrower ones ONNX Runtime's attention computes wrong numbers
+ * without an error (README, "The device").
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
@@ -61,13 +71,10 @@ export async function requestDevice(): Promise<Gpu> {
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
   const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
   if (adapter.info.subgroupMinSize >= 8) wanted.push('subgroups');
-  const requiredLimits = Object.fromEntries(
-    raisedLimits.map((name) => [name, adapter.limits[name] ?? 0]),
-  );
   const device = await adapter.requestDevice({
     label: 'kinora',
     requiredFeatures: wanted.filter((feature) => adapter.features.has(feature)),
-    requiredLimits,
+    requiredLimits: limitsOf(adapter),
   });
   return { device, software: isSoftware(adapter.info) };
 }

@@ -1,27 +1,24 @@
 import { KinoraError } from '../contract';
 
-/**
- * Milliseconds: events are tasks of their own, and come after the promise of the work that caused
- * them.
- */
+/** Milliseconds. An error event is a task of its own and comes after the promise of its work. */
 const eventDelay = 5;
 
 const afterEvents = () => new Promise<void>((resolve) => setTimeout(resolve, eventDelay));
 
 /**
- * What a device reports of itself: late, by events, and often several times for one cause. A buffer
- * that could not be made is reported first; then every command that uses it is refused, and said to be.
+ * The errors of a device. It reports them late, by events, and often several times for one cause: first
+ * that a buffer could not be made, then each command that uses this buffer.
  */
 export class DeviceFaults {
   #fault: KinoraError | undefined;
-  /** Whether a lack of memory was forgiven and nothing has been read since. */
-  #aftermath = false;
+  /** Whether a lack of memory was cleared and nothing has been read since. */
+  #recovering = false;
   readonly #lost: Promise<never>;
 
   constructor(readonly device: GPUDevice) {
     device.onuncapturederror = ({ error }) => {
       this.#fault ??=
-        error instanceof GPUOutOfMemoryError || this.#aftermath
+        error instanceof GPUOutOfMemoryError || this.#recovering
           ? new KinoraError('OUT_OF_MEMORY')
           : new KinoraError('INTERNAL', `The GPU refused a command: ${error.message}`);
     };
@@ -32,7 +29,7 @@ export class DeviceFaults {
     this.#lost.catch(() => undefined);
   }
 
-  /** The first fault that was not forgiven. */
+  /** The first fault since the last one was cleared. */
   get current(): KinoraError | undefined {
     return this.#fault;
   }
@@ -42,25 +39,25 @@ export class DeviceFaults {
     if (this.#fault) throw this.#fault;
   }
 
-  /** Waits for work that would never end on a lost device; then it rejects with `DEVICE_LOST`. */
+  /** Resolves as `work` does; rejects with `DEVICE_LOST` if the device is lost, when work never ends. */
   race<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.#lost]);
   }
 
   /**
-   * Says whether what was just read can be relied on; if so, later faults are news again.
+   * Checks that the data of a read is valid. If so, recovery from a lack of memory is complete.
    *
-   * @throws the {@link current} fault, events that are under way included
+   * @throws the {@link current} fault, also one whose event has not come yet
    */
   async confirmRead(): Promise<void> {
     await this.reported();
     this.check();
-    this.#aftermath = false;
+    this.#recovering = false;
   }
 
   /**
-   * Waits until the device has told of every fault so far. Its answers keep their order: that of an
-   * empty error scope comes after all that was wrong before.
+   * Waits until the device has reported every fault so far. Reports keep their order, so that the result of
+   * an empty error scope comes after all errors before it.
    */
   async reported(): Promise<void> {
     this.device.pushErrorScope('validation');
@@ -69,13 +66,13 @@ export class DeviceFaults {
   }
 
   /**
-   * Forgets a lack of memory, once all that it made invalid has been reported. What is reported later
-   * nonetheless, until a read has succeeded, still counts as part of it.
+   * Clears a lack of memory after all its consequences have been reported. Errors that still come before
+   * the next successful read count as its consequences, too.
    *
    * @throws the {@link current} fault where it is another one
    */
-  async forgive(): Promise<void> {
-    // The errors of the last submits come after the promise of their end: so a round more is waited.
+  async clearOutOfMemory(): Promise<void> {
+    // The errors of the last submits come after the promise of their end, hence the second round.
     for (let round = 0; round < 2; round++) {
       this.device.queue.submit([]);
       await this.race(this.device.queue.onSubmittedWorkDone());
@@ -84,6 +81,6 @@ export class DeviceFaults {
     if (!this.#fault) return;
     if (this.#fault.code !== 'OUT_OF_MEMORY') throw this.#fault;
     this.#fault = undefined;
-    this.#aftermath = true;
+    this.#recovering = true;
   }
 }

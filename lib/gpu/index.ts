@@ -1,7 +1,11 @@
+import type { Backend } from './backend';
+import { browserRuntime, type Runtime } from './runtime';
+import { WasmBackend } from './wasm-backend';
+import { WebGpuBackend } from './webgpu-backend';
+
 export * from './backend';
 export { gpuCanHold, probeBudget } from './budget';
 export { CountingBackend, type DeviceBytes } from './counting-backend';
-export { createBackend } from './create-backend';
 export { probeDevice } from './device';
 export type { Category } from './ledger';
 export type { Kernels } from './parts';
@@ -10,3 +14,14 @@ export { browserRuntime, type Runtime } from './runtime';
 export { relativeRms, requireUsable, selfTest } from './self-test';
 export { WasmBackend } from './wasm-backend';
 export { WebGpuBackend } from './webgpu-backend';
+
+/**
+ * Makes a backend.
+ *
+ * @param runtime ONNX Runtime's module; the browser's build when absent
+ * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+ */
+export async function createBackend(kind: Backend['kind'], runtime?: Runtime): Promise<Backend> {
+  const ort = runtime ?? (await browserRuntime());
+  return kind === 'webgpu' ? WebGpuBackend.create(ort) : new WasmBackend(ort);
+}

@@ -1,7 +1,7 @@
 import { type EngineCounters, KinoraError, type MemoryCount } from '../contract';
 import type { Kernels } from './parts';
 
-/** What device memory is held for. `runtime` is what ONNX Runtime takes for itself. */
+/** What device memory is used for. `runtime` is what ONNX Runtime allocates for itself. */
 export const categories = [
   'weights',
   'activations',
@@ -25,15 +25,15 @@ export class Ledger {
   #readbacks = 0;
   #largest = 0;
 
-  /** Books an allocation; returns the function that books its end (once). */
+  /** Counts an allocation; the function that it returns counts its release, once. */
   take(category: Category, bytes: number): () => void {
     this.#allocations += 1;
     this.#largest = Math.max(this.#largest, bytes);
     this.#book(category, bytes);
-    let held = true;
+    let live = true;
     return () => {
-      if (!held) return;
-      held = false;
+      if (!live) return;
+      live = false;
       this.#book(category, -bytes);
     };
   }
@@ -83,7 +83,7 @@ export class Ledger {
   }
 }
 
-/** What every backend has in common: a ledger that can be asked, and a bound that it keeps to. */
+/** What every backend has in common: counters, and a limit of the memory that it may use. */
 export abstract class Counted {
   protected readonly ledger = new Ledger();
   kernels: Kernels | null = null;
@@ -92,7 +92,7 @@ export abstract class Counted {
   /** Most bytes that the device takes in one buffer. */
   maxBufferBytes = Number.POSITIVE_INFINITY;
 
-  /** @throws KinoraError `OUT_OF_MEMORY` where a buffer of so many bytes is too large, or too much */
+  /** @throws KinoraError `OUT_OF_MEMORY` for a buffer that is too large, alone or with all others */
   protected requireRoom(bytes: number): void {
     if (bytes > this.maxBufferBytes) {
       throw new KinoraError(

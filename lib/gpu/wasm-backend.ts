@@ -11,9 +11,7 @@ import {
 } from './backend';
 import { type Category, Counted, type Ledger } from './ledger';
 import { PartRunner } from './parts';
-import { SerialQueue } from './queue';
-import type { Runtime } from './runtime';
-import { SessionCache } from './sessions';
+import { type Runtime, SerialQueue, SessionCache } from './runtime';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
   readonly bytes: number;

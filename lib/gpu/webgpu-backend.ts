@@ -14,11 +14,9 @@ import { type Gpu, requestDevice } from './device';
 import { DeviceFaults } from './faults';
 import { type Category, Counted } from './ledger';
 import { PartRunner } from './parts';
-import { SerialQueue } from './queue';
-import type { Runtime } from './runtime';
-import { SessionCache } from './sessions';
+import { type Runtime, SerialQueue, SessionCache } from './runtime';
 
-/** ONNX Runtime rounds its copies up to 16 bytes, so every buffer is a multiple of that. */
+/** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */
 const alignment = 16;
 
 class GpuTensor<T extends ElementType> implements DeviceTensor<T> {
@@ -48,16 +46,16 @@ export class WebGpuBackend extends Counted implements Backend {
   readonly #runtime: Runtime;
   readonly #sessions: SessionCache;
   readonly #parts = new PartRunner(this);
-  /** Category of the buffer being made; what is made without one is the runtime's. */
-  #making: Category = 'runtime';
+  /** Category of the buffer that is being created; buffers of ONNX Runtime have the default. */
+  #creating: Category = 'runtime';
   #staging: GPUBuffer | undefined;
   readonly device: GPUDevice;
-  /** Every wait races against the loss of the device, since runs may never return. */
+  /** Every wait also ends with the loss of the device: a run on a lost device never returns. */
   readonly #faults: DeviceFaults;
   #disposed = false;
 
   /**
-   * Takes a device and stands ready.
+   * Requests a device and prepares the runtime on it.
    *
    * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
    */
@@ -96,17 +94,17 @@ export class WebGpuBackend extends Counted implements Backend {
     category: Category,
     data?: ElementArrays[T],
   ): DeviceTensor<T> {
-    // A load stops at the first failure; it must not go on for gigabytes.
+    // Loading stops at the first failure instead of going on for gigabytes.
     this.#faults.check();
     const bytes = elementCount(dims) * elementBytes[dtype];
     const size = Math.max(alignment, Math.ceil(bytes / alignment) * alignment);
     this.requireRoom(size);
-    this.#making = category;
+    this.#creating = category;
     const buffer = this.device.createBuffer({
       size,
       usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST,
     });
-    this.#making = 'runtime';
+    this.#creating = 'runtime';
     const ort = this.#runtime.Tensor.fromGpuBuffer(buffer, {
       dataType: dtype as 'float32',
       dims: [...dims],
@@ -163,7 +161,7 @@ export class WebGpuBackend extends Counted implements Backend {
         await this.#faults.confirmRead();
         return data;
       } catch (error) {
-        // A staging buffer that was not given cannot be mapped; the fault is the reason.
+        // A staging buffer that the device could not allocate fails to map; the fault is the reason.
         throw this.#faults.current ?? error;
       }
     });
@@ -177,7 +175,7 @@ export class WebGpuBackend extends Counted implements Backend {
       try {
         await this.#faults.race(this.#submit(graph, inputs, outputs));
       } catch (error) {
-        // A device without memory makes the runtime fail in many ways; the fault is the reason.
+        // Without memory on the device the runtime fails in many ways; the fault is the reason.
         throw this.#faults.current ?? error;
       }
     });
@@ -193,7 +191,7 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   async releaseSessions(): Promise<void> {
-    // A lost device cannot release its sessions: the runtime would wait for it for ever.
+    // Releasing sessions waits for the device, which does not answer when it is lost.
     if (this.#faults.current?.code === 'DEVICE_LOST') return;
     await this.#queue.run(async () => {
       this.#parts.release();
@@ -206,7 +204,7 @@ export class WebGpuBackend extends Counted implements Backend {
   async recover(): Promise<void> {
     if (this.#faults.current?.code !== 'OUT_OF_MEMORY') this.#faults.check();
     await this.releaseSessions();
-    await this.#queue.run(() => this.#faults.forgive());
+    await this.#queue.run(() => this.#faults.clearOutOfMemory());
   }
 
   canHold(bytes: number): Promise<boolean> {
@@ -265,7 +263,7 @@ export class WebGpuBackend extends Counted implements Backend {
     const create = this.device.createBuffer.bind(this.device);
     this.device.createBuffer = (descriptor) => {
       const buffer = create(descriptor);
-      const release = this.ledger.take(this.#making, descriptor.size);
+      const release = this.ledger.take(this.#creating, descriptor.size);
       const destroy = buffer.destroy.bind(buffer);
       buffer.destroy = () => {
         release();

@@ -24,6 +24,12 @@ import {
 } from './layers';
 import { textEncoderTensors } from './tensors';
 
+/*
+ * The encoder of UMT5-XXL (arXiv:2304.09151): `models/umt5/modeling_umt5.py` of huggingface/transformers,
+ * whose tensor names these are, and `wan/modules/t5.py` of Wan-Video/Wan2.2. No layer has a bias. The
+ * residual stream and the products stay in f32: in f16 they overflow.
+ */
+
 type Tensor = DeviceTensor<'float32'>;
 
 /** The linear layers of one encoder layer, by their transformers names. */
@@ -39,8 +45,13 @@ const layerLinears = {
 type LayerLinear = keyof typeof layerLinears;
 
 /**
- * One UMT5 encoder layer (reference `wan22-ti2v-5b.md` §7): `hidden` [L, d] → `result` [L, d].
- * Attention is not scaled by 1/√d, and each layer has a bias table of its own.
+ * One layer: `hidden` [L, d] → `result` [L, d].
+ *
+ *     y = rms(x)·w₁;  x += W_o·softmax(q·kᵀ + bias)·v   of q, k, v = W·y
+ *     z = rms(x)·w₂;  x += W_out·(gelu(W_gate·z) ⊙ W_in·z)
+ *
+ * Attention is not scaled by 1/√d. The bias comes from a table of relative positions that each layer has
+ * for itself (in T5 the first layer's table serves all).
  */
 export function encoderLayerGraph(
   config: TextEncoderConfig,
@@ -81,8 +92,8 @@ function finalNormGraph(config: TextEncoderConfig): Graph {
 }
 
 /**
- * Buckets of relative positions, [L, L] (query, key), bidirectional (§7): half of them for keys behind
- * the query; near distances exact, far ones logarithmic up to `relative_attention_max_distance`.
+ * Buckets of relative positions, [L, L] (query, key), bidirectional (T5's
+ * `_relative_position_bucket`): half of them for keys behind the query; near distances exact, far ones logarithmic up to `relative_attention_max_distance`.
  */
 export function relativeBuckets(config: TextEncoderConfig, length: number): Int32Array {
   const half = config.relative_attention_num_buckets / 2;
@@ -114,7 +125,7 @@ export function textEncoderPrecision(precision: Precision): Precision {
 }
 
 /**
- * Encodes prompts, each at its own length: padding would be masked anyway (§7).
+ * Encodes prompts, each at its own length: padding is masked, so that it changes nothing.
  *
  * The embedding rows are gathered on the CPU: the table is too large for one GPU buffer and a prompt
  * needs few of its rows. Layers are loaded one by one, run for all prompts and freed; the next one is

@@ -20,7 +20,7 @@ import { extentOf } from './vae/bands';
 import { channelsLast, unfoldPixels } from './vae/pixels';
 
 /*
- * TAEHV's tiny decoders for Wan2.2 (reference §6), base and super. Each takes model-space latents
+ * TAEHV's tiny decoders for Wan2.2, base and super (tiny-decoder/README.md). Each takes model-space latents
  * through three stages of memory blocks; every stage doubles the size and, at its end, makes one or
  * two frames of each. Weights are inputs of the graphs and images are [1, H, W, C], as in the VAE.
  */

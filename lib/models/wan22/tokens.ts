@@ -11,7 +11,7 @@ export function tokensPerFrame(config: TransformerConfig, size: LatentSize): num
  * Calls `visit(channel-first index, token index)` for every element of latents.
  *
  * Token s = (f·H/ph + y)·W/pw + x holds its patch in the order (channel, dy, dx): the order of the
- * patch embedding's kernel (reference `wan22-ti2v-5b.md` §3.1).
+ * patch embedding's kernel.
  */
 function forEachElement(
   channels: number,
@@ -68,7 +68,7 @@ export function tokensToLatents(
 /**
  * The order in which rows of `proj_out` must be taken so that the head writes tokens in the order of
  * {@link latentsToTokens}: the checkpoint has them as (dy, dx, channel), the opposite of its input
- * side (reference §3.6). With it the latents stay in token order through the whole loop.
+ * side (transformer/README.md). With it the latents stay in token order through the whole loop.
  */
 export function headRows(config: TransformerConfig): number[] {
   const [, ph, pw] = config.patch_size;
@@ -80,7 +80,7 @@ export function headRows(config: TransformerConfig): number[] {
 }
 
 /**
- * Rotary tables over (frame, row, column), each [S, headDim/2] (reference §3.2). The head's pairs are
+ * Rotary tables over (frame, row, column), each [S, headDim/2] (transformer/README.md). The head's pairs are
  * split into t, h, w parts of d − 4⌊d/6⌋, 2⌊d/6⌋ and 2⌊d/6⌋ channels; angles in double precision.
  */
 export function rotaryTables(
@@ -144,7 +144,7 @@ export interface Chunk {
 /**
  * Cuts a clip into chunks: whole frames where one fits into `maxTokens`, else parts of frames. No
  * chunk has both held and free tokens, so that each has one timestep and modulation is a row, not a
- * table (reference §3.3, two-row rule).
+ * table (transformer/README.md, "Two timesteps").
  *
  * @param maxTokens upper bound of a chunk, 1 or more: it bounds the time of a dispatch
  */

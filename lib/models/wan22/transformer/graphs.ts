@@ -16,8 +16,7 @@ import { type LinearSpec, linear } from '../layers';
 import { memoised } from '../memoised';
 
 /*
- * The Wan transformer as a handful of small graphs, in forward order (reference
- * `wan22-ti2v-5b.md` §3). Weights are inputs, so one compiled graph serves all blocks. L is the
+ * The Wan transformer as a few small graphs, in the forward order of the README. Weights are inputs, so one compiled graph serves all blocks. L is the
  * number of tokens of a chunk, S of the clip, T of the text; D = heads·headDim.
  */
 
@@ -39,7 +38,7 @@ export const blockLinears = [
 export type BlockLinear = (typeof blockLinears)[number];
 export type BlockSpecs = Readonly<Record<BlockLinear, LinearSpec>>;
 
-/** §3.1: `tokens` [L, C·ph·pw] → `hidden` [L, D]. */
+/** Patch embedding: `tokens` [L, C·ph·pw] → `hidden` [L, D]. */
 export const patchEmbeddingGraph = memoised((spec: LinearSpec) => {
   const g = new GraphBuilder('patch-embedding');
   const tokens = g.input('tokens', 'float32', ['L', spec.inFeatures]);
@@ -48,7 +47,7 @@ export const patchEmbeddingGraph = memoised((spec: LinearSpec) => {
 });
 
 /**
- * §3.3: `sinusoid` [1, freq] → `temb` [1, D] for the head and `modulation` [6, D] for the blocks.
+ * Time: `sinusoid` [1, freq] → `temb` [1, D] for the head and `modulation` [6, D] for the blocks.
  * One row: a clip knows only the timesteps 0 and t, and each chunk has one of them.
  */
 export const timeEmbeddingGraph = memoised(
@@ -67,7 +66,7 @@ export const timeEmbeddingGraph = memoised(
   },
 );
 
-/** §3.4: `embeds` [T, textDim] → `context` [T, D]. */
+/** Text: `embeds` [T, textDim] → `context` [T, D]. */
 export const textEmbeddingGraph = memoised(
   (specs: { linear1: LinearSpec; linear2: LinearSpec }) => {
     const g = new GraphBuilder('text-embedding');
@@ -78,7 +77,7 @@ export const textEmbeddingGraph = memoised(
   },
 );
 
-/** §3.5 step 3, the text's side: `context` [T, D] → `keys`, `values` [1, T, D]; once per prompt. */
+/** Step 3, the text's side: `context` [T, D] → `keys`, `values` [1, T, D]; once per prompt. */
 export const textKeysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('text-keys-values');
   const d = transformerDim(config);
@@ -121,7 +120,7 @@ function headAttention(config: TransformerConfig, inputs: AttentionInputs): Tens
   return attention({ heads, headSize, scale: 1 / Math.sqrt(headSize), bias }, inputs);
 }
 
-/** §3.5 steps 1–2, keys and values: `hidden` [L, D] → `keys` (rotated), `values` [1, L, D]. */
+/** Steps 1 and 2, keys and values: `hidden` [L, D] → `keys` (rotated), `values` [1, L, D]. */
 export const keysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('keys-values');
   const d = transformerDim(config);
@@ -140,7 +139,7 @@ export const keysValuesGraph = memoised((config: TransformerConfig, specs: Block
 });
 
 /**
- * §3.5 steps 1–2, queries: `hidden` [L, D] attends to `keys`, `values` [1, S, D] of the whole clip.
+ * Steps 1 and 2, queries: `hidden` [L, D] attends to `keys`, `values` [1, S, D] of the whole clip.
  * The chunk is also the query chunk, so that no dispatch grows with the clip squared.
  */
 export const selfAttentionGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
@@ -167,10 +166,10 @@ export const selfAttentionGraph = memoised((config: TransformerConfig, specs: Bl
 });
 
 /**
- * §3.5 steps 3–4: cross-attention to the text, then the feed-forward network.
+ * Steps 3 and 4: cross-attention to the text, then the feed-forward network.
  *
  * `text_bias` [1, 1, L, T] is 0 but for the last key, which stands for all the empty rows of the
- * text at once: its logit is raised by ln(count), exactly as if it were there count times (§3.4).
+ * text at once: its logit is raised by ln(count), exactly as if it were there count times.
  */
 export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('cross-attention-feed-forward');
@@ -201,7 +200,7 @@ export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs:
 });
 
 /**
- * §3.6: `hidden` [L, D] → `velocity` [L, C·ph·pw], modulated by the un-projected `temb` [1, D];
+ * Head: `hidden` [L, D] → `velocity` [L, C·ph·pw], modulated by the un-projected `temb` [1, D];
  * `scale_shift_table` [2, D] has the shift first.
  */
 export const headGraph = memoised((config: TransformerConfig, spec: LinearSpec) => {

@@ -126,8 +126,8 @@ export class Transformer {
   /**
    * Computes the keys and values of prompts for all blocks, once.
    *
-   * The reference pads the embeddings to 512 zero rows that are *not* masked. Those rows are all
-   * alike, so one of them, counted 512−L times through its logit, gives the same result (§3.4).
+   * The model was trained with embeddings padded to 512 zero rows that are *not* masked. Those rows are all
+   * alike, so one of them, counted 512−L times through its logit, gives the same result (README, "Empty text rows").
    *
    * @param prompts text embeddings [L, textDim] each, L ≤ 512
    * @param clip the context is for chunks of this clip
@@ -198,7 +198,7 @@ export class Transformer {
    * The flow velocity of a clip under one or two prompts.
    *
    * Everything up to block 0's cross-attention does not depend on the text and is computed once for
-   * both branches (reference §4.7). Both then go through a block one after the other, so that a
+   * both branches (README, "Guidance"). Both then go through a block one after the other, so that a
    * streamed block is read once.
    *
    * @param tokens latents [S, C·ph·pw]; the held tokens carry the clean frame
@@ -385,8 +385,8 @@ function emptyRowBiases(
 }
 
 /**
- * Sinusoidal features of a timestep (reference §3.3): `[cos(t·f) ‖ sin(t·f)]` with
- * `f_i = 10000^(−i/half)`. The frequencies are rounded to f32 first, as the reference computes them.
+ * Sinusoidal features of a timestep: `[cos(t·f) ‖ sin(t·f)]` with `f_i = 10000^(−i/half)`. The frequencies
+ * are rounded to f32 first, as diffusers' `get_timestep_embedding` computes them.
  */
 export function sinusoid(timestep: number, features: number): Float32Array {
   const half = features / 2;

@@ -66,7 +66,7 @@ interface Network {
 }
 
 /**
- * The VAE's decoder (reference §5.3), streaming: latent frames go in one by one and pixel frames come
+ * The VAE's decoder (README), streaming: latent frames go in one by one and pixel frames come
  * out one by one, exactly as if the whole clip were decoded at once. Frames pass alone through every
  * level; what a convolution must know of the past are its partial sums.
  */

@@ -28,7 +28,7 @@ import { interleave, type Layout } from './nhwc';
 type Float = Value<'float32'>;
 
 /**
- * Guards the division of a zero vector only, as the 1e-12 of RMS_norm (reference §5.1) does: zero
+ * Guards the division of a zero vector only, as the 1e-12 of the norm's definition does (README): zero
  * rows stay zero, which the margins of row bands rely on.
  */
 const epsilon = 1e-24;
@@ -172,7 +172,7 @@ export interface UpsampleSpec {
 /**
  * Nearest ×2 and the 3×3 convolution behind it, plus the block's shortcut. Seen from the small
  * image, each of the four pixels that a pixel becomes is a 2×2 convolution with summed taps: the
- * same numbers for 4/9 of the multiplications (reference §5.7).
+ * same numbers for 4/9 of the multiplications (README).
  *
  * Inputs: above, below (one input x without margin), phase00…phase11 [C, C, 2, 2], bias, shortcut.
  * Output: y [1, 2H, 2W, C].

@@ -231,7 +231,7 @@ export class Upsample {
 }
 
 /**
- * DupUp3D (reference §5.1) for the four pixels of a 2×2 block: channels are repeated and unfolded in
+ * DupUp3D (README) for the four pixels of a 2×2 block: channels are repeated and unfolded in
  * the order (channel, time, row, column), so pixel (row, column) at `time` of output channel o is
  * input channel `o·inputs/channels + pick`.
  */

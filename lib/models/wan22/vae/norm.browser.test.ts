@@ -3,7 +3,7 @@ import { browserRuntime, relativeRms, Scope, WasmBackend, WebGpuBackend } from '
 import { GraphBuilder } from '../../../onnx';
 import { channelNorm } from './graphs';
 
-/** RMS_norm by the book (reference §5.1), in double precision. */
+/** The RMS norm as the README defines it, in double precision. */
 function expected(x: Float32Array, gamma: Float32Array): Float64Array {
   const channels = gamma.length;
   return Float64Array.from(x, (value, i) => {

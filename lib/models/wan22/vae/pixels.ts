@@ -3,7 +3,7 @@ export type FoldOrder = 'column-row' | 'row-column';
 
 /**
  * Planar image [C, H, W] → [H/p, W/p, C·p²], pixels of p×p blocks folded into channels
- * `(c·p + slow)·p + fast`. The VAE's patchify has the column as the slow one (reference §5.1).
+ * `(c·p + slow)·p + fast`. The VAE's patchify has the column as the slow one (README, "Patchify").
  */
 export function foldPixels(
   image: Float32Array,

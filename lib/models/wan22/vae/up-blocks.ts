@@ -13,7 +13,7 @@ interface UpBlock {
 }
 
 /**
- * The decoder's levels and its end (reference §5.3). Frames pass alone, depth first: the frames that
+ * The decoder's levels and its end (README). Frames pass alone, depth first: the frames that
  * one becomes are finished one after another.
  */
 export class UpBlocks {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SerialQueue } from './queue';
+import { SerialQueue } from './runtime';
 
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
@@ -28,7 +28,7 @@ test('jobs run one after another, in their order', async () => {
   ]);
 });
 
-test('a failed job tells its caller and stops nobody else', async () => {
+test('a failed job rejects for its caller and does not stop the others', async () => {
   const queue = new SerialQueue();
   const failed = queue.run(async () => {
     throw new RangeError('no');
