@@ -2,7 +2,7 @@ import type { Pixels } from './image';
 import { axisSpan, coverCropSizes, lanczos3, makeAxis } from './resample';
 
 /**
- * An image as the model wants it: scaled to cover `width`×`height`, centre-cropped, planar RGB
+ * An image as the model takes it: scaled to cover `width`×`height`, centre-cropped, planar RGB
  * [3, height, width] in [−1, 1]. Lanczos-3 in float32; its overshoot is cut off. Only the wanted
  * part is computed, one row at a time. Where the sizes match already the result is exactly
  * `u8 / 127.5 − 1`.
@@ -15,12 +15,17 @@ export function coverCrop(
   height: number,
 ): Float32Array<ArrayBuffer> {
   const { x, y } = coverCropSizes(pixels.width, pixels.height, width, height);
+  if (pixels.data.length !== 4 * pixels.width * pixels.height) {
+    throw new TypeError(
+      `${pixels.data.length} bytes are not ${pixels.width}×${pixels.height} pixels`,
+    );
+  }
   const plane = width * height;
   const output = new Float32Array(3 * plane);
   const data = pixels.data;
   if (pixels.width === width && pixels.height === height) {
     for (let i = 0; i < plane; i++) {
-      for (let c = 0; c < 3; c++) output[c * plane + i] = (data[4 * i + c] ?? 0) / 127.5 - 1;
+      for (let c = 0; c < 3; c++) output[c * plane + i] = (data[4 * i + c] as number) / 127.5 - 1;
     }
     return output;
   }
@@ -32,9 +37,9 @@ export function coverCrop(
   const span = to - from;
   for (let i = 0; i < height; i++) {
     blended.fill(0);
-    const start = rows.starts[i] ?? 0;
+    const start = rows.starts[i] as number;
     for (let t = 0; t < rows.taps; t++) {
-      const weight = rows.weights[i * rows.taps + t] ?? 0;
+      const weight = rows.weights[i * rows.taps + t] as number;
       if (weight === 0) continue;
       let at = ((start + t) * pixels.width + from) * 4;
       for (let j = 0; j < span; j++, at += 4) {
@@ -45,7 +50,7 @@ export function coverCrop(
       }
     }
     for (let j = 0; j < width; j++) {
-      const first = (columns.starts[j] ?? 0) - from;
+      const first = (columns.starts[j] as number) - from;
       let red = 0;
       let green = 0;
       let blue = 0;

@@ -11,7 +11,7 @@ export interface VideoWriterOptions {
   readonly height: number;
   /** Frames per second. */
   readonly frameRate: number;
-  /** How many frames will come. */
+  /** Number of frames. */
   readonly frames: number;
   readonly metadata: VideoMetadata;
   /** `auto` takes WebCodecs where the browser can encode H.264 in this size, else ffmpeg. */
@@ -20,26 +20,26 @@ export interface VideoWriterOptions {
   readonly ffmpegBase?: string;
 }
 
-/** Takes frames as they come and gives an MP4. After any failure it holds nothing any more. */
+/** Encodes frames into an MP4. After any failure all its resources are free. */
 export interface VideoWriter {
-  /** Which encoder is at work. */
+  /** The encoder in use. */
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /**
-   * Takes the next frame. Wait for it before the next call: it resolves when the encoder can take
-   * more. The pixels are read before it returns, so the same buffer may be filled again.
+   * Adds the next frame. Await it before the next call: it resolves when the encoder can take another frame.
+   * The pixels are read before it returns, so that the buffer may be reused.
    *
    * @param frame RGBA, width·height·4 bytes; A is ignored
    * @throws KinoraError `ENCODER_FAILED` or, after {@link cancel}, `CANCELLED`
    */
   add(frame: Uint8ClampedArray): Promise<void>;
   /**
-   * Ends the video: H.264 in an MP4 that starts fast.
+   * Completes the video: H.264 in an MP4 with its index in front.
    *
-   * @param frames how many frames there are; fewer than announced where a run was finished early
-   * @throws KinoraError `ENCODER_FAILED`, also if the frames are not as many as that
+   * @param frames number of frames; fewer than announced where a run was finished early
+   * @throws KinoraError `ENCODER_FAILED`, also if another number of frames was added
    */
   finish(frames?: number): Promise<Blob>;
-  /** Gives everything up and frees it; harmless after the end. */
+  /** Cancels the video and frees everything; does nothing after the end. */
   cancel(): Promise<void>;
 }
 
@@ -98,13 +98,13 @@ async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> 
   }
 }
 
-/** Both encoders end in the same muxer, which writes index, colours and metadata. */
+/** The muxer behind both encoders: it writes index, colours and metadata. */
 class Mp4Writer implements VideoWriter {
   readonly #options: VideoWriterOptions;
   readonly #encoder: FrameEncoder;
   readonly #output: Output<Mp4OutputFormat, BufferTarget>;
   #frames = 0;
-  /** Why no more frames are taken; null while it works. */
+  /** Why no more frames are accepted; null before the end. */
   #ended: KinoraError | null = null;
 
   constructor(
@@ -136,11 +136,11 @@ class Mp4Writer implements VideoWriter {
   async finish(frames = this.#options.frames): Promise<Blob> {
     return this.#guard(async () => {
       if (this.#frames !== frames) {
-        throw new Error(`it was given ${this.#frames} of ${frames} frames`);
+        throw new Error(`it got ${this.#frames} of ${frames} frames`);
       }
       await this.#encoder.flush();
       await this.#output.finalize();
-      // An encoder that is short of time may drop frames; such a video would run too fast.
+      // An encoder may drop frames when it is too slow; the video would then play too fast.
       if (this.#encoder.packets !== frames) {
         throw new Error(`it wrote ${this.#encoder.packets} of ${frames} frames`);
       }
@@ -157,7 +157,7 @@ class Mp4Writer implements VideoWriter {
     await this.#end(new KinoraError('CANCELLED'));
   }
 
-  /** Runs one piece of work; whatever fails ends the whole and frees it. */
+  /** Runs one step; a failure ends the video and frees it. */
   async #guard<T>(work: () => Promise<T>): Promise<T> {
     if (this.#ended) throw this.#ended;
     try {
@@ -171,7 +171,7 @@ class Mp4Writer implements VideoWriter {
   async #end(reason: KinoraError): Promise<void> {
     this.#ended = reason;
     this.#encoder.close();
-    // The first reason counts; giving up something that is broken may well complain again.
+    // The first error is the reason; cancelling a broken output may fail as well.
     await this.#output.cancel().catch(() => {});
   }
 }

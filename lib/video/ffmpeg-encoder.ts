@@ -17,18 +17,17 @@ interface Format {
 }
 
 /**
- * Frames that are encoded at once. ffmpeg in the browser reads and writes whole files only, so the
- * video goes through it in pieces: 24 frames of 720p are 33 MB, where a whole clip would be 170 MB.
- * Each piece begins with a key frame.
+ * Frames per segment. ffmpeg in the browser reads and writes whole files, so that a video is encoded in
+ * segments: 24 frames of 720p are 33 MB, a whole clip would be 170 MB. A segment begins with a key frame.
  */
 const segmentFrames = 24;
-/** Lines of ffmpeg's log that are kept for the message of a failure. */
+/** Lines of ffmpeg's log in an error message. */
 const keptLogLines = 4;
 
 /**
- * x264 in WebAssembly, for browsers that cannot encode H.264 themselves. Slow, but the same video.
- * The pieces are encoded with equal settings, hence share one decoder configuration, and their
- * packets follow one another in the one MP4. While a piece is encoded the next one may fill up.
+ * x264 in WebAssembly, for browsers that cannot encode H.264 themselves. It is slow. Segments are encoded
+ * with equal settings, hence have one decoder configuration, and their packets follow one another in one
+ * MP4. While a segment is encoded the next one is filled.
  */
 export class FfmpegEncoder implements FrameEncoder {
   readonly name = 'ffmpeg';
@@ -36,18 +35,18 @@ export class FfmpegEncoder implements FrameEncoder {
   readonly #ffmpeg: FFmpeg;
   readonly #format: Format;
   readonly #log: string[] = [];
-  /** Planes of the frames that wait for the next piece. */
+  /** Planes of the frames of the next segment. */
   #segment: Uint8Array<ArrayBuffer> | null = null;
   #waiting = 0;
-  /** The piece in work. */
+  /** The segment that is being encoded. */
   #encoding: Promise<void> = Promise.resolve();
   #description: Uint8Array | null = null;
   #packets = 0;
 
   /**
    * Loads ffmpeg from `base`, a folder with the module files of @ffmpeg/ffmpeg and @ffmpeg/core.
-   * They are taken as they are, past any bundler: a bundled class cannot find its own worker, and
-   * a bundled worker cannot import the core from an address.
+   * No bundler processes them: a bundled class does not find its worker, and a bundled worker cannot import
+   * the core from a URL.
    */
   static async load(format: Format, base: string): Promise<FfmpegEncoder> {
     const file = (name: string) => new URL(name, base).href;
@@ -102,7 +101,7 @@ export class FfmpegEncoder implements FrameEncoder {
     this.#ffmpeg.terminate();
   }
 
-  /** Waits for the piece in work, then starts the one that is waiting. */
+  /** Waits for the segment that is being encoded, then starts the next one. */
   async #encodeWaiting(): Promise<void> {
     const count = this.#waiting;
     const segment = this.#segment;
@@ -112,7 +111,7 @@ export class FfmpegEncoder implements FrameEncoder {
     const bytes = count * i420Bytes(this.#format.width, this.#format.height);
     await this.#encoding;
     this.#encoding = this.#encode(count < segmentFrames ? segment.slice(0, bytes) : segment, count);
-    // A failure is met by whoever waits for this piece next; until then it is not unhandled.
+    // The next await of this promise handles a failure; until then it must not count as unhandled.
     this.#encoding.catch(() => {});
   }
 
@@ -130,7 +129,7 @@ export class FfmpegEncoder implements FrameEncoder {
     if (written !== count) throw new Error(`ffmpeg wrote ${written} of ${count} frames`);
   }
 
-  /** Hands a piece's packets to the muxer, at their place in the whole. */
+  /** Adds a segment's packets to the muxer with their times in the whole video. */
   async #append(mp4: Uint8Array): Promise<void> {
     const { frameRate } = this.#format;
     const input = new Input({ source: new BufferSource(mp4), formats: [MP4] });
@@ -141,7 +140,7 @@ export class FfmpegEncoder implements FrameEncoder {
       const description = toBytes(config.description);
       this.#description ??= description.slice();
       if (!sameBytes(this.#description, description)) {
-        throw new Error('two pieces of the video need different decoders');
+        throw new Error('two segments of the video need different decoders');
       }
       const meta = { decoderConfig: { ...config, colorSpace: bt709 } };
       for await (const packet of new EncodedPacketSink(track).packets()) {
@@ -155,7 +154,7 @@ export class FfmpegEncoder implements FrameEncoder {
   }
 }
 
-/** One piece of raw planes → H.264; without B-frames packets come in the order of the frames. */
+/** Raw planes of a segment → H.264; without B-frames packets come in the order of the frames. */
 function x264Arguments({ width, height, frameRate }: Format): string[] {
   return [
     ...['-f', 'rawvideo', '-pix_fmt', 'yuv420p', '-s', `${width}x${height}`, '-r', `${frameRate}`],

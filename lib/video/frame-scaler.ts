@@ -1,7 +1,7 @@
 import { type Axis, axisSpan, catmullRom, coverCropSizes, makeAxis } from './resample';
 
 /**
- * Turns the model's frames into the pixels of the video: planar RGB [3, height, width] in [−1, 1]
+ * Converts the model's frames to pixels of the video: planar RGB [3, height, width] in [−1, 1]
  * → RGBA of exactly the target size, scaled to cover (Catmull-Rom) and centre-cropped. A value v
  * becomes the whole number nearest to (v + 1)·127.5, ties to even, cut to 0…255; NaN becomes 0.
  *
@@ -65,7 +65,7 @@ export class FrameScaler {
     const first = c * this.#sourcePlane + (starts[i] as number) * stride + this.#from;
     const row = this.#blended.subarray(c * span, (c + 1) * span);
     if (taps === 4) {
-      // The usual case, enlarging: four rows in one go, without going through memory in between.
+      // The usual case, enlarging: four rows at once, without intermediate results in memory.
       const w0 = weights[4 * i] as number;
       const w1 = weights[4 * i + 1] as number;
       const w2 = weights[4 * i + 2] as number;

@@ -9,14 +9,14 @@ export interface Pixels {
   readonly data: Uint8ClampedArray<ArrayBuffer>;
 }
 
-/** Pixels copied per step: iOS gives no canvas over 16.7 megapixels, and this one stays small. */
+/** Pixels copied per step: iOS has no canvas above 16.7 megapixels. */
 const stripPixels = 4_000_000;
 
 /**
  * Reads an image file and checks it by its bytes alone; nothing is decoded.
  *
- * @returns a copy of the bytes, so that they stay readable when the file behind them moves. The
- * bytes decide its type: a Blob's own type is only what a file name or a server claims
+ * @returns a copy of the bytes, which stays readable when the file is moved. Its type follows from the
+ * bytes, since a Blob's own type is taken from a file name or a server
  * @throws KinoraError as {@link sniffImage} does, or `FILE_UNREADABLE`
  */
 export async function readImageFile(blob: Blob): Promise<Blob> {
@@ -27,16 +27,16 @@ export async function readImageFile(blob: Blob): Promise<Blob> {
 }
 
 /**
- * Decodes an image file as people see it: EXIF orientation applied; transparent parts over white;
- * colours converted to sRGB. Of an animation, the first frame.
+ * Decodes an image file: EXIF orientation applied, transparent parts over white, colours converted to
+ * sRGB. Of an animation, the first frame.
  *
- * Colour profiles are honoured (`colorSpaceConversion: 'default'`): photos of most phones are in
- * Display P3 and would come out pale if their numbers were taken for sRGB. Files without a profile
- * are not touched by it and give the same numbers in every browser, but for the rounding of JPEG.
+ * Colour profiles are converted (`colorSpaceConversion: 'default'`): photos of most phones are in Display P3
+ * and would be pale if they were read as sRGB. Files without a profile give the same numbers in every
+ * browser, except for the rounding of JPEG.
  *
  * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`,
- * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`; nothing is decoded in vain: all but some cases of
- * `IMAGE_UNREADABLE` are found in the file's own bytes
+ * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`. All but some cases of `IMAGE_UNREADABLE` are found before
+ * anything is decoded
  */
 export async function decodeImage(blob: Blob): Promise<Pixels> {
   const bitmap = await createBitmap(await readImageFile(blob));

@@ -11,12 +11,12 @@ export interface VideoFacts {
   /** Full codec string, such as `avc1.640020`. */
   readonly codec: string;
   readonly durationSeconds: number;
-  /** Whether the index stands before the frames, so that playing starts before all is loaded. */
+  /** Whether the index comes before the frames, so that playing starts before the file is loaded. */
   readonly fastStart: boolean;
 }
 
 /**
- * Looks into an MP4 without decoding it.
+ * Reads the facts of an MP4 without decoding it.
  *
  * @throws KinoraError `VIDEO_UNREADABLE` if it is no MP4, has no video, or is cut off
  */
@@ -80,7 +80,7 @@ async function topLevelBoxes(file: Blob): Promise<string[]> {
   return types;
 }
 
-/** Removes the dust of dividing by a time scale. */
+/** Removes the rounding errors of dividing by a time scale. */
 function round(value: number): number {
   return Math.round(value * 1e4) / 1e4;
 }

@@ -12,8 +12,8 @@ import {
 } from '../contract';
 
 /**
- * What a video says about how it was made: the request's parameters under their own names, and
- * which model made it where and when. Stored as JSON in the MP4's comment.
+ * How a video was made: the request's parameters under their own names, model, backend and time. Stored as
+ * JSON in the MP4's comment.
  */
 export const videoMetadataSchema = parametersSchema.extend({
   /** As drawn: never −1. */
@@ -46,7 +46,7 @@ export function createVideoMetadata(prediction: {
   return { app: 'kinora', version, ...run, ...parameters };
 }
 
-/** The tags of the MP4: the JSON as comment, and the same for human eyes in other players. */
+/** The tags of the MP4: the JSON as comment, and readable ones for other players. */
 export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
   const { model, profile, seed, size, duration, num_inference_steps: steps } = metadata;
   return {
@@ -67,7 +67,8 @@ export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
   const input = new Input({ source: new BlobSource(file), formats: [MP4] });
   try {
     const { comment } = await input.getMetadataTags();
-    return videoMetadataSchema.parse(JSON.parse(comment ?? ''));
+    if (comment === undefined) throw new Error('The video has no comment.');
+    return videoMetadataSchema.parse(JSON.parse(comment));
   } catch (cause) {
     throw new KinoraError('VIDEO_UNREADABLE', undefined, { cause });
   } finally {
@@ -75,7 +76,7 @@ export async function readVideoMetadata(file: Blob): Promise<VideoMetadata> {
   }
 }
 
-/** At most `length` characters on one line, never half of an emoji. */
+/** At most `length` code points on one line. */
 function shorten(text: string, length: number): string {
   const characters = [...text.replace(/\s+/g, ' ').trim()];
   if (characters.length <= length) return characters.join('');

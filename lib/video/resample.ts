@@ -1,7 +1,9 @@
+import { at } from '../contract';
+
 /**
- * A separable resampler of our own, so that every browser gives the same numbers. Shrinking widens
- * the kernel by the scale (antialiasing) as PIL and torchvision do; weights of a pixel sum to 1, and
- * near the border the kernel is cut off and normalised again.
+ * A separable resampler with the same numbers in every browser. Shrinking widens the kernel by the scale
+ * (antialiasing) as Pillow and torchvision do. Near the border the kernel is cut off; the weights of a
+ * pixel always sum to 1.
  */
 
 /** A reconstruction kernel: zero outside [−support, support]. */
@@ -33,7 +35,7 @@ function sinc(x: number): number {
   return Math.sin(t) / t;
 }
 
-/** Where the pixels of one axis come from. */
+/** The source pixels and weights of one axis. */
 export interface Axis {
   /** Source pixels per output pixel. */
   readonly taps: number;
@@ -44,8 +46,8 @@ export interface Axis {
 }
 
 /**
- * Scaling to cover and centre-cropping, in one axis: of `resized` pixels, made of all `source`
- * pixels, the `length` from `offset` on are wanted.
+ * Scaling to cover and centre-cropping along one axis: `source` pixels are scaled to `resized`, of which
+ * `length` pixels from `offset` are kept.
  */
 export interface CoverCrop {
   readonly source: number;
@@ -96,12 +98,12 @@ export function makeAxis({ source, resized, offset, length }: CoverCrop, kernel:
       sum += weight;
     }
     starts[i] = start;
-    for (let t = 0; t < taps; t++) weights[i * taps + t] = (row[t] ?? 0) / sum;
+    for (let t = 0; t < taps; t++) weights[i * taps + t] = (row[t] as number) / sum;
   }
   return { taps, starts, weights };
 }
 
 /** Source pixels that an axis touches: from the first to before the last. */
 export function axisSpan({ starts, taps }: Axis): { from: number; to: number } {
-  return { from: starts[0] ?? 0, to: (starts[starts.length - 1] ?? 0) + taps };
+  return { from: at(starts, 0), to: at(starts, starts.length - 1) + taps };
 }

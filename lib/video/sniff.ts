@@ -1,6 +1,6 @@
 import { KinoraError, maxImageBytes, maxImagePixels } from '../contract';
 
-/** What an image file says about itself before anything is decoded. */
+/** Format and size of an image file, from its header. */
 export interface ImageHeader {
   readonly format: 'png' | 'jpeg' | 'webp' | 'gif' | 'avif';
   /** As stored, before any EXIF rotation. */
@@ -8,7 +8,7 @@ export interface ImageHeader {
   readonly height: number;
 }
 
-/** A parsed header; sizes are 0 while unknown, `complete` says that the file's end was found. */
+/** A parsed header: sizes are 0 where they are not known, `complete` says whether the image's end was found. */
 interface Parsed {
   readonly width: number;
   readonly height: number;
@@ -16,9 +16,9 @@ interface Parsed {
 }
 
 /**
- * Checks an image file by its bytes alone: what it is, how large, and whether all of it is there.
- * Browsers decode half a JPEG without complaint, and decode first and count pixels later; so both
- * questions are answered here. Bytes after the image's end are tolerated.
+ * Checks format, size and completeness of an image file by its bytes. Browsers decode an incomplete JPEG
+ * without an error, and decode before they count pixels (README, "Images"). Bytes after the image's end are
+ * allowed.
  *
  * @throws KinoraError `IMAGE_EMPTY`, `IMAGE_TOO_LARGE`, `IMAGE_UNREADABLE`,
  * `IMAGE_TOO_MANY_PIXELS` or `IMAGE_TRUNCATED`
@@ -63,7 +63,7 @@ function formatOf(bytes: Uint8Array): ImageHeader['format'] | null {
   if (text(bytes, 0, 4) === 'RIFF' && text(bytes, 8, 4) === 'WEBP') return 'webp';
   if (/^GIF8[79]a$/.test(text(bytes, 0, 6))) return 'gif';
   if (text(bytes, 4, 4) === 'ftyp') {
-    // The major brand may be the generic `mif1`; then `avif` stands among the compatible ones.
+    // The major brand may be the generic `mif1`; then `avif` is one of the compatible brands.
     const brands = text(bytes, 8, Math.min(u32(bytes, 0), 256) - 8);
     if (/^(.{4})*avi[fs]/s.test(brands)) return 'avif';
   }
@@ -184,8 +184,8 @@ function parseAvif(bytes: Uint8Array): Parsed {
   let hasMeta = false;
   let hasData = false;
 
-  // Several sizes are listed where the file holds tiles, alpha or thumbnails: the largest counts.
-  const visit = (from: number, to: number): boolean => {
+  // A file with tiles, alpha or thumbnails lists several sizes: the largest is the image's.
+  const scan = (from: number, to: number): boolean => {
     let at = from;
     while (at + 8 <= to) {
       const type = text(bytes, at + 4, 4);
@@ -199,12 +199,12 @@ function parseAvif(bytes: Uint8Array): Parsed {
       }
       const end = at + size;
       if (size < header || end > to) {
-        // Children that are there still tell the size of a file that is cut inside `meta`.
-        if (type === 'meta') visit(at + header + 4, to);
+        // The children that are complete give the size of a file that is cut inside `meta`.
+        if (type === 'meta') scan(at + header + 4, to);
         return false;
       }
-      if (type === 'meta') hasMeta = visit(at + header + 4, end);
-      else if (type === 'iprp' || type === 'ipco') visit(at + header, end);
+      if (type === 'meta') hasMeta = scan(at + header + 4, end);
+      else if (type === 'iprp' || type === 'ipco') scan(at + header, end);
       else if (type === 'mdat' || type === 'idat') hasData = true;
       else if (type === 'ispe') {
         const w = u32(bytes, at + header + 4);
@@ -218,9 +218,9 @@ function parseAvif(bytes: Uint8Array): Parsed {
     }
     return true;
   };
-  const whole = visit(0, bytes.length);
-  // `idat` lives inside `meta`, so `hasData` covers both places where pixels can be. A box that
-  // does not fit after both were found is trailing garbage.
+  const whole = scan(0, bytes.length);
+  // `idat` lies inside `meta`, so that `hasData` covers both places where pixels can be. After both were
+  // found, a box that does not fit is garbage behind the image.
   return { width, height, complete: hasMeta && hasData && (whole || tailIsGarbage(bytes)) };
 }
 

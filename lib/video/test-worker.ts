@@ -1,4 +1,4 @@
-/** The whole room inside a Web Worker, where the product runs it; for tests only. */
+/** Everything of this folder inside a Web Worker, where the application runs it; for tests only. */
 import { coverCrop } from './cover-crop';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { FrameScaler } from './frame-scaler';

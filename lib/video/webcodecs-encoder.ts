@@ -7,18 +7,18 @@ import {
 } from 'mediabunny';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
 
-/** What an encoder must do for the writer: RGBA frames in, H.264 packets into `source`. */
+/** What the writer needs of an encoder: RGBA frames in, H.264 packets into `source`. */
 export interface FrameEncoder {
   readonly name: 'webcodecs' | 'ffmpeg';
-  /** Where the encoded packets come out. */
+  /** The encoded packets. */
   readonly source: VideoSource;
   /** Packets written so far. */
   readonly packets: number;
   /** Reads the pixels before it returns; resolves when more can be taken. */
   add(frame: Uint8ClampedArray): Promise<void>;
-  /** Encodes what is still waiting, as far as that is not the muxer's to do. */
+  /** Encodes frames that are still buffered, unless the muxer does that. */
   flush(): Promise<void>;
-  /** Frees what the muxer does not know of; may be called more than once. */
+  /** Frees what the muxer does not free; may be called more than once. */
   close(): void;
 }
 
@@ -65,7 +65,7 @@ export class WebCodecsEncoder implements FrameEncoder {
       ...encoding(format),
       onEncodedPacket: (_packet, meta) => {
         this.packets += 1;
-        // Not every browser says which colours it encoded; they are the ones it was given.
+        // Not every browser reports the colour space; it is that of the frames.
         if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
       },
     });

@@ -1,4 +1,4 @@
-/** Bytes of one 4:2:0 frame: a full plane of brightness and two quarter planes of colour. */
+/** Bytes of one 4:2:0 frame: a full plane of luma and two quarter planes of chroma. */
 export function i420Bytes(width: number, height: number): number {
   return (width * height * 3) / 2;
 }
@@ -27,13 +27,12 @@ const vR = Math.round(0.5 * cScale);
 const vB = Math.round((-0.5 * kb * cScale) / (1 - kr));
 const vG = -vR - vB;
 const yBias = 16 * one + one / 2;
-// Sums of 2×2 pixels: four times the value, hence two bits more to shift away.
+// The sum of 2×2 pixels is four times the value, hence two more bits are shifted out.
 const cBias = 4 * (128 * one + one / 2);
 
 /**
  * RGBA → I420 in BT.709, limited range; A is ignored. Colour is the mean of each 2×2 pixels.
- * Done here and not by the encoders, because browsers differ in matrix and range, and so both
- * encoders get the very same bytes.
+ * The encoders do not convert, since browsers differ in matrix and range (README, "Colours").
  *
  * @param rgba `width`·`height`·4 bytes
  * @param target at least {@link i420Bytes} bytes
