@@ -169,7 +169,7 @@ export async function encodePrompts(
     for (let index = 0; next; index++) {
       const data = await next;
       next = index + 1 < config.num_layers ? read(index + 1) : null;
-      // A failure shows when the layer is waited for, not as one that nobody looks at.
+      // The next iteration awaits this promise and throws its error; until then it counts as handled.
       next?.catch(() => undefined);
       const layer = await placeLayer(backend, checkpoint, config, index, options, data);
       try {

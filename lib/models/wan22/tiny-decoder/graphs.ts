@@ -10,7 +10,7 @@ import {
   type Value,
 } from '../../../onnx';
 import { memoised } from '../memoised';
-import { interleave, type Layout, pixelShuffle } from '../vae/nhwc';
+import { interleave, type Layout, pixelShuffle } from '../vae/graphs';
 
 type Float = Value<'float32'>;
 

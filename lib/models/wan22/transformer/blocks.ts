@@ -9,7 +9,7 @@ import { type BlockWeights, placeBlock, readBlock } from './weights';
 export interface Residency {
   /** Blocks that stay; the others are streamed from storage, pass by pass. */
   readonly residentBlocks: number;
-  /** Sets of buffers that the streamed blocks take turns in, 2 or 3. */
+  /** Sets of buffers through which the streamed blocks rotate, 2 or 3. */
   readonly bufferSets: number;
 }
 
@@ -20,8 +20,8 @@ export const allResident: Residency = {
 };
 
 /**
- * Which blocks are streamed, in order. They are spread evenly, so that the read of each has the time
- * of the resident blocks before it.
+ * The streamed blocks, in order. They are spread evenly, so that each is read while the resident blocks
+ * before it compute.
  */
 export function streamedBlocks(blocks: number, { residentBlocks }: Residency): number[] {
   const streamed = Math.max(0, blocks - residentBlocks);
@@ -29,8 +29,8 @@ export function streamedBlocks(blocks: number, { residentBlocks }: Residency): n
 }
 
 /**
- * A set of buffers of one block. The first block makes them; each later one is written into them.
- * A LoRA's factors are not part of it: they are small and stay.
+ * The buffers of one block. The first block creates them, later ones are written into them. A LoRA's factors
+ * are not part of them: they are small and stay on the device.
  */
 class BufferSet {
   readonly #tensors = new Map<string, DeviceTensor>();
@@ -75,7 +75,7 @@ export class BlockStore {
   readonly #resident = new Map<number, BlockWeights>();
   readonly #streamed: readonly number[];
   readonly #sets: readonly BufferSet[];
-  /** Loads under way or done, by position in the endless row of streamed blocks. */
+  /** Pending and complete loads, by position in the endless sequence of streamed blocks. */
   readonly #loads = new Map<number, Promise<BlockWeights>>();
   #position = 0;
   #tail: Promise<unknown> = Promise.resolve();
@@ -147,8 +147,8 @@ export class BlockStore {
   }
 
   /**
-   * Ends the reading ahead; the memory belongs to the scope. From now on no buffer is made or written:
-   * what still comes in is dropped. Resolves when nothing is under way any more.
+   * Stops reading ahead. The memory belongs to the scope. No buffer is created or written any more: data that
+   * is still being read is dropped. Resolves when no read is pending.
    */
   async stop(): Promise<void> {
     this.#stopped.abort(new DOMException('The blocks are not needed any more.', 'AbortError'));
@@ -159,7 +159,7 @@ export class BlockStore {
     return this.#streamed[position % this.#streamed.length] ?? -1;
   }
 
-  /** Goes on to a block; passes that were given up in the middle leave another one as the next. */
+  /** Advances to a block. After a pass that ended early another block would be the next one. */
   async #seek(index: number): Promise<void> {
     if (this.#indexAt(this.#position) === index) return;
     if (!this.#streamed.includes(index)) throw new RangeError(`there is no block ${index}`);
@@ -181,7 +181,7 @@ export class BlockStore {
     this.#stopped.signal.throwIfAborted();
     const index = this.#indexAt(position);
     const set = this.#sets[position % this.#sets.length];
-    // What is read again and again would count again and again.
+    // Only the first pass counts for progress.
     const { onBytes, ...quiet } = this.options;
     const options = onBytes && position < this.#streamed.length ? this.options : quiet;
     const data = await readBlock(checkpoint, config, index, options);

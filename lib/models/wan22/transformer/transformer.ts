@@ -6,7 +6,7 @@ import { bindLinear } from '../layers';
 import { allResident, BlockStore, type Residency } from './blocks';
 import type { ChunkedTensor, ClipChunk, ClipMemory } from './clip-memory';
 import * as graphs from './graphs';
-import { type BlockWeights, loadAround, type TransformerWeights } from './weights';
+import { type BlockWeights, loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -60,7 +60,7 @@ export class Transformer {
   ): Promise<Transformer> {
     const scope = new Scope(backend);
     try {
-      const weights = await loadAround(scope, checkpoint, config, options);
+      const weights = await loadNonBlockWeights(scope, checkpoint, config, options);
       const blocks = await BlockStore.load(scope, checkpoint, config, options, residency);
       return new Transformer(backend, config, weights, blocks, scope);
     } catch (error) {
@@ -70,15 +70,14 @@ export class Transformer {
   }
 
   /**
-   * Ends the reading ahead of streamed blocks, for good; resolves when nothing of it is under way. The
-   * memory stays.
+   * Stops reading streamed blocks ahead; resolves when no read is pending. The memory stays allocated.
    */
   stop(): Promise<void> {
     return this.blocks.stop();
   }
 
   dispose(): void {
-    // What is still being read is dropped when it comes.
+    // Data that is still being read is dropped.
     void this.blocks.stop();
     this.scope.dispose();
   }
@@ -229,7 +228,7 @@ export class Transformer {
       for (const { branch, text, hidden } of runs) {
         if (index > 0) await this.#selfAttention(clip, hidden, block, timeOf);
         await this.#crossFeedForward(clip, hidden, block, index, timeOf, text);
-        // A bounded queue: cancelling works within a block, and no driver sees a minute of work.
+        // Waiting bounds the submitted work, so that cancelling works within a block.
         await this.backend.settle();
         options.signal?.throwIfAborted();
         if (branch === 0) await options.afterBlock?.(index);

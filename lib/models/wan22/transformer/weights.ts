@@ -19,7 +19,7 @@ export interface BlockWeights {
   readonly norm2: { readonly weight: Tensor; readonly bias: Tensor };
 }
 
-/** The transformer's tensors around its blocks. They stay on the device. */
+/** The transformer's tensors outside of its blocks. They stay on the device. */
 export interface TransformerWeights {
   readonly patchEmbedding: Linear;
   readonly timeLinear1: Linear;
@@ -32,11 +32,11 @@ export interface TransformerWeights {
 }
 
 /**
- * Uploads what is around the blocks: 2 % of the weights, always in f32.
+ * Uploads the tensors outside of the blocks: 2 % of the weights, always in f32.
  *
  * @throws KinoraError as the checkpoint's reads do
  */
-export async function loadAround(
+export async function loadNonBlockWeights(
   scope: Scope,
   checkpoint: Checkpoint,
   config: TransformerConfig,

@@ -67,7 +67,7 @@ export class RowCopier {
     return band;
   }
 
-  /** Puts all rows of `band` at row `start` of `image` and hands the band back to the pool. */
+  /** Puts all rows of `band` at row `start` of `image` and returns the band to the pool. */
   paste(band: Image, image: Image, start: number): void {
     const { height: rows, width, channels } = extentOf(band);
     const row = width * channels;
@@ -75,7 +75,7 @@ export class RowCopier {
     this.scratch.give(band);
   }
 
-  /** At least `count` zeros. A grown one replaces the old, which the pool may use for nothing. */
+  /** At least `count` zeros. The pool does not reuse a tensor that was too small. */
   #zeroRow(count: number): Image {
     if (!this.#zeros || at(this.#zeros.dims, 0) < count) this.#zeros = this.scratch.zero([count]);
     return this.#zeros;

@@ -1,27 +1,27 @@
-import { requireFinite } from './finite';
+import { requireFinite } from './pixels';
 import type { Tile } from './tiles';
 
 /**
- * What white is stored as. Up to four tiles share a pixel and each part is rounded, so the sum may
+ * The number for white. Up to four tiles share a pixel and each part is rounded, so the sum may
  * come out two steps too high.
  */
 const white = 2 ** 16 - 1 - 2;
 
-/** CPU bytes that a clip's frames take until all their tiles are there. */
+/** CPU bytes of a clip's frames until all their tiles are added. */
 export function canvasBytes(height: number, width: number, frames: number): number {
   return frames * 3 * height * width * Uint16Array.BYTES_PER_ELEMENT;
 }
 
 /**
- * Collects the frames of a clip tile by tile, in 16-bit fixed point over the decoder's range: half
- * of what floats take, and 256 times finer than a video's own 8 bits.
+ * The frames of a clip, summed tile by tile in 16-bit fixed point over the decoder's range: half the memory of
+ * floats, and 256 times finer than the 8 bits of a video.
  */
 export class ClipCanvas {
   readonly #frames = new Map<number, Uint16Array>();
 
   /**
    * @param scale pixels per latent position
-   * @param range what black and white are as floats
+   * @param range black and white as floats
    */
   constructor(
     readonly height: number,
@@ -64,7 +64,7 @@ export class ClipCanvas {
     }
   }
 
-  /** Frame `index` as floats; its memory is given up. */
+  /** Frame `index` as floats; removes it from the canvas. */
   take(index: number): Float32Array<ArrayBuffer> {
     const frame = this.#frames.get(index);
     if (!frame) throw new TypeError(`frame ${index} has no tile`);

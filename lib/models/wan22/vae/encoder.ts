@@ -93,7 +93,7 @@ export async function encodeFirstFrame(
     x = await through(x, async (parts, image) =>
       (await parts.convolution('encoder.conv_out', top, 2 * z, 'encoder.norm_out')).step(image),
     );
-    // Of the moments only the mean is wanted: the first z filters.
+    // Of the moments only the mean is used: the first z filters.
     x = await through(x, async (parts, image) =>
       (await parts.pointwise('quant_conv', 2 * z, z)).step(image),
     );

@@ -2,8 +2,10 @@ import { at } from '../../../contract';
 import {
   add,
   attention,
+  concat,
   convolution,
   type Dim,
+  depthToSpace,
   div,
   GraphBuilder,
   gemm,
@@ -15,17 +17,20 @@ import {
   slice,
   split,
   sqrt,
+  transpose,
   type Value,
 } from '../../../onnx';
 import { memoised } from '../memoised';
-import { interleave, type Layout } from './nhwc';
 
 /*
- * The few graphs of which the VAE consists. Images are [1, H, W, C]; H and W stay symbolic, so one
+ * The graphs of the VAE. Images are [1, H, W, C]; H and W stay symbolic, so one
  * graph serves every layer with the same channels, at every size. Weights are inputs.
  */
 
 type Float = Value<'float32'>;
+
+/** How a backend wants convolutions; see `Backend.convLayout`. */
+export type Layout = 'nhwc' | 'nchw';
 
 /**
  * Guards the division of a zero vector only, as the 1e-12 of the norm's definition does (README): zero
@@ -33,15 +38,15 @@ type Float = Value<'float32'>;
  */
 const epsilon = 1e-24;
 
-/** Below this many channels the norm is written out, where a GPU runs it. */
+/** With fewer channels the norm is composed of products, where a GPU runs it. */
 export const fewChannels = 64;
 
 /** Widest matrix that ONNX Runtime multiplies without tiles. */
 const untiled = 7;
 
 /**
- * RMS norm over the channels. ONNX Runtime's kernel spends a workgroup on every pixel, which is much
- * too many for a few channels; there the mean square comes from products with small matrices.
+ * RMS norm over the channels. ONNX Runtime's kernel uses a workgroup per pixel, which is slow for a few
+ * channels; there the mean square is computed by products with small matrices.
  */
 export function channelNorm(x: Float, gamma: Float, channels: number, layout: Layout): Float {
   const factors = layout === 'nhwc' && channels < fewChannels ? factorsOf(channels) : null;
@@ -278,3 +283,17 @@ export const downsampleGraph = memoised((spec: DownsampleSpec) => {
   g.output('y', add(main, side));
   return g.build();
 });
+
+const toChannelsFirst = (x: Float) => transpose(x, [0, 3, 1, 2]);
+const toChannelsLast = (x: Float) => transpose(x, [0, 2, 3, 1]);
+
+/** Four images of one size as the pixels (0,0), (0,1), (1,0), (1,1) of 2×2 blocks. */
+export function interleave(phases: readonly Float[], layout: Layout): Float {
+  return pixelShuffle(concat(phases, 3), layout);
+}
+
+/** [1, H, W, 4·C] → [1, 2H, 2W, C]; channel `(row·2 + column)·C + c` goes to (row, column). */
+export function pixelShuffle(x: Float, layout: Layout): Float {
+  if (layout === 'nhwc') return depthToSpace(x, 2, layout);
+  return toChannelsLast(depthToSpace(toChannelsFirst(x), 2, layout));
+}

@@ -7,7 +7,7 @@ export {
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
-export { requireFinite } from './finite';
+export { requireFinite } from './pixels';
 export {
   type DecodeOption,
   decodeOptions,

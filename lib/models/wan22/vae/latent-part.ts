@@ -15,7 +15,7 @@ export interface LatentFeatures {
   readonly main: Float32Array;
 }
 
-/** A layer on frames of latent size; takes the image over and gives another. */
+/** A layer on frames of latent size; its input returns to the pool. */
 type Layer = (x: Image) => Promise<Image>;
 
 /**
@@ -34,7 +34,7 @@ export async function runLatentPart(
   const workspace = new Workspace(backend, options.bandBytes);
   const { scratch } = workspace;
 
-  /** Puts each frame's result in its place: main memory then holds one clip and a frame. */
+  /** Replaces each frame by the layer's result, so that main memory has one clip and a frame. */
   async function through(
     frames: Float32Array[],
     load: (parts: NetworkLoader) => Promise<Layer>,

@@ -52,7 +52,7 @@ export class FrameConvolution {
     readonly weights: Bindings,
   ) {}
 
-  /** Forgets the past. The partial sums' memory belongs to the workspace. */
+  /** Starts a new clip. The memory of the partial sums belongs to the workspace. */
   reset(): void {
     this.#sums = [];
   }
@@ -109,7 +109,7 @@ export class FrameConvolution {
     });
     const bound = { ...weights, x, ...(residual && { residual }) };
     if (taps === 1) return backend.run(graph, bound, { y });
-    // A run may not write what it reads, so the next sums go into spares and the two change places.
+    // A run may not write what it reads: the next sums go into other tensors, and these become free.
     const [p, q] = this.#sums[index] ?? [caches.zero(y.dims), caches.zero(y.dims)];
     const [pNext, qNext] = [caches.take(y.dims), caches.take(y.dims)];
     await backend.run(graph, { ...bound, p, q }, { y, pNext, qNext });
@@ -126,7 +126,7 @@ export class ResidualBlock {
     readonly second: FrameConvolution,
   ) {}
 
-  /** @param keep whether `x` is still needed; otherwise it is given back or becomes the result */
+  /** @param keep whether `x` is still needed; otherwise it returns to the pool or becomes the result */
   async step(x: Image, keep: boolean): Promise<Image> {
     const { scratch } = this.workspace;
     const hidden = await this.first.step(x);
@@ -145,7 +145,7 @@ export class FrameAttention {
     readonly weights: { readonly inward: Bindings; readonly outward: Bindings },
   ) {}
 
-  /** @param keep whether `x` is still needed; otherwise it is given back */
+  /** @param keep whether `x` is still needed; otherwise it returns to the pool */
   async step(x: Image, keep: boolean): Promise<Image> {
     const { workspace, channels, weights } = this;
     const { backend, scratch } = workspace;
@@ -191,8 +191,8 @@ export class Upsample {
 
   /**
    * @param x [1, H, W, channels]
-   * @param blockInput what entered the block, [1, H, W, shortcut.inputs]
-   * @param time which of the frames that the input frame becomes
+   * @param blockInput the input of the block, [1, H, W, shortcut.inputs]
+   * @param time 0 for the earlier and 1 for the later of the two frames that the input becomes
    * @returns [1, 2H, 2W, channels]
    */
   async step(x: Image, blockInput: Image, time: 0 | 1): Promise<Image> {

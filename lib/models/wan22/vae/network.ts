@@ -1,7 +1,7 @@
 import { FrameAttention, FrameConvolution, ResidualBlock, type Workspace } from './layers';
 import type { VaeLoader } from './weights';
 
-/** Loads the parts that encoder and decoder share; `taps` is 1 where there is only one frame. */
+/** Loads the layers that encoder and decoder share; `taps` is 1 for a single frame. */
 export class NetworkLoader {
   readonly convolutions: FrameConvolution[] = [];
 

@@ -21,18 +21,18 @@ export interface TileProgress {
   readonly frame: number;
 }
 
-/** The size is the whole frame's. */
+/** Latent sizes are those of the whole frame. */
 export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
   readonly tiles: Tiling;
-  /** Called with each frame of each tile: frames come out only with the last tile. */
+  /** Called with each frame of each tile. Frames are complete only with the last tile. */
   readonly onTile?: ((progress: TileProgress) => void) | undefined;
 }
 
 /**
- * Decodes a clip where whole frames do not fit. What works on latent positions, the attention among
- * it, sees whole frames, one layer at a time through the whole clip. The up blocks, which take the
- * memory, then see tiles, each through the whole clip before the next: so the partial sums of only
- * one tile are on the device. In between everything is kept on the CPU.
+ * Decodes a clip where whole frames do not fit. The layers of latent size, attention among them, run on whole
+ * frames: one layer through the whole clip, then the next. The up blocks, which need most memory, then run on
+ * tiles: one tile through the whole clip, then the next, so that partial sums of one tile are on the device.
+ * Main memory keeps the results in between.
  *
  * Where tiles share {@link exactOverlap} positions the result is that of whole frames, up to rounding
  * to 16 bits; with less it differs near the seams, as a tile sees zeros beyond its edge.
@@ -67,11 +67,11 @@ export class TiledVaeDecoder implements ClipDecoder {
     this.dispose();
     try {
       const features = await runLatentPart(backend, config, checkpoint, latentFrames, options);
-      // The runtime's buffers of one part are of no use to the other.
+      // Buffers of the runtime have other sizes in the second part.
       await backend.releaseSessions();
       yield* this.#decodeTiles(features);
     } catch (error) {
-      // So browsers say that they have no memory for an array.
+      // Browsers throw a RangeError when there is no memory for an array.
       if (!(error instanceof RangeError)) throw error;
       const { latentHeight, latentWidth } = options;
       const bytes = tiledClipBytes(config, latentHeight, latentWidth, latentFrames.length);

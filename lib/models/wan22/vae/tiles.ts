@@ -9,7 +9,7 @@ export interface Tiling {
   readonly overlap: number;
 }
 
-/** Where a tile lies in its frame, with its share of each pixel row and column there. */
+/** Position of a tile in its frame, and its weight in each pixel row and column. */
 export interface Tile {
   /** In latent positions. */
   readonly top: number;
@@ -41,7 +41,7 @@ function tileStarts(extent: number, tile: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => Math.round(i * step));
 }
 
-/** Whether an axis can be cut so: tiles advance, and neighbours share what is asked for. */
+/** Whether an axis can be cut into `count` tiles that differ and share at least `overlap` positions. */
 export function canCut(extent: number, count: number, overlap: number): boolean {
   if (count === 1) return true;
   const tile = tileExtent(extent, count, overlap);
@@ -69,7 +69,7 @@ export function upBlocksReach(config: VaeConfig): number {
   return reach + pixel;
 }
 
-/** The least overlap with which tiles make no difference: no share comes from a disturbed pixel. */
+/** The least overlap with which tiles change nothing: each pixel comes from tiles whose edges do not reach it. */
 export function exactOverlap(config: VaeConfig): number {
   return Math.ceil(2 * upBlocksReach(config) + rampWidth);
 }

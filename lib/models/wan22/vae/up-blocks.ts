@@ -13,8 +13,8 @@ interface UpBlock {
 }
 
 /**
- * The decoder's levels and its end (README). Frames pass alone, depth first: the frames that
- * one becomes are finished one after another.
+ * The decoder's levels and its last convolution (README). Frames are processed one at a time and depth
+ * first: of two frames that one becomes, the first is finished before the second one starts.
  */
 export class UpBlocks {
   /** Whether the next frame is the first of its clip. */
@@ -27,32 +27,32 @@ export class UpBlocks {
     readonly signal?: AbortSignal,
   ) {}
 
-  /** All levels for one frame of the middle block, which is given back to the pool. */
+  /** All levels for one frame of the middle block, which returns to the pool. */
   async *frames(x: Image): AsyncGenerator<Image, void, undefined> {
     yield* this.#level(0, x);
     this.#first = false;
   }
 
   /**
-   * As {@link frames}, where the first level's residual blocks have been run.
+   * As {@link frames}, behind the first level's residual blocks.
    *
-   * @param x what they gave
-   * @param input what they were given: the middle block's frame
+   * @param x their result
+   * @param input their input: the middle block's frame
    */
   async *framesOf(x: Image, input: Image): AsyncGenerator<Image, void, undefined> {
     yield* this.#grow(0, x, input);
     this.#first = false;
   }
 
-  /** Starts a new clip; the convolutions' past is the caller's to forget. */
+  /** Starts a new clip; the caller resets the convolutions. */
   reset(): void {
     this.#first = true;
   }
 
-  /** Levels `index` and up for one frame, which is given back to the pool. */
+  /** Levels `index` and up for one frame, which returns to the pool. */
   async *#level(index: number, input: Image): AsyncGenerator<Image, void, undefined> {
     const { scratch, backend } = this.workspace;
-    // A bounded queue: cancelling works within a frame.
+    // Waiting bounds the work that is submitted, so that cancelling works within a frame.
     await backend.settle();
     this.signal?.throwIfAborted();
     const block = this.blocks[index];
@@ -70,7 +70,7 @@ export class UpBlocks {
     yield* block.upsample ? this.#grow(index, x, input) : this.#level(index + 1, x);
   }
 
-  /** The level's end, where a frame becomes larger and maybe two, and the levels behind it. */
+  /** Upsamples a frame at the end of a level, to one or two frames, and runs the levels behind it. */
   async *#grow(index: number, x: Image, input: Image): AsyncGenerator<Image, void, undefined> {
     const { scratch } = this.workspace;
     const { time = null, upsample = null } = this.blocks[index] ?? {};

@@ -15,8 +15,8 @@ export interface VaeLoadOptions {
 }
 
 /**
- * Names under which the store keeps kernels in the order in which they are wanted here, so that nothing
- * is computed while loading. A checkpoint has either these or the kernels themselves.
+ * Names under which the store keeps kernels in the order of these graphs, so that nothing is computed while
+ * loading. A checkpoint has either these or the kernels themselves.
  */
 export const derived = {
   /** {@link newestFirst}: [taps, Co, Ci, k, k]. */
@@ -126,7 +126,7 @@ export class VaeLoader {
     };
   }
 
-  /** A 2-D convolution as it is. */
+  /** A 2-D convolution in the file's order. */
   async plain(name: string): Promise<Tensors> {
     return {
       weight: this.#upload(
