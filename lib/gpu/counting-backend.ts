@@ -165,7 +165,7 @@ export class CountingBackend extends Counted implements Backend {
       }
     }
     const reused = graph.nodes.every(({ op }) => elementWise.has(op));
-    const held = new Map<string, number>();
+    const taken = new Map<string, number>();
     const late = graph.nodes.length - 2;
     for (const [index, { op, inputs, outputs }] of graph.nodes.entries()) {
       for (const { name, dims, dtype } of outputs) {
@@ -173,22 +173,22 @@ export class CountingBackend extends Counted implements Backend {
         const bytes =
           elementBytes[dtype] * elementCount(dims.map((dim) => runtimeSize(dim, symbols)));
         this.#take(bytes);
-        held.set(name, bytes);
+        taken.set(name, bytes);
         if (!lastUse.has(name)) lastUse.set(name, index);
       }
       for (const [i, bytes] of kernelBuffers(graph, op, inputs, symbols).entries()) {
         this.#take(bytes);
-        held.set(`${index} ${i}`, bytes);
+        taken.set(`${index} ${i}`, bytes);
       }
-      for (const [name, bytes] of reused ? held : []) {
+      for (const [name, bytes] of reused ? taken : []) {
         if ((lastUse.get(name) ?? index) > index) continue;
         this.#give(bytes);
-        held.delete(name);
+        taken.delete(name);
       }
     }
     const pending = this.#pending;
     this.#pending = [];
-    for (const [name, bytes] of held) {
+    for (const [name, bytes] of taken) {
       if (!reused && (lastUse.get(name) ?? 0) >= late) this.#pending.push(bytes);
       else this.#give(bytes);
     }

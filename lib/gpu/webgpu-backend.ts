@@ -218,8 +218,8 @@ export class WebGpuBackend extends Counted implements Backend {
   }
 
   async trim(): Promise<void> {
-    const held = this.ledger.counters().categories.runtime?.live ?? 0;
-    if (held > trimThreshold) await this.releaseSessions();
+    const kept = this.ledger.counters().categories.runtime?.live ?? 0;
+    if (kept > trimThreshold) await this.releaseSessions();
   }
 
   async dispose(): Promise<void> {

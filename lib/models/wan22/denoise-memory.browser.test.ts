@@ -12,7 +12,7 @@ import { allResident, type Residency, Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 const [perFrame, tokens, width] = [2, 6, 192] as const;
-/** Bytes of the latents that are not held. */
+/** Bytes of the latents without the conditioning frame. */
 const latentBytes = 4 * (tokens - perFrame) * width;
 
 /**

@@ -56,7 +56,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     async (guidance) => {
       const counts: { allocations: number; readbacks: number }[] = [];
       const before = backend.counters();
-      // One frame per chunk: held and free chunks of several kinds take part.
+      // One frame per chunk: conditioning and noisy chunks of several kinds take part.
       await denoiseTokens(
         backend,
         transformer,
@@ -78,7 +78,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     },
   );
 
-  test('small chunks and one large one give the same latents, and the held frame stays', async () => {
+  test('small chunks and one large one give the same latents, and the conditioning frame stays', async () => {
     const small = await denoiseTokens(
       backend,
       transformer,

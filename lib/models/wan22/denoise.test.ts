@@ -18,11 +18,11 @@ class ScarceBackend extends CountingBackend {
   /** Tensors that were made or overwritten after the recovery. */
   late = 0;
   /** Bytes of our own tensors when it recovered. */
-  heldInRecovery = 0;
+  liveInRecovery = 0;
 
   override async recover() {
     await super.recover();
-    this.heldInRecovery = this.counters().liveBytes;
+    this.liveInRecovery = this.counters().liveBytes;
     this.recovered = true;
     this.left = Number.POSITIVE_INFINITY;
   }
@@ -115,7 +115,7 @@ test('while a block is being read: it ends first, and all but the latents is fre
     const { categories } = backend.counters();
     const blocks = (categories.weights?.live ?? 0) - weights;
     // 4 samples, 3 predictions, 2 velocities, and coefficients of 16 bytes each.
-    expect(backend.heldInRecovery - weights - blocks).toBeLessThanOrEqual(
+    expect(backend.liveInRecovery - weights - blocks).toBeLessThanOrEqual(
       9 * 4 * 192 * 4 + 16 * 10,
     );
     model.dispose();

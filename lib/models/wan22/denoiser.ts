@@ -40,7 +40,7 @@ export class Wan22Denoiser implements Denoiser {
     const made: { dispose(): void }[] = [scope];
     try {
       const memory = createClipMemory(backend, config, size, {
-        heldFrames: conditioning.length / width / tokensPerFrame(config, size),
+        conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
         maxChunkTokens,
         guided: clip.texts.length > 1,
       });
@@ -48,13 +48,13 @@ export class Wan22Denoiser implements Denoiser {
       const texts = await transformer.prepareTexts(clip.texts, memory);
       made.push(...texts);
       const times = {
-        held: transformer.createTimeEmbedding(scope),
-        free: transformer.createTimeEmbedding(scope),
+        conditioning: transformer.createTimeEmbedding(scope),
+        noisy: transformer.createTimeEmbedding(scope),
       };
-      await transformer.embedTime(0, times.held);
+      await transformer.embedTime(0, times.conditioning);
       // What the model sees: the clean frame, then the current latents. Never written to by the solver.
       const input = scope.float32([memory.tokens, width], 'latents');
-      const clean = scope.float32([memory.heldTokens, width], 'latents', conditioning);
+      const clean = scope.float32([memory.conditioningTokens, width], 'latents', conditioning);
       backend.copy(clean, 0, input, 0, conditioning.length);
       const branches = texts.map((text) => ({
         text,
@@ -87,7 +87,7 @@ type TimeEmbedding = ReturnType<Transformer['createTimeEmbedding']>;
 interface ClipTensors {
   /** Tokens of the conditioning frame, [P, width]. */
   readonly conditioning: Float32Array;
-  readonly times: { readonly held: TimeEmbedding; readonly free: TimeEmbedding };
+  readonly times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding };
   readonly input: Tensor; // [S, width]
   readonly branches: readonly { readonly text: TextContext; readonly velocity: Tensor }[]; // [S, width]
 }
@@ -138,7 +138,7 @@ class Wan22ClipDenoiser implements ClipDenoiser {
       throw new TypeError(`There are ${branches.length} texts, not ${velocities.length}.`);
     }
     const free = memory.tokens * this.rowWidth - conditioning.length;
-    await transformer.embedTime(timestep, times.free);
+    await transformer.embedTime(timestep, times.noisy);
     this.#backend.copy(sample, 0, input, conditioning.length, free);
     await transformer.velocity(memory, input, times, branches, signal ? { signal } : {});
     for (const [i, target] of velocities.entries()) {

@@ -221,7 +221,7 @@ describe('several clips', () => {
       ids,
       precision,
     );
-    const held = await encodeFirstFrame(backend, config.vae, model.vae, start);
+    const firstFrame = await encodeFirstFrame(backend, config.vae, model.vae, start);
     const noise = gaussianNoise({ seed: base.seed, stream: 1, count: channels * 3 * 2 * 4 });
     const transformer = await Transformer.load(
       backend,
@@ -231,7 +231,12 @@ describe('several clips', () => {
     );
     const tokens = await denoiseTokens(backend, transformer, {
       size,
-      conditioning: latentsToTokens(held, channels, { ...size, frames: 1 }, config.transformer),
+      conditioning: latentsToTokens(
+        firstFrame,
+        channels,
+        { ...size, frames: 1 },
+        config.transformer,
+      ),
       noise: latentsToTokens(noise, channels, size, config.transformer),
       scheduler: createScheduler({ kind: 'unipc', steps: base.steps, flowShift: base.flowShift }),
       guidanceScale: 1,

@@ -105,28 +105,28 @@ describe('rotary tables', () => {
 });
 
 describe('chunks', () => {
-  test('the 5B’s clip is the held frame and ten equal chunks of three frames', () => {
+  test('the 5B’s clip is the conditioning frame and ten equal chunks of three frames', () => {
     const chunks = chunkTokens(31, 880, 1, 2680);
     expect(chunks).toHaveLength(11);
-    expect(chunks[0]).toEqual({ start: 0, count: 880, held: true });
+    expect(chunks[0]).toEqual({ start: 0, count: 880, conditioning: true });
     expect(chunks.slice(1).map(({ count }) => count)).toEqual(Array(10).fill(2640));
-    expect(chunks.slice(1).some(({ held }) => held)).toBe(false);
+    expect(chunks.slice(1).some(({ conditioning }) => conditioning)).toBe(false);
   });
 
-  test('cover every token once, never mix held and free ones, and keep the limit', () => {
+  test('cover every token once, never mix conditioning and noisy ones, and keep the limit', () => {
     for (const frames of [1, 2, 3, 7, 13, 31]) {
-      for (const held of [0, 1, 2]) {
+      for (const conditioningFrames of [0, 1, 2]) {
         for (const most of [1, 2, 4, 5, 6, 11, 12, 40, 4096]) {
-          if (held > frames) continue;
+          if (conditioningFrames > frames) continue;
           const perFrame = 6;
-          const chunks = chunkTokens(frames, perFrame, held, most);
+          const chunks = chunkTokens(frames, perFrame, conditioningFrames, most);
           let next = 0;
           for (const chunk of chunks) {
             expect(chunk.start).toBe(next);
             expect(chunk.count).toBeGreaterThan(0);
             expect(chunk.count).toBeLessThanOrEqual(most);
             next += chunk.count;
-            expect(chunk.held).toBe(next <= held * perFrame);
+            expect(chunk.conditioning).toBe(next <= conditioningFrames * perFrame);
             // A frame is not cut without need.
             if (most >= perFrame) expect(chunk.count % perFrame).toBe(0);
           }
@@ -139,11 +139,11 @@ describe('chunks', () => {
   test('a slow device gets parts of frames, all of one size where that can be', () => {
     const chunks = chunkTokens(3, 880, 1, 256);
     expect(chunks.map(({ count }) => count)).toEqual(Array(12).fill(220));
-    expect(chunks.map(({ held }) => held)).toEqual([
+    expect(chunks.map(({ conditioning }) => conditioning)).toEqual([
       ...Array(4).fill(true),
       ...Array(8).fill(false),
     ]);
-    // 7 has no divisor to speak of: the last part of the held and of the free tokens is smaller.
+    // 7 has no divisor to speak of: the last part of the conditioning and of the noisy tokens is smaller.
     expect(chunkTokens(2, 7, 1, 4).map(({ count }) => count)).toEqual([4, 3, 4, 3]);
   });
 });

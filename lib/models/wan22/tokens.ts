@@ -137,13 +137,13 @@ export interface Chunk {
   readonly start: number;
   /** Tokens. */
   readonly count: number;
-  /** Whether these tokens are held clean: timestep 0, content never changed. */
-  readonly held: boolean;
+  /** Whether these tokens belong to conditioning frames: timestep 0, content never changes. */
+  readonly conditioning: boolean;
 }
 
 /**
  * Cuts a clip into chunks: whole frames where one fits into `maxTokens`, else parts of frames. No
- * chunk has both held and free tokens, so that each has one timestep and modulation is a row, not a
+ * chunk has both conditioning and noisy tokens, so that each has one timestep and modulation is a row, not a
  * table (transformer/README.md, "Two timesteps").
  *
  * @param maxTokens upper bound of a chunk, 1 or more: it bounds the time of a dispatch
@@ -151,22 +151,22 @@ export interface Chunk {
 export function chunkTokens(
   frames: number,
   perFrame: number,
-  heldFrames: number,
+  conditioningFrames: number,
   maxTokens: number,
 ): Chunk[] {
   const chunks: Chunk[] = [];
   const most = Math.floor(maxTokens / perFrame);
-  const cut = (from: number, to: number, held: boolean) => {
+  const cut = (from: number, to: number, conditioning: boolean) => {
     const size =
       most < 1
         ? equalPart(perFrame, maxTokens)
         : perFrame * equalPart((to - from) / perFrame, most);
     for (let start = from; start < to; start += size) {
-      chunks.push({ start, count: Math.min(size, to - start), held });
+      chunks.push({ start, count: Math.min(size, to - start), conditioning });
     }
   };
-  cut(0, heldFrames * perFrame, true);
-  cut(heldFrames * perFrame, frames * perFrame, false);
+  cut(0, conditioningFrames * perFrame, true);
+  cut(conditioningFrames * perFrame, frames * perFrame, false);
   return chunks;
 }
 

@@ -26,7 +26,7 @@ type Stage = (
 ) => Promise<StageResult[]>;
 
 /**
- * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first held.
+ * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first of them conditioning.
  *
  * @throws RangeError for an odd number of tokens
  */
@@ -55,21 +55,21 @@ export const benchTransformer: Stage = async (backend, config, options) => {
   const scope = new Scope(meter.backend);
   const size = clipOfTokens(transformer, tokens);
   const { maxChunkTokens } = options;
-  const clipOptions = { heldFrames: 1, maxChunkTokens, guided: false };
+  const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
   const clip = createClipMemory(meter.backend, transformer, size, clipOptions);
   try {
     const width = transformer.in_channels * 4;
     const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));
     const velocity = scope.float32([tokens, width], 'latents');
-    const held = model.createTimeEmbedding(scope);
+    const conditioning = model.createTimeEmbedding(scope);
     const free = model.createTimeEmbedding(scope);
-    await model.embedTime(0, held);
+    await model.embedTime(0, conditioning);
     await model.embedTime(700, free);
     const embeds = noise('text', textTokens * transformer.text_dim, 1);
     const text = await model.prepareText(embeds, clip);
     const branches = [{ text, velocity }];
     const passes = await measure(meter, options.passes, () =>
-      model.velocity(clip, latents, { held, free }, branches),
+      model.velocity(clip, latents, { conditioning, noisy: free }, branches),
     );
     text.dispose();
     const flops = transformerBlockFlops(transformer, tokens, textTokens);

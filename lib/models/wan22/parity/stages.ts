@@ -119,7 +119,7 @@ async function forward(
   const scope = new Scope(backend);
   // One frame per chunk: the check shall cross the seams between chunks.
   const clip = createClipMemory(backend, config, size, {
-    heldFrames: 1,
+    conditioningFrames: 1,
     maxChunkTokens: perFrame,
     guided: false,
   });
@@ -127,20 +127,20 @@ async function forward(
   const prepared = await model.prepareText(embeds, clip);
   try {
     const times = {
-      held: model.createTimeEmbedding(scope),
-      free: model.createTimeEmbedding(scope),
+      conditioning: model.createTimeEmbedding(scope),
+      noisy: model.createTimeEmbedding(scope),
     };
     const steps = golden.tensors.has('dit_timestep_tokens')
       ? await golden.tensors.read('dit_timestep_tokens')
       : [0, golden.settings.dit_timestep ?? Number.NaN];
-    await model.embedTime(steps[0] ?? Number.NaN, times.held);
-    await model.embedTime(steps.at(-1) ?? Number.NaN, times.free);
+    await model.embedTime(steps[0] ?? Number.NaN, times.conditioning);
+    await model.embedTime(steps.at(-1) ?? Number.NaN, times.noisy);
     const input = await golden.tensors.read('dit_input');
     const tokens = latentsToTokens(input, config.in_channels, size, config);
     const inputTensor = scope.float32([clip.tokens, width], 'latents', tokens);
     const velocity = scope.float32([clip.tokens, width], 'latents');
     await model.velocity(clip, inputTensor, times, [{ text: prepared, velocity }], {
-      includeHeld: true,
+      includeConditioning: true,
       afterBlock: async (block) => {
         if (!onBlock) return;
         const hidden = new Float32Array(clip.tokens * transformerDim(config));

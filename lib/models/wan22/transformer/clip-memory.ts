@@ -67,8 +67,8 @@ export interface ClipMemory {
   /** S */
   readonly tokens: number;
   readonly chunks: readonly ClipChunk[];
-  /** Tokens of the held frames. */
-  readonly heldTokens: number;
+  /** Tokens of the conditioning frames. */
+  readonly conditioningTokens: number;
   /** The residual stream, of the first branch where there are two. */
   readonly hidden: ChunkedTensor; // [L, D] each
   /** The residual stream of the second guidance branch. */
@@ -83,8 +83,8 @@ export interface ClipMemory {
 }
 
 export interface ClipMemoryOptions {
-  /** Latent frames held clean at timestep 0. */
-  readonly heldFrames: number;
+  /** Latent frames that are given: they stay as they are, at timestep 0. */
+  readonly conditioningFrames: number;
   /** Upper bound of a chunk. */
   readonly maxChunkTokens: number;
   /** Whether two branches will run (guidance scale over 1). */
@@ -129,7 +129,12 @@ function takeClipMemory(
       data.subarray(start * pairs, (start + count) * pairs),
     );
   const width = config.in_channels * elementCount(config.patch_size);
-  const plain = chunkTokens(size.frames, perFrame, options.heldFrames, options.maxChunkTokens);
+  const plain = chunkTokens(
+    size.frames,
+    perFrame,
+    options.conditioningFrames,
+    options.maxChunkTokens,
+  );
   const counts = [...new Set(plain.map(({ count }) => count))];
   const pieces = new Map(
     counts.map((count) => [
@@ -151,7 +156,7 @@ function takeClipMemory(
     size,
     tokens,
     chunks: plain.map((chunk) => ({ ...chunk, cos: table(cos, chunk), sin: table(sin, chunk) })),
-    heldTokens: perFrame * options.heldFrames,
+    conditioningTokens: perFrame * options.conditioningFrames,
     hidden: new ChunkedTensor(scope, plain, d, spares),
     second: options.guided ? new ChunkedTensor(scope, plain, d, spares) : null,
     keys: scope.float32([1, tokens, d], 'activations'),

@@ -28,8 +28,8 @@ export interface VelocityOptions {
   /** Called after each block (from 0) of the first branch; for the parity check. */
   readonly afterBlock?: (block: number) => Promise<void>;
   readonly signal?: AbortSignal;
-  /** Also computes the velocity of the held tokens, which the loop has no use for. */
-  readonly includeHeld?: boolean;
+  /** Also computes the velocity of the conditioning tokens, which the denoising loop does not use. */
+  readonly includeConditioning?: boolean;
 }
 
 /** The Wan2.2-TI2V transformer on a device. */
@@ -200,18 +200,18 @@ export class Transformer {
    * both branches (README, "Guidance"). Both then go through a block one after the other, so that a
    * streamed block is read once.
    *
-   * @param tokens latents [S, C·ph·pw]; the held tokens carry the clean frame
-   * @param times the embeddings of timestep 0 (held tokens) and t (the others)
+   * @param tokens latents [S, C·ph·pw]; the conditioning tokens have the given frame
+   * @param times the embeddings of timestep 0 (conditioning tokens) and t (the others)
    * @param branches a text and where its velocity goes, [S, C·ph·pw]
    */
   async velocity(
     clip: ClipMemory,
     tokens: Tensor,
-    times: { readonly held: TimeEmbedding; readonly free: TimeEmbedding },
+    times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding },
     branches: readonly { readonly text: TextContext; readonly velocity: Tensor }[],
     options: VelocityOptions = {},
   ): Promise<void> {
-    const timeOf = (chunk: ClipChunk) => (chunk.held ? times.held : times.free);
+    const timeOf = (chunk: ClipChunk) => (chunk.conditioning ? times.conditioning : times.noisy);
     const streams = [clip.hidden, clip.second].slice(0, branches.length);
     const runs = branches.map(({ text, velocity }, branch) => {
       const hidden = streams[branch];
@@ -235,7 +235,7 @@ export class Transformer {
       }
     }
     for (const { hidden, velocity } of runs) {
-      await this.#head(clip, hidden, timeOf, velocity, options.includeHeld ?? false);
+      await this.#head(clip, hidden, timeOf, velocity, options.includeConditioning ?? false);
     }
   }
 
@@ -344,13 +344,13 @@ export class Transformer {
     stream: ChunkedTensor,
     timeOf: (chunk: ClipChunk) => TimeEmbedding,
     velocity: Tensor,
-    includeHeld: boolean,
+    includeConditioning: boolean,
   ): Promise<void> {
     const { projOut, scaleShiftTable } = this.weights;
     const graph = graphs.headGraph(this.config, projOut.spec);
     const width = projOut.spec.outFeatures;
     for (const [index, chunk] of clip.chunks.entries()) {
-      if (chunk.held && !includeHeld) continue;
+      if (chunk.conditioning && !includeConditioning) continue;
       const piece = clip.tokenPiece(chunk.count);
       const inputs = {
         hidden: stream.get(index),

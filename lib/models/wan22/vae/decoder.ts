@@ -42,8 +42,8 @@ export interface ClipDecoder extends Decoder {
 export interface FrameDecoder extends Decoder {
   /**
    * Decodes the next latent frame of the clip. The first gives one pixel frame, each later one four
-   * (in general the VAE's temporal factor). The frames come one by one, so that no more than one is
-   * held. The generator must be run to its end before the next call.
+   * (in general the VAE's temporal factor). The frames come one by one, so that no more than one is in
+   * memory. The generator must be run to its end before the next call.
    *
    * @param latentFrame [z, h, w] in model space (as the transformer has it)
    * @returns planar RGB [3, height, width]

@@ -22,7 +22,7 @@ export interface FirstFrameOptions extends VaeLoadOptions {
 
 /**
  * Encodes the first frame of a clip. It has no past, so of every 3×3×3 kernel only the last time tap
- * sees anything and the encoder is a 2-D network (README). Weights are held one layer group
+ * sees anything and the encoder is a 2-D network (README). Weights are loaded one layer group
  * at a time, and everything is freed when it returns or throws.
  *
  * @returns latent [z, 1, H/16, W/16] in model space: (mean of the moments − latents_mean) / latents_std
