@@ -1,3 +1,5 @@
+/** @module-tag full */
+
 import { expect, test } from 'vitest';
 import { type Backend, CountingBackend, createBackend } from '../../gpu';
 import type { ParityLine } from '../../pipeline/parity';
