@@ -13,7 +13,7 @@ export const categories = [
 export type Category = (typeof categories)[number];
 
 /**
- * Counts every byte on the device: live and peak per category, and how often memory was taken and
+ * Counts every byte on the device: live and peak per category, and how often memory was allocated and
  * how often data came back to the CPU.
  */
 export class Ledger {
@@ -51,7 +51,7 @@ export class Ledger {
     return this.#totalPeak;
   }
 
-  /** The most bytes that were taken in one piece. */
+  /** The largest allocation in bytes. */
   get largest(): number {
     return this.#largest;
   }
@@ -87,9 +87,9 @@ export class Ledger {
 export abstract class Counted {
   protected readonly ledger = new Ledger();
   kernels: Kernels | null = null;
-  /** Most bytes that may be live when one of our own tensors is made. */
+  /** Most bytes that may be live when a tensor is created. */
   ceiling = Number.POSITIVE_INFINITY;
-  /** Most bytes that the device takes in one buffer. */
+  /** Largest buffer of the device in bytes. */
   maxBufferBytes = Number.POSITIVE_INFINITY;
 
   /** @throws KinoraError `OUT_OF_MEMORY` for a buffer that is too large, alone or with all others */
@@ -117,7 +117,7 @@ export abstract class Counted {
     return this.ledger.peakBytes;
   }
 
-  /** The most bytes that were taken in one buffer. */
+  /** Largest buffer that was allocated, in bytes. */
   get largestBuffer(): number {
     return this.ledger.largest;
   }

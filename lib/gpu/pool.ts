@@ -2,8 +2,8 @@ import type { Backend, DeviceTensor } from './backend';
 import type { Category } from './ledger';
 
 /**
- * Tensors that are used again and again: one is made only when none of its shape is free, so that
- * after the first frames nothing is allocated any more.
+ * Reuses tensors: one is created only when none of its shape is free, so that after the first frames
+ * nothing is allocated any more.
  */
 export class TensorPool {
   readonly #all = new Set<DeviceTensor<'float32'>>();
@@ -26,7 +26,7 @@ export class TensorPool {
     return tensor;
   }
 
-  /** Hands tensors back for the next {@link take}. */
+  /** Returns tensors for the next {@link take}. */
   give(...tensors: readonly DeviceTensor<'float32'>[]): void {
     for (const tensor of tensors) {
       const key = tensor.dims.join();
@@ -36,7 +36,7 @@ export class TensorPool {
     }
   }
 
-  /** Hands everything back, also what was taken and never given. */
+  /** Returns all tensors, also those that are in use. */
   reclaim(): void {
     this.#free.clear();
     this.give(...this.#all);

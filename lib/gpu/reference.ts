@@ -1,5 +1,5 @@
 /*
- * Plain loops in double precision: what each kernel should give. Read by the self-test only;
+ * Plain loops in double precision: the expected result of each kernel. Used by the self-test only;
  * nothing here is meant to be fast.
  */
 

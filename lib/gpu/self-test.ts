@@ -26,10 +26,10 @@ export function relativeRms(actual: ArrayLike<number>, expected: ArrayLike<numbe
   return Math.sqrt(difference / norm);
 }
 
-/** What float32 arithmetic in another order of summation may differ by, with room to spare. */
+/** More than float32 sums in another order differ. */
 const tolerance = 1e-4;
 
-/** Repeatable numbers in [−1, 1); their quality does not matter here. */
+/** The same pseudo-random numbers in [−1, 1) in each run. */
 function numbers(count: number, salt: number): Float32Array {
   let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
   return Float32Array.from({ length: count }, () => {
@@ -56,7 +56,7 @@ interface Case {
   expected(tensors: Tensors): Float64Array;
 }
 
-// Sizes are small and odd on purpose: tails of tiles are where kernels go wrong.
+// Sizes are small and odd, since kernels fail at the incomplete tiles of an edge.
 function cases(layout: 'nhwc' | 'nchw'): Case[] {
   const f = (tensors: Tensors, name: string) => tensors[name] as Float32Array;
   const attention = (rows: number, keys: number, heads: number, size: number): Case => ({
@@ -179,7 +179,7 @@ export async function selfTest(backend: Backend): Promise<KernelCheck[]> {
 }
 
 /**
- * Refuses a device that cannot be trusted with the model.
+ * Rejects a device whose kernels compute wrong numbers.
  *
  * @throws KinoraError `GPU_UNRELIABLE` naming the kernels whose numbers are wrong
  */

@@ -56,12 +56,12 @@ function makeRoom(dtype: ElementType, count: number): ElementArrays[ElementType]
   try {
     return emptyArray(dtype, count);
   } catch (cause) {
-    // Beyond the longest array, or beyond what the browser gives.
+    // The longest array, or the browser's memory, is exceeded.
     throw cause instanceof RangeError ? cannotHold(`a tensor of ${count} elements`, cause) : cause;
   }
 }
 
-/** What the runtime says when a size does not fit WebAssembly's 4 GiB: in numbers, or in memory. */
+/** Messages of the runtime when a size, or the memory for it, exceeds WebAssembly's 4 GiB. */
 const tooLarge = /integer overflow|bad_alloc|shape is too large|out of memory|aborted\(oom\)/i;
 
 function cannotHold(what: string, cause: unknown): KinoraError {
@@ -182,7 +182,7 @@ export class WasmBackend extends Counted implements Backend {
   }
 
   async trim(): Promise<void> {
-    // The heap of WebAssembly never shrinks: releasing sessions would give nothing back.
+    // The heap of WebAssembly never shrinks: releasing sessions would free nothing.
   }
 
   async dispose(): Promise<void> {

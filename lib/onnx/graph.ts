@@ -5,14 +5,14 @@ import { type Dim, type ElementArrays, type ElementType, reject, Value } from '.
 /** Attribute of an operator. Whole numbers are `int`, others must be marked as float. */
 export type Attribute = number | readonly number[] | string | { readonly float: number };
 
-/** A named, typed place where data enters or leaves a graph. */
+/** A named, typed input or output of a graph. */
 export interface Port {
   readonly name: string;
   readonly dtype: ElementType;
   readonly dims: readonly Dim[];
 }
 
-/** A finished graph: bytes for the runtime and what it expects. */
+/** A complete graph: bytes for the runtime, and its inputs and outputs. */
 export interface Graph {
   readonly name: string;
   /** Equal for equal bytes; sessions are cached by it. */
@@ -25,7 +25,7 @@ export interface Graph {
   readonly nodes: readonly NodeShape[];
   /**
    * The graph cut at its named calls, in order; together the parts compute what the graph computes.
-   * Null where there is no call. Made when they are asked for first.
+   * Null where there is no call. Created with the first call of this function.
    */
   readonly parts: (() => readonly Part[]) | null;
 }
@@ -408,7 +408,7 @@ function writePort(writer: ProtoWriter, port: Port): void {
         for (const size of port.dims) {
           shape.message(1, (dimension) => {
             if (typeof size === 'number') dimension.int(1, size);
-            // A sum such as "L+2" is its own unknown to the runtime.
+            // For the runtime a sum such as "L+2" is another unknown.
             else dimension.string(2, size);
           });
         }

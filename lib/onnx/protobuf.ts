@@ -1,6 +1,6 @@
 /**
- * The few lines of Protocol Buffers that an ONNX model needs: varints and length-delimited fields.
- * Field numbers of `onnx.proto` are frozen, so nothing more general is called for.
+ * The part of Protocol Buffers that an ONNX model needs: varints, floats and length-delimited fields.
+ * Field numbers of `onnx.proto` never change.
  */
 const text = new TextEncoder();
 

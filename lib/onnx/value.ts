@@ -71,7 +71,7 @@ export function requireSameDtype(op: string, first: Value, ...others: Value[]): 
   }
 }
 
-/** Two sizes that must agree: equal, or one of them a name that the run will settle. */
+/** Two sizes that must agree: equal, or one of them a name whose size is known when the graph runs. */
 export function requireSameDim(op: string, what: string, a: Dim, b: Dim): Dim {
   if (a === b) return a;
   if (typeof a === 'number' && typeof b === 'number') reject(op, `${what} differ: ${a} and ${b}`);

@@ -4,11 +4,11 @@ import type { Checkpoint, TensorData } from '../../weights';
 import { bitsOf, blocksFrom, floatsOf, withBits } from './blocks';
 import type { LoraBranches } from './lora';
 
-/** Tensors on the CPU, in the form in which the device takes them. */
+/** Tensors on the CPU, in the form that is uploaded. */
 export type LayerData = ReadonlyMap<string, TensorData>;
 
 export interface ReadOptions {
-  /** How the weights of linear layers are wanted. */
+  /** Precision of the weights of linear layers. */
   readonly precision: Precision;
   /** Adapters; their differences are added while reading. */
   readonly lora?: LoraBranches;
@@ -23,8 +23,8 @@ export function precisionFor(wanted: Precision, inFeatures: number): Precision {
 }
 
 /**
- * Reads a group of tensors in one go. Weights that are stored in blocks of the wanted precision come
- * as they are; only others, and those that a LoRA changes, are converted.
+ * Reads a group of tensors together. Weights that are stored in blocks of the wanted precision are not
+ * converted, unless a LoRA changes them.
  *
  * @param weights those of `names` that are weights of linear layers; the others come as f32
  * @throws KinoraError `MODEL_FILE_INVALID` where a weight is to be in blocks and is not finite; and as

@@ -18,7 +18,7 @@ import { type LayerData, precisionFor, type ReadOptions, readLayer } from './lay
 
 export type { Precision };
 
-/** What a graph must know of a linear layer. Layers of equal spec share compiled graphs. */
+/** What a graph depends on in a linear layer. Layers of equal spec share compiled graphs. */
 export interface LinearSpec {
   readonly inFeatures: number;
   readonly outFeatures: number;
@@ -95,7 +95,7 @@ export function bindLinear(name: string, layer: Linear): Bindings {
   );
 }
 
-/** Where tensors go: fresh memory, or memory that another layer's had before. */
+/** Where tensors are placed: in new memory, or in that of another layer. */
 export interface Placement {
   /** @param name the tensor's name in the checkpoint, with its role for parts of a weight */
   place<T extends 'float32' | 'uint8'>(
@@ -107,7 +107,7 @@ export interface Placement {
   ): DeviceTensor<T>;
 }
 
-/** Every tensor gets memory of its own, which belongs to a scope. */
+/** Allocates each tensor in a scope. */
 export function freshMemory(scope: Scope): Placement {
   return {
     place: (_, dtype, dims, category, data) => scope.tensor(dtype, dims, category, data),
@@ -117,7 +117,7 @@ export function freshMemory(scope: Scope): Placement {
 /** Puts tensors of a checkpoint on the device. */
 export class LayerLoader {
   /**
-   * @param data what was read beforehand, in one go; what is not in it is read when it is asked for
+   * @param data tensors that were read before, together; others are read when they are loaded
    */
   constructor(
     readonly placement: Placement,

@@ -92,8 +92,9 @@ function finalNormGraph(config: TextEncoderConfig): Graph {
 }
 
 /**
- * Buckets of relative positions, [L, L] (query, key), bidirectional (T5's
- * `_relative_position_bucket`): half of them for keys behind the query; near distances exact, far ones logarithmic up to `relative_attention_max_distance`.
+ * Buckets of relative positions, [L, L] (query, key), bidirectional (T5's `_relative_position_bucket`):
+ * half of them for keys behind the query; near distances exact, far ones logarithmic up to
+ * `relative_attention_max_distance`.
  */
 export function relativeBuckets(config: TextEncoderConfig, length: number): Int32Array {
   const half = config.relative_attention_num_buckets / 2;
@@ -117,8 +118,8 @@ export function relativeBuckets(config: TextEncoderConfig, length: number): Int3
 }
 
 /**
- * The precision of the text encoder in a model of another precision. Its layers are on the device one at
- * a time, so 4 bits would save nothing there and would only blur the prompt.
+ * The precision of the text encoder, by that of the model. Its layers are on the device one at a time, so that
+ * 4 bits would save little memory and make the embeddings less exact.
  */
 export function textEncoderPrecision(precision: Precision): Precision {
   return precision === 'int4' ? 'int8' : precision;
@@ -208,7 +209,7 @@ function checkIds(ids: readonly number[], vocabulary: number): void {
   );
 }
 
-/** Reads a layer in one go, in the form in which the device takes it. */
+/** Reads a layer's tensors together, in the form that is uploaded. */
 function readEncoderLayer(
   checkpoint: Checkpoint,
   config: TextEncoderConfig,

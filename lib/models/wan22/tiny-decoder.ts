@@ -27,7 +27,7 @@ import { channelsLast, unfoldPixels } from './vae/pixels';
 
 type Image = DeviceTensor<'float32'>;
 
-/** The decoder makes four frames of the first latent frame, too; only the last of them is real. */
+/** The decoder makes four frames of the first latent frame as well; the first three are dropped. */
 const droppedFrames = 3;
 const patch = 2;
 /** Three stages and the patch. */
@@ -35,7 +35,7 @@ const spatialFactor = 8 * patch;
 
 /**
  * A tiny decoder, streaming. Takes model-space latents without mean and std, as the VAE's decoder
- * does, and gives RGB in 0…1: see {@link FrameDecoder.range}. Frames pass alone through every stage.
+ * does, and gives RGB in 0…1: see {@link FrameDecoder.range}. Each stage processes one frame at a time.
  */
 export class TinyDecoder implements FrameDecoder {
   readonly height: number;
@@ -72,7 +72,7 @@ export class TinyDecoder implements FrameDecoder {
     this.#open = false;
   }
 
-  /** Stages `index` and up for one frame, which belongs to the callee. Depth first. */
+  /** Stages `index` and up for one frame, depth first; the frame returns to the pool. */
   async *#stage(
     index: number,
     input: Image,
@@ -84,12 +84,12 @@ export class TinyDecoder implements FrameDecoder {
       return;
     }
     let x = input;
-    for (const block of stage.blocks) x = await this.#remember(block, x);
+    for (const block of stage.blocks) x = await this.#memoryBlock(block, x);
     for await (const frame of this.#grow(stage, x)) yield* this.#stage(index + 1, frame);
   }
 
-  /** A memory block. Its input stays behind as what the next frame remembers. */
-  async #remember(block: MemoryBlock, x: Image): Promise<Image> {
+  /** A memory block. Its input is kept for the next frame. */
+  async #memoryBlock(block: MemoryBlock, x: Image): Promise<Image> {
     const { backend, network } = this;
     const { channels } = block;
     const y = this.#pool.take(x.dims);
@@ -105,7 +105,7 @@ export class TinyDecoder implements FrameDecoder {
     return y;
   }
 
-  /** The stage's end: doubled in size, one frame after another. Gives `x` back. */
+  /** The end of a stage: its frames in double size, one after another; `x` returns to the pool. */
   async *#grow(stage: Stage, x: Image): AsyncGenerator<Image, void, undefined> {
     const { backend, network } = this;
     const { inputs, outputs, weights } = stage;
@@ -159,7 +159,7 @@ export class TinyDecoder implements FrameDecoder {
     for (const stage of this.network.stages) {
       for (const block of stage.blocks) block.previous = null;
     }
-    // What is remembered at a clip's start is zero, and only new tensors are.
+    // A clip starts with previous frames of zeros, and only new tensors are zero.
     this.#pool.dispose();
   }
 

@@ -68,8 +68,8 @@ class BufferSet {
 }
 
 /**
- * The blocks of the transformer, one after another, pass after pass: resident, or streamed through a
- * few sets of buffers while the blocks before compute.
+ * The blocks of the transformer in the order of their use, pass after pass: resident, or streamed through a few
+ * sets of buffers while the blocks before them compute.
  */
 export class BlockStore {
   readonly #resident = new Map<number, BlockWeights>();
@@ -129,8 +129,8 @@ export class BlockStore {
   }
 
   /**
-   * The weights of a block. They are good until {@link get} is called for the next block: everything
-   * that reads them must be submitted by then.
+   * The weights of a block. They are valid until {@link get} is called for the next block: all work that reads
+   * them must be submitted before.
    */
   async get(index: number): Promise<BlockWeights> {
     const resident = this.#resident.get(index);

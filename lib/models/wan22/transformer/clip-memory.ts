@@ -43,7 +43,7 @@ export class ChunkedTensor {
     return tensor;
   }
 
-  /** Lets `write` fill a fresh tensor, which then is the chunk's state. */
+  /** Lets `write` fill the spare tensor, which then is the chunk's state. */
   async advance(index: number, write: (from: Tensor, to: Tensor) => Promise<void>): Promise<void> {
     const from = this.get(index);
     const count = at(from.dims, 0);
@@ -61,7 +61,7 @@ export class ChunkedTensor {
   }
 }
 
-/** Everything that the transformer needs on the device for clips of one size; made once per clip. */
+/** The transformer's activations for clips of one size; allocated once per clip. */
 export interface ClipMemory {
   readonly size: LatentSize;
   /** S */
@@ -75,9 +75,9 @@ export interface ClipMemory {
   readonly second: ChunkedTensor | null; // [L, D] each
   readonly keys: Tensor; // [1, S, D]
   readonly values: Tensor; // [1, S, D]
-  /** Where a chunk of L tokens leaves its keys and values, [1, L, D], on their way into the clip's. */
+  /** Keys and values of a chunk of L tokens, [1, L, D], before they are copied into the clip's. */
   pieces(count: number): { readonly keys: Tensor; readonly values: Tensor };
-  /** Where a chunk's tokens lie on their way between the clip's latents and the blocks, [L, width]. */
+  /** Tokens of a chunk, [L, width], between the clip's latents and the blocks. */
   tokenPiece(count: number): Tensor;
   dispose(): void;
 }
@@ -92,7 +92,7 @@ export interface ClipMemoryOptions {
 }
 
 /**
- * Takes the activation memory of a clip. Dispose it when the clip is denoised.
+ * Allocates the activation memory of a clip. Dispose it when the clip is denoised.
  *
  * @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device
  */

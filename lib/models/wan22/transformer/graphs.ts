@@ -16,8 +16,9 @@ import { type LinearSpec, linear } from '../layers';
 import { memoised } from '../memoised';
 
 /*
- * The Wan transformer as a few small graphs, in the forward order of the README. Weights are inputs, so one compiled graph serves all blocks. L is the
- * number of tokens of a chunk, S of the clip, T of the text; D = heads·headDim.
+ * The Wan transformer as a few small graphs, in the forward order of the README. Weights are inputs, so that
+ * one compiled graph serves all blocks. L is the number of tokens of a chunk, S of the clip, T of the text;
+ * D = heads·headDim.
  */
 
 type Tensor = Value<'float32'>;
@@ -48,7 +49,7 @@ export const patchEmbeddingGraph = memoised((spec: LinearSpec) => {
 
 /**
  * Time: `sinusoid` [1, freq] → `temb` [1, D] for the head and `modulation` [6, D] for the blocks.
- * One row: a clip knows only the timesteps 0 and t, and each chunk has one of them.
+ * One row: a clip has only the timesteps 0 and t, and each chunk has one of them.
  */
 export const timeEmbeddingGraph = memoised(
   (

@@ -45,8 +45,8 @@ export class Transformer {
   /**
    * Uploads the weights that stay. On failure nothing stays on the device.
    *
-   * Of files that are no store, streamed blocks are put into 8 or 4 bits again at every read. Only
-   * bundled models are run that way, and they are small; installed ones are read as they are.
+   * Streamed blocks of a checkpoint that is no store are quantised again at every read. Only bundled models,
+   * which are small, are run that way.
    *
    * @param residency which blocks those are; all of them when absent
    * @throws KinoraError as the checkpoint's reads do
@@ -126,7 +126,8 @@ export class Transformer {
    * Computes the keys and values of prompts for all blocks, once.
    *
    * The model was trained with embeddings padded to 512 zero rows that are *not* masked. Those rows are all
-   * alike, so one of them, counted 512−L times through its logit, gives the same result (README, "Empty text rows").
+   * alike, so one of them, counted 512−L times through its logit, gives the same result (README,
+   * "Empty text rows").
    *
    * @param prompts text embeddings [L, textDim] each, L ≤ 512
    * @param clip the context is for chunks of this clip

@@ -62,7 +62,7 @@ export async function loadNonBlockWeights(
   };
 }
 
-/** Reads a block in one go, in the form in which the device takes it. */
+/** Reads a block's tensors together, in the form that is uploaded. */
 export function readBlock(
   checkpoint: Checkpoint,
   config: TransformerConfig,

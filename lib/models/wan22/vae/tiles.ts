@@ -69,7 +69,7 @@ export function upBlocksReach(config: VaeConfig): number {
   return reach + pixel;
 }
 
-/** The least overlap with which tiles change nothing: each pixel comes from tiles whose edges do not reach it. */
+/** The least overlap with which tiles change nothing: no pixel comes from a tile whose edge reaches it. */
 export function exactOverlap(config: VaeConfig): number {
   return Math.ceil(2 * upBlocksReach(config) + rampWidth);
 }
