@@ -1,5 +1,5 @@
 import type { ModelFamilies } from '../pipeline/model';
-import { wan22Family } from './wan22';
+import { wan22Family } from './wan22/wan22';
 
 /** Every model family of this version, by the name that manifests use. */
 export const modelFamilies: ModelFamilies = { wan22: wan22Family };

@@ -73,7 +73,7 @@ export async function denoise(
     solver = new Solver(backend, scheduler, guidanceScale, start, rowWidth);
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
-    let rows = resume?.previous ?? new Float32Array(0);
+    let rows = resume?.previous;
     for (const [step, timestep] of scheduler.timesteps.entries()) {
       if (resume && step < resume.step) continue;
       signal?.throwIfAborted();
@@ -83,6 +83,7 @@ export async function denoise(
       solver.commit(step + 1);
       if (await request.afterStep?.(step, predictionOf(clip, rows))) break;
     }
+    if (!rows) throw new TypeError('the schedule has no steps');
     return clip.unpack(rows);
   } catch (error) {
     if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;

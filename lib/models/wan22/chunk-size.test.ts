@@ -6,7 +6,7 @@ import { nodeBackend, realFolder } from './testing/model';
 const { transformer: real } = await readModelConfig(realFolder);
 
 test('a chunk’s attention takes about 0.3 s at the measured rate', () => {
-  // Reference onnxruntime-web.md §3.2: 0.3·3e12 / (64·4·27280·3072) = 41.9 tiles of 64; the next power
+  // 0.3·3e12 / (64·4·27280·3072) = 41.9 tiles of 64; the next power
   // of two is 32, so two of the 5B's frames (1,760 tokens) go through a block together.
   const tokens = queryChunkTokens(real, 27_280, 3e12);
   expect(tokens).toBe(32 * 64);

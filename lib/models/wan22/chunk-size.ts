@@ -12,8 +12,8 @@ const mostTokens = 4096;
 const fewestPlanned = 512;
 
 /**
- * Tokens whose attention over `keys` tokens takes about 0.3 s (reference `onnxruntime-web.md` §3.2:
- * 4·L·S·D FLOP per call): a power of two of at least one tile of 64, at most 4096.
+ * Tokens whose attention over `keys` tokens takes about 0.3 s (4·L·S·D FLOP per call): a power of two
+ * of at least one tile of 64, at most 4096.
  *
  * The steps are that coarse because the rate comes from a measurement, which is a little different
  * each time: the same device is to come to the same size.

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KinoraError } from '../../contract';
+import { at, KinoraError } from '../../contract';
 import type { ModelFolder } from '../../weights';
 
 /**
@@ -256,8 +256,8 @@ export function encoderBlocks(config: VaeConfig): VaeBlock[] {
   const dims = [1, ...config.dim_mult].map((multiple) => multiple * config.base_dim);
   return config.dim_mult.map((_, i) => ({
     name: `encoder.down_blocks.${i}`,
-    in_dim: dims[i] ?? 0,
-    out_dim: dims[i + 1] ?? 0,
+    in_dim: at(dims, i),
+    out_dim: at(dims, i + 1),
     resnets: config.num_res_blocks,
     space: i < config.dim_mult.length - 1,
     time: config.temperal_downsample[i] ?? false,
@@ -267,12 +267,12 @@ export function encoderBlocks(config: VaeConfig): VaeBlock[] {
 /** The decoder's levels, in forward order: the encoder's, backwards, with one residual block more. */
 export function decoderBlocks(config: VaeConfig): VaeBlock[] {
   const multiples = config.dim_mult.toReversed();
-  const dims = [multiples[0] ?? 0, ...multiples].map((m) => m * config.decoder_base_dim);
+  const dims = [at(multiples, 0), ...multiples].map((m) => m * config.decoder_base_dim);
   const doublesTime = config.temperal_downsample.toReversed();
   return multiples.map((_, i) => ({
     name: `decoder.up_blocks.${i}`,
-    in_dim: dims[i] ?? 0,
-    out_dim: dims[i + 1] ?? 0,
+    in_dim: at(dims, i),
+    out_dim: at(dims, i + 1),
     resnets: config.num_res_blocks + 1,
     space: i < multiples.length - 1,
     time: doublesTime[i] ?? false,

@@ -1,4 +1,4 @@
-import { KinoraError, toKinoraError } from '../../contract';
+import { at, KinoraError, toKinoraError } from '../../contract';
 import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
 import type { Architecture, LoraFacts, ModelPlan } from '../../weights/library/environment';
 import { type KeptFile, storedBytes } from '../../weights/store';
@@ -102,7 +102,7 @@ async function inspectLora(
     const readKey = loraKeyReader(transformerTensors(transformer));
     const ranks = [...checkpoint.names()]
       .filter((key) => readKey(key)?.role === 'down')
-      .map((key) => checkpoint.shape(key)[0] ?? 0);
+      .map((key) => at(checkpoint.shape(key), 0));
     return {
       rank: Math.max(0, ...ranks),
       base: model.name,

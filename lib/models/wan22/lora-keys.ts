@@ -32,6 +32,7 @@ const prefixes = [
   'diffusion_model.',
   'transformer.',
 ];
+const prefixOf = (name: string) => prefixes.find((prefix) => name.startsWith(prefix));
 /** In the kohya layout every dot of a module name is an underscore. */
 const flatPrefix = /^lora_unet__?/;
 
@@ -63,12 +64,9 @@ export function loraKeyReader(shapes: TensorShapes): (key: string) => LoraKey | 
 
   return (key) => {
     let name = key.replace('.default.', '.');
-    for (let i = 0; i < prefixes.length; i++) {
-      const prefix = prefixes[i] ?? '';
-      if (name.startsWith(prefix)) {
-        name = name.slice(prefix.length);
-        i = -1;
-      }
+    // Some files have several of them.
+    for (let prefix = prefixOf(name); prefix; prefix = prefixOf(name)) {
+      name = name.slice(prefix.length);
     }
     const flat = flatPrefix.test(name);
     if (flat) name = name.replace(flatPrefix, '');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KinoraError } from '../../contract';
+import { at, KinoraError } from '../../contract';
 import type { Checkpoint } from '../../weights';
 import type { TransformerConfig } from './config';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
@@ -85,8 +85,8 @@ export async function parseLora(
   }
   // Shapes first: for a LoRA of another base they say more than its first unknown key.
   for (const [target, keys] of parts) checkShapes(name, checkpoint, shapes, target, keys);
-  const [stranger] = unknown;
-  if (stranger !== undefined) throw unknownKey(name, stranger, config);
+  const [firstUnknown] = unknown;
+  if (firstUnknown !== undefined) throw unknownKey(name, firstUnknown, config);
   if (parts.size === 0) throw invalid(name, 'it has no tensors');
 
   const peft = peftAlpha(checkpoint.metadata);
@@ -99,7 +99,7 @@ export async function parseLora(
     if (keys.biasDelta) add(`${target}.bias`, await read(keys.biasDelta));
     const factors: LoraFactors[] = [];
     if (keys.down && keys.up) {
-      const rank = checkpoint.shape(keys.down)[0] ?? 0;
+      const rank = at(checkpoint.shape(keys.down), 0);
       const alpha = keys.alpha ? (await read(keys.alpha))[0] : undefined;
       const factor = alpha === undefined ? peft(target, rank) : alpha / rank;
       factors.push({ rank, down: await read(keys.down), up: await read(keys.up), factor });

@@ -2,6 +2,7 @@
  * Every tensor of the model, by the name it has in diffusers' files, with its shape. A weight of a
  * linear layer is [out, in]; a convolution's is [out, in, time, height, width] or without time.
  */
+import { at } from '../../contract';
 import {
   decoderBlocks,
   encoderBlocks,
@@ -86,9 +87,9 @@ export function vaeTensors(config: VaeConfig): TensorShapes {
   const { z_dim } = config;
   const down = encoderBlocks(config);
   const up = decoderBlocks(config);
-  const encoderTop = down.at(-1)?.out_dim ?? 0;
-  const decoderTop = up[0]?.in_dim ?? 0;
-  const decoderOut = up.at(-1)?.out_dim ?? 0;
+  const encoderTop = at(down, down.length - 1).out_dim;
+  const decoderTop = at(up, 0).in_dim;
+  const decoderOut = at(up, up.length - 1).out_dim;
 
   convolution(shapes, 'encoder.conv_in', config.base_dim, config.in_channels);
   for (const block of down) {

@@ -18,7 +18,7 @@ interface Piece {
  *
  * SentencePiece's own normalisation rules are in the file too (`precompiled_charsmap`); the tokenizer.json
  * of this model has no normaliser, and what it does counts: split at white space, `▁` before every word,
- * Unigram (reference: wan22-ti2v-5b.md §1.7).
+ * Unigram (README.md, prompts).
  *
  * @throws KinoraError `MODEL_CONFIG_INVALID` when the header has no tokenizer of this kind
  */

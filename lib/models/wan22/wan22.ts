@@ -12,7 +12,7 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, openSafetensors } from '../../weights';
-import { wan22BenchmarkStages } from './benchmark';
+import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';

@@ -1,8 +1,23 @@
 import { KinoraError, type MemoryReport } from '../../contract';
 import { type Backend, probeBudget } from '../../gpu';
 import { DenoiseInterrupted } from '../denoise';
-import { MainMemoryExhausted } from './main-memory';
 import { type MemoryPlan, type MemoryPlanner, memoryReport, type StageName } from './plan';
+
+/** The CPU's memory does not hold a clip in tiles: a smaller plan of the device's would not help. */
+export class MainMemoryExhausted extends KinoraError {
+  constructor(bytes: number, cause: RangeError) {
+    const mebibytes = Math.ceil(bytes / 2 ** 20).toLocaleString('en');
+    super(
+      'OUT_OF_MEMORY',
+      `Decoding in tiles takes ${mebibytes} MiB of main memory, and the browser gave less.`,
+      {
+        cause,
+        remedy:
+          'Close other tabs and programs, make a shorter video, or allow more GPU memory so that whole frames are decoded.',
+      },
+    );
+  }
+}
 
 /** What failed with so many bytes is tried again with this share of them. */
 const shrinkBy = 0.9;

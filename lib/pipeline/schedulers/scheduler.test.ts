@@ -29,7 +29,7 @@ describe('golden schedule', () => {
 });
 
 describe('sigmas', () => {
-  // Section 4.5 of the reference.
+  // As diffusers 0.37 prints them for this model's configuration.
   test.each([
     [
       30,
@@ -128,7 +128,7 @@ test('Euler moves by (σ′ − σ)·v', () => {
 
 /**
  * UniPC in double precision, in the matrix form of `UniPCMultistepScheduler` (order 2, `bh2`, x0-prediction):
- * R·ρ = b is solved in each corrector, where `unipc.ts` has the solution in closed form.
+ * R·ρ = b is solved in each corrector, where `samplers.ts` has the solution in closed form.
  */
 function unipcReference(
   sigmas: readonly number[],

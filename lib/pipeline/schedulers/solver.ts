@@ -20,6 +20,9 @@ const coefficientNames = [
 ] as const;
 type CoefficientName = (typeof coefficientNames)[number];
 
+/** A step without a corrector keeps its sample: nothing else counts. */
+const uncorrected = { last: 0, current: 0, previous: 0, beforePrevious: 0 };
+
 /**
  * Guidance and one step of the scheduler as a graph over n elements:
  *
@@ -164,15 +167,20 @@ export class Solver {
    */
   async step(i: number, noise?: Float32Array): Promise<void> {
     const { sigma, correct, predict } = this.scheduler.step(i);
+    const {
+      last: lastFactor,
+      current,
+      previous: previousFactor,
+      beforePrevious,
+    } = correct ?? uncorrected;
     const values: Record<CoefficientName, number> = {
       guidance: this.guidanceScale,
       sigma,
       keep: correct ? 0 : 1,
-      // A step without a corrector keeps its sample, and the history counts nothing.
-      correct_last: correct?.last ?? 0,
-      correct_current: correct?.current ?? 0,
-      correct_previous: correct?.previous ?? 0,
-      correct_before: correct?.beforePrevious ?? 0,
+      correct_last: lastFactor,
+      correct_current: current,
+      correct_previous: previousFactor,
+      correct_before: beforePrevious,
       predict_sample: predict.sample,
       predict_current: predict.current,
       predict_previous: predict.previous,

@@ -5,7 +5,7 @@ import { createBackend } from '../../../gpu';
 import { benchmarkModel } from '../../../pipeline/benchmark';
 import { httpFolder } from '../../../weights';
 import { readModelConfig } from '../config';
-import { wan22BenchmarkStages } from '.';
+import { wan22BenchmarkStages } from './stages';
 
 test('the benchmark runs on the GPU and leaves nothing behind', async () => {
   const config = await readModelConfig(

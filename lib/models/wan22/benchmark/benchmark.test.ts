@@ -7,36 +7,35 @@ import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { decoderBlocks, readModelConfig } from '../config';
 import { textEncoderTensors, transformerTensors } from '../tensors';
-import { wan22BenchmarkStages } from '.';
 import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
-import { clipOfTokens } from './stages';
+import { clipOfTokens, wan22BenchmarkStages } from './stages';
 import { syntheticCheckpoint } from './synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));
 const real = await readModelConfig(diskFolder(`${publicModels}wan2.2-ti2v-5b`));
 
-test('a forward pass of the 5B is 517 TFLOP (reference §10.1)', () => {
+test('a forward pass of the 5B is 517 TFLOP', () => {
   const forward = (tokens: number) => {
     const flops = transformerBlockFlops(real.transformer, tokens, 512);
     return (30 * Object.values(flops).reduce((sum, flop) => sum + flop, 0)) / 1e12;
   };
-  // The reference also counts the text's keys and values, and what is around the blocks.
+  // The published count also has the text's keys and values, and what is around the blocks.
   expect(forward(27_280)).toBeGreaterThan(514);
   expect(forward(27_280)).toBeLessThan(517);
   expect(forward(53_680) / 1539).toBeCloseTo(1, 2);
 });
 
-test('the text encoder takes 4.8 TFLOP for 512 tokens (reference §10.2)', () => {
+test('the text encoder takes 4.8 TFLOP for 512 tokens', () => {
   expect((24 * encoderLayerFlops(real.text_encoder, 512)) / 1e12).toBeCloseTo(4.85, 1);
 });
 
-test('the levels of the decoder agree with reference §5.7', () => {
+test('the levels of the decoder agree with a count by hand', () => {
   const blocks = decoderBlocks(real.vae);
   // Positions and frames that enter a level, per latent frame of 1280×704.
   const entering = [44 * 80, 2 * 88 * 160, 4 * 176 * 320, 4 * 352 * 640];
   const literal = blocks.map((block, i) => {
     const { out_dim: filters, space, time } = block;
-    // The reference counts the 3×3 convolution on the large image: 36 taps for 16.
+    // The count by hand has the 3×3 convolution on the large image: 36 taps for 16.
     const phases = (time ? 2 : 1) * 2 * (36 - 16) * filters ** 2;
     const positions = entering[i] ?? 0;
     return (upBlockFlops(block, positions) + (space ? phases * positions : 0)) / 1e12;

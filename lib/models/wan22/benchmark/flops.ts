@@ -1,6 +1,5 @@
 /*
- * Floating-point operations of each stage, two for a multiplication with its addition (reference
- * `wan22-ti2v-5b.md` §10). Norms, activations and softmax are not counted.
+ * Floating-point operations of each stage, two for a multiplication with its addition. Norms, activations and softmax are not counted.
  */
 import {
   type TextEncoderConfig,
@@ -9,7 +8,7 @@ import {
   type VaeBlock,
 } from '../config';
 
-/** By graph: what one block of the transformer does for S tokens and a text of T rows (§3.5). */
+/** By graph: what one block of the transformer does for S tokens and a text of T rows. */
 export function transformerBlockFlops(config: TransformerConfig, tokens: number, text: number) {
   const d = transformerDim(config);
   const linear = 2 * tokens * d * d;
@@ -21,7 +20,7 @@ export function transformerBlockFlops(config: TransformerConfig, tokens: number,
   };
 }
 
-/** One layer of the text encoder on L tokens (§7): q, k, v, o; gate, up and down; attention. */
+/** One layer of the text encoder on L tokens: q, k, v, o; gate, up and down; attention. */
 export function encoderLayerFlops(config: TextEncoderConfig, tokens: number): number {
   const { d_model: d, d_ff, num_heads, d_kv } = config;
   const inner = num_heads * d_kv;
@@ -29,8 +28,8 @@ export function encoderLayerFlops(config: TextEncoderConfig, tokens: number): nu
 }
 
 /**
- * One level of the VAE's decoder for one latent position and one frame that enters it (§5.3), as the
- * engine computes it: the 3×3 convolution behind a nearest ×2 is four of 2×2 (§5.7).
+ * One level of the VAE's decoder for one latent position and one frame that enters it, as the
+ * engine computes it: the 3×3 convolution behind a nearest ×2 is four of 2×2 (`vae/README.md`).
  */
 export function upBlockFlops(block: VaeBlock, positions: number): number {
   const { in_dim: inputs, out_dim: filters, resnets, space, time } = block;

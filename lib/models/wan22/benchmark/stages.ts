@@ -1,6 +1,7 @@
 import { type Backend, Scope } from '../../../gpu';
 import {
   type BenchmarkOptions,
+  type BenchmarkStage,
   measure,
   type StageResult,
   summarise,
@@ -147,3 +148,15 @@ export const benchUpBlock: Stage = async (backend, config, options) => {
     await backend.releaseSessions();
   }
 };
+
+/** One block of the transformer, one layer of the text encoder and one level of the VAE's decoder. */
+export function wan22BenchmarkStages(
+  config: ModelConfig,
+  options: BenchmarkOptions,
+): BenchmarkStage[] {
+  return Object.entries({
+    transformer: benchTransformer,
+    'text encoder': benchTextEncoder,
+    'VAE level': benchUpBlock,
+  }).map(([name, measure]) => ({ name, run: (backend) => measure(backend, config, options) }));
+}

@@ -1,4 +1,4 @@
-import type { Precision } from '../../../contract';
+import { at, type Precision } from '../../../contract';
 import type { Backend } from '../../../gpu';
 import type { StreamCaseResult, StreamResult } from '../../../pipeline/benchmark';
 import { denoise } from '../../../pipeline/denoise';
@@ -98,11 +98,11 @@ async function benchmarkCase(
       } finally {
         model.dispose();
       }
-      return ((ends.at(-1) ?? 0) - (ends[0] ?? 0)) / 1000;
+      return (at(ends, ends.length - 1) - at(ends, 0)) / 1000;
     };
     const twoSets = { residentBlocks: 0, bufferSets: 2 };
     const pairs = [];
-    // Alternating, so that a machine that changes its pace changes it for both.
+    // Alternating, so that a machine whose speed changes affects both alike.
     for (let i = 0; i < 3; i++) pairs.push([await loop(allResident), await loop(twoSets)] as const);
     const resident = median(pairs.map(([seconds]) => seconds));
     const streamed = median(pairs.map(([, seconds]) => seconds));

@@ -38,7 +38,7 @@ export function noise(name: string, count: number, fanIn: number): Float32Array<
   const out = new Float32Array(bits.buffer);
   const half = 2 ** 31;
   const scale = Math.sqrt(3 / fanIn) / half;
-  for (let i = 0; i < count; i++) out[i] = ((bits[i] ?? 0) - half) * scale;
+  for (let i = 0; i < count; i++) out[i] = ((bits[i] as number) - half) * scale;
   return out;
 }
 

@@ -9,7 +9,7 @@ type Renames = readonly (readonly [from: string | RegExp, to: string])[];
 const renamed = (name: string, renames: Renames) =>
   renames.reduce((result, [from, to]) => result.replace(from, to), name);
 
-/** Reference: wan22-ti2v-5b.md §2.1. */
+/** `scripts/convert_wan_to_diffusers.py` of diffusers, read backwards. */
 const transformer: Renames = [
   ['condition_embedder.time_embedder.linear_1', 'time_embedding.0'],
   ['condition_embedder.time_embedder.linear_2', 'time_embedding.2'],
@@ -34,7 +34,7 @@ export function originalTransformerName(name: string): string {
   return renamed(name, transformer);
 }
 
-/** Reference: wan22-ti2v-5b.md §2.3, the `.pth` column. */
+/** Names of Wan's `.pth` file (`wan/modules/t5.py`). */
 const textEncoder: Renames = [
   ['shared', 'token_embedding'],
   ['encoder.final_layer_norm', 'norm'],
@@ -53,7 +53,7 @@ export function originalTextEncoderName(name: string): string {
   return renamed(name, textEncoder);
 }
 
-/** Reference: wan22-ti2v-5b.md §2.3, the GGUF column. */
+/** Names of llama.cpp's GGUF files (`gguf-py/gguf/tensor_mapping.py`, `T5ENCODER`). */
 const llamaCpp: Renames = [
   ['shared', 'token_embd'],
   ['encoder.final_layer_norm', 'enc.output_norm'],
@@ -94,8 +94,7 @@ const residual: Renames = [
 ];
 
 /**
- * The original name of a tensor of the VAE. Reference: wan22-ti2v-5b.md §2.2, `convert_vae_22` read
- * backwards.
+ * The original name of a tensor of the VAE: `convert_vae_22` of diffusers, read backwards.
  *
  * @param config says how many residual blocks come before a level's resampler, which the original
  * counts as one more of them

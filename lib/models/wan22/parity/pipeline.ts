@@ -1,5 +1,5 @@
 /** The steps of the pipeline on the goldens, for stages to put together. */
-import { KinoraError } from '../../../contract';
+import { at, KinoraError } from '../../../contract';
 import { denoise } from '../../../pipeline/denoise';
 import { type LatentSize, latentFrame } from '../../../pipeline/latents';
 import { createScheduler } from '../../../pipeline/schedulers';
@@ -100,7 +100,7 @@ export async function decodeVideo(
     latentWidth: size.width,
   });
   const frames = await decodeFrames(decoder, values, size);
-  const plane = (frames[0]?.length ?? 0) / 3;
+  const plane = at(frames, 0).length / 3;
   const video = new Float32Array(3 * frames.length * plane);
   for (const [t, frame] of frames.entries()) {
     for (let c = 0; c < 3; c++) {

@@ -1,6 +1,6 @@
 import { at } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
-import { MainMemoryExhausted } from '../../../pipeline/memory/main-memory';
+import { MainMemoryExhausted } from '../../../pipeline/memory/fit';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';

@@ -1,1 +1,0 @@
-export { Wan22, wan22Family } from './wan22';
