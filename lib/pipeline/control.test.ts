@@ -8,7 +8,7 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.catch(() => null), tick])) !== pending;
 }
 
-test('a run goes on until it is paused, and again when it is resumed', async () => {
+test('a run continues until it is paused, and again after it is resumed', async () => {
   const control = new RunControl();
   await control.whenRunning();
   control.pause();

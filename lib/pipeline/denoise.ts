@@ -13,7 +13,7 @@ export interface DenoiseRequest extends ClipConditions {
    * i + 1 the fresh noise of step i (from 0) in a stochastic sampler.
    */
   readonly noise: (draw: number) => Float32Array;
-  /** Where an interrupted run goes on; from the first step when absent. */
+  /** The step at which an interrupted run continues; from the first step when absent. */
   readonly resume?: SolverState | null;
   readonly signal?: AbortSignal;
   /**
@@ -39,7 +39,7 @@ export class DenoiseInterrupted extends Error {
   constructor(
     /** `OUT_OF_MEMORY` */
     override readonly cause: KinoraError,
-    /** Where to go on; null where no step was finished. */
+    /** Where a new call continues; null where no step was finished. */
     readonly state: SolverState | null,
     /** What was live when it happened. */
     readonly liveBytes: number,
@@ -49,13 +49,13 @@ export class DenoiseInterrupted extends Error {
 }
 
 /**
- * The denoising loop: guidance and sampler around a model's velocity. What the image fixes is the
- * model's concern; the solver moves only the rows that it leaves free.
+ * The denoising loop: guidance and a sampler over a model's velocity. The solver changes only the rows
+ * that the model's conditioning leaves free.
  *
- * After the first step nothing is allocated on the device, and per step only the latents come back.
+ * After the first step nothing is allocated on the device, and each step reads back only the latents.
  *
  * @returns clean latents [C, F, h, w]
- * @throws DenoiseInterrupted where the device's memory does not suffice; a new call goes on
+ * @throws DenoiseInterrupted where the device's memory does not suffice; a new call continues from its state
  */
 export async function denoise(
   backend: Backend,
@@ -88,7 +88,7 @@ export async function denoise(
   } catch (error) {
     if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
     const { liveBytes } = backend.counters();
-    // No read ahead may make buffers any more, lest one of them fails after the recovery.
+    // Reading ahead must end first: a buffer that it made after the recovery could fail again.
     await denoiser.stop();
     clip?.dispose();
     throw new DenoiseInterrupted(error, (await rescue(backend, solver)) ?? resume, liveBytes);
@@ -103,8 +103,7 @@ function predictionOf(clip: ClipDenoiser, rows: Float32Array): Prediction {
 }
 
 /**
- * Brings the solver's state to the CPU after the memory ran out; null where it has none that is
- * sure.
+ * Reads the solver's state after the memory ran out; null where no step was completed for certain.
  */
 async function rescue(backend: Backend, solver: Solver | undefined): Promise<SolverState | null> {
   for (let attempt = 0; attempt < 2; attempt++) {
@@ -112,7 +111,7 @@ async function rescue(backend: Backend, solver: Solver | undefined): Promise<Sol
     try {
       return (await solver?.save()) ?? null;
     } catch (error) {
-      // What failed before may be reported that late; it says nothing about what was read.
+      // The device may report an earlier failure only now; the values that were read are valid.
       if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
     }
   }

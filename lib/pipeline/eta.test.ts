@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { EtaEstimator } from './eta';
 
-/** A clock that stands until it is told. */
+/** A clock that only moves when a test moves it. */
 function clock() {
   let seconds = 100;
   return {

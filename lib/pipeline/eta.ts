@@ -59,7 +59,7 @@ export class EtaEstimator {
   }
 
   /**
-   * Seconds to the end while clip `clip` is decoded; null where later clips cannot be told.
+   * Seconds to the end while clip `clip` is decoded; null where later clips cannot be estimated.
    *
    * @param share of this decode that is done, over 0 to 1
    */

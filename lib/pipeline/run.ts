@@ -53,7 +53,7 @@ const previewsPerClip = 10;
  * longer than the model's longest clip, again from the last decoded frame.
  *
  * Each stage frees its weights before the next one loads: the peak is the largest stage, not the sum.
- * A plan makes the stages fit the device's memory; if an allocation fails all the same, the run goes on
+ * A plan makes the stages fit the device's memory; if an allocation fails all the same, the run continues
  * from its current step by a smaller one.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
@@ -65,7 +65,7 @@ export async function imageToVideo(
   request: ImageToVideoRequest,
   hooks: ImageToVideoHooks,
 ): Promise<ImageToVideoResult> {
-  // What the user allows is kept to, also where a plan should be wrong.
+  // A budget of the user is a hard limit, also where a plan is wrong.
   const { ceiling } = backend;
   if (typeof request.memoryBudget === 'number') backend.ceiling = request.memoryBudget;
   try {
@@ -81,7 +81,7 @@ class Run {
   readonly #eta: EtaEstimator;
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  /** To the finished video, while frames are decoded; null where it cannot be told. */
+  /** To the finished video, while frames are decoded; null where it cannot be estimated. */
   #secondsRemaining: number | null = null;
 
   constructor(
@@ -157,7 +157,7 @@ class Run {
 
   async #encodeText(prompts: readonly TokenIds[], memory: MemoryFit): Promise<Float32Array[]> {
     this.#phase('text', 0);
-    await memory.makeRoom('text');
+    await memory.freeSessionsFor('text');
     const texts = await this.model.encodeText(this.backend, prompts, this.#loading('text'));
     await this.#endStage();
     return texts;
@@ -165,7 +165,7 @@ class Run {
 
   async #encodeImage(clip: number, image: Frame, memory: MemoryFit): Promise<Float32Array> {
     this.#phase('image', clip);
-    await memory.makeRoom('image');
+    await memory.freeSessionsFor('image');
     const { signal } = this.hooks.control;
     const latent = await this.model.encodeImage(this.backend, image, signal);
     requireFinite(latent, 'The latent of the image');
@@ -197,7 +197,7 @@ class Run {
   ): Promise<Float32Array> {
     const { backend, model, request, hooks } = this;
     this.#phase('load', clip, 'transformer');
-    await memory.makeRoom('denoise');
+    await memory.freeSessionsFor('denoise');
     const { plan } = memory;
     const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
     try {
@@ -267,8 +267,8 @@ class Run {
   }
 
   /**
-   * Decodes a clip. Where memory runs out it starts again in smaller tiles, behind the frames that are
-   * there.
+   * Decodes a clip. Where memory runs out it starts again in smaller tiles and skips the frames that
+   * it has handed out already.
    */
   async *#decode(
     clip: number,
@@ -284,7 +284,7 @@ class Run {
     this.#phase('decode', clip);
     let framesDone = 0;
     for (let done = false; !done; ) {
-      await memory.makeRoom('decode');
+      await memory.freeSessionsFor('decode');
       const { tiles } = memory.plan;
       const onTile = ({ tile, tiles: count, frame }: TileProgress) => {
         const secondsRemaining = this.#eta.decoding(clip, (tile - 1 + frame / total) / count);

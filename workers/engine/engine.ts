@@ -231,14 +231,14 @@ export class Engine implements EngineApi {
     if (this.#control) throw new KinoraError('BUSY');
   }
 
-  /** The backend of this kind; another kind's, and one whose device is gone, is given up first. */
+  /** The backend of this kind. One of another kind, or whose device was lost, is disposed first. */
   async #open(kind: BackendKind): Promise<Backend> {
     const current = await this.#backend?.catch(() => undefined);
     if (current && (this.#kind !== kind || current.lost)) await this.#dropBackend();
     if (!this.#backend) {
       this.#kind = kind;
       this.#backend = openTested(kind);
-      // A failed attempt is forgotten, so that the next one starts afresh.
+      // The next call tries again.
       this.#backend.catch(() => {
         this.#backend = undefined;
       });
@@ -259,7 +259,7 @@ export class Engine implements EngineApi {
     return this.#model;
   }
 
-  /** Frees what is left over; a device that is lost meanwhile is the next run's concern. */
+  /** Frees what is left; a device that is lost meanwhile is replaced by the next run. */
   async #tidy(work: (backend: Backend) => Promise<void>): Promise<void> {
     const backend = await this.#backend?.catch(() => undefined);
     if (backend) await work(backend).catch(() => undefined);
@@ -291,7 +291,7 @@ function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
  * Makes a backend and asks a real GPU for its numbers before anything is computed on it. An emulated
  * GPU computes with the CPU's own arithmetic, and would take seconds to compile the test.
  *
- * @throws KinoraError `GPU_UNRELIABLE`; then nothing is held
+ * @throws KinoraError `GPU_UNRELIABLE`; then nothing stays allocated
  */
 async function openTested(kind: BackendKind): Promise<Backend> {
   const backend = await createBackend(kind);
@@ -318,7 +318,7 @@ function scaling(
   return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
 }
 
-/** Adds up the seconds of each phase; a phase may come back, clip after clip. */
+/** Adds up the seconds of each phase; phases repeat with each clip. */
 class PhaseClock {
   readonly #seconds = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<
     Phase,

@@ -13,14 +13,14 @@ export interface RunRecord {
   readonly activationBytes: number;
 }
 
-/** A backend that tells what was run on it. Work is no longer queued: each run is waited for. */
+/** A backend that records what runs on it. It waits for each run, so that nothing is queued. */
 export interface Meter {
   readonly backend: Backend;
   /** The runs since the last call. */
   take(): RunRecord[];
 }
 
-/** Puts a meter around a backend. */
+/** Wraps a backend in a meter. */
 export function metered(backend: Backend): Meter {
   let records: RunRecord[] = [];
   const own: Partial<Backend> = {
@@ -44,7 +44,7 @@ export function metered(backend: Backend): Meter {
     },
   };
   return {
-    // Everything else is the backend's, which must be called as itself.
+    // Methods of the backend need the backend itself as `this`.
     backend: new Proxy(backend, {
       get(target, key) {
         const value = Reflect.get(own, key) ?? Reflect.get(target, key, target);

@@ -21,7 +21,7 @@ export class MainMemoryExhausted extends KinoraError {
 
 /** What failed with so many bytes is tried again with this share of them. */
 const shrinkBy = 0.9;
-/** How far a decode came that failed is not known, so it shrinks by more. */
+/** It is not known how far a failed decode came, so it shrinks by more. */
 const shrinkDecodeBy = 0.75;
 
 /** Keeps a run within the memory of its device: the plan in force, and smaller ones where it fails. */
@@ -69,8 +69,8 @@ export class MemoryFit {
     return memoryReport(this.#plan, this.budget, this.#replans, this.budgetSet);
   }
 
-  /** Frees what the runtime keeps of earlier stages, where this one would not fit beside it. */
-  async makeRoom(stage: StageName): Promise<void> {
+  /** Frees the sessions of earlier stages where this stage would not fit beside them. */
+  async freeSessionsFor(stage: StageName): Promise<void> {
     const needed = stageOf(this.#plan, stage).peak;
     const { liveBytes } = this.backend.counters();
     const budget = stage === 'denoise' ? Math.min(this.budget, this.#denoiseBudget) : this.budget;
@@ -78,10 +78,10 @@ export class MemoryFit {
   }
 
   /**
-   * Makes a plan with a smaller denoising after it ran out of memory. The decode stays as it is: tiles
-   * would change the result, and whether its memory is there is for the decode itself to find out.
+   * Replans with less memory for denoising, after it ran out of memory. The plan of the decode stays:
+   * tiles would change the result, and the decode may fit all the same.
    *
-   * @throws what it was given, where that is something else or there is no smaller plan
+   * @throws the given error, where it is another one or no smaller plan exists
    */
   async shrink(error: unknown): Promise<void> {
     const reason = error instanceof DenoiseInterrupted ? error.cause : error;
@@ -89,7 +89,7 @@ export class MemoryFit {
     const live = error instanceof DenoiseInterrupted ? error.liveBytes : peak;
     await this.#recover(reason);
     const budget = Math.floor(shrinkBy * Math.min(live, peak));
-    // What is left for a plan may lie between the smallest one and the one that failed.
+    // The budget may be below the smallest plan, which is still smaller than the one that failed.
     const plan = this.planner.withDenoise(this.#plan, budget);
     const smaller = stageOf(plan, 'denoise').peak;
     if (smaller >= peak) throw reason;
@@ -98,9 +98,9 @@ export class MemoryFit {
   }
 
   /**
-   * Makes a plan with smaller tiles after the decode ran out of memory.
+   * Replans with smaller tiles, after the decode ran out of memory.
    *
-   * @throws what it was given, where that is something else or there are no smaller tiles
+   * @throws the given error, where it is another one or no smaller tiles exist
    */
   async shrinkDecode(error: unknown): Promise<void> {
     const { peak } = stageOf(this.#plan, 'decode');

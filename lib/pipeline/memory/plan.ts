@@ -113,7 +113,7 @@ export class MemoryPlanner {
   ) {
     const [first, ...smaller] = costs.denoising;
     const denoising: [DenoiseCosts, ...DenoiseCosts[]] = [first, ...smaller];
-    // One stays, so that there is something to say what would be needed.
+    // One entry stays, so that an error can say how much memory is needed.
     while (denoising.length > 1 && denoising[0].largest > largestBuffer) denoising.shift();
     this.#denoising = denoising;
   }
@@ -253,7 +253,7 @@ export function longestClip(
   return { ...manifest.nativeSizes[size], frames };
 }
 
-/** A plan as it is told to the user. */
+/** A plan as it is reported to the user. */
 export function memoryReport(
   plan: MemoryPlan,
   budget: number,

@@ -186,7 +186,7 @@ test.each([1, 2, 4, 8, 30])('UniPC in %i steps is the library’s matrix form', 
 describe('a list of timesteps', () => {
   const warped = [1000, 937.5, 833.25, 625];
 
-  test('is what the model is told, and gives the noise levels', () => {
+  test('gives the timesteps and the noise levels', () => {
     for (const kind of ['euler', 'few-step'] as const) {
       const options = { kind, steps: 4, flowShift: 1, timesteps: warped };
       const { steps, sigmas, timesteps } = createScheduler(options);

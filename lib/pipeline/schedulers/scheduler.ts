@@ -35,7 +35,7 @@ export interface Scheduler {
   readonly steps: number;
   /** Noise levels, steps + 1 of them, falling to 0; rounded to f32 as in diffusers. */
   readonly sigmas: Float64Array;
-  /** What the model is told in each step, 0 to 1000. */
+  /** The model's timestep input of each step, 0 to 1000. */
   readonly timesteps: readonly number[];
   /** Whether steps take fresh noise. */
   readonly stochastic: boolean;
@@ -53,7 +53,7 @@ export interface ScheduleOptions {
   readonly timesteps?: readonly number[] | undefined;
 }
 
-/** Noise levels and what the model is told of them. */
+/** Noise levels and the timesteps that stand for them in the model's input. */
 export type NoiseLevels = Pick<Scheduler, 'sigmas' | 'timesteps'>;
 
 /** Timesteps in training. */
@@ -62,7 +62,7 @@ const trainTimesteps = 1000;
 /**
  * Levels of a flow schedule, as `UniPCMultistepScheduler.set_timesteps` of diffusers ≥ 0.37 has them
  * (`use_flow_sigmas`): u from 1 to 1/1000 in N+1 points without the last one, shifted by
- * s·u / (1 + (s−1)·u), and 0 at the end. The model is told ⌊1000·σ⌋.
+ * s·u / (1 + (s−1)·u), and 0 at the end. The timestep is ⌊1000·σ⌋.
  */
 export function shiftedLevels({ steps, flowShift: shift }: ScheduleOptions): NoiseLevels {
   const sigmas = new Float64Array(steps + 1);

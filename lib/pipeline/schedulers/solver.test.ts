@@ -103,7 +103,7 @@ describe('few steps', () => {
     expect(backend.counters().liveBytes).toBe(0);
   });
 
-  test('a step without its noise is an error, and a resumed one goes on to the same bits', async () => {
+  test('a step without its noise is an error, and a resumed run gives the same bits', async () => {
     const run = async (from: SolverState | null) => {
       const solver = new Solver(backend, scheduler, 1, from ?? values(0), width);
       let saved = from;

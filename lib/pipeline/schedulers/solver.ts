@@ -71,7 +71,7 @@ function stepGraph(guided: boolean, stochastic: boolean, width: number): Graph {
   return g.build();
 }
 
-/** Where a sampling stands, on the CPU: enough to go on with, bit for bit. */
+/** The state of a sampling on the CPU: enough to continue it bit for bit. */
 export interface SolverState {
   /** The next step. */
   readonly step: number;
@@ -85,7 +85,7 @@ export interface SolverState {
   readonly before: Float32Array;
 }
 
-interface Trusted {
+interface Committed {
   readonly step: number;
   readonly tensors: Readonly<Record<'sample' | 'last' | 'previous' | 'before', Tensor>>;
 }
@@ -103,8 +103,8 @@ export class Solver {
   readonly unconditional: Tensor | null;
   /** Fresh noise of a step. */
   readonly #noise: Tensor | null;
-  /** The latest state of which it is sure that the device had memory for it. */
-  #trusted: Trusted | null = null;
+  /** The latest state that the device computed for certain. */
+  #committed: Committed | null = null;
 
   /**
    * @param start x_0, [rows, width], or where an earlier sampling was left
@@ -208,19 +208,19 @@ export class Solver {
   }
 
   /**
-   * Says that all steps before `step` are done indeed: their result came back to the CPU. One further
-   * step leaves the tensors of this state as they are.
+   * Marks the present state as valid: all steps before `step` are computed, since their result was
+   * read. The next step does not overwrite the tensors of this state.
    */
   commit(step: number): void {
     const [sample, last] = this.#samples;
     const [previous, before] = this.#predictions;
-    this.#trusted = { step, tensors: { sample, last, previous, before } };
+    this.#committed = { step, tensors: { sample, last, previous, before } };
   }
 
-  /** Brings the state of the last {@link commit} to the CPU; null before the first. */
+  /** Reads the state of the last {@link commit}; null before the first. */
   async save(): Promise<SolverState | null> {
-    if (!this.#trusted) return null;
-    const { step, tensors } = this.#trusted;
+    if (!this.#committed) return null;
+    const { step, tensors } = this.#committed;
     return {
       step,
       sample: await this.backend.read(tensors.sample),
