@@ -7,6 +7,7 @@ import type {
 } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
+import type { ProfileName } from '../../lib/contract/profile';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
 import type { ParametersInput } from '../../lib/contract/request';
 import { readVideo } from '../../lib/predictions/videos';
@@ -19,6 +20,8 @@ export interface HeadlessOptions {
   /** `loras` may be left out: it then follows from the files and `loraScales`. */
   readonly parameters: ParametersInput;
   readonly model: string;
+  /** `standard` by default. */
+  readonly profile?: ProfileName;
   readonly backend: Backend;
   /** One per file of `#loras`, in order. */
   readonly loraScales: readonly number[];
@@ -69,7 +72,7 @@ export function installHeadlessApi(): HeadlessApi {
 }
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
-  const { parameters, model, backend, loraScales, encoder, memoryBudget } = options;
+  const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -83,6 +86,7 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
         ...parameters,
       },
       model,
+      ...(profile && { profile }),
       backend,
       loras,
       ...(encoder && { encoder }),

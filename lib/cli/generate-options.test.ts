@@ -36,6 +36,7 @@ describe('the options of generate', () => {
       },
       stepsGiven: false,
       model: 'tiny',
+      profile: 'standard',
       backend: undefined,
       memoryBudget: undefined,
       precision: undefined,
@@ -50,7 +51,7 @@ describe('the options of generate', () => {
       '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
-      '--precision int4 --hub http://127.0.0.1:1 --yes --out v.mp4';
+      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
       parameters: {
@@ -69,6 +70,7 @@ describe('the options of generate', () => {
       },
       stepsGiven: true,
       model: 'other',
+      profile: 'ultra-fast',
       backend: 'wasm',
       memoryBudget: 7.5 * 2 ** 30,
       precision: 'int4',

@@ -4,6 +4,7 @@ import {
   KinoraError,
   type Parameters,
   type Precision,
+  type ProfileName,
   parseParameters,
   parameterRanges as ranges,
   sizes,
@@ -28,6 +29,7 @@ export interface GenerateOptions {
   /** Whether `--steps` was given; a model may have a default of its own. */
   readonly stepsGiven: boolean;
   readonly model: string;
+  readonly profile: ProfileName;
   /** Undefined: WebGPU where there is a GPU, else the CPU. */
   readonly backend: Backend | undefined;
   /** Most device bytes to use; undefined for what a probe of the device finds. */
@@ -53,6 +55,7 @@ const optionTypes = {
   seed: { type: 'string' },
   lora: { type: 'string', multiple: true },
   model: { type: 'string' },
+  fast: { type: 'boolean' },
   backend: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
@@ -91,6 +94,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
                           was downloaded also the name of a LoRA of the library
   --model ID              tiny (the default), wan2.2-ti2v-5b, or one that was added with
                           \`npm run models\`; what is missing is downloaded after a question
+  --fast                  the model's ultra-fast variant instead of its standard one
   --yes                   agrees to the download beforehand
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
@@ -126,6 +130,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     parameters: readParameters(values),
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
+    profile: values.fast ? 'ultra-fast' : 'standard',
     backend: readBackend(values.backend),
     memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),

@@ -50,9 +50,9 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
-  const { model, memoryBudget } = options;
+  const { model, profile, memoryBudget } = options;
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
-  const request = { image, loras, libraryLoras, parameters, model, backend, ...budget };
+  const request = { image, loras, libraryLoras, parameters, model, profile, backend, ...budget };
   const result = await command.interruptible(
     () => page.generate(request),
     () => page.cancel(),

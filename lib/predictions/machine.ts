@@ -15,8 +15,9 @@ export type PredictionEvent =
  * not legal in the present state returns the very same object, so a terminal state never changes.
  */
 export function advance(prediction: Prediction, event: PredictionEvent): Prediction {
-  const { id, model, backend, parameters, createdAt } = prediction;
-  const base = { id, model, backend, parameters, createdAt };
+  const { id, model, profile, backend, parameters, createdAt } = prediction;
+  const kept = { id, model, backend, parameters, createdAt };
+  const base = profile ? { ...kept, profile } : kept;
   switch (event.type) {
     case 'started':
       if (prediction.status !== 'created') return prediction;

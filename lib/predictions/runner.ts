@@ -1,6 +1,7 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend, Prediction } from '../contract/prediction';
+import type { ProfileName } from '../contract/profile';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
 import type { SourceLora } from './database';
@@ -20,6 +21,8 @@ export interface RunInput {
   readonly imageName: string;
   readonly parameters: ParametersInput;
   readonly model: string;
+  /** `standard` by default. */
+  readonly profile?: ProfileName;
   readonly backend: Backend;
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
@@ -95,9 +98,9 @@ export class Runner {
   async runAgain(id: string, options: Pick<RunInput, 'memoryBudget'> = {}): Promise<StartedRun> {
     const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
     if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
-    const { parameters, model, backend } = prediction;
+    const { parameters, model, profile = 'standard', backend } = prediction;
     const { image, imageName, loras } = source;
-    return this.start({ image, imageName, loras, parameters, model, backend, ...options });
+    return this.start({ image, imageName, loras, parameters, model, profile, backend, ...options });
   }
 
   /** Ends the run with `CANCELLED`, be it waiting or running. */
@@ -223,6 +226,7 @@ function draw(input: RunInput): Prediction {
   return {
     id: crypto.randomUUID().replaceAll('-', ''),
     model: input.model,
+    profile: input.profile ?? 'standard',
     backend: input.backend,
     parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
     createdAt: now(),
