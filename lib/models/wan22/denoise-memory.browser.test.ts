@@ -3,12 +3,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, WebGpuBackend } from '../../gpu';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
+import { allResident, type Residency } from '../../pipeline/memory/plan';
 import { gaussianNoise } from '../../pipeline/noise';
 import { createScheduler } from '../../pipeline/schedulers';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
 import { denoiseTokens, type TokenDenoising } from './testing/denoise';
-import { allResident, type Residency, Transformer } from './transformer';
+import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 const [perFrame, tokens, width] = [2, 6, 192] as const;

@@ -21,7 +21,7 @@ import {
 import { encodePrompts } from './text-encoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
-import { decodeOptions, decodeWork, measureEncoder } from './vae';
+import { decodeOptions, measureEncoder } from './vae';
 
 export interface Wan22PlanRequest {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
@@ -81,10 +81,7 @@ export async function planWan22(
       text: await countText(config, options),
       image: await measureEncoder(config.vae, latent),
       denoising,
-      decoding: (await decodeOptions(config.vae, latent)).map((option) => ({
-        ...option,
-        work: decodeWork(size, option.tiles),
-      })),
+      decoding: await decodeOptions(config.vae, latent),
     },
     request.largestBuffer,
   );

@@ -29,10 +29,11 @@ export const allResident: Residency = {
   bufferSets: 0,
 };
 
-/** A grid of tiles that overlap by so many latent positions. */
+/** A grid of tiles of equal size that cover a latent frame. */
 export interface Tiling {
   readonly rows: number;
   readonly columns: number;
+  /** Latent positions that neighbours share, at least; rounding may make it more. */
   readonly overlap: number;
 }
 

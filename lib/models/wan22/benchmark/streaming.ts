@@ -3,6 +3,7 @@ import type { Backend } from '../../../gpu';
 import type { StreamCaseResult, StreamResult } from '../../../pipeline/benchmark';
 import { denoise } from '../../../pipeline/denoise';
 import type { LatentSize } from '../../../pipeline/latents';
+import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler } from '../../../pipeline/schedulers';
 import type { ByteSource } from '../../../weights/byte-source';
@@ -12,7 +13,7 @@ import { Wan22Denoiser } from '../denoiser';
 import { componentRecipe } from '../recipes';
 import { transformerTensors } from '../tensors';
 import { tokensPerFrame } from '../tokens';
-import { allResident, type Residency, Transformer } from '../transformer';
+import { Transformer } from '../transformer';
 import { readBlock } from '../transformer/weights';
 
 const steps = 3;

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
 import { type Backend, CountingBackend } from '../../../gpu';
 import { DenoiseInterrupted } from '../../../pipeline/denoise';
+import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler } from '../../../pipeline/schedulers';
 import type { SolverState } from '../../../pipeline/schedulers/solver';
@@ -10,7 +11,7 @@ import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { LoraBranches } from '../lora';
 import { countDenoising } from '../plan';
-import { allResident, type Residency, Transformer } from '../transformer';
+import { Transformer } from '../transformer';
 import { deepened } from './deep';
 import { denoiseTokens, type TokenDenoising } from './denoise';
 

@@ -1,23 +1,10 @@
 import type { Backend, DeviceTensor, Scope } from '../../../gpu';
+import type { Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { ReadOptions } from '../layer-data';
 import { freshMemory, type Placement } from '../layers';
 import { type BlockWeights, placeBlock, readBlock } from './weights';
-
-/** Which blocks are on the device all the time. */
-export interface Residency {
-  /** Blocks that stay; the others are streamed from storage, pass by pass. */
-  readonly residentBlocks: number;
-  /** Sets of buffers through which the streamed blocks rotate, 2 or 3. */
-  readonly bufferSets: number;
-}
-
-/** Everything stays. */
-export const allResident: Residency = {
-  residentBlocks: Number.POSITIVE_INFINITY,
-  bufferSets: 0,
-};
 
 /**
  * The streamed blocks, in order. They are spread evenly, so that each is read while the resident blocks

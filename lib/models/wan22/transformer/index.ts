@@ -1,3 +1,3 @@
-export { allResident, type Residency, streamedBlocks } from './blocks';
+export { streamedBlocks } from './blocks';
 export { type ClipMemory, type ClipMemoryOptions, createClipMemory } from './clip-memory';
 export { type TextContext, type TimeEmbedding, Transformer } from './transformer';

@@ -1,9 +1,10 @@
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../../../gpu';
+import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { Checkpoint } from '../../../weights';
 import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
 import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
-import { allResident, BlockStore, type Residency } from './blocks';
+import { BlockStore } from './blocks';
 import type { ChunkedTensor, ClipChunk, ClipMemory } from './clip-memory';
 import * as graphs from './graphs';
 import { type BlockWeights, loadNonBlockWeights, type TransformerWeights } from './weights';

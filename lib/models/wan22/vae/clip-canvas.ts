@@ -1,4 +1,4 @@
-import { requireFinite } from './pixels';
+import { requireFinite } from '../../../pipeline/latents';
 import type { Tile } from './tiles';
 
 /**

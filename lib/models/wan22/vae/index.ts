@@ -7,9 +7,7 @@ export {
   type VaeDecoderOptions,
 } from './decoder';
 export { encodeFirstFrame, type FirstFrameOptions, type PlanarImage } from './encoder';
-export { requireFinite } from './pixels';
 export {
-  type DecodeOption,
   decodeOptions,
   decodeWork,
   measureDecoder,
@@ -19,7 +17,6 @@ export {
   createTiledVaeDecoder,
   TiledVaeDecoder,
   type TiledVaeDecoderOptions,
-  type TileProgress,
   tiledClipBytes,
 } from './tiled-decoder';
-export { exactOverlap, type Tiling, tileSize } from './tiles';
+export { exactOverlap, tileSize } from './tiles';

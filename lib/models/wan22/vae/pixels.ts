@@ -1,5 +1,3 @@
-import { KinoraError } from '../../../contract';
-
 /** How pixels of a block are folded into channels: which of the two offsets changes slower. */
 export type FoldOrder = 'column-row' | 'row-column';
 
@@ -78,15 +76,4 @@ export function channelsLast(
       out[i * channels + c] = (planar[c * pixels + i] as number) * s + t;
   }
   return out;
-}
-
-/**
- * Checks that all numbers are finite.
- *
- * @param what the subject of the sentence, such as `The latent of the image`
- * @throws KinoraError `LATENTS_NOT_FINITE`
- */
-export function requireFinite(values: Float32Array, what: string): void {
-  if (values.every(Number.isFinite)) return;
-  throw new KinoraError('LATENTS_NOT_FINITE', `${what} has invalid numbers (NaN or infinity).`);
 }

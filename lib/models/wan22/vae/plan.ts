@@ -1,24 +1,19 @@
 import { at, KinoraError } from '../../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../../gpu';
+import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { vaeTensors } from '../tensors';
 import { createVaeDecoder, type LatentFrameSize } from './decoder';
 import { encodeFirstFrame } from './encoder';
 import { runLatentPart } from './latent-part';
 import { TileNetwork } from './tiled-decoder';
-import { canCut, type Tiling, tileSize } from './tiles';
+import { canCut, tileSize } from './tiles';
 import { derived, type VaeCheckpoint } from './weights';
 
 /*
  * What encoder and decoder take of the device. Both run on the backend that only counts, with weights
  * that have shapes and no content, so plan and network cannot differ.
  */
-
-/** A way to decode latents of one size, and the bytes that it takes. */
-export interface DecodeOption {
-  readonly tiles: Tiling | 'full';
-  readonly bytes: DeviceBytes;
-}
 
 interface Bands {
   /** See `bandsOf`; for tests. */
@@ -49,7 +44,7 @@ export async function measureEncoder(
 export async function measureDecoder(
   config: VaeConfig,
   size: LatentFrameSize,
-  tiles: Tiling | 'full',
+  tiles: DecodeTiles,
   bands: Bands = {},
 ): Promise<DeviceBytes> {
   const [option] = await measureOptions(config, size, [tiles], bands);
@@ -163,8 +158,8 @@ const shrinkBy = 0.9;
  * wider overlap and then those with the narrower one, those that decode the fewest positions first; what a
  * decode costs is proportional to that. The more tiles a grid has the less memory it takes.
  */
-export function tilings({ latentHeight, latentWidth }: LatentFrameSize): (Tiling | 'full')[] {
-  const chosen: (Tiling | 'full')[] = ['full'];
+export function tilings({ latentHeight, latentWidth }: LatentFrameSize): DecodeTiles[] {
+  const chosen: DecodeTiles[] = ['full'];
   let smallest = latentHeight * latentWidth;
   for (const { overlap, mostWork } of overlaps) {
     const grids: { tiling: Tiling; work: number; positions: number }[] = [];
@@ -194,7 +189,7 @@ export function tilings({ latentHeight, latentWidth }: LatentFrameSize): (Tiling
 /** What a decode costs, as a multiple of that of whole frames: positions of all tiles together. */
 export function decodeWork(
   { height, width }: { readonly height: number; readonly width: number },
-  tiles: Tiling | 'full',
+  tiles: DecodeTiles,
 ): number {
   if (tiles === 'full') return 1;
   const tile = tileSize(height, width, tiles);
@@ -219,18 +214,18 @@ export function decodeOptions(
 async function measureOptions(
   config: VaeConfig,
   size: LatentFrameSize,
-  ways: readonly (Tiling | 'full')[],
+  ways: readonly DecodeTiles[],
   bands: Bands = {},
 ): Promise<DecodeOption[]> {
   const latentPart = await measureLatentPart(config, size, bands);
   const options: DecodeOption[] = [];
+  const { latentHeight: height, latentWidth: width } = size;
   for (const tiles of ways) {
-    if (tiles === 'full') {
-      options.push({ tiles, bytes: await measureWhole(config, size, bands) });
-      continue;
-    }
-    const tile = tileSize(size.latentHeight, size.latentWidth, tiles);
-    options.push({ tiles, bytes: larger(latentPart, await measureTile(config, tile, bands)) });
+    const bytes =
+      tiles === 'full'
+        ? await measureWhole(config, size, bands)
+        : larger(latentPart, await measureTile(config, tileSize(height, width, tiles), bands));
+    options.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
   }
   return options;
 }

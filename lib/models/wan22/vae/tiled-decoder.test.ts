@@ -1,16 +1,11 @@
 import * as ort from 'onnxruntime-web';
 import { afterAll, expect, test } from 'vitest';
 import { type Runtime, relativeRms, WasmBackend } from '../../../gpu';
+import type { Tiling } from '../../../pipeline/memory/plan';
+import type { TileProgress } from '../../../pipeline/model';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
-import {
-  createTiledVaeDecoder,
-  createVaeDecoder,
-  exactOverlap,
-  type TileProgress,
-  type Tiling,
-  tiledClipBytes,
-} from '.';
+import { createTiledVaeDecoder, createVaeDecoder, exactOverlap, tiledClipBytes } from '.';
 import { clipOf, collect, latentsOf, openGoldens } from './testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));

@@ -1,6 +1,8 @@
 import { at } from '../../../contract';
 import { type Backend, Scope } from '../../../gpu';
 import { MainMemoryExhausted } from '../../../pipeline/memory/fit';
+import type { Tiling } from '../../../pipeline/memory/plan';
+import type { TileProgress } from '../../../pipeline/model';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
@@ -8,18 +10,9 @@ import { type LatentFeatures, runLatentPart } from './latent-part';
 import { type FrameConvolution, Workspace } from './layers';
 import { NetworkLoader } from './network';
 import { unfoldPixels } from './pixels';
-import { type Tile, type Tiling, tileSize, tilesOf } from './tiles';
+import { type Tile, tileSize, tilesOf } from './tiles';
 import { loadUpBlocks, type UpBlocks } from './up-blocks';
 import { type VaeCheckpoint, VaeLoader } from './weights';
-
-/** How far a decode in tiles is. */
-export interface TileProgress {
-  /** 1 … tiles. */
-  readonly tile: number;
-  readonly tiles: number;
-  /** Frames of this tile so far. */
-  readonly frame: number;
-}
 
 /** Latent sizes are those of the whole frame. */
 export interface TiledVaeDecoderOptions extends VaeDecoderOptions {

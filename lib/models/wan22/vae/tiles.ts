@@ -1,13 +1,6 @@
+import type { Tiling } from '../../../pipeline/memory/plan';
 import { decoderBlocks, type VaeConfig } from '../config';
 import type { LatentFrameSize } from './decoder';
-
-/** A grid of tiles of equal size that cover a latent frame. */
-export interface Tiling {
-  readonly rows: number;
-  readonly columns: number;
-  /** Latent positions that neighbours share, at least; rounding may make it more. */
-  readonly overlap: number;
-}
 
 /** Position of a tile in its frame, and its weight in each pixel row and column. */
 export interface Tile {
