@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fillQueue } from '../bench/store-load';
+import { fillQueue } from '../../lib/cli/bench/relay-store-load';
 import { openStore, type Store } from '../store';
 import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { fillQueue } from '../bench/store-load';
+import { fillQueue } from '../../lib/cli/bench/relay-store-load';
 import { deliveries, jobs as jobsTable, previews } from '../store/schema';
 import {
   testCaller,

@@ -1,6 +1,6 @@
-import { benchStore } from '../../../relay/bench/store';
-import { benchWebhooks } from '../../../relay/bench/webhooks';
 import { benchHttp } from './relay-http';
+import { benchStore } from './relay-store';
+import { benchWebhooks } from './relay-webhooks';
 
 const parts = ['store', 'webhooks', 'http'] as const;
 

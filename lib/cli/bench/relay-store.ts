@@ -1,12 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { sql } from 'drizzle-orm';
-import { openStore } from '../store';
-import { startPostgres } from '../testing/postgres';
-import { backlogKeys, fillQueue, measureStore, type Rates, rateNames } from './store-load';
+import { openStore } from '../../../relay/store';
+import { startPostgres } from '../../../relay/testing/postgres';
+import { backlogKeys, fillQueue, measureStore, type Rates, rateNames } from './relay-store-load';
 
 const help = `Measures the store: submissions, claims, completions with their webhook, and reads of results.
 
@@ -95,5 +94,3 @@ function printRates(title: string, rates: Rates, base?: Rates): void {
 function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) await benchStore(process.argv.slice(2));

@@ -4,12 +4,12 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import pino from 'pino';
-import { readConfig } from '../config';
-import { openRelay } from '../open';
-import type { Relay } from '../relay';
-import { deliveries } from '../store/schema';
-import { startPostgres } from '../testing/postgres';
-import { type Received, startReceiver } from '../testing/receiver';
+import { readConfig } from '../../../relay/config';
+import { openRelay } from '../../../relay/open';
+import type { Relay } from '../../../relay/relay';
+import { deliveries } from '../../../relay/store/schema';
+import { startPostgres } from '../../../relay/testing/postgres';
+import { type Received, startReceiver } from '../../../relay/testing/receiver';
 
 const count = 2000;
 

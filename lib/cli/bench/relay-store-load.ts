@@ -1,27 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import type { WorkerDeclaration } from '../../lib/contract/v3';
-import { readConfig } from '../config';
-import type { NewJob } from '../jobs';
-import { createJobs } from '../jobs';
-import type { Caller } from '../relay';
-import { type JobRow, jobs } from '../store/schema';
-import type { Store } from '../store/store';
-import { testJob } from '../testing/jobs';
+import { readConfig } from '../../../relay/config';
+import type { NewJob } from '../../../relay/jobs';
+import { createJobs } from '../../../relay/jobs';
+import type { Caller } from '../../../relay/relay';
+import { type JobRow, jobs } from '../../../relay/store/schema';
+import type { Store } from '../../../relay/store/store';
+import { testJob } from '../../../relay/testing/jobs';
+import type { WorkerDeclaration } from '../../contract/v3';
+import { measure, type Rate } from './meter';
 
 /** What is measured, in this order. */
 export const rateNames = ['submissions', 'claims', 'completes + outbox', 'result reads'] as const;
 export type Rates = Record<(typeof rateNames)[number], Rate>;
-
-/** One measured kind of operation. */
-export interface Rate {
-  readonly perSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  /** Processor time of this process per operation: comparable on a machine that does other things. */
-  readonly cpuMs: number;
-}
 
 /** Keys that share the queue: a key has at most 1000 unfinished jobs as it comes. */
 export const backlogKeys = 200;
@@ -137,34 +129,4 @@ function textArray(values: readonly string[]) {
     values.map((value) => sql`${value}`),
     sql`, `,
   )}]::text[]`;
-}
-
-async function measure(
-  count: number,
-  concurrency: number,
-  work: (index: number) => Promise<void>,
-): Promise<Rate> {
-  const times: number[] = [];
-  let next = 0;
-  const cpu = process.cpuUsage();
-  const start = performance.now();
-  await Promise.all(
-    Array.from({ length: concurrency }, async () => {
-      for (let index = next++; index < count; index = next++) {
-        const began = performance.now();
-        await work(index);
-        times.push(performance.now() - began);
-      }
-    }),
-  );
-  const seconds = (performance.now() - start) / 1000;
-  const { user, system } = process.cpuUsage(cpu);
-  times.sort((a, b) => a - b);
-  const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0;
-  return {
-    perSecond: count / seconds,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
-    cpuMs: (user + system) / 1000 / count,
-  };
 }

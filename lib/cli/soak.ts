@@ -1,0 +1,16 @@
+/**
+ * `npm run soak`: the relay's tests with `KINORA_SOAK`, for minutes instead of seconds: random
+ * interleavings of the job store, contract fuzz, ten kills of a loaded server.
+ */
+import { spawn } from 'node:child_process';
+import { binary } from './build';
+import { root } from './paths';
+import { exitCode } from './process';
+
+const child = spawn(
+  process.execPath,
+  [binary('vitest', 'vitest.mjs'), 'run', '--project', 'node', 'relay'],
+  { cwd: root, env: { ...process.env, KINORA_SOAK: '1' }, stdio: 'inherit' },
+);
+process.once('SIGINT', () => child.kill('SIGINT'));
+process.exitCode = await exitCode(child);
