@@ -1,9 +1,9 @@
-import { createEngineHost } from '../lib/predictions/engine-host';
-import type { EngineHost } from '../lib/predictions/run-engine';
+import type { EngineClient } from '../lib/predictions/engine-client';
+import { createEngineClient } from '../lib/predictions/engine-client';
 
 /** The engine worker of this page. */
-export function createPageEngine(): EngineHost {
-  return createEngineHost(
+export function createPageEngine(): EngineClient {
+  return createEngineClient(
     () => new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' }),
   );
 }

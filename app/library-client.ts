@@ -1,13 +1,13 @@
 import { proxy, type Remote } from 'comlink';
 import type { LibraryApi } from '../lib/contract/library';
-import { createWorkerHost } from '../lib/predictions/worker-host';
+import { createWorkerClient } from '../lib/predictions/worker-client';
 import type { LibraryHost } from './library-store';
 
 /** The library worker of this page. */
 export function createLibraryHost(): LibraryHost {
   const start = () =>
     new Worker(new URL('../workers/library.ts', import.meta.url), { type: 'module' });
-  return createWorkerHost<LibraryApi>('library', start, overComlink);
+  return createWorkerClient<LibraryApi>('library', start, overComlink);
 }
 
 /** The plain interface: the listener becomes a proxy, everything else passes as it is. */

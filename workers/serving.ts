@@ -1,6 +1,6 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { createEngineHost } from '../lib/predictions/engine-host';
+import { createEngineClient } from '../lib/predictions/engine-client';
 import type { ServingApi } from '../lib/worker/api';
 import { WorkerClient } from '../lib/worker/client';
 import { Adapters } from '../lib/worker/inputs';
@@ -8,7 +8,7 @@ import { PendingUploads } from '../lib/worker/pending-uploads';
 import { ServeLoop } from '../lib/worker/serve-loop';
 
 /** The same engine as the studio's, in a worker below this one: a step does not hold up the heartbeats. */
-const engine = createEngineHost(
+const engine = createEngineClient(
   () => new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' }),
 );
 const pendingUploads = new PendingUploads();

@@ -1,6 +1,6 @@
 import { apiErrorCodes, describeApiError } from '../../lib/contract/v3/errors';
-import { predictionCodeFacts, unusedPredictionCodes } from '../../lib/contract/v3/openapi-codes';
 import { errorExample } from '../../lib/contract/v3/openapi-examples';
+import { predictionCodeMeanings, unusedPredictionCodes } from '../../lib/contract/v3/prediction';
 import { Code, Section, Table, Text } from './parts';
 
 /** Only a computing tab meets these. */
@@ -46,7 +46,7 @@ export function Errors() {
         <Table
           label="Codes of predictions"
           columns={['data.code', 'Meaning']}
-          rows={predictionCodeFacts.map(({ code, meaning }) => [
+          rows={predictionCodeMeanings.map(({ code, meaning }) => [
             code,
             <Text key={code}>{meaning}</Text>,
           ])}

@@ -82,6 +82,6 @@ function loraSource(address: string | null, [file]: readonly File[]) {
 
 async function clearHistory(): Promise<void> {
   const store = new PredictionStore();
-  for (const { id } of await store.list()) await store.forget(id);
+  for (const { id } of await store.list()) await store.deleteRow(id);
   await sweep(store);
 }

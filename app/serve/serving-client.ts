@@ -1,5 +1,5 @@
 import { proxy, type Remote } from 'comlink';
-import { createWorkerHost, type WorkerSession } from '../../lib/predictions/worker-host';
+import { createWorkerClient, type WorkerSession } from '../../lib/predictions/worker-client';
 import type { ServingApi } from '../../lib/worker/api';
 
 /** Where the page's connection gets its worker from. */
@@ -12,7 +12,7 @@ export interface ServingHost {
 export function createServingHost(): ServingHost {
   const start = () =>
     new Worker(new URL('../../workers/serving.ts', import.meta.url), { type: 'module' });
-  return createWorkerHost<ServingApi>('serving worker', start, overComlink);
+  return createWorkerClient<ServingApi>('serving worker', start, overComlink);
 }
 
 /** The plain interface: the listeners become proxies, everything else passes as it is. */

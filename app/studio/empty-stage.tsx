@@ -1,4 +1,4 @@
-import { sampleImagePath } from '../../lib/predictions/sample';
+import { sampleImagePath } from '../../lib/contract/request';
 import { Picture } from './picture';
 
 /** What a newcomer sees where the video will be. */

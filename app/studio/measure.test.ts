@@ -8,6 +8,7 @@ import { measureOf } from './measure';
 const prediction: Prediction = {
   id: '0123456789abcdef0123456789abcdef',
   model: 'tiny',
+  profile: 'standard',
   backend: 'wasm',
   parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
   createdAt: '2025-01-01T00:00:00.000Z',

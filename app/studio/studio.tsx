@@ -3,7 +3,7 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
-import { sampleImagePath, samplePrompt } from '../../lib/predictions/sample';
+import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { getRunner } from '../runner';
 import { SiteHeader } from '../site-header';
 import { GpuBadge } from './gpu-badge';

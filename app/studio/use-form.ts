@@ -1,6 +1,6 @@
 import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
 import type { Draft } from '../../lib/predictions/database';
-import { loadDraft, saveDraft } from '../../lib/predictions/drafts';
+import { loadDraft, saveDraft } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import {
   changeForm,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KinoraError } from '../contract';
-import { samplePrompt } from '../predictions/sample';
+import { samplePrompt } from '../contract/request';
 import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
 
 function options(...args: string[]): GenerateOptions {

@@ -9,7 +9,7 @@ import {
   parameterRanges as ranges,
   sizes,
 } from '../contract';
-import { samplePrompt } from '../predictions/sample';
+import { samplePrompt } from '../contract/request';
 import {
   type Arguments,
   readArguments,

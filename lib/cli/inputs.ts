@@ -2,7 +2,7 @@ import { createReadStream, existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { KinoraError, type ModelManifest, maxImageBytes, parseManifest } from '../contract';
-import { sampleImagePath } from '../predictions/sample';
+import { sampleImagePath } from '../contract/request';
 import { checkImageBytes, sniffImage } from '../video/sniff';
 import { fromUser, root } from './paths';
 

@@ -1,7 +1,7 @@
 import type { ParseArgsConfig } from 'node:util';
 import { type Client, openClient } from '../../relay/access/client';
 import { readConfig } from '../../relay/config';
-import { toldOf } from '../contract/v3';
+import { messageOf } from '../contract/v3';
 import { type Arguments, readArguments } from './arguments';
 
 /** Where a command writes, and what it reads its settings from. */
@@ -75,7 +75,7 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
       world.say(`${thrown.message}\nRun \`npm run ${name} -- --help\` for the options.\n`);
       return 2;
     }
-    world.say(`${toldOf(thrown)}\n`);
+    world.say(`${messageOf(thrown)}\n`);
     return 1;
   }
 }

@@ -15,7 +15,7 @@ import {
 } from '.';
 
 describe('parameters', () => {
-  test('a prompt alone is enough; the rest are the documented defaults', () => {
+  test('a prompt is enough; the other parameters have their documented defaults', () => {
     expect(parseParameters({ prompt: 'waves' })).toEqual({
       prompt: 'waves',
       negative_prompt: '',
@@ -40,7 +40,7 @@ describe('parameters', () => {
     [{ loras: Array(4).fill({ path: 'a', scale: 1 }) }, 'loras takes at most 3 adapters.'],
     [{ prompt: 'x'.repeat(10_001) }, 'prompt must have at most 10000 characters.'],
     [{ loras: [{ path: 'a', scale: 4.1 }] }, 'loras.0.scale must be a number from 0 to 4.'],
-  ])('%o is refused with its range', (field, message) => {
+  ])('%o is rejected with its range', (field, message) => {
     const parse = () => parseParameters({ prompt: 'waves', ...field });
     expect(parse).toThrow(expect.objectContaining({ code: 'PARAMETER_INVALID', message }));
   });
@@ -51,7 +51,7 @@ describe('parameters', () => {
     );
   });
 
-  test('the ends of every range are inside', () => {
+  test('the limits of a range are valid', () => {
     for (const edge of [1, 10]) {
       expect(parseParameters({ prompt: 'p', guidance_scale: edge }).guidance_scale).toBe(edge);
     }
@@ -59,12 +59,12 @@ describe('parameters', () => {
   });
 });
 
-test('sizes and durations mean what they say', () => {
+test('sizes in pixels and durations in frames', () => {
   expect(sizeInPixels('720*1280')).toEqual({ width: 720, height: 1280 });
   expect([5, 6, 7, 8, 9, 10].map(frameCount)).toEqual([121, 145, 169, 193, 217, 241]);
 });
 
-test('−1 draws a seed of the range, any other stays', () => {
+test('−1 is replaced by a random seed in the range, any other seed is kept', () => {
   expect(resolveSeed(0)).toBe(0);
   expect(resolveSeed(maxSeed)).toBe(maxSeed);
   const drawn = new Set(Array.from({ length: 200 }, () => resolveSeed(-1)));
@@ -84,7 +84,7 @@ test.each([
   [{ size: 2 ** 53 }, 'size must be at most 9007199254740991.'],
   [{ share: 1 }, 'share must be less than 1.'],
   [{ share: 0.6 }, 'share must be at most 0.5.'],
-])('%o of another body is told its own range', (input, message) => {
+])('%o is rejected with the range of its schema', (input, message) => {
   const schema = z.object({
     size: z.int().positive().optional(),
     share: z.number().lt(1).max(0.5).optional(),
@@ -118,7 +118,7 @@ describe('manifests', () => {
 });
 
 describe('errors', () => {
-  test('cross any boundary as a record and come back', () => {
+  test('survive serialisation as a record', () => {
     const error = new KinoraError('TENSOR_SHAPE', 'proj_out is [1], expected [2].');
     const back = KinoraError.fromRecord(JSON.parse(JSON.stringify(error.toRecord())));
     expect(back).toMatchObject({ code: 'TENSOR_SHAPE', message: error.message });
@@ -126,7 +126,7 @@ describe('errors', () => {
     expect(new KinoraError('TENSOR_SHAPE', 'Its shape.', { remedy: '' }).remedy).toBe(error.remedy);
   });
 
-  test('what others throw gets a code of ours', () => {
+  test('other errors get a code', () => {
     expect(toKinoraError(new DOMException('x', 'QuotaExceededError')).code).toBe('STORAGE_FULL');
     expect(toKinoraError(new DOMException('x', 'AbortError')).code).toBe('CANCELLED');
     expect(toKinoraError('boom')).toMatchObject({

@@ -3,9 +3,9 @@ import type { ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { Parameters } from './request';
 
-/** One adapter file, already at hand. */
+/** One adapter with its file. */
 export interface LoraFile {
-  /** Name shown in messages and written to the metadata. */
+  /** Shown in messages and written to the video's metadata. */
   readonly name: string;
   readonly file: Blob;
   readonly scale: number;
@@ -13,37 +13,37 @@ export interface LoraFile {
 
 /** What the engine needs for one video. */
 export interface EngineRequest {
-  /** The prediction's id; names the output file where `videoFile` does not. */
+  /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
-  /** Validated, with an explicit seed. */
+  /** Validated, with an explicit seed (never −1). */
   readonly parameters: Parameters;
   readonly model: string;
-  /** The variant of the model. */
+  /** Variant of the model. */
   readonly profile: ProfileName;
   readonly backend: Backend;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
-  /** Encoder to use; `auto` takes WebCodecs where it can encode H.264, else ffmpeg. */
+  /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
-  /** Most device bytes to use; absent means what a probe of the device finds. */
+  /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
-  /** Name of the file to write; `<id>.mp4` when absent. */
+  /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
 }
 
-/** What is known about the GPU. */
+/** What the browser reports about the GPU. */
 export interface DeviceReport {
   readonly outcome: 'ready' | 'no-webgpu' | 'no-adapter';
-  /** Vendor and architecture as the browser tells them; empty where unknown. */
+  /** As reported by the browser; an empty string means unknown. */
   readonly adapter: { vendor: string; architecture: string; device: string; description: string };
-  /** True for a CPU emulation such as SwiftShader: works, very slowly. */
+  /** True for a CPU emulation such as SwiftShader, which is very slow. */
   readonly software: boolean;
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
 }
 
-/** One line of the numerical self-test. */
+/** One result of the numerical self-test. */
 export interface KernelCheck {
   readonly kernel: string;
   /** ‖device − reference‖ / ‖reference‖. */
@@ -52,43 +52,43 @@ export interface KernelCheck {
   readonly usable: boolean;
 }
 
-/** The engine worker's face, spoken over Comlink. One generation at a time. */
+/** Interface of the engine worker, called through Comlink. It runs one generation at a time. */
 export interface EngineApi {
-  /** Looks at the GPU without starting anything on it. */
+  /** Describes the GPU without creating a device. */
   probe(): Promise<DeviceReport>;
-  /** Compares the device's kernels against a CPU reference. */
+  /** Compares the device's kernels with a CPU reference. */
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
-  /** Opens a model: reads its configs and checks every tensor's name and shape. */
+  /** Opens a model: reads its configuration and checks the name and shape of every tensor. */
   load(model: string, backend: Backend, onProgress?: (event: ProgressEvent) => void): Promise<void>;
   /**
-   * Makes a video and writes it to OPFS.
+   * Computes a video and writes it to OPFS.
    *
-   * Rejects with a KinoraError; then nothing of the video is left and its memory is free.
+   * @throws KinoraError after deleting the unfinished file and freeing the memory of the run
    */
   generate(
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult>;
-  /** Ends the running generation with `CANCELLED`; nothing is kept. */
+  /** Ends the running generation with `CANCELLED` and keeps nothing of it. */
   cancel(): Promise<void>;
-  /** Holds the denoising loop after the current step. */
+  /** Pauses the denoising loop after the current step. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Ends the loop after the current step and decodes what is there. */
+  /** Ends the denoising loop after the current step and decodes its result. */
   finishEarly(): Promise<void>;
-  /** Live and peak device bytes by category, and counts of allocations and readbacks. */
+  /** Device memory and transfers so far. */
   counters(): Promise<EngineCounters>;
-  /** Frees model and device. */
+  /** Frees the model and the device. */
   unload(): Promise<void>;
 }
 
-/** Byte counters of the device that the engine holds. */
+/** Memory and transfer counters of the engine's device. */
 export interface EngineCounters {
   readonly categories: Readonly<Record<string, MemoryCount>>;
-  /** Live bytes over all categories. */
+  /** Sum of the live bytes of all categories. */
   readonly liveBytes: number;
-  /** Every buffer made on the device so far, the runtime's own included. */
+  /** Number of buffers created on the device so far, including those of ONNX Runtime. */
   readonly allocations: number;
-  /** Every copy from the device back to the CPU so far. */
+  /** Number of copies from the device to the CPU so far. */
   readonly readbacks: number;
 }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installErrorTransfer } from './error-transfer';
 import { KinoraError } from './errors';
 
-const face = {
+const api = {
   async shape(): Promise<void> {
     throw new KinoraError('TENSOR_SHAPE', 'proj_out.weight is [10,64], expected [192,64].', {
       remedy: 'Fetch it again.',
@@ -18,7 +18,7 @@ const face = {
   async text(): Promise<void> {
     throw 'a bare string';
   },
-  /** Calls back and tells how the failure of the callback looked from the inside. */
+  /** Calls back and returns how the error of the callback arrived. */
   async calls(back: () => Promise<void>): Promise<string> {
     try {
       await back();
@@ -33,13 +33,13 @@ const face = {
 };
 
 const { port1, port2 } = new MessageChannel();
-let remote: Remote<typeof face>;
+let remote: Remote<typeof api>;
 
 beforeAll(() => {
   installErrorTransfer();
   installErrorTransfer();
-  expose(face, port1);
-  remote = wrap<typeof face>(port2);
+  expose(api, port1);
+  remote = wrap<typeof api>(port2);
 });
 
 afterAll(() => {
@@ -66,7 +66,7 @@ test('a KinoraError keeps code, sentence, remedy and stack', async () => {
   expect(error.stack).toContain('error-transfer.test');
 });
 
-test('other errors arrive with the code that fits them', async () => {
+test('other errors arrive with a matching code', async () => {
   const unknown = await failure(remote.unknown());
   expect(unknown.code).toBe('INTERNAL');
   expect(unknown.message).toContain('Array buffer allocation failed');
@@ -74,7 +74,7 @@ test('other errors arrive with the code that fits them', async () => {
   expect((await failure(remote.text())).message).toContain('a bare string');
 });
 
-test('an error thrown by a callback crosses the other way', async () => {
+test('an error of a callback is transferred to the worker', async () => {
   const seen = await remote.calls(
     proxy(async () => {
       throw new KinoraError('CANCELLED');
@@ -83,6 +83,6 @@ test('an error thrown by a callback crosses the other way', async () => {
   expect(seen).toBe('CANCELLED: Run it again when you like.');
 });
 
-test('values still pass', async () => {
+test('values are not affected', async () => {
   expect(await remote.fine()).toBe(7);
 });

@@ -6,22 +6,22 @@ interface Thrown {
 }
 
 interface SentError extends ErrorRecord {
-  /** Where it was thrown, for whoever debugs it. */
+  /** Stack of the other side, for debugging. */
   readonly stack?: string;
 }
 
 /**
- * Makes thrown errors cross the worker boundary as what they are.
+ * Transfers thrown errors through Comlink with their code and remedy.
  *
- * Comlink itself copies only name and message, so code and remedy would be lost. Worker and page both
- * call this once, before the first message; from then on every rejection on either side is a
- * {@link KinoraError} (unknown errors become `INTERNAL`). Calling it again changes nothing.
+ * Comlink copies only name and message. Page and worker both call this before the first message; from
+ * then on every rejection is a {@link KinoraError} (unknown errors become `INTERNAL`). Repeated calls
+ * have no effect.
  */
 export function installErrorTransfer(): void {
   const standard = transferHandlers.get('throw');
   if (!standard) throw new TypeError('Comlink has no "throw" transfer handler.');
   const handler: TransferHandler<Thrown, SentError> = {
-    // Comlink marks what was thrown with a symbol that it keeps to itself; only its own test knows it.
+    // Comlink marks thrown values with a private symbol, which only its own handler can detect.
     canHandle: (value): value is Thrown => standard.canHandle(value),
     serialize: ({ value }) => {
       const error = toKinoraError(value);

@@ -1,6 +1,6 @@
 /**
- * Every way in which Kinora can refuse or fail, each with a stable code, one sentence and a remedy.
- * Page, command line and API render from this table and nowhere else.
+ * Every error of Kinora, with a stable code, one sentence and a remedy. Page, command line and API take
+ * their texts from this table only.
  */
 const table = {
   // The image
@@ -148,7 +148,7 @@ const table = {
     'Run it again; the settings and the image are kept.',
   ],
   BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
-  // Around it
+  // Files, browser and the rest
   VIDEO_UNREADABLE: [
     'This file is not a video made by Kinora.',
     'Use an MP4 that Kinora has made.',
@@ -165,20 +165,20 @@ const table = {
   ],
 } as const satisfies Record<string, readonly [message: string, remedy: string]>;
 
-/** Stable identifier of a failure; see the table above. */
+/** Stable identifier of an error: a key of the table above. */
 export type ErrorCode = keyof typeof table;
 
-/** The plain form of a {@link KinoraError}: what crosses workers, databases and the wire. */
+/** The plain data of a {@link KinoraError}, for workers, databases and JSON. */
 export interface ErrorRecord {
   readonly code: ErrorCode;
-  /** One sentence that says what is wrong. */
+  /** What is wrong, in one sentence. */
   readonly message: string;
-  /** One sentence that says what to do. */
+  /** What to do, in one sentence. */
   readonly remedy: string;
 }
 
 /**
- * The one error class of Kinora.
+ * The error class of all code but the API, which has `ApiError`.
  *
  * @example throw new KinoraError('TENSOR_SHAPE', 'proj_out.weight is [10,64], expected [192,64].')
  */
@@ -188,28 +188,28 @@ export class KinoraError extends Error {
   readonly remedy: string;
 
   /**
-   * @param code one of the table's codes
-   * @param sentence what exactly is wrong; the table's general sentence when absent
+   * @param sentence what exactly is wrong; by default the table's general sentence
+   * @param options `remedy` replaces the table's remedy
    */
   constructor(code: ErrorCode, sentence?: string, options?: ErrorOptions & { remedy?: string }) {
     super(sentence ?? table[code][0], options);
     this.code = code;
-    // A refusal of the API may come without one.
+    // An error of the API may have an empty remedy.
     this.remedy = options?.remedy || table[code][1];
   }
 
-  /** The plain form, safe for `postMessage`, IndexedDB and JSON. */
+  /** Plain data, safe for `postMessage`, IndexedDB and JSON. */
   toRecord(): ErrorRecord {
     return { code: this.code, message: this.message, remedy: this.remedy };
   }
 
-  /** The inverse of {@link toRecord}. */
+  /** Inverse of {@link toRecord}. */
   static fromRecord(record: ErrorRecord): KinoraError {
     return new KinoraError(record.code, record.message, { remedy: record.remedy });
   }
 }
 
-/** Whether a failure leaves device and engine in a state that cannot be trusted. */
+/** Whether the state of device and engine is unknown after this error, so that they must be restarted. */
 export function isDeviceFault(code: ErrorCode): boolean {
   return code === 'DEVICE_LOST' || code === 'OUT_OF_MEMORY' || code === 'INTERNAL';
 }
@@ -219,7 +219,7 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(table, value);
 }
 
-/** Turns anything that was thrown into a {@link KinoraError}; unknown things become `INTERNAL`. */
+/** Converts any thrown value to a {@link KinoraError}; unknown values become `INTERNAL`. */
 export function toKinoraError(thrown: unknown): KinoraError {
   if (thrown instanceof KinoraError) return thrown;
   if (thrown instanceof DOMException && thrown.name === 'QuotaExceededError') {

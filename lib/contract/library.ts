@@ -1,7 +1,7 @@
 import type { ErrorRecord } from './errors';
 import type { ComponentId, ModelManifest, Precision } from './manifest';
 
-/** Where a part of a model stands. */
+/** Status of one part of a model. */
 export const partStatuses = [
   'absent',
   'waiting',
@@ -13,31 +13,31 @@ export const partStatuses = [
 ] as const;
 export type PartStatus = (typeof partStatuses)[number];
 
-/** Why a download stands still: the user, no connection, or no room. */
+/** Why a download is paused: by the user, no connection, no free storage, or a closed page. */
 export type PauseReason = 'user' | 'network' | 'storage' | 'interrupted';
 
 /** One component of a model and its download. */
 export interface PartState {
   readonly component: ComponentId;
   readonly status: PartStatus;
-  /** Bytes of its source files that are converted and written. */
+  /** Bytes of its source files that were converted and stored. */
   readonly bytesDone: number;
-  /** Bytes of its source files; null until the hub has said. */
+  /** Size of its source files in bytes; null until the hub has reported it. */
   readonly bytesTotal: number | null;
-  /** Bytes that it takes in the browser's storage so far. */
+  /** Bytes in the browser's storage so far. */
   readonly bytesStored: number;
   readonly pausedBy?: PauseReason;
-  /** What the user should know: a file that changed on the hub and starts over, a retry in n seconds. */
+  /** A message for the user, for example that a changed file starts over, or a retry in n seconds. */
   readonly notice?: string;
-  /** Why it had to start over; its notice again once nothing newer is to be said. */
+  /** Why it had to start over; shown as `notice` when there is no newer message. */
   readonly restartNotice?: string;
   readonly error?: ErrorRecord;
 }
 
-/** What the store's own manifest says of a component: written when it is complete. */
+/** The stored manifest of a component, written when the component is complete. */
 export interface StoredComponent {
   readonly component: ComponentId;
-  /** Where it came from: `owner/name/path@revision`, or the name of a local file. */
+  /** Its origin: `owner/name/path@revision`, or the name of a local file. */
   readonly sources: readonly {
     readonly name: string;
     readonly bytes: number;
@@ -45,49 +45,49 @@ export interface StoredComponent {
   }[];
   /** The source's most frequent element type, such as `Q8_0`. */
   readonly sourceType: string;
-  /** How its linear layers are stored. */
+  /** Precision of its stored linear layers. */
   readonly precision: Precision;
-  /** Tensor with the largest ‖stored − source‖ / ‖source‖; null where everything is exact. */
+  /** The tensor with the largest ‖stored − source‖ / ‖source‖; null if all are exact. */
   readonly worst: { readonly tensor: string; readonly relativeError: number } | null;
   readonly bytesStored: number;
   /** ISO 8601. */
   readonly completedAt: string;
   /**
-   * When its bytes were last checked, ISO 8601: at first as they arrived, each file against the SHA-256
-   * that the hub announced; later by `verify`, which reads what is stored back and compares every byte
-   * with its checksum. Files without an announced hash were only checked for their length and form.
+   * When its bytes were last checked, ISO 8601. A download checks each file against the SHA-256 of the
+   * hub; `verify` reads the stored files and compares their checksums. For files without a hash on the
+   * hub, a download checks only length and format.
    */
   readonly verifiedAt: string;
 }
 
-/** A model as the library knows it. */
+/** A model of the library. */
 export interface ModelEntry {
   readonly manifest: ModelManifest;
-  /** `bundled` needs no download; `listed` comes with Kinora; `added` was added by the user. */
+  /** `bundled` needs no download; `listed` is part of Kinora's list; `added` was added by the user. */
   readonly origin: 'bundled' | 'listed' | 'added';
-  /** Whether it can run now. */
+  /** Whether everything that it needs to run is stored. */
   readonly ready: boolean;
-  /** The precision that was chosen for the download; null before. */
+  /** The precision that was chosen for the download; null before a choice. */
   readonly precision: Precision | null;
   readonly parts: readonly PartState[];
   readonly stored: readonly StoredComponent[];
-  /** Whether another tab downloads, converts or checks it right now; its progress is shown here. */
+  /** Whether another tab is downloading, converting or checking it; this tab shows its progress. */
   readonly elsewhere: boolean;
-  /** Bytes per second over the last few seconds, of all parts; 0 while nothing runs. */
+  /** Speed of all parts over the last few seconds; 0 if nothing is running. */
   readonly bytesPerSecond: number;
 }
 
-/** A LoRA of the library. Its name is usable as `loras[].path`. */
+/** A LoRA of the library. Its name is valid as `loras[].path`. */
 export interface LoraEntry {
-  /** Unique, ends in `.safetensors`. */
+  /** Unique; ends in `.safetensors`. */
   readonly name: string;
   readonly bytes: number;
   readonly sha256: string;
-  /** Where it came from: an address, or the name of a local file. */
+  /** Its origin: an address, or the name of a local file. */
   readonly source: string;
-  /** Largest rank of its layers; 0 where it has none. */
+  /** Largest rank of its layers; 0 if it has no low-rank layers. */
   readonly rank: number;
-  /** Base model as its metadata or its shapes tell: "Wan2.2-TI2V-5B"; "unknown" where they do not. */
+  /** Base model by its metadata or tensor shapes, such as "Wan2.2-TI2V-5B", or "unknown". */
   readonly base: string;
   readonly triggerWords: readonly string[];
   readonly addedAt: string;
@@ -96,13 +96,13 @@ export interface LoraEntry {
 export interface StorageReport {
   readonly usage: number;
   readonly quota: number;
-  /** Whether there may be more room than the quota tells: some browsers keep that to themselves. */
+  /** True if the browser may grant more than `quota`: some browsers do not report the real limit. */
   readonly atLeast?: boolean;
-  /** Whether the browser promised not to evict it. */
+  /** Whether the browser has promised not to evict the data. */
   readonly persistent: boolean;
 }
 
-/** What a download will take, before it starts. */
+/** What a download will need, computed before it starts. */
 export interface DownloadPlan {
   readonly parts: readonly {
     readonly component: ComponentId;
@@ -113,20 +113,20 @@ export interface DownloadPlan {
   }[];
   /** Bytes to fetch. */
   readonly download: number;
-  /** Bytes that will be written to the browser's storage, the converted form. */
+  /** Bytes to write to the browser's storage, after conversion. */
   readonly store: number;
   readonly storage: StorageReport;
-  /** Free bytes after the download; negative means there is too little room. */
+  /** Free bytes after the download; negative means too little storage. */
   readonly left: number;
 }
 
-/** Everything that the library shows. One snapshot: a view needs nothing else. */
+/** The complete state of the library, for views. */
 export interface LibrarySnapshot {
   /** Base address of the hub. */
   readonly hub: string;
   readonly models: readonly ModelEntry[];
   readonly loras: readonly LoraEntry[];
-  /** Downloads of LoRAs that are under way, by name. */
+  /** Running downloads of LoRAs, by name. */
   readonly loraDownloads: readonly {
     readonly name: string;
     readonly bytesDone: number;
@@ -146,42 +146,42 @@ export interface LocalFile {
   readonly file: File;
 }
 
-/** The library worker's face, spoken over Comlink. Every rejection is a KinoraError. */
+/** Interface of the library worker, called through Comlink. Every rejection is a KinoraError. */
 export interface LibraryApi {
   snapshot(): Promise<LibrarySnapshot>;
-  /** Calls back with each change, other tabs' included, at most about four times a second. */
+  /** Reports every change, also those by other tabs, at most about four times a second. */
   subscribe(listener: (snapshot: LibrarySnapshot) => void): Promise<void>;
   /** @throws KinoraError `ADDRESS_INVALID` */
   setHub(base: string): Promise<void>;
 
-  /** Looks at the source, recognises its layout and lists it. Nothing large is fetched. */
+  /** Reads the headers of the source, detects its file layout and adds it to the list. */
   addModel(source: ModelSource): Promise<ModelEntry>;
-  /** Takes an added model off the list and deletes what is stored of it. */
+  /** Removes an added model from the list and deletes its stored files. */
   forgetModel(id: string): Promise<void>;
 
   planDownload(id: string, precision: Precision): Promise<DownloadPlan>;
   /**
-   * Fetches and converts what is missing; goes on where it stopped. Resolves when the model is ready,
-   * and also when it was paused or cancelled.
+   * Downloads and converts the missing parts, continuing unfinished ones. Resolves when the model is
+   * ready, and also when the download was paused or cancelled.
    */
   download(id: string, precision: Precision): Promise<void>;
   /** All parts, or one of them. */
   pause(id: string, component?: ComponentId): Promise<void>;
   resume(id: string, component?: ComponentId): Promise<void>;
-  /** Ends the download and deletes what is not complete; ends a verification. */
+  /** Ends the download and deletes incomplete parts, or ends a verification. */
   cancel(id: string, component?: ComponentId): Promise<void>;
-  /** Takes local files for the parts they fit, instead of the hub. */
+  /** Converts local files into the parts that they contain, instead of files of the hub. */
   importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void>;
   /**
-   * Compares every stored byte with its checksum; a damaged part becomes absent. Resolves also when it
-   * was cancelled.
+   * Compares all stored files with their checksums; a damaged part becomes absent. Resolves also when
+   * it was cancelled.
    */
   verify(id: string): Promise<void>;
-  /** Deletes what is stored of a model. */
+  /** Deletes the stored files of a model. */
   deleteModel(id: string): Promise<void>;
 
   /** @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `ADDRESS_INVALID`, … */
   addLora(source: { readonly address: string } | { readonly file: File }): Promise<LoraEntry>;
-  /** Also ends the download of one that is under way: its `addLora` rejects with `CANCELLED`. */
+  /** Ends a running download of it too, whose `addLora` then rejects with `CANCELLED`. */
   deleteLora(name: string): Promise<void>;
 }

@@ -8,16 +8,16 @@ const nativeSize = z.object({
   height: z.int().positive().multipleOf(32),
 });
 
-/** The model family of what names none: manifests and references from before there were several. */
+/** The model family of manifests and reference data that name none. */
 export const defaultFamily = 'wan22';
 
-/** How the weights of linear layers are held on the device: plain, or in blocks of 32 with a scale. */
+/** Precision of linear layers on the device: float32, or quantised in blocks of 32 with one scale. */
 export const precisions = ['f32', 'int8', 'int4'] as const;
 export type Precision = (typeof precisions)[number];
 
 /**
- * The parts of a model that are fetched and kept on their own. `configuration` is every small file:
- * the components' config.json, the scheduler's and the tokenizer's files.
+ * The parts of a model that are downloaded and stored separately. `configuration` has all small files:
+ * the config.json of each component and the files of scheduler and tokenizer.
  */
 export const componentIds = [
   'configuration',
@@ -32,13 +32,13 @@ export type ComponentId = (typeof componentIds)[number];
 export const sourceFileSchema = z.object({
   /** `owner/name` */
   repository: z.string().regex(/^[\w.-]+\/[\w.-]+$/),
-  /** Path inside the repository. A file of the configuration is kept under this path. */
+  /** Path inside the repository. A configuration file is stored under the same path. */
   path: z.string().min(1),
   /** Branch, tag or commit. */
   revision: z.string().min(1).default('main'),
-  /** Size in bytes, where it is known beforehand; the hub's answer counts. */
+  /** Expected size in bytes; the size that the hub reports takes precedence. */
   bytes: z.int().positive().optional(),
-  /** SHA-256 in hex, where it is known beforehand. */
+  /** Expected SHA-256 in hex. */
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -48,32 +48,32 @@ export type SourceFile = z.output<typeof sourceFileSchema>;
 
 const componentSourceSchema = z.object({
   component: z.enum(componentIds),
-  /** The precision choice that these files are for; absent means for each. */
+  /** The precision that these files are for; absent means all. */
   precision: z.enum(precisions).optional(),
-  /** One file, the shards of one, or the files of the configuration. */
+  /** One file, its shards, or the files of the configuration. */
   files: z.array(sourceFileSchema).min(1),
-  /** Not needed to run, and not fetched with the model. */
+  /** True if the model runs without it; it is then not downloaded with the model. */
   optional: z.boolean().default(false),
 });
 export type ComponentSource = z.output<typeof componentSourceSchema>;
 
 const precisionChoiceSchema = z.object({
   precision: z.enum(precisions),
-  /** Short, for a picker: "8-bit". */
+  /** Short label, such as "8-bit". */
   name: z.string().min(1),
   description: z.string().default(''),
-  /** Device bytes with everything resident, and the least it can run in (blocks streamed, VAE tiled). */
+  /** Device memory in bytes: with all weights resident, and the minimum (streamed blocks, tiled VAE). */
   memory: z.object({ full: z.int().positive(), least: z.int().positive() }),
 });
 export type PrecisionChoice = z.output<typeof precisionChoiceSchema>;
 
 /**
- * A model as Kinora lists it: where its files are and what it is made for.
+ * A model of Kinora's list: where its files are, and the sizes and settings that it supports.
  *
  * A bundled model has a `base`, a folder in the diffusers layout (`model_index.json`, `transformer/`,
- * `vae/`, …) relative to the manifest. A model with `sources` is fetched from the hub and kept in the
- * browser; its `base`, if any, holds copies of the config files only. Architecture and every dimension
- * come from the config files.
+ * `vae/`, …) relative to the manifest. A model with `sources` is downloaded from the hub and stored in
+ * the browser; its `base`, if any, contains only copies of the config files. Architecture and dimensions
+ * are read from the config files.
  */
 export const manifestSchema = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
@@ -84,11 +84,11 @@ export const manifestSchema = z.object({
   licence: z.object({ name: z.string(), url: z.url().optional() }),
   base: z.string().min(1).optional(),
   sources: z.array(componentSourceSchema).default([]),
-  /** The size at which the model runs for each requested size. */
+  /** The size at which the model computes, for each requested size. */
   nativeSizes: z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize }),
-  /** Longest clip in frames, 4n+1; longer videos are chained. */
+  /** Longest clip in frames, 4n+1; longer videos are made of several clips. */
   maxClipFrames: z.int().refine((n) => n > 4 && n % 4 === 1, { message: 'must be 4n+1' }),
-  /** The default of `choices`; for a bundled model, how its linear weights are held on the device. */
+  /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
   defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),

@@ -8,16 +8,16 @@ interface PredictionBase {
   readonly id: string;
   /** Id of the model's manifest. */
   readonly model: string;
-  /** The variant of the model; absent in records from before there was a choice: `standard`. */
-  readonly profile?: ProfileName;
+  /** Variant of the model. */
+  readonly profile: ProfileName;
   readonly backend: Backend;
-  /** As asked, defaults filled in; the seed is already drawn (never −1). */
+  /** Of the request, with defaults filled in and an explicit seed (never −1). */
   readonly parameters: Parameters;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }
 
-/** A prediction and what is known in each state: no state can hold what it has no use for. */
+/** A prediction. Each status has exactly the fields that are known in it. */
 export type Prediction =
   | (PredictionBase & { readonly status: 'created' })
   | (PredictionBase & { readonly status: 'processing'; readonly startedAt: string })
@@ -33,6 +33,6 @@ export type Prediction =
       readonly error: ErrorRecord;
     });
 
-/** Where the model's graphs run. */
+/** Where the model is computed. */
 export const backends = ['webgpu', 'wasm'] as const;
 export type Backend = (typeof backends)[number];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { profileSchema, profilesDiffer, profilesSchema } from './profile';
-import { profileOfModel } from './v3/submit';
+import { profileOfModel } from './v3/prediction';
 
 describe('profiles', () => {
   test('what a manifest leaves out is the way of the standard', () => {

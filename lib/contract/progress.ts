@@ -1,7 +1,7 @@
 import type { ProfileName } from './profile';
 import type { Size } from './request';
 
-/** The stages of one generation, in order. `decode` and `encode` run hand in hand, frame by frame. */
+/** The phases of one generation, in order. During `decode`, each frame is also encoded as H.264. */
 export const phases = ['load', 'text', 'image', 'denoise', 'decode', 'finish'] as const;
 export type Phase = (typeof phases)[number];
 
@@ -11,27 +11,28 @@ export interface MemoryCount {
   readonly peak: number;
 }
 
-/** How a run fits the memory of the device. */
+/** How a run uses the memory of the device. */
 export interface MemoryReport {
-  /** Device bytes that the run may use. */
+  /** Device memory that the run may use, in bytes. */
   readonly budget: number;
-  /** Whether the user set the budget; it is what the run wanted or the device gave otherwise. */
+  /** True if the user set the budget; otherwise it was measured. */
   readonly budgetSet?: boolean;
-  /** Highest device bytes by the plan. */
+  /** Peak device memory of the plan, in bytes. */
   readonly peak: number;
+  /** Transformer blocks of the model. */
   readonly blocks: number;
-  /** Transformer blocks that stay on the device; the others are streamed from storage in each step. */
+  /** Blocks that stay on the device; the others are read from storage in every step. */
   readonly residentBlocks: number;
+  /** Tokens that are processed at once. */
   readonly chunkTokens: number;
-  /** Tiles of the VAE decode, 1 when the full frame fits. */
+  /** Tiles of the VAE decode; 1 if a full frame fits. */
   readonly decodeTiles: number;
-  /** How often memory ran out all the same, and the run went on with a smaller plan. */
+  /** How often memory ran out and the run continued with a smaller plan. */
   readonly replans: number;
 }
 
 /**
- * What the engine reports while it works. One union: a view needs nothing else.
- * `clip` counts from 0; a video over 5 s has more than one.
+ * What the engine reports while it computes. `clip` counts from 0; a video over 5 s has more than one.
  */
 export type ProgressEvent =
   | {
@@ -39,12 +40,12 @@ export type ProgressEvent =
       readonly phase: Phase;
       readonly clip: number;
       readonly clips: number;
-      /** The component that is being loaded, where the phase is `load`. */
+      /** The component that is being loaded; only in the phase `load`. */
       readonly component?: string;
     }
   | {
       readonly type: 'bytes';
-      /** Bytes of model files read so far in this load. */
+      /** Bytes of model files that were read so far in this phase. */
       readonly bytesDone: number;
       readonly bytesTotal: number;
     }
@@ -57,31 +58,31 @@ export type ProgressEvent =
       readonly clips: number;
       /** Median over this run. */
       readonly secondsPerStep: number;
-      /** Estimated seconds to the finished video; null until two steps are done. */
+      /** Estimated seconds until the video is finished; null until two steps are done. */
       readonly secondsRemaining: number | null;
     }
   | {
       readonly type: 'frame';
-      /** Frames decoded and handed to the encoder so far, 1 … frames, over all clips. */
+      /** Frames that were decoded so far, 1 … frames, of all clips. */
       readonly frame: number;
       readonly frames: number;
-      /** Estimated seconds to the finished video; null or absent where that cannot be told. */
+      /** Estimated seconds until the video is finished; null or absent if unknown. */
       readonly secondsRemaining?: number | null;
     }
   | {
-      /** A decode in tiles goes on; frames come out with the last tile only. */
+      /** Progress of a decode in tiles, whose frames are complete only with the last tile. */
       readonly type: 'tile';
       /** 1 … tiles, of this clip. */
       readonly tile: number;
       readonly tiles: number;
-      /** Frames of this tile so far, 1 … frames of the clip. */
+      /** Frames of this tile so far, 1 … frames, of this clip. */
       readonly frame: number;
       readonly frames: number;
       readonly secondsRemaining: number | null;
     }
   | {
       readonly type: 'preview';
-      /** Animation strip: `count` RGBA frames of `width`×`height` pixels, one after another. */
+      /** `count` RGBA frames of `width`×`height` pixels, one after another. */
       readonly pixels: Uint8ClampedArray<ArrayBuffer>;
       readonly width: number;
       readonly height: number;
@@ -89,23 +90,23 @@ export type ProgressEvent =
     }
   | { readonly type: 'paused'; readonly paused: boolean }
   | {
-      /** How the run fits the device; comes again when memory ran out and it was planned smaller. */
+      /** The memory plan; sent again when memory ran out and the run continues with a smaller plan. */
       readonly type: 'plan';
       readonly memory: MemoryReport;
     }
   | { readonly type: 'memory'; readonly categories: Readonly<Record<string, MemoryCount>> };
 
-/** What a step of a run found, as it can be stored and sent. */
+/** Findings of a step of a run, as plain data. */
 export type Findings = Readonly<
   Record<string, string | number | boolean | null | readonly number[] | readonly string[]>
 >;
 
-/** Seconds that each stage took. */
+/** Seconds that each phase took. */
 export type Timings = Readonly<Record<Phase | 'total', number>>;
 
-/** What a finished generation leaves behind. */
+/** The result of a finished generation. */
 export interface GenerationResult {
-  /** File name inside the OPFS folder of videos. */
+  /** File name in the folder of videos in OPFS. */
   readonly videoFile: string;
   readonly videoBytes: number;
   readonly size: Size;
@@ -115,19 +116,19 @@ export interface GenerationResult {
   /** The seed that was used (never −1). */
   readonly seed: number;
   readonly model: string;
-  /** The variant that ran; absent in records from before there was a choice: `standard`. */
+  /** The variant that ran; absent, meaning `standard`, in records of versions without variants. */
   readonly profile?: ProfileName;
   readonly backend: 'webgpu' | 'wasm';
-  /** Which encoder wrote the file. */
+  /** The encoder that wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
   /**
-   * How it fitted the device; a decode in more than one tile may differ slightly from a full one.
-   * Absent in records from before it was kept.
+   * The memory plan of the run. A decode in more than one tile may differ slightly from a full decode.
+   * Absent in records of versions that did not store it.
    */
   readonly memory?: MemoryReport;
-  /** What the steps around the model found, by their names; absent where none found anything. */
+  /** Findings of the prompt and frame steps, by the name of the step; absent if there are none. */
   readonly findings?: Readonly<Record<string, Findings>>;
   readonly timings: Timings;
 }

@@ -10,14 +10,21 @@ export const maxImagePixels = 40_000_000;
 /** Largest explicit seed. */
 export const maxSeed = 9_999_999_999;
 
-/** Longest prompt, in characters; the text encoder reads 512 tokens of it. */
+/** The sample image that is part of Kinora, as a path of the app's origin (a file in `public/`). */
+export const sampleImagePath = '/samples/still.jpg';
+/** A prompt for the sample image. */
+export const samplePrompt =
+  'Dusk over a mountain lake. A small sailing boat glides slowly to the right, the water ripples and ' +
+  'glitters in the last light, thin clouds drift across an orange sky. Calm, cinematic, static camera.';
+
+/** Longest prompt in characters. The text encoder reads its first 512 tokens. */
 export const maxPromptLength = 10_000;
 
-/** The sizes a video can have, `width*height` in pixels, as the v3 API writes them. */
+/** The sizes of videos in the notation of the v3 API: `width*height` in pixels. */
 export const sizes = ['1280*720', '720*1280'] as const;
 export type Size = (typeof sizes)[number];
 
-/** One adapter of a request: where it is and how strongly it acts. */
+/** One adapter of a request: its location and its strength. */
 export const loraSchema = z.object({
   path: z
     .string()
@@ -26,12 +33,12 @@ export const loraSchema = z.object({
     .describe(
       'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the name or address of an uploaded file.',
     ),
-  scale: z.number().min(0).max(4).describe('How strongly it acts; 1 is as trained.'),
+  scale: z.number().min(0).max(4).describe('Strength of the adapter; 1 is the trained strength.'),
 });
 
 /**
- * Everything about a video but its image: names, ranges and defaults of the v3 image-to-video API.
- * A `seed` of −1 means a random one, drawn when the prediction is created.
+ * The parameters of a video, without its image: names, ranges and defaults of the v3 image-to-video
+ * API. A `seed` of −1 is replaced by a random one when the prediction is created.
  */
 export const parametersSchema = z.object({
   prompt: z
@@ -39,7 +46,11 @@ export const parametersSchema = z.object({
     .max(maxPromptLength)
     .regex(/\S/, { message: 'The prompt is empty.' })
     .describe('What happens in the video.'),
-  negative_prompt: z.string().max(maxPromptLength).default('').describe('What should not be seen.'),
+  negative_prompt: z
+    .string()
+    .max(maxPromptLength)
+    .default('')
+    .describe('What the video should not show.'),
   loras: z.array(loraSchema).max(3).default([]).describe('Adapters, at most 3.'),
   size: z.enum(sizes).default('1280*720').describe('Width*height of the video in pixels.'),
   num_inference_steps: z
@@ -47,34 +58,34 @@ export const parametersSchema = z.object({
     .min(1)
     .max(40)
     .default(30)
-    .describe('More steps take longer and show more detail.'),
-  duration: z.int().min(5).max(10).default(5).describe('Seconds, at 24 frames each.'),
+    .describe('Denoising steps: more take longer and give more detail.'),
+  duration: z.int().min(5).max(10).default(5).describe('Length in seconds, with 24 frames each.'),
   guidance_scale: z
     .number()
     .min(1)
     .max(10)
     .default(5)
-    .describe('How closely the video follows the prompt; 1 is without guidance.'),
+    .describe('How closely the video follows the prompt; 1 turns guidance off.'),
   flow_shift: z
     .number()
     .min(1)
     .max(10)
     .default(5)
-    .describe('Higher gives more of the steps to motion, lower to detail.'),
+    .describe('Higher values spend more steps on motion, lower values on detail.'),
   seed: z
     .int()
     .min(-1)
     .max(maxSeed)
     .default(-1)
-    .describe('The same seed gives the same noise on every machine; −1 draws one.'),
+    .describe('The same seed gives the same initial noise on every machine; −1 means random.'),
 });
 
 /** Parameters with every default filled in. */
 export type Parameters = z.output<typeof parametersSchema>;
-/** Parameters as a caller may write them. */
+/** Parameters as a caller may write them; defaults may be absent. */
 export type ParametersInput = z.input<typeof parametersSchema>;
 
-/** Range and default of each numeric parameter, for forms, command line and messages. */
+/** Range and default of each number, for forms, the command line and messages. */
 export const parameterRanges = {
   num_inference_steps: { min: 1, max: 40, step: 1, default: 30 },
   duration: { min: 5, max: 10, step: 1, default: 5 },
@@ -84,7 +95,7 @@ export const parameterRanges = {
 } as const;
 
 /**
- * Checks and completes parameters.
+ * Validates parameters and fills in defaults.
  *
  * @throws KinoraError `PROMPT_EMPTY`, or `PARAMETER_INVALID` naming the field and its range
  */
@@ -97,14 +108,14 @@ export function parseParameters(input: unknown): Parameters {
   throw new KinoraError('PARAMETER_INVALID', issue?.message ?? 'The request is not valid.');
 }
 
-/** A wrong field and a sentence that says what is allowed. */
+/** An invalid field and a sentence that says what is valid. */
 export interface FieldIssue {
   /** Dotted path such as `loras.0.scale`; empty for the whole request. */
   readonly field: string;
   readonly message: string;
 }
 
-/** Every wrong field of a refused input, each once, in words. */
+/** Each invalid field of a rejected input once, with a sentence. */
 export function describeIssues(error: z.ZodError): FieldIssue[] {
   const byField = new Map<string, FieldIssue>();
   for (const issue of error.issues) {
@@ -124,7 +135,7 @@ function describeIssue(field: string, issue: z.core.$ZodIssue): string {
   }
   const name = field || 'The body';
   if (issue.code === 'invalid_type') {
-    // Zod names what it received in the message only; a field that is not there reads "undefined".
+    // Only Zod's message says what it received; a missing field reads "undefined".
     if (issue.message.endsWith('undefined')) return `${name} is required.`;
     return `${name} must be ${typeNames[issue.expected] ?? issue.expected}.`;
   }
@@ -162,16 +173,16 @@ export function sizeInPixels(size: Size): { width: number; height: number } {
   return { width, height };
 }
 
-/** Number of frames of a video: 24 per second and the still itself. */
+/** Number of frames of a video: 24 per second and the start image. */
 export function frameCount(durationSeconds: number): number {
   return framesPerSecond * durationSeconds + 1;
 }
 
-/** The seed itself, or a random one in [0, 9999999999] for −1. */
+/** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */
 export function resolveSeed(seed: number): number {
   if (seed >= 0) return seed;
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-  // 53 random bits scaled down: every seed of the range is as likely as any other to 1e-6.
+  // 53 random bits: the probabilities of two seeds differ by about one in a million.
   const unit = ((high >>> 5) * 67_108_864 + (low >>> 6)) / 9_007_199_254_740_992;
   return Math.floor(unit * (maxSeed + 1));
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { KinoraError } from '../contract/errors';
 import { databaseError } from './database';
 
-test('a full disk is STORAGE_FULL, however deep Dexie buries it', () => {
+test('a full disk is STORAGE_FULL, also as an inner error of Dexie', () => {
   const quota = new Dexie.QuotaExceededError('The quota has been exceeded.');
   const aborted = new Dexie.AbortError('Transaction aborted', quota);
   for (const thrown of [quota, aborted, new DOMException('full', 'QuotaExceededError')]) {
@@ -11,7 +11,7 @@ test('a full disk is STORAGE_FULL, however deep Dexie buries it', () => {
   }
 });
 
-test('other failures stay what they are', () => {
+test('other errors are INTERNAL, and a KinoraError is unchanged', () => {
   expect(databaseError(new Dexie.AbortError('Transaction aborted')).code).toBe('INTERNAL');
   expect(databaseError(new Dexie.ConstraintError('Key already exists')).code).toBe('INTERNAL');
   const ours = new KinoraError('BUSY');

@@ -1,6 +1,8 @@
 import Dexie, { type EntityTable } from 'dexie';
+import type { LoraFile } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
+import type { Parameters } from '../contract/request';
 
 /** One adapter file of a prediction; its scale is in `parameters.loras` at the same index. */
 export interface SourceLora {
@@ -8,17 +10,35 @@ export interface SourceLora {
   readonly file: Blob;
 }
 
-/** The files that a prediction started from: what "run again" needs beside its parameters. */
+/**
+ * Adds the scales of the parameters to the adapter files.
+ *
+ * @throws KinoraError `REQUEST_INVALID` if the numbers of files and scales differ
+ */
+export function withScales(
+  files: readonly SourceLora[],
+  { loras }: Pick<Parameters, 'loras'>,
+): LoraFile[] {
+  const scaled = files.flatMap(({ name, file }, index) => {
+    const scale = loras[index]?.scale;
+    return scale === undefined ? [] : [{ name, file, scale }];
+  });
+  if (scaled.length === loras.length && files.length === loras.length) return scaled;
+  const counts = `${loras.length} LoRAs, ${files.length} files`;
+  throw new KinoraError('REQUEST_INVALID', `The LoRA files do not fit the request: ${counts}.`);
+}
+
+/** The input files of a prediction, which "Run again" needs besides its parameters. */
 export interface Source {
   readonly predictionId: string;
   readonly image: Blob;
   readonly imageName: string;
   readonly loras: readonly SourceLora[];
-  /** Small JPEG of the image; absent until it is drawn, or where the image cannot be read. */
+  /** Small JPEG of the image; absent until it is made, or if the image cannot be decoded. */
   readonly thumbnail?: Blob;
 }
 
-/** A deleted prediction that can still be brought back. */
+/** A deleted prediction that can still be restored. */
 export interface Removed {
   readonly id: string;
   readonly prediction: Prediction;
@@ -27,7 +47,7 @@ export interface Removed {
   readonly removedAt: number;
 }
 
-/** The unfinished form: small values and large files are apart, so that typing copies no files. */
+/** A part of the unfinished form. Files have a row of their own, so that typing does not copy them. */
 export interface Draft {
   readonly id: 'values' | 'files';
   readonly content: unknown;
@@ -40,7 +60,7 @@ export class KinoraDatabase extends Dexie {
   declare trash: EntityTable<Removed, 'id'>;
   declare drafts: EntityTable<Draft, 'id'>;
 
-  /** @param name another name keeps tests apart */
+  /** @param name tests use other names */
   constructor(name = 'kinora') {
     super(name);
     this.version(1).stores({
@@ -49,12 +69,40 @@ export class KinoraDatabase extends Dexie {
       trash: 'id, removedAt',
       drafts: 'id',
     });
+    // Rows of version 1 have no profile; every model had only the one that is now `standard`.
+    this.version(2).upgrade(async (transaction) => {
+      await transaction.table('predictions').toCollection().modify({ profile: 'standard' });
+      await transaction.table('trash').toCollection().modify({ 'prediction.profile': 'standard' });
+    });
   }
 }
 
 /**
- * Turns what Dexie throws into a KinoraError. A full disk comes as Dexie's own error class, sometimes
- * as the cause of an aborted transaction.
+ * Saves a part of the unfinished form.
+ *
+ * @param content any value that IndexedDB can store, files included
+ * @throws KinoraError `STORAGE_FULL`
+ */
+export async function saveDraft(
+  database: KinoraDatabase,
+  id: Draft['id'],
+  content: unknown,
+): Promise<void> {
+  try {
+    await database.drafts.put({ id, content });
+  } catch (thrown) {
+    throw databaseError(thrown);
+  }
+}
+
+/** The saved part, not validated; undefined if there is none. */
+export async function loadDraft(database: KinoraDatabase, id: Draft['id']): Promise<unknown> {
+  return (await database.drafts.get(id))?.content;
+}
+
+/**
+ * Converts an error of Dexie. A full disk is reported as Dexie's own error class, sometimes as the cause
+ * of an aborted transaction.
  */
 export function databaseError(thrown: unknown): KinoraError {
   if (thrown instanceof Dexie.DexieError) {

@@ -1,15 +1,15 @@
-/** Held by the tab that works on a prediction, from before its row exists until it has ended. */
+/** Web Lock that a tab holds while it works on a prediction: from before its row exists until it ends. */
 export function predictionLock(id: string): string {
   return `kinora:prediction:${id}`;
 }
 
-/** Held by the one tab that generates. */
+/** Web Lock of the one tab that generates. */
 export const gpuLock = 'kinora:gpu';
 
 /**
- * Runs `work` as the one generation of this browser.
+ * Runs `work` while this tab holds the GPU lock.
  *
- * @param onQueued called when another tab owns the GPU, before the wait for it begins
+ * @param onQueued called before waiting, if another tab holds the lock
  * @param signal ends the wait; the promise then rejects with an `AbortError`
  */
 export async function withGpu<T>(
@@ -18,10 +18,10 @@ export async function withGpu<T>(
   signal: AbortSignal,
 ): Promise<T> {
   signal.throwIfAborted();
-  const taken = await navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) =>
+  const acquired = await navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) =>
     lock ? { value: await work() } : null,
   );
-  if (taken) return taken.value;
+  if (acquired) return acquired.value;
   onQueued();
   return navigator.locks.request(gpuLock, { signal }, work);
 }

@@ -7,13 +7,14 @@ import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 const prediction: Prediction = {
   id: '0123456789abcdef0123456789abcdef',
   model: 'tiny',
+  profile: 'standard',
   backend: 'wasm',
   parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
   createdAt: '2025-01-01T00:00:00.000Z',
   status: 'created',
 };
 
-function play(...events: RunEvent[]): RunState {
+function reduce(...events: RunEvent[]): RunState {
   return events.reduce(advanceRun, idle);
 }
 
@@ -22,20 +23,20 @@ const running: RunEvent[] = [
   { type: 'started', at: 1000 },
 ];
 
-test('waits, may be queued behind another tab, runs, ends', () => {
-  expect(play({ type: 'created', prediction })).toMatchObject({
+test('a run waits, may be queued behind another tab, runs, and ends', () => {
+  expect(reduce({ type: 'created', prediction })).toMatchObject({
     status: 'waiting',
     elsewhere: false,
   });
-  expect(play({ type: 'created', prediction }, { type: 'queued' })).toMatchObject({
+  expect(reduce({ type: 'created', prediction }, { type: 'queued' })).toMatchObject({
     elsewhere: true,
   });
-  expect(play(...running)).toMatchObject({ status: 'running', progress: { step: 0, steps: 6 } });
-  expect(play(...running, { type: 'ended' })).toBe(idle);
+  expect(reduce(...running)).toMatchObject({ status: 'running', progress: { step: 0, steps: 6 } });
+  expect(reduce(...running, { type: 'ended' })).toBe(idle);
 });
 
-test('folds progress: a new clip starts its steps from zero, bytes belong to one phase', () => {
-  const state = play(
+test('a new clip starts its steps from zero, and a new phase has no bytes', () => {
+  const state = reduce(
     ...running,
     {
       type: 'progress',
@@ -72,13 +73,13 @@ test('folds progress: a new clip starts its steps from zero, bytes belong to one
   });
 });
 
-test('frames of tiles are counted until the phase ends, and tell how long it takes', () => {
+test('tiles are counted until the phase ends, with the remaining time', () => {
   const phase = (name: 'decode' | 'finish'): RunEvent => ({
     type: 'progress',
     event: { type: 'phase', phase: name, clip: 0, clips: 1 },
   });
   const tile = { tile: 1, tiles: 2, frame: 30, frames: 121 };
-  const tiled = play(...running, phase('decode'), {
+  const tiled = reduce(...running, phase('decode'), {
     type: 'progress',
     event: { type: 'tile', ...tile, secondsRemaining: 70 },
   });
@@ -90,8 +91,8 @@ test('frames of tiles are counted until the phase ends, and tell how long it tak
   });
 });
 
-test('a pause is asked for, begins after a step, and can be taken back before', () => {
-  const asked = play(...running, { type: 'pausing', pausing: true });
+test('a pause begins after a step and can be withdrawn before', () => {
+  const asked = reduce(...running, { type: 'pausing', pausing: true });
   expect(asked).toMatchObject({ progress: { pausing: true, paused: false } });
   const begun = advanceRun(asked, { type: 'progress', event: { type: 'paused', paused: true } });
   expect(begun).toMatchObject({ progress: { pausing: false, paused: true } });
@@ -100,27 +101,27 @@ test('a pause is asked for, begins after a step, and can be taken back before', 
   expect(advanceRun(idle, { type: 'pausing', pausing: true })).toBe(idle);
 });
 
-test('a cancel wins over finishing early, and nothing happens to an idle run', () => {
+test('a cancel overrides finishing early, and an idle run ignores both', () => {
   const cancel: RunEvent = { type: 'ending', how: 'cancel' };
   const finish: RunEvent = { type: 'ending', how: 'finish' };
-  expect(play(...running, finish)).toMatchObject({ ending: 'finish' });
-  expect(play(...running, finish, cancel)).toMatchObject({ ending: 'cancel' });
-  expect(play(...running, cancel, finish)).toMatchObject({ ending: 'cancel' });
-  // Only what runs has something to finish.
-  expect(play({ type: 'created', prediction }, finish)).toMatchObject({ ending: null });
+  expect(reduce(...running, finish)).toMatchObject({ ending: 'finish' });
+  expect(reduce(...running, finish, cancel)).toMatchObject({ ending: 'cancel' });
+  expect(reduce(...running, cancel, finish)).toMatchObject({ ending: 'cancel' });
+  // Only a running run can finish early.
+  expect(reduce({ type: 'created', prediction }, finish)).toMatchObject({ ending: null });
   for (const event of [cancel, finish, { type: 'queued' }, { type: 'started', at: 1 }] as const) {
     expect(advanceRun(idle, event)).toBe(idle);
   }
-  expect(play(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
+  expect(reduce(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
 });
 
-test('the plan of the memory is kept, and a smaller one replaces it', () => {
+test('the memory plan is stored, and a smaller plan replaces it', () => {
   const plan = (replans: number): RunEvent => ({
     type: 'progress',
     event: { type: 'plan', memory: { ...fullMemory, replans } },
   });
-  expect(play(...running)).toMatchObject({ progress: { memory: null } });
-  expect(play(...running, plan(0), plan(1))).toMatchObject({
+  expect(reduce(...running)).toMatchObject({ progress: { memory: null } });
+  expect(reduce(...running, plan(0), plan(1))).toMatchObject({
     progress: { memory: { replans: 1 } },
   });
 });

@@ -2,19 +2,19 @@ import type { Prediction } from '../contract/prediction';
 import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
 
-/** The moving strip of the latent, as the engine sends it. */
+/** The animated preview of the latents. */
 export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
 
-/** How far a decode in tiles is. */
+/** Progress of a decode in tiles. */
 export type TileProgress = Pick<
   Extract<ProgressEvent, { type: 'tile' }>,
   'tile' | 'tiles' | 'frame' | 'frames'
 >;
 
-/** How far a running generation is; null where nothing is known yet. */
+/** Progress of a running generation; null means not yet known. */
 export interface RunProgress {
   readonly phase: Phase | null;
-  /** What is being loaded, in the phase `load`. */
+  /** The component that is being loaded, in the phase `load`. */
   readonly component: string | null;
   /** Counts from 0. */
   readonly clip: number;
@@ -27,23 +27,23 @@ export interface RunProgress {
   readonly secondsRemaining: number | null;
   readonly frame: number;
   readonly frames: number;
-  /** Where this clip is decoded in tiles. */
+  /** Set if this clip is decoded in tiles. */
   readonly tile: TileProgress | null;
   readonly preview: Preview | null;
-  /** How the run fits the device, by its latest plan. */
+  /** The latest memory plan. */
   readonly memory: MemoryReport | null;
   readonly paused: boolean;
-  /** A pause was asked for and begins after the current step. */
+  /** A pause was requested and begins after the current step. */
   readonly pausing: boolean;
 }
 
-/** What the one generation of this tab is doing. */
+/** State of the generation of this tab. */
 export type RunState =
   | { readonly status: 'idle' }
   | {
       readonly status: 'waiting';
       readonly prediction: Prediction;
-      /** True while another tab owns the GPU. */
+      /** True while another tab holds the GPU lock. */
       readonly elsewhere: boolean;
       readonly ending: 'cancel' | null;
     }
@@ -67,7 +67,7 @@ export type RunEvent =
 
 export const idle: RunState = { status: 'idle' };
 
-/** The run of this tab as one pure reducer; events that do not fit leave the state as it is. */
+/** Pure reducer of the run. @returns the same state if the event is not valid in it */
 export function advanceRun(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'created':
@@ -93,7 +93,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
     case 'ending':
       if (state.status === 'idle') return state;
       if (event.how === 'cancel') return { ...state, ending: 'cancel' };
-      // What is being cancelled cannot be finished any more.
+      // A run that is being cancelled cannot be finished early.
       if (state.status !== 'running' || state.ending === 'cancel') return state;
       return { ...state, ending: 'finish' };
     case 'ended':
@@ -101,7 +101,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
   }
 }
 
-/** Nothing is known but the number of steps. */
+/** The progress at the start: only the number of steps is known. */
 export function initialProgress(parameters: Pick<Parameters, 'num_inference_steps'>): RunProgress {
   return {
     phase: null,
@@ -123,7 +123,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
   };
 }
 
-/** The progress after an event of the engine. */
+/** Pure reducer of the progress: applies an event of the engine. */
 export function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgress {
   switch (event.type) {
     case 'phase': {

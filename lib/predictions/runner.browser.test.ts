@@ -7,20 +7,21 @@ import { parseParameters, sizeInPixels } from '../contract/request';
 import { fullMemory } from '../contract/testing/memory';
 import { readImageFile } from '../video/image';
 import { KinoraDatabase } from './database';
+import type { EngineClient } from './engine-client';
 import { gpuLock, predictionLock } from './locks';
-import { type EngineHost, type RunInput, Runner } from './runner';
+import { type RunInput, Runner } from './runner';
 import { PredictionStore } from './store';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
 
 /**
- * An engine that keeps the promises of EngineApi without computing anything: it reports steps, obeys
- * cancel, and writes a small file to the real OPFS. The real one is used in e2e/.
+ * An engine that implements EngineApi without computing: it reports steps, can be cancelled, and writes a
+ * small file to the real OPFS. The tests in e2e/ use the real engine.
  */
-class SmallEngine implements EngineHost {
+class FakeEngine implements EngineClient {
   opened = 0;
   closed = 0;
   seen: EngineRequest | null = null;
-  /** What the next run does between its steps. */
+  /** Called before each step of the next run. */
   script: (request: EngineRequest) => Promise<void> = async () => {};
   crash: (error: KinoraError) => void = () => {};
   #cancelled = false;
@@ -94,15 +95,15 @@ class SmallEngine implements EngineHost {
   }
 }
 
-/** A slow machine may take a while. */
+/** Long enough for a slow machine. */
 const soon = { timeout: 30_000 };
 let store: PredictionStore;
-let engine: SmallEngine;
+let engine: FakeEngine;
 let runner: Runner;
 
 beforeEach(() => {
   store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
-  engine = new SmallEngine();
+  engine = new FakeEngine();
   runner = new Runner(store, engine, readImageFile);
 });
 
@@ -131,7 +132,7 @@ async function input(parameters: Partial<RunInput['parameters']> = {}): Promise<
   };
 }
 
-/** A promise and the function that fulfils it. */
+/** A promise and the function that resolves it. */
 function gate(): { opened: Promise<void>; open: () => void } {
   let open = () => {};
   const opened = new Promise<void>((resolve) => {
@@ -163,7 +164,7 @@ test('the row exists with its seed before the engine starts, and ends with the v
   expect((await store.source(id))?.thumbnail?.type).toBe('image/jpeg');
 });
 
-test('progress is an external store, and the locks are held meanwhile', async () => {
+test('progress is an external store, and a run holds its locks', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
   let changes = 0;
@@ -197,7 +198,7 @@ test('cancel ends a run with CANCELLED and leaves nothing of its video', async (
   expect(engine.closed).toBe(0);
 });
 
-test('while another tab owns the GPU it waits, says so, and can be cancelled', async () => {
+test('while another tab holds the GPU lock, a run waits and can be cancelled', async () => {
   const { opened, open } = gate();
   const other = navigator.locks.request(gpuLock, () => opened);
   const { id, ended } = await runner.start(await input());
@@ -216,7 +217,7 @@ test('while another tab owns the GPU it waits, says so, and can be cancelled', a
   expect((await second.ended).status).toBe('completed');
 });
 
-test('a failure is written down with its remedy; the engine goes only where it must', async () => {
+test('a failure is stored with its remedy; the engine is closed only after a fatal one', async () => {
   engine.script = async () => {
     throw new KinoraError('LATENTS_NOT_FINITE', 'The latents became NaN at step 1.');
   };
@@ -237,7 +238,7 @@ test('a failure is written down with its remedy; the engine goes only where it m
   expect(await listVideos()).toEqual([]);
 });
 
-test('a worker that dies ends the run', async () => {
+test('a worker that crashes ends the run', async () => {
   engine.script = () => new Promise(() => {});
   const { ended } = await runner.start(await input());
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
@@ -272,21 +273,22 @@ test('when the row cannot be made, nothing starts and the next run can', async (
   expect((await (await runner.start(await input())).ended).status).toBe('completed');
 });
 
-test('an interrupted run is found by the next page and runs again with all it had', async () => {
+test('the next page finds an interrupted run, which runs again with the same input', async () => {
   const lora = { name: 'style.safetensors', file: new Blob(['lora bytes']) };
-  const asked = await input({ loras: [{ path: 'style.safetensors', scale: 1.5 }], seed: 77 });
-  // A page that was closed: its row is there, its lock is not.
+  const requested = await input({ loras: [{ path: 'style.safetensors', scale: 1.5 }], seed: 77 });
+  // The page was closed: its row exists, but nothing holds its lock.
   const id = 'ab'.repeat(16);
   await store.create(
     {
       id,
       model: 'tiny',
+      profile: 'standard',
       backend: 'wasm',
-      parameters: parseParameters(asked.parameters),
+      parameters: parseParameters(requested.parameters),
       createdAt: '2025-01-01T00:00:00.000Z',
       status: 'created',
     },
-    { image: asked.image, imageName: 'still.png', loras: [lora] },
+    { image: requested.image, imageName: 'still.png', loras: [lora] },
   );
   await store.dispatch(id, { type: 'started', at: '2025-01-01T00:00:01.000Z' });
   await writeVideo(`${id}.mp4.part`, new Blob(['half a video']));
@@ -302,11 +304,11 @@ test('an interrupted run is found by the next page and runs again with all it ha
   expect(engine.seen?.loras[0]).toMatchObject({ name: 'style.safetensors', scale: 1.5 });
   expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(
-    new Uint8Array(await asked.image.arrayBuffer()),
+    new Uint8Array(await requested.image.arrayBuffer()),
   );
 });
 
-test('finish early keeps what is there', async () => {
+test('finishing early keeps the steps so far', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
   const { ended } = await runner.start(await input());
@@ -316,7 +318,7 @@ test('finish early keeps what is there', async () => {
   expect(await ended).toMatchObject({ status: 'completed', result: { finishedEarly: true } });
 });
 
-test('bad input makes no row', async () => {
+test('invalid input creates no row', async () => {
   await expect(runner.start(await input({ prompt: ' ' }))).rejects.toMatchObject({
     code: 'PROMPT_EMPTY',
   });
@@ -330,7 +332,7 @@ test('bad input makes no row', async () => {
   expect(runner.getSnapshot().status).toBe('idle');
 });
 
-test('a bad image is refused by its bytes: nothing is decoded, kept or started', async () => {
+test('an unusable image is rejected by its bytes: nothing is decoded, stored or started', async () => {
   // The header of a PNG says its size; 8000 × 6000 are 48 megapixels.
   const large = new Uint8Array(await (await drawImage()).arrayBuffer());
   new DataView(large.buffer).setUint32(16, 8000);

@@ -4,18 +4,15 @@ import type { Backend, Prediction } from '../contract/prediction';
 import type { ProfileName } from '../contract/profile';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
-import type { SourceLora } from './database';
+import { type SourceLora, withScales } from './database';
+import { type EngineClient, runEngine } from './engine-client';
 import { predictionLock, withGpu } from './locks';
-import { type EngineHost, runEngine } from './run-engine';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import type { PredictionStore } from './store';
 import { recoverInterrupted, sweep } from './sweep';
-import { makeThumbnail } from './thumbnail';
 import { listVideos, ownerOf, removeVideo } from './videos';
 
-export type { EngineHost, EngineSession } from './run-engine';
-
-/** What a person or a program asks for. */
+/** The input of a run. */
 export interface RunInput {
   readonly image: Blob;
   readonly imageName: string;
@@ -27,21 +24,20 @@ export interface RunInput {
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
-  /** Most device bytes to use; absent means what a probe of the device finds. */
+  /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
 }
 
-/** A prediction that exists and is being worked on. */
+/** A run whose row exists. */
 export interface StartedRun {
   readonly id: string;
-  /** The row as it is when the work has ended, completed or failed. */
+  /** Resolves with the completed or failed row. */
   readonly ended: Promise<Prediction>;
 }
 
 /**
- * Runs predictions, one at a time: makes the row first, holds the locks, talks to the engine and
- * writes down how it ended. Its state is an external store in React's sense
- * ({@link subscribe}, {@link getSnapshot}), but nothing here knows of React.
+ * Runs predictions, one at a time: creates the row, holds the locks, calls the engine and stores the
+ * outcome. {@link subscribe} and {@link getSnapshot} fit React's `useSyncExternalStore`.
  */
 export class Runner {
   #state: RunState = idle;
@@ -50,8 +46,8 @@ export class Runner {
 
   constructor(
     readonly store: PredictionStore,
-    readonly engine: EngineHost,
-    /** Rejects with a KinoraError what is no usable image, from its bytes and without decoding it. */
+    readonly engine: EngineClient,
+    /** Rejects with a KinoraError if the bytes are not a usable image; does not decode it. */
     readonly checkImage: (image: Blob) => Promise<unknown>,
   ) {}
 
@@ -63,16 +59,14 @@ export class Runner {
   };
 
   /**
-   * Creates a prediction and starts the work on it.
+   * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
    *
-   * @param onProgress sees every event of the engine
-   * @returns once the row exists, with the drawn seed in it
-   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, what the
-   *   check of the image says, or `STORAGE_FULL` when image and adapters cannot be kept; then there
-   *   is no row
+   * @param onProgress receives every event of the engine
+   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
+   *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
   async start(input: RunInput, onProgress?: (event: ProgressEvent) => void): Promise<StartedRun> {
-    const prediction = draw(input);
+    const prediction = createPrediction(input);
     if (this.#state.status !== 'idle') throw new KinoraError('BUSY');
     this.#abort = new AbortController();
     const { signal } = this.#abort;
@@ -92,38 +86,38 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same image, adapters, parameters and seed.
    *
-   * @param options what belongs to the device of this day and not to the prediction
-   * @throws KinoraError like {@link start}, and `IMAGE_MISSING` when its image was not kept
+   * @param options settings of the device, which are not part of a prediction
+   * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(id: string, options: Pick<RunInput, 'memoryBudget'> = {}): Promise<StartedRun> {
     const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
     if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
-    const { parameters, model, profile = 'standard', backend } = prediction;
+    const { parameters, model, profile, backend } = prediction;
     const { image, imageName, loras } = source;
     return this.start({ image, imageName, loras, parameters, model, profile, backend, ...options });
   }
 
-  /** Ends the run with `CANCELLED`, be it waiting or running. */
+  /** Ends the waiting or running run with `CANCELLED`. */
   cancel(): void {
     this.#apply({ type: 'ending', how: 'cancel' });
     this.#abort.abort();
   }
 
-  /** Holds the run after the current step. */
+  /** Pauses the run after the current step. */
   async pause(): Promise<void> {
     if (this.#state.status !== 'running') return;
     this.#apply({ type: 'pausing', pausing: true });
     await this.engine.open().api.pause();
   }
 
-  /** Ends a pause, or takes back one that has not begun. */
+  /** Ends a pause, or withdraws one that has not begun. */
   async resume(): Promise<void> {
     if (this.#state.status !== 'running') return;
     this.#apply({ type: 'pausing', pausing: false });
     await this.engine.open().api.resume();
   }
 
-  /** Ends the loop after the current step and keeps what is there. */
+  /** Ends the denoising loop after the current step and decodes its result. */
   async finishEarly(): Promise<void> {
     if (this.#state.status !== 'running') return;
     this.#apply({ type: 'ending', how: 'finish' });
@@ -131,10 +125,10 @@ export class Runner {
   }
 
   /**
-   * To be called once when the page starts: fails what an earlier page left unfinished, then frees
-   * what no row needs.
+   * Call it once when the page starts: marks interrupted predictions as failed and deletes files that no
+   * row refers to.
    *
-   * @returns how many predictions had been interrupted
+   * @returns how many predictions were interrupted
    */
   async recover(): Promise<number> {
     const count = await recoverInterrupted(this.store);
@@ -150,7 +144,7 @@ export class Runner {
     onProgress?: (event: ProgressEvent) => void,
   ): Promise<Prediction> {
     const { id } = prediction;
-    const thumbnail = this.#keepThumbnail(id, input.image);
+    const thumbnail = this.#saveThumbnail(id, input.image);
     const work = async (): Promise<Prediction> => {
       await this.store.dispatch(id, { type: 'started', at: now() });
       this.#apply({ type: 'started', at: Date.now() });
@@ -166,7 +160,7 @@ export class Runner {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       const failed = { type: 'failed', at: now(), error: error.toRecord() } as const;
       const row = await this.store.dispatch(id, failed);
-      // What cannot be removed now has no row: the next sweep takes it.
+      // A file that cannot be deleted now is deleted by the next sweep.
       await removeFilesOf(id).catch(() => {});
       return row;
     } finally {
@@ -180,23 +174,20 @@ export class Runner {
     signal: AbortSignal,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    const { id, parameters, model, backend } = prediction;
-    const loras = input.loras.map(({ name, file }, index) => {
-      return { name, file, scale: parameters.loras[index]?.scale ?? 1 };
-    });
+    const { id, parameters, model, profile, backend } = prediction;
+    const loras = withScales(input.loras, parameters);
     const { image, encoder = 'auto', memoryBudget } = input;
     const budget = memoryBudget === undefined ? {} : { memoryBudget };
-    const profile = prediction.profile ?? 'standard';
     const request = { id, image, parameters, model, profile, backend, loras, encoder, ...budget };
     return runEngine(this.engine, request, signal, onProgress);
   }
 
-  async #keepThumbnail(id: string, image: Blob): Promise<void> {
+  async #saveThumbnail(id: string, image: Blob): Promise<void> {
     try {
       const thumbnail = await makeThumbnail(image);
       if (thumbnail) await this.store.setThumbnail(id, thumbnail);
     } catch {
-      // Only the list looks plainer without it.
+      // The list then shows no picture; the run is not affected.
     }
   }
 
@@ -216,13 +207,10 @@ export class Runner {
   }
 }
 
-/** Checks the input and draws id and seed. */
-function draw(input: RunInput): Prediction {
+/** Validates the input; sets the id, and the seed if it is −1. */
+function createPrediction(input: RunInput): Prediction {
   const parameters = parseParameters(input.parameters);
-  if (parameters.loras.length !== input.loras.length) {
-    const counts = `${parameters.loras.length} LoRAs asked for, ${input.loras.length} files given`;
-    throw new KinoraError('REQUEST_INVALID', `The LoRA files do not fit the request: ${counts}.`);
-  }
+  withScales(input.loras, parameters);
   return {
     id: crypto.randomUUID().replaceAll('-', ''),
     model: input.model,
@@ -238,6 +226,27 @@ async function removeFilesOf(id: string): Promise<void> {
   for (const file of await listVideos()) {
     if (ownerOf(file) === id) await removeVideo(file);
   }
+}
+
+/** Longer side of a thumbnail in pixels. */
+const thumbnailSize = 320;
+
+/** A small JPEG of an image, or null if the browser cannot decode it. */
+async function makeThumbnail(image: Blob): Promise<Blob | null> {
+  let bitmap: ImageBitmap;
+  try {
+    bitmap = await createImageBitmap(image);
+  } catch {
+    return null;
+  }
+  const scale = Math.min(1, thumbnailSize / Math.max(bitmap.width, bitmap.height));
+  const width = Math.max(1, Math.round(bitmap.width * scale));
+  const height = Math.max(1, Math.round(bitmap.height * scale));
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext('2d');
+  context?.drawImage(bitmap, 0, 0, width, height);
+  bitmap.close();
+  return context ? canvas.convertToBlob({ type: 'image/jpeg', quality: 0.8 }) : null;
 }
 
 function now(): string {

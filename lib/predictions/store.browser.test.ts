@@ -3,8 +3,7 @@ import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { fullMemory } from '../contract/testing/memory';
-import { KinoraDatabase } from './database';
-import { loadDraft, saveDraft } from './drafts';
+import { KinoraDatabase, loadDraft, saveDraft } from './database';
 import { predictionLock } from './locks';
 import { PredictionStore } from './store';
 import { recoverInterrupted, sweep } from './sweep';
@@ -25,6 +24,7 @@ function newPrediction(createdAt = new Date().toISOString()): Prediction {
   return {
     id: crypto.randomUUID().replaceAll('-', ''),
     model: 'tiny',
+    profile: 'standard',
     backend: 'wasm',
     parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
     createdAt,
@@ -64,7 +64,7 @@ async function complete(id: string): Promise<void> {
   await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
 }
 
-test('keeps image and adapters with the row, and lists newest first', async () => {
+test('stores image and adapters with the row, and lists the newest first', async () => {
   const old = await create(newPrediction('2025-01-01T00:00:00.000Z'));
   const young = await create(newPrediction('2025-02-01T00:00:00.000Z'));
   expect((await store.list()).map(({ id }) => id)).toEqual([young, old]);
@@ -73,14 +73,14 @@ test('keeps image and adapters with the row, and lists newest first', async () =
   expect(await source?.loras[0]?.file.text()).toBe('lora bytes');
 });
 
-test('dispatch writes legal events, leaves the row on others, and names a missing row', async () => {
+test('dispatch stores valid events, ignores others, and rejects for a missing row', async () => {
   const id = await create();
   await complete(id);
   const error = { code: 'CANCELLED', message: 'm', remedy: 'r' } as const;
   const after = await store.dispatch(id, { type: 'failed', at: 'later', error });
   expect(after.status).toBe('completed');
   expect((await store.get(id))?.status).toBe('completed');
-  await expect(store.dispatch('nobody', { type: 'started', at: 'now' })).rejects.toMatchObject({
+  await expect(store.dispatch('missing', { type: 'started', at: 'now' })).rejects.toMatchObject({
     code: 'INTERNAL',
   });
 });
@@ -103,16 +103,16 @@ test('create is all or nothing', async () => {
   expect(await store.list()).toHaveLength(1);
 });
 
-test('remove hides, restore brings back, purge frees the video', async () => {
+test('remove hides, restore undoes it, purge deletes the video', async () => {
   const id = await create();
-  expect(await store.remove(id)).toBe(false); // it has not ended
+  expect(await store.remove(id)).toBe(false); // It has not ended.
   await complete(id);
   const before = await store.get(id);
 
   expect(await store.remove(id)).toBe(true);
   expect(await store.list()).toEqual([]);
-  await sweep(store); // an undo must still find the video
-  await store.purge(); // too young to go
+  await sweep(store); // The video must stay for an undo.
+  await store.purge(); // It was deleted too recently.
   expect(await store.restore(id)).toBe(true);
   expect(await store.get(id)).toEqual(before);
   expect(await (await store.source(id))?.image.text()).toBe('image bytes');
@@ -145,7 +145,7 @@ test('sweep removes orphans, half-written files and rows without a video, and no
 
 test('a video that another tab completes during the sweep stays', async () => {
   const id = await create();
-  /** Sees another tab complete the row between the sweep's two looks. */
+  /** Completes the row between the sweep's two listings, as another tab could. */
   class Watched extends PredictionStore {
     override async list() {
       await complete(id);
@@ -157,7 +157,7 @@ test('a video that another tab completes during the sweep stays', async () => {
   expect(await listVideos()).toEqual([`${id}.mp4`]);
 });
 
-test('what nobody works on any more is interrupted; what a tab works on only when it lets go', async () => {
+test('a run without a tab is interrupted; a run of another tab when that tab releases its lock', async () => {
   const waiting = await create();
   const processing = await create();
   await store.dispatch(processing, { type: 'started', at: 'now' });
@@ -165,12 +165,12 @@ test('what nobody works on any more is interrupted; what a tab works on only whe
   const done = await create();
   await complete(done);
 
-  let letGo = () => {};
+  let release = () => {};
   const held = navigator.locks.request(
     predictionLock(owned),
     () =>
       new Promise<void>((resolve) => {
-        letGo = resolve;
+        release = resolve;
       }),
   );
   expect(await recoverInterrupted(store)).toBe(2);
@@ -180,13 +180,13 @@ test('what nobody works on any more is interrupted; what a tab works on only whe
   expect(await store.get(owned)).toMatchObject({ status: 'created' });
   expect(await store.get(done)).toMatchObject({ status: 'completed' });
 
-  letGo();
+  release();
   await held;
   const statusOfOwned = async () => (await store.get(owned))?.status;
   await expect.poll(statusOfOwned, { timeout: 30_000 }).toBe('failed');
 });
 
-test('drafts come back, files included', async () => {
+test('drafts are restored, files included', async () => {
   await saveDraft(store.database, 'values', { prompt: 'half a sen' });
   await saveDraft(store.database, 'files', { image: new Blob(['pixels']) });
   expect(await loadDraft(store.database, 'values')).toEqual({ prompt: 'half a sen' });

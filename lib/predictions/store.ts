@@ -1,18 +1,18 @@
 import { KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import { databaseError, KinoraDatabase, type Source } from './database';
-import { advance, isTerminal, type PredictionEvent } from './machine';
+import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
 import { removeVideo } from './videos';
 
-/** How long a deleted prediction can be brought back, in milliseconds. */
+/** How long a deleted prediction can be restored, in milliseconds. */
 export const undoMs = 60_000;
 
-/** The predictions of this browser: the only place that writes their rows. */
+/** The predictions of this browser. Only this class writes their rows. */
 export class PredictionStore {
   constructor(readonly database = new KinoraDatabase()) {}
 
   /**
-   * Adds a prediction and the files it starts from, both or neither.
+   * Adds a prediction and its input files in one transaction.
    *
    * @throws KinoraError `STORAGE_FULL`
    */
@@ -25,16 +25,17 @@ export class PredictionStore {
   }
 
   /**
-   * Lets one event happen to a prediction and returns the row as it is afterwards.
+   * Applies an event to a prediction.
    *
-   * @throws KinoraError `INTERNAL` when there is no such prediction, `STORAGE_FULL`
+   * @returns the row after the event
+   * @throws KinoraError `INTERNAL` if there is no such prediction, `STORAGE_FULL`
    */
   async dispatch(id: string, event: PredictionEvent): Promise<Prediction> {
     const { predictions } = this.database;
     return this.#write(async () => {
       const before = await predictions.get(id);
       if (!before) throw new KinoraError('INTERNAL', `There is no prediction ${id}.`);
-      const after = advance(before, event);
+      const after = advancePrediction(before, event);
       if (after !== before) await predictions.put(after);
       return after;
     });
@@ -54,21 +55,20 @@ export class PredictionStore {
     return this.database.predictions.where('status').anyOf('created', 'processing').toArray();
   }
 
-  /** The image and adapters that a prediction started from. */
+  /** The image and adapters of a prediction. */
   source(id: string): Promise<Source | undefined> {
     return this.database.sources.get(id);
   }
 
-  /** Keeps a small picture for lists. */
+  /** Saves a small picture of the input image. */
   async setThumbnail(id: string, thumbnail: Blob): Promise<void> {
     await this.#write(() => this.database.sources.update(id, { thumbnail }));
   }
 
   /**
-   * Deletes a prediction with its image, adapters and video. For {@link undoMs} it can be brought
-   * back with {@link restore}; its bytes go with {@link purge}.
+   * Moves a prediction to the trash. {@link restore} brings it back, {@link purge} deletes its video.
    *
-   * @returns false when there is no such prediction, or when it has not ended
+   * @returns false if there is no such prediction, or if it has not ended
    */
   async remove(id: string): Promise<boolean> {
     const { predictions, sources, trash } = this.database;
@@ -83,7 +83,7 @@ export class PredictionStore {
     });
   }
 
-  /** Brings a deleted prediction back; false when it is gone for good. */
+  /** Restores a deleted prediction; returns false if it was purged. */
   async restore(id: string): Promise<boolean> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
@@ -96,28 +96,28 @@ export class PredictionStore {
     });
   }
 
-  /** Frees the bytes of what was deleted more than `olderThanMs` ago. */
+  /** Empties the trash of predictions that were deleted more than `olderThanMs` ago. */
   async purge(olderThanMs = undoMs): Promise<void> {
     const { trash } = this.database;
     const limit = Date.now() - olderThanMs;
     const removed = await trash.where('removedAt').belowOrEqual(limit).toArray();
     for (const { id, prediction } of removed) {
-      // The row goes first: a video without a row is swept later, a row without a video is a lie.
+      // The row is deleted first: `sweep` finds a video without a row, but a row must have its video.
       const count = await trash.where('id').equals(id).delete();
-      if (count === 0) continue; // restored, or purged by another tab, in the meantime
+      if (count === 0) continue; // It was restored, or purged by another tab, in the meantime.
       if (prediction.status === 'completed') await removeVideo(prediction.result.videoFile);
     }
   }
 
-  /** Name of the video that a row points to, be it shown or deleted but not yet purged. */
+  /** Name of a prediction's video, also if the prediction is in the trash. */
   async videoOf(id: string): Promise<string | null> {
     const { predictions, trash } = this.database;
     const row = (await predictions.get(id)) ?? (await trash.get(id))?.prediction;
     return row?.status === 'completed' ? row.result.videoFile : null;
   }
 
-  /** Drops rows at once, without a way back. */
-  async forget(id: string): Promise<void> {
+  /** Deletes a row immediately, not through the trash. */
+  async deleteRow(id: string): Promise<void> {
     await this.#write(async () => {
       await this.database.predictions.delete(id);
       await this.database.sources.delete(id);

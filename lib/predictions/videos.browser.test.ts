@@ -14,7 +14,7 @@ async function stored(): Promise<Uint8Array> {
   return new Uint8Array(await (await readVideo(file)).arrayBuffer());
 }
 
-test('what is written is read back as an MP4 file of that name', async () => {
+test('a written video is read back as an MP4 file of the same name', async () => {
   await writeVideo(file, new Blob([bytes(300_000, 1)]));
   const video = await readVideo(file);
   expect([video.name, video.type, video.size]).toEqual([file, 'video/mp4', 300_000]);
@@ -29,7 +29,7 @@ test('writing again replaces the video, a shorter one too', async () => {
   expect(await stored()).toEqual(bytes(20, 2));
 });
 
-test('a failing write leaves neither a part nor damage to the video that was there', async () => {
+test('a failed write leaves no unfinished file and does not change the existing video', async () => {
   await writeVideo(file, new Blob([bytes(1000, 3)]));
   const broken = new Blob([bytes(1000, 4)]);
   broken.stream = () =>
@@ -62,7 +62,7 @@ test('a full disk is STORAGE_FULL and leaves nothing', async () => {
   expect(await stored()).toEqual(bytes(10, 5));
 });
 
-test('reading what is not there says so; removing it is fine', async () => {
+test('reading a missing video rejects; removing it does not', async () => {
   await removeVideo(file);
   await expect(readVideo(file)).rejects.toMatchObject({
     code: 'FILE_UNREADABLE',

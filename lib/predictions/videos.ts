@@ -1,39 +1,39 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
 
-/** Folder of the origin private file system in which the videos lie. */
+/** Folder of the videos in the origin private file system (OPFS). */
 const folderName = 'videos';
-/** Ending of a file that is still being written. */
-const partial = '.part';
+/** Suffix of a file that is not complete. */
+const partialSuffix = '.part';
 
-/** `move` is in every browser that has the file system, but not yet in the type library. */
+/** Every browser with OPFS has `move`, but TypeScript's library does not declare it yet. */
 interface MovableFile extends FileSystemFileHandle {
   move?(name: string): Promise<void>;
 }
 
 /**
- * Writes a video so that its name either holds all of it or does not exist: the bytes go to another
- * name first. Works in a worker and in the page. A video of the same name is replaced.
+ * Writes a video atomically: the bytes go to a temporary file, which is then renamed. Replaces a video
+ * of the same name. Works in workers and in the page.
  *
  * @param file name without a path, such as `<id>.mp4`
- * @throws KinoraError `STORAGE_FULL`; then nothing of the file is left
+ * @throws KinoraError `STORAGE_FULL`, after deleting the temporary file
  */
 export async function writeVideo(file: string, blob: Blob): Promise<void> {
   const folder = await openFolder();
-  const draft: MovableFile = await folder.getFileHandle(file + partial, { create: true });
+  const temporary: MovableFile = await folder.getFileHandle(file + partialSuffix, { create: true });
   try {
-    await writeBytes(draft, blob);
-    if (draft.move) await draft.move(file);
-    else await copyInto(folder, file, draft);
+    await writeBytes(temporary, blob);
+    if (temporary.move) await temporary.move(file);
+    else await copyInto(folder, file, temporary);
   } catch (thrown) {
-    await removeEntry(folder, file + partial);
+    await removeEntry(folder, file + partialSuffix);
     throw toKinoraError(thrown);
   }
 }
 
 /**
- * Reads a video as a file on disk; its bytes are fetched only where they are used.
+ * Opens a video as a file on disk; bytes are read only when they are used.
  *
- * @throws KinoraError `FILE_UNREADABLE` when there is no such video
+ * @throws KinoraError `FILE_UNREADABLE` if there is no such video
  */
 export async function readVideo(file: string): Promise<File> {
   try {
@@ -48,36 +48,36 @@ export async function readVideo(file: string): Promise<File> {
   }
 }
 
-/** Deletes a video, and what is left of an unfinished one; deleting nothing is fine. */
+/** Deletes a video and its unfinished file, if they exist. */
 export async function removeVideo(file: string): Promise<void> {
   const folder = await openFolder();
   await removeEntry(folder, file);
-  await removeEntry(folder, file + partial);
+  await removeEntry(folder, file + partialSuffix);
 }
 
-/** Names of all files in the folder, unfinished ones included. */
+/** Names of all files in the folder, including unfinished ones. */
 export async function listVideos(): Promise<string[]> {
   const names: string[] = [];
   for await (const name of (await openFolder()).keys()) names.push(name);
   return names;
 }
 
-/** Id of the prediction that a file belongs to: its name up to the first dot. */
+/** Id of a file's prediction: its name up to the first dot. */
 export function ownerOf(file: string): string {
   return file.split('.', 1)[0] ?? file;
 }
 
-/** Beginning of the names of videos that were made for others and have no row here. */
-const served = 'served-';
+/** Prefix of the videos of API jobs, which have no row. */
+const servedPrefix = 'served-';
 
-/** Name of the video of a served job, until it is uploaded. */
+/** Name of the video of an API job, which exists until it is uploaded. */
 export function servedVideo(jobId: string): string {
-  return `${served}${jobId}.mp4`;
+  return `${servedPrefix}${jobId}.mp4`;
 }
 
-/** Whether a file is a served job's: lib/worker looks after it, and nobody else. */
+/** Whether a file is the video of an API job: only lib/worker reads and deletes these. */
 export function isServedVideo(file: string): boolean {
-  return file.startsWith(served);
+  return file.startsWith(servedPrefix);
 }
 
 async function openFolder(): Promise<FileSystemDirectoryHandle> {
@@ -87,11 +87,11 @@ async function openFolder(): Promise<FileSystemDirectoryHandle> {
 
 async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {
   if ('createWritable' in handle) {
-    // Closes the file at the end, and drops it when a chunk fails.
+    // Closes the file at the end, and discards the changes when a chunk fails.
     await blob.stream().pipeTo(await handle.createWritable());
     return;
   }
-  // Safari before 26 writes in workers only, and only like this.
+  // Safari before 26 can write only in workers, and only with a sync access handle.
   const access = await (handle as FileSystemFileHandle).createSyncAccessHandle();
   try {
     access.truncate(0);
@@ -110,15 +110,15 @@ async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<voi
 async function copyInto(
   folder: FileSystemDirectoryHandle,
   file: string,
-  draft: FileSystemFileHandle,
+  temporary: FileSystemFileHandle,
 ): Promise<void> {
   try {
-    await writeBytes(await folder.getFileHandle(file, { create: true }), await draft.getFile());
+    await writeBytes(await folder.getFileHandle(file, { create: true }), await temporary.getFile());
   } catch (thrown) {
     await removeEntry(folder, file);
     throw thrown;
   }
-  await removeEntry(folder, draft.name);
+  await removeEntry(folder, temporary.name);
 }
 
 async function removeEntry(folder: FileSystemDirectoryHandle, name: string): Promise<void> {

@@ -24,7 +24,7 @@ export const videoMetadataSchema = parametersSchema.extend({
   id: z.string().min(1),
   /** Id of the model's manifest. */
   model: z.string().min(1),
-  /** The variant of the model; files from before there was a choice have none. */
+  /** Absent in videos of versions without variants. */
   profile: z.enum(profileNames).default('standard'),
   backend: z.enum(backends),
   /** ISO 8601, UTC. */

@@ -3,9 +3,9 @@ import type { KinoraError } from '../contract/errors';
 import type { ProgressEvent } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
-import { profileOfModel } from '../contract/v3/submit';
+import { profileOfModel } from '../contract/v3/prediction';
 import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
-import { type EngineHost, runEngine } from '../predictions/run-engine';
+import { type EngineClient, runEngine } from '../predictions/engine-client';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
 import type { ServedJob, ServeOptions, ServingListener } from './api';
@@ -23,7 +23,7 @@ import { uploadVideo } from './upload';
 export interface AttemptDependencies extends ServingListener {
   readonly options: ServeOptions;
   readonly client: WorkerClient;
-  readonly engine: EngineHost;
+  readonly engine: EngineClient;
   readonly adapters: Adapters;
   readonly pendingUploads: PendingUploads;
 }

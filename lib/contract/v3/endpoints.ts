@@ -4,11 +4,12 @@ import {
   predictionIdSchema,
   predictionSchema,
   predictionStatuses,
+  submitSchema,
+  variants,
 } from './prediction';
-import { submitSchema, variants } from './submit';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
-/** What a key may be allowed to do. */
+/** Permissions of an API key. */
 export const scopes = [
   'predictions:write',
   'predictions:read',
@@ -19,28 +20,28 @@ export const scopes = [
 ] as const;
 export type Scope = (typeof scopes)[number];
 
-/** One operation of the server: routing, checking, OpenAPI and fuzz tests read this table. */
+/** One operation of the server. Routing, validation, OpenAPI and fuzz tests read this table. */
 export interface Endpoint {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Template such as `/api/v3/predictions/{id}/result`. */
   readonly path: string;
   readonly summary: string;
   /**
-   * Who may call: an API key with this scope; a worker token; whoever is signed in or has an admin key;
-   * or anybody.
+   * Who may call it: an API key with this scope; a worker token; an admin key or a signed-in session;
+   * or anyone.
    */
   readonly access: Scope | 'worker' | 'admin' | 'anyone';
-  /** Which limit per key it counts against. */
+  /** The rate limit of the key that a call counts against. */
   readonly limit: 'submit' | 'read' | 'none';
   /** Schemas of path parameters, query, body; absent where there are none. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
-  /** Schema of the whole answer with status 200; absent where it is not JSON. */
+  /** Schema of the whole response with status 200; absent if it is not JSON. */
   readonly answer?: z.ZodType;
-  /** Answered by the Node server itself and not through Next (README.md). */
+  /** Handled by the Node server itself and not by Next.js (README, Operations that bypass Next.js). */
   readonly bypassesNext?: true;
-  /** Left out of the public documentation. */
+  /** Not part of the public documentation. */
   readonly internal?: true;
 }
 
@@ -48,31 +49,38 @@ const id = z.object({ id: predictionIdSchema });
 const prediction = envelopeSchema(predictionSchema);
 const anything = z.record(z.string(), z.unknown());
 
-/** Beyond it an offset is no longer a number that the database takes. */
+/** Keeps page × page_size inside the integers that the database accepts as an offset. */
 const maxPage = 1_000_000;
 
 export const listBodySchema = z.object({
   page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
   model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
-  status: z.enum(predictionStatuses).optional().describe('Only in this state.'),
+  status: z.enum(predictionStatuses).optional().describe('Only with this status.'),
   created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
   created_before: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
-  include_inputs: z.boolean().default(false).describe('With the parameters of each, as `input`.'),
+  include_inputs: z
+    .boolean()
+    .default(false)
+    .describe('Include the parameters of each prediction as `input`.'),
 });
 export const uploadTicketSchema = z.object({
   filename: z.string().min(1).max(255).describe('An image or a `.safetensors` file.'),
   size: z.int().positive().describe('Bytes, exactly.'),
-  content_type: z.string().max(100).optional().describe('Media type; the bytes decide in the end.'),
+  content_type: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Media type; the server detects the real one from the bytes.'),
 });
 export const createKeySchema = z.object({
-  /** A sign-in token has no scopes of its own, and ends after an hour or when it is used. */
+  /** A sign-in token has no scopes, and expires after an hour or when it is used. */
   kind: z.enum(['api', 'worker', 'sign-in']).default('api'),
   name: z.string().min(1).max(100),
   owner: z.string().min(1).max(60).optional(),
   scopes: z.array(z.enum(scopes)).optional(),
   shared: z.boolean().default(false),
-  /** Days until it ends; absent means never. */
+  /** Days until it expires; absent means never. */
   expires_in_days: z.number().positive().max(36_500).optional(),
 });
 export const keyRecordSchema = z.object({
@@ -107,18 +115,18 @@ export const deliveryRecordSchema = z.object({
   url: z.string(),
   status: z
     .enum(['due', 'delivered', 'exhausted'])
-    .describe('Exhausted: every attempt failed; a replay starts again.'),
-  attempts: z.int().describe('How often it was sent.'),
-  next_at: z.string().nullable().describe('When it is sent next, ISO 8601.'),
-  last_status: z.int().nullable().describe('HTTP status of the last answer; null for none.'),
-  last_answer: z.string().describe('The beginning of the last answer, or what went wrong.'),
+    .describe('Exhausted: every attempt failed; a replay starts new attempts.'),
+  attempts: z.int().describe('Number of attempts so far.'),
+  next_at: z.string().nullable().describe('Time of the next attempt, ISO 8601.'),
+  last_status: z.int().nullable().describe('HTTP status of the last response; null without one.'),
+  last_answer: z.string().describe('The beginning of the last response, or the error.'),
   created_at: z.string(),
   finished_at: z.string().nullable(),
 });
 export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
 
 const uploaded = z.object({
-  type: z.string().describe('What the bytes are, such as `image`.'),
+  type: z.string().describe('Kind of the file, such as `image`.'),
   download_url: z.url().describe('Use it as `image`, or as the `path` of a LoRA.'),
   filename: z.string(),
   size: z.int().describe('Bytes.'),
@@ -132,12 +140,14 @@ export const endpoints = {
   submit: {
     method: 'POST',
     path: '/api/v3/{provider}/{family}/{variant}',
-    summary: 'Submit an image and a prompt; a connected tab makes the video',
+    summary: 'Submit an image and a prompt; a connected tab computes the video',
     access: 'predictions:write',
     limit: 'submit',
     params: z.object({
-      provider: z.string().describe('With `family`, one that the server is configured for.'),
-      family: z.string().describe('The family of models, such as `wan-2.2`.'),
+      provider: z
+        .string()
+        .describe('Together with `family`, a pair that the server is configured for.'),
+      family: z.string().describe('The model family, such as `wan-2.2`.'),
       variant: z.enum(variants).describe('Both take the same parameters.'),
     }),
     query: z.object({ webhook: z.string().optional().describe('A public https URL.') }),
@@ -147,12 +157,17 @@ export const endpoints = {
   result: {
     method: 'GET',
     path: '/api/v3/predictions/{id}/result',
-    summary: 'How a prediction stands; the video’s URL once it is completed',
+    summary: 'Status of a prediction; the video’s URL once it is completed',
     access: 'predictions:read',
     limit: 'read',
     params: id,
     query: z.object({
-      wait: z.coerce.number().min(0).max(8).optional().describe('Seconds to wait for the end.'),
+      wait: z.coerce
+        .number()
+        .min(0)
+        .max(8)
+        .optional()
+        .describe('Seconds to wait for a final status.'),
     }),
     answer: prediction,
   },
@@ -168,7 +183,7 @@ export const endpoints = {
   legacyResult: {
     method: 'GET',
     path: '/api/v2/predictions/{id}/result',
-    summary: 'The same, under its old address',
+    summary: 'The same under its older path',
     access: 'predictions:read',
     limit: 'read',
     params: id,
@@ -195,7 +210,7 @@ export const endpoints = {
   cancel: {
     method: 'POST',
     path: '/api/v3/predictions/{id}/cancel',
-    summary: 'Stop a prediction; it reads as failed with "cancelled by user"',
+    summary: 'Stop a prediction; its status becomes failed, its error "cancelled by user"',
     access: 'predictions:write',
     limit: 'read',
     params: id,
@@ -212,7 +227,7 @@ export const endpoints = {
   uploadTicket: {
     method: 'POST',
     path: '/api/v3/media/uploads',
-    summary: 'Ask for an address to upload an image or a LoRA to',
+    summary: 'Get a URL to upload an image or a LoRA to',
     access: 'uploads:write',
     limit: 'read',
     body: uploadTicketSchema,
@@ -239,7 +254,7 @@ export const endpoints = {
   uploadBinaryLegacy: {
     method: 'POST',
     path: '/api/v2/media/upload/binary',
-    summary: 'The same, under its old address',
+    summary: 'The same under its older path',
     access: 'uploads:write',
     limit: 'read',
     answer: envelopeSchema(uploaded),
@@ -248,7 +263,7 @@ export const endpoints = {
   models: {
     method: 'GET',
     path: '/api/v3/models',
-    summary: 'The models that can be asked for, with the schema of their parameters',
+    summary: 'The available models, with the schema of their parameters',
     access: 'predictions:read',
     limit: 'read',
     answer: envelopeSchema(z.array(anything)),
@@ -256,7 +271,7 @@ export const endpoints = {
   balance: {
     method: 'GET',
     path: '/api/v3/balance',
-    summary: 'A constant: there are no prices here',
+    summary: 'A constant: this server has no prices',
     access: 'predictions:read',
     limit: 'read',
     answer: envelopeSchema(z.object({ balance: z.number() })),
@@ -282,7 +297,7 @@ export const endpoints = {
   webhookSecret: {
     method: 'GET',
     path: '/api/v3/webhook/secret',
-    summary: 'The secret that your webhooks are signed with',
+    summary: 'The secret that signs your webhooks',
     access: 'webhooks:read',
     limit: 'read',
     answer: envelopeSchema(z.object({ secret: z.string() })),
@@ -290,7 +305,7 @@ export const endpoints = {
   deliveries: {
     method: 'GET',
     path: '/api/v3/webhook/deliveries',
-    summary: 'Your webhooks, newest first: status, attempts, last answer',
+    summary: 'Your webhooks, newest first: status, attempts, last response',
     access: 'webhooks:read',
     limit: 'read',
     query: z.object({
@@ -310,7 +325,7 @@ export const endpoints = {
     answer: envelopeSchema(deliveryRecordSchema),
   },
 
-  // Keys and workers: the page, and `npm run keys` while the server runs
+  // Keys and workers: called by the Keys page, and by `npm run keys` while the server runs
   signIn: {
     method: 'POST',
     path: '/api/admin/session',
@@ -342,7 +357,7 @@ export const endpoints = {
   createKey: {
     method: 'POST',
     path: '/api/admin/keys',
-    summary: 'Create a key or a worker token; it is shown once',
+    summary: 'Create a key or a worker token; the response is the only time it is shown',
     access: 'admin',
     limit: 'none',
     body: createKeySchema,
@@ -352,7 +367,7 @@ export const endpoints = {
   revokeKey: {
     method: 'DELETE',
     path: '/api/admin/keys/{id}',
-    summary: 'Revoke a key at once',
+    summary: 'Revoke a key immediately',
     access: 'admin',
     limit: 'none',
     params: z.object({ id: z.string().min(1).max(20) }),
@@ -373,7 +388,7 @@ export const endpoints = {
   workerMe: {
     method: 'GET',
     path: '/api/worker/me',
-    summary: 'What this token would take',
+    summary: 'Which jobs this token may claim',
     access: 'worker',
     limit: 'none',
     answer: envelopeSchema(anything),
@@ -382,7 +397,7 @@ export const endpoints = {
   claim: {
     method: 'POST',
     path: '/api/worker/claim',
-    summary: 'Take the next job that fits',
+    summary: 'Claim the next job that this worker can run',
     access: 'worker',
     limit: 'none',
     body: claimSchema,
@@ -403,7 +418,7 @@ export const endpoints = {
   lease: {
     method: 'POST',
     path: '/api/worker/jobs/{id}/lease',
-    summary: 'Whether a lease still stands; does not prolong it',
+    summary: 'Whether a lease is still valid; does not extend it',
     access: 'worker',
     limit: 'none',
     params: id,
@@ -425,7 +440,7 @@ export const endpoints = {
   fail: {
     method: 'POST',
     path: '/api/worker/jobs/{id}/fail',
-    summary: 'It could not be done, and why',
+    summary: 'Report that the attempt failed, and why',
     access: 'worker',
     limit: 'none',
     params: id,
@@ -436,7 +451,7 @@ export const endpoints = {
   release: {
     method: 'POST',
     path: '/api/worker/jobs/{id}/release',
-    summary: 'Hand the lease back; the attempt does not count',
+    summary: 'Give the lease back; the attempt does not count',
     access: 'worker',
     limit: 'none',
     params: id,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ApiError, apiErrorCodes } from './errors';
 
-test('every 503 says when to come again', () => {
+test('every 503 has Retry-After', () => {
   const unavailable = apiErrorCodes
     .map((code) => new ApiError(code))
     .filter(({ status }) => status === 503);
@@ -12,11 +12,11 @@ test('every 503 says when to come again', () => {
   expect(new ApiError('INTERNAL').headers).toEqual({});
 });
 
-test.each(apiErrorCodes)('%s points to no details where there are none', (code) => {
+test.each(apiErrorCodes)('%s does not refer to details without having any', (code) => {
   expect(new ApiError(code).toBody('id').message).toMatch(/^(?!.*`details`).*\.$/);
 });
 
-test('a remedy that points to details comes with them', () => {
+test('a remedy may refer to details if there are some', () => {
   const details = [{ field: 'body', message: 'at most 5 bytes' }];
   const { message } = new ApiError('TOO_LARGE', undefined, { details }).toBody('id');
   expect(message).toBe('The body is too large. Stay below the limit that `details` names.');

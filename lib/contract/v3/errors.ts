@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Every way in which the API refuses, each with its HTTP status, one sentence and a remedy.
- * Server, documentation and tests render from this table and nowhere else.
+ * Every error of the API, with its HTTP status, one sentence and a remedy. Server, documentation and
+ * tests take their texts from this table only.
  */
 const table = {
   INVALID_JSON: [400, 'The body is not JSON.', 'Send one JSON object as the body.'],
@@ -25,15 +25,15 @@ const table = {
   FORBIDDEN: [403, 'This key may not do that.', 'Use a key with the scope that `details` names.'],
   NOT_FOUND: [404, 'There is nothing here.', 'Compare the path and the id with the documentation.'],
   METHOD_NOT_ALLOWED: [405, 'This method is not for this path.', 'See the header `Allow`.'],
-  CONFLICT: [409, 'This does not fit the state it is in.', 'Read the state and decide again.'],
+  CONFLICT: [409, 'This is not possible in the present state.', 'Read the state and decide again.'],
   LEASE_LOST: [
     409,
-    'The lease is no longer this worker’s.',
-    'Stop the work on this job; it has ended, or another worker has it.',
+    'This worker no longer has the lease.',
+    'Stop working on this job; it has ended, or another worker has it.',
   ],
   OUTPUT_REJECTED: [
     422,
-    'The uploaded file is not the video that was asked for.',
+    'The uploaded file is not the requested video.',
     'Upload the whole file again, or fail the job.',
   ],
   IDEMPOTENCY_MISMATCH: [
@@ -46,22 +46,26 @@ const table = {
   RATE_LIMITED: [429, 'Too many requests.', 'Wait for the seconds that `Retry-After` names.'],
   TOO_MANY_JOBS: [
     429,
-    'This key has as many unfinished predictions as it may have.',
+    'This key has reached its limit of unfinished predictions.',
     'Wait until one has ended, or cancel one.',
   ],
-  INTERNAL: [500, 'Something went wrong inside Kinora.', 'Try again; if it stays, report it.'],
+  INTERNAL: [
+    500,
+    'Something went wrong inside Kinora.',
+    'Try again; if the error persists, report it.',
+  ],
   STORAGE_DOWN: [
     503,
-    'The storage does not answer.',
+    'The storage does not respond.',
     'Try again in a few seconds, with the same Idempotency-Key.',
   ],
   SHUTTING_DOWN: [503, 'The server is being stopped.', 'Try again in a few seconds.'],
 } as const satisfies Record<string, readonly [status: number, message: string, remedy: string]>;
 
-/** What a 503 says in `Retry-After`, in seconds: a database or a node is started again in less. */
+/** `Retry-After` of a 503 in seconds: longer than a restart of a database or a node takes. */
 const retrySeconds = 5;
 
-/** Stable identifier of a refusal, `error_code` on the wire. */
+/** Stable identifier of an error, `error_code` on the wire. */
 export type ApiErrorCode = keyof typeof table;
 export const apiErrorCodes = Object.keys(table) as ApiErrorCode[];
 
@@ -73,13 +77,13 @@ export interface ApiErrorDetail {
   readonly message: string;
 }
 
-/** Body of every refusal. */
+/** Body of every error response. */
 export const apiErrorSchema = z.object({
   code: z.int().describe('The HTTP status.'),
-  message: z.string().describe('One sentence, and its remedy where there is one.'),
+  message: z.string().describe('One sentence, and a remedy if there is one.'),
   error_code: z
     .enum(apiErrorCodes as [ApiErrorCode, ...ApiErrorCode[]])
-    .describe('Stable; decide by it and not by the message.'),
+    .describe('Stable; let programs decide by it and not by the message.'),
   request_id: z.string().describe('The same as in the header `X-Request-Id` and in the logs.'),
   details: z
     .array(
@@ -97,20 +101,20 @@ export type ApiErrorBody = z.output<typeof apiErrorSchema>;
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ApiErrorCode;
-  /** Empty where the table's points to details and there are none: the sentence says it all. */
+  /** Empty if the table's remedy refers to `details` and there are none. */
   readonly remedy: string;
   readonly details: readonly ApiErrorDetail[];
-  /** Answer headers, such as `Retry-After`, which every 503 has. */
+  /** Response headers, such as `Retry-After`, which every 503 has. */
   readonly headers: Readonly<Record<string, string>>;
 
-  /** @param sentence what exactly is wrong; the table's general sentence when absent */
+  /** @param sentence what exactly is wrong; by default the table's general sentence */
   constructor(
     code: ApiErrorCode,
     sentence?: string,
     options: ErrorOptions & {
       details?: readonly ApiErrorDetail[];
       headers?: Readonly<Record<string, string>>;
-      /** Where the table's remedy does not help. */
+      /** Replaces the table's remedy. */
       remedy?: string;
     } = {},
   ) {
@@ -118,29 +122,29 @@ export class ApiError extends Error {
     this.code = code;
     this.details = options.details ?? [];
     const remedy = table[code][2];
-    const pointsNowhere = this.details.length === 0 && remedy.includes('`details`');
-    this.remedy = options.remedy ?? (pointsNowhere ? '' : remedy);
+    const lacksDetails = this.details.length === 0 && remedy.includes('`details`');
+    this.remedy = options.remedy ?? (lacksDetails ? '' : remedy);
     this.headers = {
       ...(this.status === 503 && { 'Retry-After': String(retrySeconds) }),
       ...options.headers,
     };
   }
 
-  /** The sentence and its remedy, for people. */
-  get told(): string {
+  /** The sentence and its remedy. */
+  get fullMessage(): string {
     return `${this.message} ${this.remedy}`.trimEnd();
   }
 
-  /** HTTP status of the answer. */
+  /** HTTP status of the response. */
   get status(): number {
     return table[this.code][0];
   }
 
-  /** Body of the answer. */
+  /** Body of the response. */
   toBody(requestId: string): ApiErrorBody {
     return {
       code: this.status,
-      message: this.told,
+      message: this.fullMessage,
       error_code: this.code,
       request_id: requestId,
       ...(this.details.length > 0 && { details: [...this.details] }),
@@ -148,9 +152,9 @@ export class ApiError extends Error {
   }
 }
 
-/** What people are told of any error. */
-export function toldOf(thrown: unknown): string {
-  if (thrown instanceof ApiError) return thrown.told;
+/** The text of any error that people may read. */
+export function messageOf(thrown: unknown): string {
+  if (thrown instanceof ApiError) return thrown.fullMessage;
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 

@@ -1,5 +1,4 @@
 export * from './endpoints';
 export * from './errors';
 export * from './prediction';
-export * from './submit';
 export * from './worker';

@@ -3,8 +3,7 @@ import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from '.
 import type { ApiErrorBody } from './errors';
 import { ApiError } from './errors';
 import type { PublicOperation } from './openapi-texts';
-import type { ApiPrediction, WebhookBody } from './prediction';
-import type { SubmitInput } from './submit';
+import type { ApiPrediction, SubmitInput, WebhookBody } from './prediction';
 
 const id = '6f1c2b9e0d7a4c35b8e1f2a3d4c5b6a7';
 const model = 'kinora/wan-2.2/i2v-720p-lora';
@@ -66,7 +65,7 @@ const delivery: z.output<typeof deliveryRecordSchema> = {
   finished_at: '2026-03-01T10:35:21.007Z',
 };
 
-/** Body of a webhook, as the documentation shows it. */
+/** Example of a webhook's body. */
 export const webhookExample: WebhookBody = {
   id,
   model,
@@ -92,7 +91,7 @@ export const webhookExample: WebhookBody = {
   error: '',
 };
 
-/** A refusal, as the documentation shows it. */
+/** Example of an error response. */
 export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', undefined, {
   details: [
     {
@@ -116,7 +115,7 @@ const uploaded = {
   size: 1_240_033,
 };
 
-/** One example of a body and of the `data` of its answer, by operation. */
+/** One example of the body and of the `data` of the response, by operation. */
 export const operationExamples: Readonly<
   Record<PublicOperation, { readonly body?: unknown; readonly data?: unknown }>
 > = {
@@ -158,7 +157,7 @@ export const operationExamples: Readonly<
   },
 };
 
-/** A stream of events, as the documentation shows it. */
+/** Example of an event stream. */
 export const eventsExample = [
   `event: status\ndata: ${JSON.stringify({ ...waiting, status: 'processing' })}`,
   'event: step\ndata: {"phase":"denoise","step":12,"steps":30,"seconds_remaining":240}',

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { type Endpoint, endpoints, type OperationId } from './endpoints';
 import { type ApiErrorCode, describeApiError } from './errors';
 import { eventsExample, operationExamples } from './openapi-examples';
-import type { JsonSchema, SchemaBook } from './openapi-schemas';
+import type { JsonSchema, SchemaConverter } from './openapi-schemas';
 import { operationTexts, type PublicOperation } from './openapi-texts';
 
 /** Public operations in the table's order. */
@@ -10,8 +10,8 @@ export const publicOperations = (Object.keys(endpoints) as OperationId[]).filter
   (name): name is PublicOperation => rowOf(name).internal !== true,
 );
 
-/** Every code with which a public operation can refuse, without 5xx of our own fault. */
-export function refusalsOf(name: PublicOperation): ApiErrorCode[] {
+/** Every error code that a public operation can return, except `INTERNAL`. */
+export function errorsOf(name: PublicOperation): ApiErrorCode[] {
   const { body, query, params } = rowOf(name);
   return [
     ...(body ? (['INVALID_JSON', 'INVALID_PARAMETER', 'TOO_LARGE'] as const) : []),
@@ -23,24 +23,24 @@ export function refusalsOf(name: PublicOperation): ApiErrorCode[] {
     'RATE_LIMITED',
     'STORAGE_DOWN',
     'SHUTTING_DOWN',
-    ...(operationTexts[name].refusals ?? []),
+    ...(operationTexts[name].errors ?? []),
   ];
 }
 
 /**
  * The Operation Object of one row of the table.
  *
- * @param refusals answers that operations share, by name; those of this one are added
+ * @param shared error responses that operations share, by name; those of this operation are added
  */
 export function operationObject(
   name: PublicOperation,
-  book: SchemaBook,
-  refusals: Record<string, JsonSchema>,
+  converter: SchemaConverter,
+  shared: Record<string, JsonSchema>,
 ): JsonSchema {
   const row = rowOf(name);
   const { tag, description } = operationTexts[name];
-  const parameters = parametersOf(name, book);
-  const body = requestBody(name, book);
+  const parameters = parametersOf(name, converter);
+  const body = requestBody(name, converter);
   return {
     operationId: name,
     tags: [tag],
@@ -48,15 +48,15 @@ export function operationObject(
     description: `${description}\n\nScope: \`${row.access}\`.`,
     ...(parameters.length > 0 && { parameters }),
     ...(body && { requestBody: body }),
-    responses: { '200': success(name, book), ...refusalResponses(name, refusals) },
+    responses: { '200': success(name, converter), ...errorResponses(name, shared) },
   };
 }
 
-function parametersOf(name: PublicOperation, book: SchemaBook): JsonSchema[] {
+function parametersOf(name: PublicOperation, converter: SchemaConverter): JsonSchema[] {
   const { params, query } = rowOf(name);
   return [
-    ...(params ? parametersIn('path', params, book) : []),
-    ...(query ? parametersIn('query', query, book) : []),
+    ...(params ? parametersIn('path', params, converter) : []),
+    ...(query ? parametersIn('query', query, converter) : []),
     ...(name === 'submit' ? [{ $ref: '#/components/parameters/IdempotencyKey' }] : []),
   ];
 }
@@ -67,8 +67,8 @@ const pathExamples: Readonly<Record<string, string>> = {
   variant: 'i2v-720p-lora',
 };
 
-function parametersIn(place: 'path' | 'query', schema: z.ZodObject, book: SchemaBook) {
-  const { properties = {}, required = [] } = book.convert(schema, 'input') as {
+function parametersIn(place: 'path' | 'query', schema: z.ZodObject, converter: SchemaConverter) {
+  const { properties = {}, required = [] } = converter.convert(schema, 'input') as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
   };
@@ -82,7 +82,7 @@ function parametersIn(place: 'path' | 'query', schema: z.ZodObject, book: Schema
   }));
 }
 
-function requestBody(name: PublicOperation, book: SchemaBook): JsonSchema | undefined {
+function requestBody(name: PublicOperation, converter: SchemaConverter): JsonSchema | undefined {
   if (name === 'uploadBinary' || name === 'uploadBinaryLegacy') {
     const file = { type: 'string', contentMediaType: 'application/octet-stream' };
     const schema = { type: 'object', properties: { file }, required: ['file'] };
@@ -90,61 +90,61 @@ function requestBody(name: PublicOperation, book: SchemaBook): JsonSchema | unde
   }
   const { body } = rowOf(name);
   if (!body) return undefined;
-  const schema = book.convert(body, 'input');
+  const schema = converter.convert(body, 'input');
   const example = operationExamples[name].body;
   return { required: true, content: { 'application/json': { schema, example } } };
 }
 
-const answerHeaders = {
+const responseHeaders = {
   'X-Request-Id': { $ref: '#/components/headers/RequestId' },
   'RateLimit-Limit': { $ref: '#/components/headers/RateLimitLimit' },
   'RateLimit-Remaining': { $ref: '#/components/headers/RateLimitRemaining' },
   'RateLimit-Reset': { $ref: '#/components/headers/RateLimitReset' },
 };
 
-function success(name: PublicOperation, book: SchemaBook): JsonSchema {
+function success(name: PublicOperation, converter: SchemaConverter): JsonSchema {
   const { answer } = rowOf(name);
   if (!answer) {
     const schema = { type: 'string', description: 'Server-sent events.' };
     return {
       description: 'A stream of events.',
-      headers: { 'X-Request-Id': answerHeaders['X-Request-Id'] },
+      headers: { 'X-Request-Id': responseHeaders['X-Request-Id'] },
       content: { 'text/event-stream': { schema, example: eventsExample } },
     };
   }
-  const schema = book.convert(answer, 'output');
+  const schema = converter.convert(answer, 'output');
   const example = { code: 200, message: 'success', data: operationExamples[name].data };
   return {
     description: 'Success.',
-    headers: answerHeaders,
+    headers: responseHeaders,
     content: { 'application/json': { schema, example } },
   };
 }
 
-function refusalResponses(
+function errorResponses(
   name: PublicOperation,
-  refusals: Record<string, JsonSchema>,
+  shared: Record<string, JsonSchema>,
 ): Record<string, JsonSchema> {
   const byStatus = new Map<number, ApiErrorCode[]>();
-  for (const code of refusalsOf(name)) {
+  for (const code of errorsOf(name)) {
     const { status } = describeApiError(code);
     byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
   }
   const responses = [...byStatus].toSorted(([a], [b]) => a - b);
   return Object.fromEntries(
     responses.map(([status, codes]) => {
-      const shared = codes.join('.');
-      refusals[shared] ??= refusalResponse(status, codes);
-      return [String(status), { $ref: `#/components/responses/${shared}` }];
+      const key = codes.join('.');
+      shared[key] ??= errorResponse(status, codes);
+      return [String(status), { $ref: `#/components/responses/${key}` }];
     }),
   );
 }
 
-function refusalResponse(status: number, codes: readonly ApiErrorCode[]): JsonSchema {
+function errorResponse(status: number, codes: readonly ApiErrorCode[]): JsonSchema {
   return {
-    description: codes.map(refusalSentence).join('\n\n'),
+    description: codes.map(errorSentence).join('\n\n'),
     headers: {
-      'X-Request-Id': answerHeaders['X-Request-Id'],
+      'X-Request-Id': responseHeaders['X-Request-Id'],
       ...((status === 429 || status === 503) && {
         'Retry-After': { $ref: '#/components/headers/RetryAfter' },
       }),
@@ -153,8 +153,8 @@ function refusalResponse(status: number, codes: readonly ApiErrorCode[]): JsonSc
   };
 }
 
-/** One line of the documentation: the code, what is wrong, what to do. */
-export function refusalSentence(code: ApiErrorCode): string {
+/** One line of the documentation: the code, what is wrong, and the remedy. */
+export function errorSentence(code: ApiErrorCode): string {
   const { message, remedy } = describeApiError(code);
   return `\`${code}\`: ${message} ${remedy}`;
 }

@@ -1,27 +1,27 @@
 import { z } from 'zod';
 
-/** A JSON Schema of the dialect 2020-12, as OpenAPI 3.1 takes it. */
+/** A JSON Schema of the dialect 2020-12, which OpenAPI 3.1 uses. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Schemas that have a name in the document, each said once. */
-export interface SchemaBook {
+/** Converts schemas, and collects those that have a name in the document. */
+export interface SchemaConverter {
   /**
    * The JSON Schema of a contract schema; named ones inside it become references.
    *
-   * @param side what callers may send, or what they get
+   * @param side `input`: what callers may send; `output`: what they receive
    */
   convert(schema: z.ZodType, side: 'input' | 'output'): JsonSchema;
-  /** Every named schema that was met, by name. */
+  /** Every named schema that was converted so far, by name. */
   readonly components: Readonly<Record<string, JsonSchema>>;
 }
 
 /**
- * Makes JSON Schemas with Zod's own converter. (zod-to-openapi patches Zod's classes, and knows only
- * schemas that are made after that; the contract's are older, and the browser has them too.)
+ * Converts with `z.toJSONSchema`. (The package zod-to-openapi patches Zod's classes and supports only
+ * schemas created after that; the contract's schemas are created before, also in browsers.)
  *
- * @param names schemas that get a place under `components.schemas`
+ * @param names schemas that are listed under `components.schemas`
  */
-export function openSchemaBook(names: Readonly<Record<string, z.ZodType>>): SchemaBook {
+export function createSchemaConverter(names: Readonly<Record<string, z.ZodType>>): SchemaConverter {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(names)) registry.add(schema, { id });
   const components: Record<string, JsonSchema> = {};
@@ -37,40 +37,40 @@ export function openSchemaBook(names: Readonly<Record<string, z.ZodType>>): Sche
         },
       });
       for (const [name, definition] of Object.entries($defs ?? {})) {
-        components[name] = tidy(definition) as JsonSchema;
+        components[name] = simplify(definition) as JsonSchema;
       }
-      return tidy(whole) as JsonSchema;
+      return simplify(whole) as JsonSchema;
     },
   };
 }
 
-/** Keywords that Zod writes and that tell a reader nothing. */
-function tidy(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(tidy);
+/** Removes keywords that Zod writes and that carry no information for readers. */
+function simplify(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(simplify);
   if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(([key, content]) => !isNoise(key, content));
-  const tidied: Record<string, unknown> = Object.fromEntries(
-    entries.map(([key, content]) => [key, tidy(content)]),
+  const entries = Object.entries(value).filter(([key, content]) => !isRedundant(key, content));
+  const simplified: Record<string, unknown> = Object.fromEntries(
+    entries.map(([key, content]) => [key, simplify(content)]),
   );
-  if (typeof tidied.$ref === 'string') {
-    tidied.$ref = tidied.$ref.replace('#/$defs/', '#/components/schemas/');
+  if (typeof simplified.$ref === 'string') {
+    simplified.$ref = simplified.$ref.replace('#/$defs/', '#/components/schemas/');
   }
-  // The same said in the way that Scalar reads: anything.
-  if (isEmpty(tidied.additionalProperties)) tidied.additionalProperties = true;
-  // The pattern repeats, in 300 characters, what the format says.
-  if (tidied.format === 'date-time') delete tidied.pattern;
-  return tidied;
+  // Scalar, which renders the document, understands `true` and not `{}`.
+  if (isEmpty(simplified.additionalProperties)) simplified.additionalProperties = true;
+  // Zod's pattern repeats the format in 300 characters.
+  if (simplified.format === 'date-time') delete simplified.pattern;
+  return simplified;
 }
 
 function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
-function isNoise(key: string, content: unknown): boolean {
-  // A property may have such a name too; then its content is a schema.
+function isRedundant(key: string, content: unknown): boolean {
+  // A property may have this name too; then `content` is a schema and not a string.
   if (key === '$schema' || key === 'id') return typeof content === 'string';
   if (key === 'minimum' || key === 'maximum') return Math.abs(Number(content)) >= 2 ** 53 - 1;
-  // An answer may grow; a client must not refuse it for that.
+  // Later versions may add fields to a response; clients must accept them.
   if (key === 'additionalProperties') return content === false;
   return key === 'propertyNames';
 }

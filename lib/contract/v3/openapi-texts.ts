@@ -1,46 +1,49 @@
 import type { endpoints, OperationId } from './endpoints';
 import type { ApiErrorCode } from './errors';
-import { predictionCodeFacts } from './openapi-codes';
+import { predictionCodeMeanings } from './prediction';
 
-/** Operations that the public document shows. */
+/** Operations of the public document. */
 export type PublicOperation = {
   [Op in OperationId]: (typeof endpoints)[Op] extends { internal: true } ? never : Op;
 }[OperationId];
 
-/** What the document says of an operation beyond its schemas. */
+/** The document's text on an operation, besides its schemas. */
 export interface OperationText {
   readonly tag: 'Predictions' | 'Files' | 'Webhooks' | 'Models and prices';
   readonly description: string;
-  /** Refusals of this operation, besides those that {@link refusalsOf} finds in the table. */
-  readonly refusals?: readonly ApiErrorCode[];
+  /** Errors of this operation, besides those that `errorsOf` derives from the table. */
+  readonly errors?: readonly ApiErrorCode[];
 }
 
 export const tags: readonly { name: OperationText['tag']; description: string }[] = [
   { name: 'Predictions', description: 'Submit, follow, list, cancel and delete.' },
-  { name: 'Files', description: 'Upload an image or a LoRA and name it in a submission.' },
-  { name: 'Webhooks', description: 'The signing secret, the deliveries, and sending one again.' },
-  { name: 'Models and prices', description: 'What can be asked for. Everything costs nothing.' },
+  { name: 'Files', description: 'Upload an image or a LoRA for use in a submission.' },
+  {
+    name: 'Webhooks',
+    description: 'The signing secret, the deliveries, and how to send one again.',
+  },
+  { name: 'Models and prices', description: 'The available models. Nothing costs money.' },
 ];
 
-const sameAsResult = 'The same answer as `GET /api/v3/predictions/{id}/result`.';
+const sameAsResult = 'The same response as `GET /api/v3/predictions/{id}/result`.';
 
 export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = {
   submit: {
     tag: 'Predictions',
     description: [
-      'Answers at once with status `created`; a connected browser tab of the key’s owner, or a shared one, computes the video.',
-      'Fields that are not known are dropped; known ones out of their range are refused.',
-      'With `enable_sync_mode` the answer is held until the end. When that takes too long it comes with status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction goes on.',
-      'A prediction whose image or LoRA cannot be had fails later, with `data.code` 1402; one whose LoRA does not fit, with 1401.',
+      'Responds immediately with status `created`; a connected browser tab of the key’s owner, or a shared one, computes the video.',
+      'Unknown fields are dropped; known fields out of their range are rejected.',
+      'With `enable_sync_mode` the response is sent when the prediction has ended. If that takes too long, it has status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction continues.',
+      'If an image or a LoRA cannot be fetched, the prediction fails later with `data.code` 1402; if a LoRA does not fit the model, with 1401.',
     ].join('\n\n'),
-    refusals: ['INVALID_WEBHOOK', 'INVALID_IMAGE', 'IDEMPOTENCY_MISMATCH', 'TOO_MANY_JOBS'],
+    errors: ['INVALID_WEBHOOK', 'INVALID_IMAGE', 'IDEMPOTENCY_MISMATCH', 'TOO_MANY_JOBS'],
   },
   result: {
     tag: 'Predictions',
     description: [
-      'A failed prediction is still HTTP 200: read `data.status`, and `data.error` for the reason. Poll every one to five seconds, or use `wait`, events or a webhook.',
+      'A failed prediction is still HTTP 200: read `data.status`, and the reason in `data.error`. Poll every one to five seconds, or use `wait`, events or a webhook.',
       'Values of `data.code`:',
-      predictionCodeFacts.map(({ code, meaning }) => `- ${code}: ${meaning}`).join('\n'),
+      predictionCodeMeanings.map(({ code, meaning }) => `- ${code}: ${meaning}`).join('\n'),
     ].join('\n\n'),
   },
   get: { tag: 'Predictions', description: sameAsResult },
@@ -53,12 +56,12 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   remove: {
     tag: 'Predictions',
     description:
-      'Unknown ids and unfinished predictions are left alone and not counted: cancel first.',
+      'Unknown ids and unfinished predictions are skipped and not counted. Cancel an unfinished prediction first.',
   },
   cancel: {
     tag: 'Predictions',
     description:
-      'The computing tab hears of it within two seconds. A prediction that has ended stays as it is.',
+      'The computing tab stops within about two seconds. A prediction that has ended does not change.',
   },
   events: {
     tag: 'Predictions',
@@ -68,17 +71,17 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   uploadTicket: {
     tag: 'Files',
     description:
-      'Send the bytes to `upload.url` with `upload.method` and exactly `upload.headers`, without the API key; any 2xx means it is there. Then use `download_url`.',
+      'Send the bytes to `upload.url` with `upload.method` and exactly `upload.headers`, without the API key; any 2xx means success. Then use `download_url`.',
   },
   uploadBinary: {
     tag: 'Files',
     description: 'An image (JPEG, PNG, WebP, AVIF, GIF) or a LoRA (`.safetensors`).',
-    refusals: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
+    errors: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
   },
   uploadBinaryLegacy: {
     tag: 'Files',
     description: 'The same as `POST /api/v3/media/upload/binary`.',
-    refusals: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
+    errors: ['INVALID_PARAMETER', 'TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'],
   },
   models: {
     tag: 'Models and prices',
@@ -86,20 +89,20 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   },
   balance: {
     tag: 'Models and prices',
-    description: 'There for tools that test a key with it.',
+    description: 'Exists for tools that call it to test a key.',
   },
   pricing: { tag: 'Models and prices', description: 'Always zero: the GPU is yours.' },
   price: { tag: 'Models and prices', description: 'Always zero: the GPU is yours.' },
   webhookSecret: {
     tag: 'Webhooks',
-    description: '`whsec_` and 32 bytes in base64. One per owner; it serves both signatures.',
+    description: '`whsec_` and 32 bytes in base64. One per owner, for both signatures.',
   },
   deliveries: {
     tag: 'Webhooks',
-    description: 'A delivery that failed for good stays visible as `exhausted`.',
+    description: 'A delivery whose attempts all failed stays visible as `exhausted`.',
   },
   replay: {
     tag: 'Webhooks',
-    description: 'The same body and `webhook-id`; receivers tell a duplicate by it.',
+    description: 'Sends the same body and `webhook-id`; receivers recognise duplicates by this id.',
   },
 };

@@ -7,7 +7,7 @@ import { endpoints, type OperationId } from './endpoints';
 import { apiErrorCodes, describeApiError } from './errors';
 import { buildOpenApi, openApiText } from './openapi';
 
-/** Parts of the document that the tests look into. */
+/** The parts of the document that the tests read. */
 interface Media {
   readonly schema: object;
   readonly example?: unknown;
@@ -29,7 +29,7 @@ const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   })),
 );
 
-test('the committed public/openapi.json is the one that the contract gives', async () => {
+test('the committed public/openapi.json is up to date', async () => {
   const committed = await readFile(
     new URL('../../../public/openapi.json', import.meta.url),
     'utf8',
@@ -37,13 +37,13 @@ test('the committed public/openapi.json is the one that the contract gives', asy
   expect(committed === openApiText(), 'stale: run `npm run prepare:assets`').toBe(true);
 });
 
-test('is a valid OpenAPI 3.1 document whose references all lead somewhere', async () => {
+test('the document is valid OpenAPI 3.1, and every reference resolves', async () => {
   const { valid, version, errors } = await validate(openApiText());
   expect(errors).toEqual([]);
   expect({ valid, version }).toEqual({ valid: true, version: '3.1' });
 });
 
-test('has every public operation and no internal one', () => {
+test('the document has every public operation and no internal one', () => {
   const expected = (Object.keys(endpoints) as OperationId[]).filter(
     (name) => !('internal' in endpoints[name]),
   );
@@ -58,15 +58,15 @@ test('has every public operation and no internal one', () => {
   }
 });
 
-test('every example fits its schema, and every JSON body has one', () => {
+test('every JSON body has an example that fits its schema', () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema({ ...document, $id: 'doc:/' });
-  const fits = (media: Media | undefined, what: string) => {
-    expect(media?.example, `${what} has an example`).toBeDefined();
+  const fits = (media: Media | undefined, name: string) => {
+    expect(media?.example, `${name} has an example`).toBeDefined();
     const local = JSON.parse(JSON.stringify(media?.schema).replaceAll('"#/', '"doc:/#/'));
     const check = ajv.compile(local);
-    expect(check(media?.example) ? [] : check.errors, what).toEqual([]);
+    expect(check(media?.example) ? [] : check.errors, name).toEqual([]);
   };
   for (const { operation } of operations) {
     const { operationId, requestBody, responses } = operation;
@@ -82,7 +82,7 @@ test('every example fits its schema, and every JSON body has one', () => {
   fits({ schema: error, example: examples[0] }, 'error');
 });
 
-test('tells the meaning of every error code', () => {
+test('the document explains every error code', () => {
   for (const code of apiErrorCodes) {
     const { status, message } = describeApiError(code);
     expect(document.components.schemas.Error?.description).toContain(
@@ -91,7 +91,7 @@ test('tells the meaning of every error code', () => {
   }
 });
 
-test('tells that Retry-After comes with every 429 and 503', () => {
+test('every 429 and 503 has Retry-After', () => {
   const shared = document.components.responses as Record<string, { headers: object }>;
   for (const { operation } of operations) {
     for (const [status, { $ref = '' }] of Object.entries(operation.responses)) {
@@ -104,7 +104,7 @@ test('tells that Retry-After comes with every 429 and 503', () => {
   }
 });
 
-test('describes every parameter of a submission with its range and default', () => {
+test('every parameter of a submission has a description, its range and default', () => {
   const { properties, required } = document.components.schemas.Submission as {
     properties: Record<string, { description?: string; default?: unknown }>;
     required: string[];
@@ -118,7 +118,7 @@ test('describes every parameter of a submission with its range and default', () 
   expect(properties.seed).toMatchObject({ minimum: -1, maximum: 9_999_999_999, default: -1 });
 });
 
-test('names no machine', () => {
+test('the document contains no host name', () => {
   expect(document.servers).toEqual([{ url: '/', description: 'This server' }]);
   expect(openApiText()).not.toMatch(/localhost|127\.0\.0\.1/);
 });

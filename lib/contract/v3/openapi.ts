@@ -2,13 +2,12 @@ import type { Endpoint } from './endpoints';
 import { endpoints } from './endpoints';
 import { apiErrorCodes, apiErrorSchema, describeApiError } from './errors';
 import { errorExample, webhookExample } from './openapi-examples';
-import { operationObject, publicOperations, refusalSentence } from './openapi-operations';
-import { type JsonSchema, openSchemaBook } from './openapi-schemas';
+import { errorSentence, operationObject, publicOperations } from './openapi-operations';
+import { createSchemaConverter, type JsonSchema } from './openapi-schemas';
 import { tags } from './openapi-texts';
-import { predictionSchema, webhookBodySchema } from './prediction';
-import { submitSchema } from './submit';
+import { predictionSchema, submitSchema, webhookBodySchema } from './prediction';
 
-/** An OpenAPI 3.1 document, as far as our own code looks into it. */
+/** An OpenAPI 3.1 document: the parts that our code reads. */
 export interface OpenApiDocument {
   readonly openapi: string;
   readonly info: JsonSchema;
@@ -22,12 +21,12 @@ const whole = { type: 'integer', minimum: 0 };
 
 const headers = {
   RequestId: {
-    description: 'Name it when you report a fault; the log has it too.',
+    description: 'Quote it when you report an error; the log contains it too.',
     schema: { type: 'string' },
   },
   RateLimitLimit: { description: 'Requests per minute of this key.', schema: whole },
-  RateLimitRemaining: { description: 'Requests that are left of them.', schema: whole },
-  RateLimitReset: { description: 'Seconds until all are there again.', schema: whole },
+  RateLimitRemaining: { description: 'Requests that remain in this minute.', schema: whole },
+  RateLimitReset: { description: 'Seconds until the limit is reset.', schema: whole },
   RetryAfter: { description: 'Seconds to wait before the next try.', schema: whole },
 };
 
@@ -35,7 +34,7 @@ const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
   description:
-    'Send the same request again under the same key and get the first answer, for 24 hours; with another body it is refused.',
+    'A repeated request with the same key and body gets the first response, for 24 hours; with another body it is rejected.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
   example: 'order-1042',
 };
@@ -49,7 +48,7 @@ const webhookHeader = (name: string, description: string) => ({
 });
 
 const webhookParameters = [
-  webhookHeader('webhook-id', 'The same for every attempt: tells duplicates apart.'),
+  webhookHeader('webhook-id', 'The same for every attempt: use it to detect duplicates.'),
   webhookHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
   webhookHeader(
     'webhook-signature',
@@ -64,11 +63,11 @@ const webhookParameters = [
 ];
 
 /**
- * The OpenAPI 3.1 document of every public operation, from the contract alone: the same input gives
- * the same document, key by key. Not for bundles of the studio: build, documentation and tests use it.
+ * The OpenAPI 3.1 document of all public operations, generated from the contract alone. The order of
+ * keys is deterministic. Only the build, the documentation and tests import it, never the studio.
  */
 export function buildOpenApi(): OpenApiDocument {
-  const book = openSchemaBook({
+  const converter = createSchemaConverter({
     Prediction: predictionSchema,
     Submission: submitSchema,
     Error: apiErrorSchema,
@@ -79,13 +78,13 @@ export function buildOpenApi(): OpenApiDocument {
   for (const name of publicOperations) {
     const { path, method }: Endpoint = endpoints[name];
     const item = paths[path] ?? {};
-    item[method.toLowerCase()] = operationObject(name, book, responses);
+    item[method.toLowerCase()] = operationObject(name, converter, responses);
     paths[path] = item;
   }
-  const webhookBody = book.convert(webhookBodySchema, 'output');
-  book.convert(apiErrorSchema, 'output');
+  const webhookBody = converter.convert(webhookBodySchema, 'output');
+  converter.convert(apiErrorSchema, 'output');
   const schemas = Object.fromEntries(
-    Object.entries(book.components).toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    Object.entries(converter.components).toSorted(([a], [b]) => (a < b ? -1 : 1)),
   );
   return {
     openapi: '3.1.0',
@@ -94,7 +93,7 @@ export function buildOpenApi(): OpenApiDocument {
       version: '3',
       summary: 'One still image and a prompt become a 720p video, computed by a browser tab.',
       description: [
-        'Every answer is `{code, message, data}`; a refusal is `{code, message, error_code, request_id, details?}`.',
+        'Every response is `{code, message, data}`; an error is `{code, message, error_code, request_id, details?}`.',
         'Every request carries `Authorization: Bearer <API_KEY>`.',
       ].join('\n\n'),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
@@ -118,7 +117,7 @@ export function buildOpenApi(): OpenApiDocument {
           },
           responses: {
             '2XX': { description: 'Received.' },
-            '410': { description: 'No more attempts, please.' },
+            '410': { description: 'Ends the attempts.' },
           },
         },
       },
@@ -132,26 +131,26 @@ export function buildOpenApi(): OpenApiDocument {
         key: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A key from the page “Keys” or from `npm run keys -- create`.',
+          description: 'A key from the Keys page or from `npm run keys -- create`.',
         },
       },
     },
   };
 }
 
-/** The same text for the same document: what `public/openapi.json` holds. */
+/** The document as text: the content of `public/openapi.json`. */
 export function openApiText(): string {
   return `${JSON.stringify(buildOpenApi(), null, 2)}\n`;
 }
 
-/** The error's schema with the meaning of every code, and an example. */
+/** The error schema with the meaning of every code, and an example. */
 function describedError(schema: JsonSchema | undefined): JsonSchema {
   const lines = apiErrorCodes.map(
-    (code) => `- ${describeApiError(code).status} ${refusalSentence(code)}`,
+    (code) => `- ${describeApiError(code).status} ${errorSentence(code)}`,
   );
   return {
     ...schema,
-    description: `A refusal.\n\n${lines.join('\n')}`,
+    description: `An error.\n\n${lines.join('\n')}`,
     examples: [errorExample],
   };
 }

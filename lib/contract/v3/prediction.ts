@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { ProfileName } from '../profile';
+import { parametersSchema } from '../request';
 
 /** The four states of the API; the last two are terminal. */
 export const predictionStatuses = ['created', 'processing', 'completed', 'failed'] as const;
@@ -10,7 +12,69 @@ export const predictionIdSchema = z
   .regex(/^[0-9a-f]{32}$/)
   .describe('32 lower-case hex characters.');
 
-/** Codes of a prediction that failed or that was not waited for (README.md, 9). */
+/** The variants of a model that the API offers: the last part of a submission's path. */
+export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
+export type Variant = (typeof variants)[number];
+
+/** The profile that each variant stands for. */
+export const profileOfVariant: Readonly<Record<Variant, ProfileName>> = {
+  'i2v-720p-lora': 'standard',
+  'i2v-720p-lora-ultra-fast': 'ultra-fast',
+};
+
+/**
+ * The profile of a job's model.
+ *
+ * @param model `{provider}/{model_family}/{variant}`
+ * @throws TypeError if the API has no such variant
+ */
+export function profileOfModel(model: string): ProfileName {
+  const variant = variants.find((name) => model.endsWith(`/${name}`));
+  if (!variant) throw new TypeError(`The API has no model "${model}".`);
+  return profileOfVariant[variant];
+}
+
+/**
+ * Body of a submission: the parameters of the video, its image, and switches that clients send.
+ * Unknown fields are dropped (README, 2).
+ */
+export const submitSchema = parametersSchema.extend({
+  image: z
+    .string()
+    .regex(/^(https?:\/\/\S{1,4096}|data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=\s]+)$/i, {
+      message: 'image must be an https URL or a data URI of an image.',
+    })
+    .describe('The start image: an https URL, a data URI, or the URL of an upload.'),
+  enable_prompt_optimizer: z
+    .boolean()
+    .default(false)
+    .describe('Passed on to the worker, which may rewrite the prompt.'),
+  enable_safety_checker: z
+    .boolean()
+    .default(true)
+    .describe('Passed on to the worker, which may check its video.'),
+  enable_sync_mode: z
+    .boolean()
+    .default(false)
+    .describe('Delay the response until the video is finished, for at most about 100 seconds.'),
+  enable_base64_output: z
+    .boolean()
+    .default(false)
+    .describe('Accepted because some clients always send it; outputs are URLs.'),
+});
+
+/** A submission as a caller may write it. */
+export type SubmitInput = z.input<typeof submitSchema>;
+/** A submission with every default filled in. */
+export type Submission = z.output<typeof submitSchema>;
+
+/**
+ * The part of a submission that is stored with the prediction and returned as its input: the
+ * parameters, the image as a URL (never as a data URI), and the two switches for the worker.
+ */
+export type PredictionInput = Omit<Submission, 'enable_sync_mode' | 'enable_base64_output'>;
+
+/** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9). */
 export const predictionCodes = {
   contentModeration: 1200,
   missingParameter: 1400,
@@ -23,30 +87,59 @@ export const predictionCodes = {
 } as const;
 export type PredictionCode = (typeof predictionCodes)[keyof typeof predictionCodes];
 
-/** A prediction as the API tells it. */
+/** The meaning of each code that this server sends; backticks mark code. */
+const codeMeanings: Readonly<Partial<Record<keyof typeof predictionCodes, string>>> = {
+  invalidParameter:
+    'A LoRA does not fit: its file cannot be used, or it was made for another model.',
+  mediaUnavailable: 'The image or a LoRA could not be fetched, or the image could not be read.',
+  executionFailed: 'The computation failed for another reason, or the prediction was cancelled.',
+  unavailable: 'No worker finished it: in the last attempt the worker disconnected or gave up.',
+  timeout:
+    'The last attempt passed its deadline. In synchronous mode also with status `processing`: the wait ended, and the prediction continues.',
+};
+
+const codeNames = (Object.keys(predictionCodes) as (keyof typeof predictionCodes)[]).toSorted(
+  (a, b) => predictionCodes[a] - predictionCodes[b],
+);
+
+/** The codes that this server sends, with their meanings, in ascending order. */
+export const predictionCodeMeanings: readonly {
+  readonly code: number;
+  readonly meaning: string;
+}[] = codeNames.flatMap((name) => {
+  const meaning = codeMeanings[name];
+  return meaning === undefined ? [] : [{ code: predictionCodes[name], meaning }];
+});
+
+/** Codes that clients know but this server does not send, in ascending order. */
+export const unusedPredictionCodes: readonly number[] = codeNames.flatMap((name) =>
+  codeMeanings[name] === undefined ? [predictionCodes[name]] : [],
+);
+
+/** A prediction as the API returns it. */
 export const predictionSchema = z.object({
   id: predictionIdSchema,
-  model: z.string().describe('`{provider}/{model_family}/{variant}` as it was asked for.'),
+  model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
   outputs: z.array(z.url()).describe('One URL per video; empty unless completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
   status: z
     .enum(predictionStatuses)
-    .describe('Moves from created to processing, then completed or failed; the last two stay.'),
+    .describe('Changes from created to processing, then to completed or failed, which are final.'),
   created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
-  error: z.string().describe('One sentence; empty where there is none.'),
+  error: z.string().describe('One sentence; empty if there is no error.'),
   code: z.int().optional().describe('Why it failed, or 5004 when a synchronous wait ended.'),
-  timings: z.object({ inference: z.int().min(0).describe('Milliseconds that the video took.') }),
+  timings: z.object({ inference: z.int().min(0).describe('Computing time in milliseconds.') }),
   queue_position: z
     .int()
     .min(0)
     .optional()
-    .describe('How many predictions come before this one; only while it waits.'),
-  input: z.record(z.string(), z.unknown()).optional().describe('Only where it was asked for.'),
+    .describe('Number of predictions that come before this one; only while it waits.'),
+  input: z.record(z.string(), z.unknown()).optional().describe('Only if the request asks for it.'),
 });
 export type ApiPrediction = z.output<typeof predictionSchema>;
 
-/** What every answer with status 200 looks like. */
+/** Schema of every response with status 200. */
 export function envelopeSchema<Data extends z.ZodType>(data: Data) {
   return z.object({ code: z.literal(200), message: z.literal('success'), data });
 }
@@ -54,20 +147,20 @@ export function envelopeSchema<Data extends z.ZodType>(data: Data) {
 /** Body of a webhook: one per finished prediction. */
 export const webhookBodySchema = z.object({
   id: predictionIdSchema,
-  model: z.string().describe('`{provider}/{model_family}/{variant}` as it was asked for.'),
+  model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
   input: z
     .record(z.string(), z.unknown())
-    .describe('The parameters, every default filled in; the image as a URL.'),
+    .describe('The parameters with every default filled in; the image as a URL.'),
   outputs: z.array(z.url()).optional().describe('Only when completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
   status: z.enum(['completed', 'failed']),
   created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
-  error: z.string().describe('One sentence; empty where there is none.'),
+  error: z.string().describe('One sentence; empty if there is no error.'),
 });
 export type WebhookBody = z.output<typeof webhookBodySchema>;
 
-/** Events of `GET …/events` (server-sent): the type is the event's name, the rest its data. */
+/** Server-sent events of `GET …/events`: `type` is the event's name, the rest is its data. */
 export type PredictionEvent =
   | { readonly type: 'status'; readonly prediction: ApiPrediction }
   | {

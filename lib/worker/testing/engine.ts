@@ -3,14 +3,14 @@ import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
 import { sizeInPixels } from '../../contract/request';
 import { fullMemory } from '../../contract/testing/memory';
-import type { EngineHost } from '../../predictions/run-engine';
+import type { EngineClient } from '../../predictions/engine-client';
 import { writeVideo } from '../../predictions/videos';
 
 /**
  * An engine that keeps the promises of EngineApi without computing anything: it reports steps and a
  * preview, obeys cancel, and writes a small file to the real OPFS.
  */
-export class ScriptedEngine implements EngineHost {
+export class ScriptedEngine implements EngineClient {
   seen: EngineRequest | null = null;
   cancels = 0;
   closed = 0;

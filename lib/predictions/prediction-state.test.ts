@@ -3,11 +3,12 @@ import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 import { parseParameters } from '../contract/request';
 import { fullMemory } from '../contract/testing/memory';
-import { advance, isTerminal, type PredictionEvent } from './machine';
+import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
 
 const created: Prediction = {
   id: '0123456789abcdef0123456789abcdef',
   model: 'tiny',
+  profile: 'standard',
   backend: 'wasm',
   parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
   createdAt: '2025-01-01T00:00:00.000Z',
@@ -36,11 +37,11 @@ const failed: PredictionEvent = {
   error: { code: 'CANCELLED', message: 'The generation was cancelled.', remedy: 'Run it again.' },
 };
 
-describe('the way through', () => {
+describe('valid events', () => {
   test('created → processing → completed', () => {
-    const processing = advance(created, started);
+    const processing = advancePrediction(created, started);
     expect(processing).toEqual({ ...created, status: 'processing', startedAt: started.at });
-    expect(advance(processing, completed)).toEqual({
+    expect(advancePrediction(processing, completed)).toEqual({
       ...created,
       status: 'completed',
       startedAt: started.at,
@@ -49,8 +50,8 @@ describe('the way through', () => {
     });
   });
 
-  test('processing → failed drops what a failure has no use for', () => {
-    const end = advance(advance(created, started), failed);
+  test('processing → failed keeps no fields of other states', () => {
+    const end = advancePrediction(advancePrediction(created, started), failed);
     expect(end).toEqual({
       ...created,
       status: 'failed',
@@ -60,24 +61,25 @@ describe('the way through', () => {
   });
 
   test('created → failed', () => {
-    expect(advance(created, failed).status).toBe('failed');
+    expect(advancePrediction(created, failed).status).toBe('failed');
   });
 });
 
-describe('what may not happen', () => {
-  const processing = advance(created, started);
-  const ends = [advance(processing, completed), advance(processing, failed)];
+describe('invalid events', () => {
+  const processing = advancePrediction(created, started);
+  const ends = [advancePrediction(processing, completed), advancePrediction(processing, failed)];
 
-  test('a terminal state never changes', () => {
+  test('a final state never changes', () => {
     for (const end of ends) {
       expect(isTerminal(end)).toBe(true);
-      for (const event of [started, completed, failed]) expect(advance(end, event)).toBe(end);
+      for (const event of [started, completed, failed])
+        expect(advancePrediction(end, event)).toBe(end);
     }
   });
 
-  test('nothing completes before it started, and nothing starts twice', () => {
-    expect(advance(created, completed)).toBe(created);
-    expect(advance(processing, started)).toBe(processing);
+  test('a prediction does not complete before it starts, and does not start twice', () => {
+    expect(advancePrediction(created, completed)).toBe(created);
+    expect(advancePrediction(processing, started)).toBe(processing);
     expect(isTerminal(created) || isTerminal(processing)).toBe(false);
   });
 });

@@ -2,31 +2,39 @@ import { type Remote, wrap } from 'comlink';
 import { installErrorTransfer } from '../contract/error-transfer';
 import { KinoraError } from '../contract/errors';
 
-/** A worker that runs. */
+/** A running worker. */
 export interface WorkerSession<Api> {
   readonly api: Api;
-  /** Rejects when the worker dies or cannot be understood; never resolves. */
+  /** Rejects when the worker crashes or a message cannot be deserialised; never resolves. */
   readonly crashed: Promise<never>;
 }
 
+/** Starts and ends one worker. */
+export interface WorkerClient<Api> {
+  /** The running worker; starts one if there is none. */
+  open(): WorkerSession<Api>;
+  /** Terminates the worker; the next {@link open} starts a new one. */
+  close(): void;
+}
+
 /**
- * One worker of this page or worker: started on first use, started afresh after it was closed.
+ * A client for one worker that is called through Comlink.
  *
  * @param name for messages
- * @param start makes the worker; the bundler wants to see its address there
- * @param overComlink the plain interface, in which callbacks become proxies
+ * @param start creates the worker: the bundler needs the literal `new Worker(new URL(…))` at the caller
+ * @param toApi wraps the remote object, and turns callbacks into Comlink proxies
  */
-export function createWorkerHost<Api>(
+export function createWorkerClient<Api>(
   name: string,
   start: () => Worker,
-  overComlink: (remote: Remote<Api>) => Api,
-): { open(): WorkerSession<Api>; close(): void } {
+  toApi: (remote: Remote<Api>) => Api,
+): WorkerClient<Api> {
   let current: { worker: Worker; session: WorkerSession<Api> } | null = null;
   function open() {
     installErrorTransfer();
     const worker = start();
     const crashed = crashOf(worker, name);
-    return { worker, session: { api: overComlink(wrap<Api>(worker)), crashed } };
+    return { worker, session: { api: toApi(wrap<Api>(worker)), crashed } };
   }
   return {
     open() {
@@ -50,6 +58,6 @@ function crashOf(worker: Worker, name: string): Promise<never> {
       reject(new KinoraError('INTERNAL', `A message of the ${name} could not be read.`));
     });
   });
-  crashed.catch(() => {}); // it may die while nobody waits for it
+  crashed.catch(() => {}); // Without a pending call nothing else handles the rejection.
   return crashed;
 }

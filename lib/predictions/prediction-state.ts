@@ -2,22 +2,21 @@ import type { ErrorRecord } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 
-/** Everything that can happen to a prediction; times are ISO 8601, UTC. */
+/** The events of a prediction; times are ISO 8601, UTC. */
 export type PredictionEvent =
   | { readonly type: 'started'; readonly at: string }
   | { readonly type: 'completed'; readonly at: string; readonly result: GenerationResult }
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
- * The life of a prediction: `created → processing → completed | failed`.
+ * The state machine of a prediction: `created → processing → completed | failed`, and
+ * `created → failed` if it was cancelled while it waited for the GPU.
  *
- * Pure. A `created` prediction may also fail (cancelled while it waited for the GPU). An event that is
- * not legal in the present state returns the very same object, so a terminal state never changes.
+ * @returns the same object if the event is not valid in the present state, so a final state never changes
  */
-export function advance(prediction: Prediction, event: PredictionEvent): Prediction {
+export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const kept = { id, model, backend, parameters, createdAt };
-  const base = profile ? { ...kept, profile } : kept;
+  const base = { id, model, profile, backend, parameters, createdAt };
   switch (event.type) {
     case 'started':
       if (prediction.status !== 'created') return prediction;
@@ -37,7 +36,7 @@ export function advance(prediction: Prediction, event: PredictionEvent): Predict
   }
 }
 
-/** Whether nothing can happen to a prediction any more. */
+/** Whether the prediction has ended and cannot change any more. */
 export function isTerminal(prediction: Prediction): boolean {
   return prediction.status === 'completed' || prediction.status === 'failed';
 }

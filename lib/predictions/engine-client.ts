@@ -1,0 +1,77 @@
+import { proxy, type Remote } from 'comlink';
+import type { EngineApi, EngineRequest } from '../contract/engine';
+import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
+import type { GenerationResult, ProgressEvent } from '../contract/progress';
+import { createWorkerClient, type WorkerClient, type WorkerSession } from './worker-client';
+
+/** A running engine worker. */
+export type EngineSession = WorkerSession<EngineApi>;
+/** Starts and ends the engine worker. */
+export type EngineClient = WorkerClient<EngineApi>;
+
+/**
+ * A client for the engine worker, which starts on first use.
+ *
+ * @param start creates the worker, see {@link createWorkerClient}
+ */
+export function createEngineClient(start: () => Worker): EngineClient {
+  return createWorkerClient<EngineApi>('engine', start, toApi);
+}
+
+function toApi(remote: Remote<EngineApi>): EngineApi {
+  return {
+    probe: () => remote.probe(),
+    selfTest: (backend) => remote.selfTest(backend),
+    load: (model, backend, onProgress) =>
+      onProgress ? remote.load(model, backend, proxy(onProgress)) : remote.load(model, backend),
+    generate: (request, onProgress) => remote.generate(request, proxy(onProgress)),
+    cancel: () => remote.cancel(),
+    pause: () => remote.pause(),
+    resume: () => remote.resume(),
+    finishEarly: () => remote.finishEarly(),
+    counters: () => remote.counters(),
+    unload: () => remote.unload(),
+  };
+}
+
+/** Time limit for a cancelled engine to stop by itself, in milliseconds. */
+const cancelTimeoutMs = 15_000;
+
+/**
+ * Computes one video. An abort cancels the engine; if it does not stop within 15 s its worker is
+ * terminated, as it is after a device fault.
+ *
+ * @throws KinoraError of the engine, `CANCELLED` after an abort, `INTERNAL` when the worker crashes
+ */
+export async function runEngine(
+  client: EngineClient,
+  request: EngineRequest,
+  signal: AbortSignal,
+  onProgress: (event: ProgressEvent) => void,
+): Promise<GenerationResult> {
+  if (signal.aborted) throw new KinoraError('CANCELLED');
+  const { api, crashed } = client.open();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let onAbort = () => {};
+  const timedOut = new Promise<never>((_, reject) => {
+    onAbort = () => {
+      // `cancel` rejects if the run has just ended by itself.
+      api.cancel().catch(() => {});
+      timer = setTimeout(() => {
+        client.close();
+        reject(new KinoraError('CANCELLED'));
+      }, cancelTimeoutMs);
+    };
+    signal.addEventListener('abort', onAbort);
+  });
+  try {
+    return await Promise.race([api.generate(request, onProgress), crashed, timedOut]);
+  } catch (thrown) {
+    const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+    if (isDeviceFault(error.code)) client.close();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
