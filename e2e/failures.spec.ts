@@ -100,7 +100,7 @@ test(
     await expectFailure(studio, 'DEVICE_LOST', /GPU was lost/);
     await studio.failure.getByRole('button', { name: 'Run again' }).click();
     // The next phase: the prompt was read, on the new device.
-    const next = studio.progress.getByRole('progressbar', { name: /Read image|Paint motion/ });
+    const next = studio.progress.getByRole('progressbar', { name: /Read image|Denoise/ });
     await expect(next).toBeVisible({ timeout: 120_000 });
   },
 );

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 import './docs.css';
-import { SiteHeader } from '../site-header';
+import { SiteHeader } from '../shared/site-header';
 
 export default function Layout({ children }: { children: ReactNode }) {
   return (

@@ -13,7 +13,7 @@ import type { ParametersInput } from '../../lib/contract/request';
 import { readVideo } from '../../lib/predictions/videos';
 import { openLora } from '../../lib/weights/library';
 import { getRunner } from '../runner';
-import { downloadFile } from '../studio/download';
+import { downloadFile } from '../shared/browser';
 import { createLibraryApi, type HeadlessLibraryApi } from './library-api';
 
 export interface HeadlessOptions {

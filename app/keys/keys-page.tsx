@@ -1,6 +1,6 @@
 'use client';
 
-import { SiteHeader } from '../site-header';
+import { SiteHeader } from '../shared/site-header';
 import { SignInPanel } from './sign-in-panel';
 import { SignedInView } from './signed-in-view';
 import { useKeys } from './use-keys';

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
-import { Problem } from '../studio/problem';
+import { Problem } from '../shared/messages';
 import { Modal } from './modal';
 import type { Sheet } from './page-state';
 import { PlanTable } from './plan-table';

@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { describedBy, FieldNotes } from '../studio/field';
+import { describedBy, FieldNotes } from '../shared/fields';
 import { Outcome } from './outcome';
 import { shownAddress, type TypedAddress } from './page-state';
 

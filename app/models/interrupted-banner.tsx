@@ -1,5 +1,5 @@
+import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import { formatBytes, formatPercent } from '../studio/format';
 import { viewModel } from './model-view';
 
 /** After a reload or a crash: what was under way, and one button to go on. */

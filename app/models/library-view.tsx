@@ -1,6 +1,6 @@
 import type { Dispatch } from 'react';
 import type { LibrarySnapshot, ModelEntry } from '../../lib/contract/library';
-import { LiveText } from '../studio/live-text';
+import { LiveText } from '../shared/messages';
 import { AddModel } from './add-model';
 import { DownloadSheet } from './download-sheet';
 import { HubSetting } from './hub-setting';

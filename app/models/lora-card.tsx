@@ -1,6 +1,6 @@
 import { useState } from 'react';
+import { formatBytes } from '../../lib/contract/format';
 import type { LoraEntry } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 
 /** One adapter of the library: what it is for and how to call it. */
 export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => void }) {

@@ -1,6 +1,6 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
+import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import { formatPercent } from '../studio/format';
 import { LocalFiles } from './local-files-section';
 import { ModelControls } from './model-controls';
 import { ModelFacts } from './model-facts';

@@ -1,6 +1,6 @@
 import Link from 'next/link';
+import { formatBytes } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 import type { ModelView } from './model-view';
 import { precisionName } from './model-view';
 import type { LibraryActions } from './use-library-actions';

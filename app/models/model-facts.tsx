@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
+import { formatBytes } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 import { Licence } from './download-sheet';
 import { type ModelView, precisionName } from './model-view';
 import { formatRelativeError } from './wording';

@@ -1,3 +1,4 @@
+import { formatBytes, formatPercent, formatSeconds } from '../../lib/contract/format';
 import type {
   ModelEntry,
   PartState,
@@ -5,7 +6,6 @@ import type {
   StoredComponent,
 } from '../../lib/contract/library';
 import type { ModelManifest, Precision } from '../../lib/contract/manifest';
-import { formatBytes, formatPercent, formatSeconds } from '../studio/format';
 import { precisionNames } from './wording';
 
 /** Where a model stands as a whole. */

@@ -2,10 +2,10 @@
 
 import { useEffect, useReducer } from 'react';
 import { getLibrary, useLibrary } from '../library';
-import { SiteHeader } from '../site-header';
-import { Problem } from '../studio/problem';
-import { useLeaveWarning } from '../studio/use-page-effects';
-import { useRun } from '../studio/use-run';
+import { useRun } from '../runner';
+import { useLeaveWarning } from '../shared/browser';
+import { Problem } from '../shared/messages';
+import { SiteHeader } from '../shared/site-header';
 import { LibraryView } from './library-view';
 import { changePage, initialPage } from './page-state';
 import { useLibraryActions } from './use-library-actions';

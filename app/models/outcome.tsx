@@ -1,5 +1,5 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { Problem } from '../studio/problem';
+import { Problem } from '../shared/messages';
 
 /** What came of the last thing that was done: at work, done, or what is wrong. */
 export function Outcome(props: {

@@ -1,7 +1,7 @@
+import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
-import { formatBytes, formatPercent } from '../studio/format';
-import { Problem } from '../studio/problem';
+import { Problem } from '../shared/messages';
 import { amountOf, fractionOf } from './model-view';
 import { formatRelativeError, parts as names, precisionNames } from './wording';
 

@@ -1,5 +1,5 @@
+import { formatBytes } from '../../lib/contract/format';
 import type { DownloadPlan } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 import { parts as names } from './wording';
 
 /** Size and purpose of each part, and what the storage will look like afterwards. */

@@ -1,5 +1,5 @@
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
-import { Problem } from '../studio/problem';
+import { Problem } from '../shared/messages';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
 

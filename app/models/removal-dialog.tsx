@@ -1,5 +1,5 @@
+import { formatBytes } from '../../lib/contract/format';
 import type { LibrarySnapshot } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 import { Modal } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';

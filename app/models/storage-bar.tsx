@@ -1,5 +1,5 @@
+import { formatBytes } from '../../lib/contract/format';
 import type { StorageReport } from '../../lib/contract/library';
-import { formatBytes } from '../studio/format';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
 export function StorageBar(props: { storage: StorageReport; onPersist: () => void }) {

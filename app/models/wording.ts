@@ -1,6 +1,6 @@
+import { formatMemory } from '../../lib/contract/format';
 import type { PauseReason } from '../../lib/contract/library';
 import type { ComponentId, Precision, PrecisionChoice } from '../../lib/contract/manifest';
-import { formatMemory } from '../studio/format';
 
 /** What each part of a model is called, and what it is for. */
 export const parts: Readonly<Record<ComponentId, { name: string; purpose: string }>> = {

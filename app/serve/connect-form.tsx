@@ -1,10 +1,9 @@
 import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
-import { BackendField } from '../studio/backend-field';
-import { describedBy, FieldNotes } from '../studio/field';
-import { ModelField } from '../studio/model-field';
-import type { ModelList } from '../studio/use-models';
+import { BackendField, describedBy, FieldNotes } from '../shared/fields';
+import { ModelField } from '../shared/model-field';
+import type { ModelList } from '../shared/use-models';
 import type { ConnectValues } from './use-connect';
 
 /** What this tab connects with; while it is connected nothing can be changed. */

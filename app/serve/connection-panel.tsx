@@ -1,9 +1,8 @@
 import { useEffect, useRef } from 'react';
+import { formatBytes, formatSeconds } from '../../lib/contract/format';
 import { type Connection, isConnected } from '../../lib/worker/connection';
-import { formatBytes, formatSeconds } from '../studio/format';
-import { LiveText } from '../studio/live-text';
-import { Problem } from '../studio/problem';
-import { useNow } from '../studio/use-now';
+import { useNow } from '../shared/browser';
+import { LiveText, Problem } from '../shared/messages';
 import { JobFacts, JobProgress } from './job-progress';
 import { getServing } from './serving-store';
 import { announce, sentencesOf, titleOf } from './wording';

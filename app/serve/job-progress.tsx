@@ -1,8 +1,8 @@
+import { formatSeconds, formatSize } from '../../lib/contract/format';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import type { CurrentJob } from '../../lib/worker/connection';
-import { formatSeconds, formatSize } from '../studio/format';
-import { RunStage } from '../studio/run-stage';
-import { useNow } from '../studio/use-now';
+import { useNow } from '../shared/browser';
+import { RunStage } from '../shared/run-stage';
 
 /** The current job: where it is, and what it looks like. */
 export function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress }) {

@@ -2,11 +2,9 @@
 
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
-import { SiteHeader } from '../site-header';
-import { GpuBadge } from '../studio/gpu-badge';
-import { GpuNotice } from '../studio/gpu-notice';
-import { useGpu } from '../studio/use-gpu';
-import { pickModel, useModels } from '../studio/use-models';
+import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
+import { SiteHeader } from '../shared/site-header';
+import { pickModel, useModels } from '../shared/use-models';
 import { ConnectForm } from './connect-form';
 import { ConnectionPanel } from './connection-panel';
 import { installServeApi } from './serve-api';

@@ -1,5 +1,5 @@
+import { formatSeconds } from '../../lib/contract/format';
 import type { ServedJob } from '../../lib/worker/api';
-import { formatSeconds } from '../studio/format';
 import { outcomeNames } from './wording';
 
 /** The jobs that ended here since the page was opened. */

@@ -6,7 +6,7 @@ import {
   disconnected,
   type ServingEvent,
 } from '../../lib/worker/connection';
-import { keepAwake } from './keep-awake';
+import { keepAwake } from '../shared/browser';
 import { serveAlone } from './one-tab';
 import { createServingHost, type ServingHost } from './serving-client';
 

@@ -1,6 +1,6 @@
+import { formatSize } from '../../lib/contract/format';
 import type { ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
-import { formatSize } from '../studio/format';
 
 /** Which jobs this worker takes, whose, and who sees what. */
 export function TakesPanel(props: {

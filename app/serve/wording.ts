@@ -1,7 +1,7 @@
+import { phaseNames } from '../../lib/contract/format';
 import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { ServedJob } from '../../lib/worker/api';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
-import { phaseNames } from '../studio/measure';
 
 /** Why a job was not given, as the end of "3 jobs wait, but …". */
 const skipSentences: Readonly<Record<SkipReason, string>> = {

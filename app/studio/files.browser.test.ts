@@ -2,9 +2,7 @@ import { expect, test } from 'vitest';
 import { parseParameters } from '../../lib/contract/request';
 import { createVideoWriter } from '../../lib/video/encoder';
 import { createVideoMetadata } from '../../lib/video/metadata';
-import { readLastFrame } from './last-frame';
-import { readImage } from './read-image';
-import { readSettings } from './read-settings';
+import { readImage, readLastFrame, readSettings } from './files';
 
 const parameters = parseParameters({
   prompt: 'a boat',
@@ -17,13 +15,13 @@ const parameters = parseParameters({
   loras: [{ path: 'style.safetensors', scale: 0.5 }],
 });
 
-/** A real MP4 of Kinora: 12 frames that go from black to red. */
+/** A real MP4 of Kinora: 12 frames from black to red. */
 async function makeVideo(): Promise<Blob> {
   const [width, height, frames] = [64, 48, 12];
   const metadata = createVideoMetadata({
     id: 'ab'.repeat(16),
     model: 'tiny',
-    profile: 'standard',
+    profile: 'ultra-fast',
     backend: 'wasm',
     parameters,
     createdAt: '2025-01-01T00:00:00.000Z',
@@ -52,17 +50,17 @@ test('the last frame is the last one, as a PNG of the same size', async () => {
   expect(image.type).toBe('image/png');
   const { width, height, red } = await firstPixel(image);
   expect([width, height]).toEqual([64, 48]);
-  // The frame before has 232; H.264 costs a few levels.
+  // The previous frame has 232; H.264 changes the value by a few levels.
   expect(red).toBeGreaterThan(244);
 });
 
-test('what cannot be played has no last frame', async () => {
+test('a file that cannot be played has no last frame', async () => {
   await expect(readLastFrame(new Blob(['no video']))).rejects.toMatchObject({
     code: 'VIDEO_UNREADABLE',
   });
 });
 
-test('a video of Kinora restores the form, and names the LoRAs it cannot bring', async () => {
+test('a video of Kinora restores the form, its profile included, and names its LoRAs', async () => {
   expect(await readSettings(await makeVideo())).toEqual({
     values: {
       prompt: 'a boat',
@@ -74,6 +72,7 @@ test('a video of Kinora restores the form, and names the LoRAs it cannot bring',
       flow_shift: '5',
       seed: '1234567890',
       model: 'tiny',
+      profile: 'ultra-fast',
       backend: 'wasm',
     },
     loras: [{ path: 'style.safetensors', scale: 0.5 }],
@@ -83,7 +82,7 @@ test('a video of Kinora restores the form, and names the LoRAs it cannot bring',
   });
 });
 
-test('an image is taken over whole, whatever its file is called', async () => {
+test('an image is read by its bytes and not by its name', async () => {
   const canvas = new OffscreenCanvas(40, 30);
   canvas.getContext('2d')?.fillRect(0, 0, 40, 30);
   const png = await canvas.convertToBlob({ type: 'image/png' });

@@ -5,6 +5,7 @@ import {
   changeForm,
   emptyForm,
   type FormState,
+  fromDraft,
   fromParameters,
   toBudgetBytes,
   toParameters,
@@ -24,12 +25,12 @@ function filled(values: Partial<FormState['values']> = {}): FormState {
   return changeForm(state, { type: 'changed', values: { prompt: 'a boat', ...values } });
 }
 
-test('the empty form is the defaults of the contract', () => {
+test('the empty form has the defaults of the contract', () => {
   const { prompt: _, ...defaults } = parseParameters({ prompt: '-' });
   expect(toParameters(emptyForm)).toEqual({ prompt: '', ...defaults });
 });
 
-test('parameters survive the way through the form', () => {
+test('parameters are unchanged by the form', () => {
   const parameters = parseParameters({
     prompt: 'p',
     negative_prompt: 'n',
@@ -58,7 +59,7 @@ describe('adapters', () => {
     ]);
   });
 
-  test('a scale out of range is named at its adapter', () => {
+  test('a scale out of range is an error of its adapter', () => {
     let state = changeForm(filled(), { type: 'loraAdded', lora: lora('a') });
     state = changeForm(state, { type: 'loraScaled', key: 'a', scale: '4.1' });
     expect(findErrors(state)).toEqual({ a: 'Scale must be a number from 0 to 4.' });
@@ -70,7 +71,7 @@ describe('errors', () => {
     expect(findErrors(filled())).toEqual({});
   });
 
-  test('every wrong number is named with its label and range', () => {
+  test('every invalid number has a message with its label and range', () => {
     const values = {
       num_inference_steps: '41',
       duration: '4',
@@ -87,7 +88,7 @@ describe('errors', () => {
     });
   });
 
-  test('gaps are marked only after an attempt', () => {
+  test('missing fields are marked only after an attempt', () => {
     expect(shownErrors(emptyForm)).toEqual({});
     const checked = changeForm(emptyForm, { type: 'checked' });
     expect(shownErrors(checked)).toEqual({
@@ -107,4 +108,14 @@ test('a memory budget is in GiB, empty for automatic, and checked', () => {
   for (const memoryBudget of ['0', '-1', '4096', 'much']) {
     expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.001 to 1024 GiB/);
   }
+});
+
+test('a draft of an earlier version gets the defaults of newer fields', () => {
+  const { profile: _, ...earlier } = {
+    ...emptyForm.values,
+    prompt: 'half a sentence',
+    model: 'tiny',
+  };
+  expect(fromDraft(earlier)).toEqual({ ...earlier, profile: 'standard' });
+  expect(fromDraft({ profile: 'ultra-fast' }).profile).toBe('ultra-fast');
 });

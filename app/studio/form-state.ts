@@ -1,4 +1,5 @@
 import type { Backend } from '../../lib/contract/prediction';
+import type { ProfileName } from '../../lib/contract/profile';
 import {
   type Parameters,
   type ParametersInput,
@@ -6,18 +7,19 @@ import {
   type Size,
 } from '../../lib/contract/request';
 
-/** Names of the number fields: parameters that are typed in and may be unfinished. */
+/** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;
 
-/** What is typed and picked; numbers stay text until they are used. */
+/** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
 export interface FormValues extends Record<NumberName, string> {
   readonly prompt: string;
   readonly negative_prompt: string;
   readonly size: Size;
-  /** Empty until the list of models is there. */
+  /** Empty until a model is selected. */
   readonly model: string;
+  readonly profile: ProfileName;
   readonly backend: Backend;
-  /** Most GPU memory to use, in GiB; empty means what a probe finds. */
+  /** Upper limit of GPU memory in GiB; empty means measured. */
   readonly memoryBudget: string;
 }
 
@@ -27,10 +29,10 @@ export interface ChosenImage {
 }
 
 export interface ChosenLora {
-  /** Stays the same while others come and go. */
+  /** Identifies this entry in the list. */
   readonly key: string;
   readonly name: string;
-  /** Null for one of the library: it is opened by its name when it is used. */
+  /** Null for a LoRA of the library, which is opened by its name when a run starts. */
   readonly file: Blob | null;
   readonly scale: string;
 }
@@ -43,7 +45,7 @@ export interface FormFiles {
 export interface FormState {
   readonly values: FormValues;
   readonly files: FormFiles;
-  /** True once Generate was pressed on an incomplete form: from then on gaps are marked. */
+  /** True after Generate was pressed on an incomplete form; then missing fields are marked. */
   readonly checked: boolean;
 }
 
@@ -70,6 +72,7 @@ export const emptyForm: FormState = {
     flow_shift: String(parameterRanges.flow_shift.default),
     seed: String(parameterRanges.seed.default),
     model: '',
+    profile: 'standard',
     backend: 'webgpu',
     memoryBudget: '',
   },
@@ -77,7 +80,7 @@ export const emptyForm: FormState = {
   checked: false,
 };
 
-/** The form as one pure reducer. */
+/** Pure reducer of the form. */
 export function changeForm(state: FormState, action: FormAction): FormState {
   const { files } = state;
   switch (action.type) {
@@ -113,7 +116,7 @@ function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
   return { ...state, files: { ...state.files, loras } };
 }
 
-/** The request that the form describes, not yet validated: an empty number field is NaN. */
+/** The parameters of the form, not validated: an empty number is NaN. */
 export function toParameters({ values, files }: FormState): ParametersInput {
   return {
     prompt: values.prompt,
@@ -128,7 +131,7 @@ export function toParameters({ values, files }: FormState): ParametersInput {
   };
 }
 
-/** The form's values for parameters that were used before. */
+/** The form's values for parameters of an earlier prediction. */
 export function fromParameters(parameters: Parameters): Partial<FormValues> {
   return {
     prompt: parameters.prompt,
@@ -142,13 +145,18 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
   };
 }
 
-/** The bytes of a memory budget; undefined where the field is empty, NaN where it is no number. */
+/** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
 export function toBudgetBytes(memoryBudget: string): number | undefined {
   const gibibytes = toNumber(memoryBudget);
   return memoryBudget.trim() === '' ? undefined : Math.round(gibibytes * 2 ** 30);
 }
 
-/** `Number`, but nothing typed is not zero. */
+/** Like `Number`, but an empty text is NaN and not 0. */
 export function toNumber(text: string): number {
   return text.trim() === '' ? Number.NaN : Number(text);
+}
+
+/** The form's values from a draft, which an earlier version with fewer fields may have saved. */
+export function fromDraft(values: Partial<FormValues>): FormValues {
+  return { ...emptyForm.values, ...values };
 }

@@ -1,5 +1,10 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import { useEffect } from 'react';
+import { formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
-import { HistoryItem } from './history-item';
+import { getRunner } from '../runner';
+import { useObjectUrl } from '../shared/browser';
+import { Picture } from '../shared/icons';
 import type { PredictionActions } from './result-card';
 
 /** All predictions of this browser, newest first. */
@@ -21,5 +26,99 @@ export function History(props: {
         ))}
       </ul>
     </section>
+  );
+}
+
+const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
+
+/** One past prediction; a failed one with its error and remedy. */
+function HistoryItem(props: {
+  prediction: Prediction;
+  shownId: string | null;
+  busy: boolean;
+  actions: PredictionActions;
+  onShow: (id: string) => void;
+}) {
+  const { prediction, shownId, busy, actions, onShow } = props;
+  const { id, parameters, createdAt } = prediction;
+  const thumbnail = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
+  const url = useObjectUrl(thumbnail);
+  const ended = prediction.status === 'completed' || prediction.status === 'failed';
+  return (
+    <li className="card" data-status={prediction.status}>
+      <button
+        type="button"
+        className="card-face"
+        aria-current={shownId === id ? 'true' : undefined}
+        disabled={!ended}
+        onClick={() => onShow(id)}
+      >
+        <span className="poster">
+          {url && <Picture src={url} alt="" />}
+          {prediction.status === 'completed' && <span className="play" aria-hidden="true" />}
+        </span>
+        <span className="card-prompt">{parameters.prompt}</span>
+        <span className="card-meta">
+          {formatSize(parameters.size)} · {parameters.duration} s ·{' '}
+          <time dateTime={createdAt}>{formatDate(createdAt)}</time>
+        </span>
+      </button>
+      {!ended && <p className="card-note">{statusNames[prediction.status]}</p>}
+      {prediction.status === 'failed' && (
+        <>
+          <p className="card-note" data-code={prediction.error.code}>
+            <strong>{prediction.error.message}</strong> {prediction.error.remedy}
+          </p>
+          <div className="actions">
+            <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+              Run again
+            </button>
+            <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+              Delete
+            </button>
+          </div>
+        </>
+      )}
+    </li>
+  );
+}
+
+function formatDate(iso: string): string {
+  return new Date(iso).toLocaleString(undefined, {
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+  });
+}
+
+/** How long the toast is shown, in milliseconds. */
+const toastMs = 10_000;
+
+/** Offers to restore a deleted prediction, and deletes it for good when the time is over. */
+export function UndoToast({ id, onGone }: { id: string; onGone: () => void }) {
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      onGone();
+      // Another tab may still offer to restore a prediction that was deleted later.
+      void getRunner()
+        .store.purge(toastMs - 500)
+        .catch(() => {});
+    }, toastMs);
+    return () => clearTimeout(timer);
+  }, [onGone]);
+  const undo = () => {
+    void getRunner()
+      .store.restore(id)
+      .catch(() => {});
+    onGone();
+  };
+  return (
+    <div className="toast" role="status">
+      <span>Video deleted.</span>
+      <button type="button" onClick={undo}>
+        Undo
+      </button>
+    </div>
   );
 }

@@ -1,11 +1,10 @@
 import { type ChangeEvent, useRef } from 'react';
-import { describedBy, FieldNotes } from './field';
+import { useObjectUrl } from '../shared/browser';
+import { describedBy, FieldNotes } from '../shared/fields';
+import { ImageIcon, Picture } from '../shared/icons';
 import type { ChosenImage } from './form-state';
-import { ImageIcon } from './icons';
-import { Picture } from './picture';
-import { useObjectUrl } from './use-object-url';
 
-/** The start image: chosen here, or dropped and pasted anywhere on the page. */
+/** The start image. It can also be dropped or pasted anywhere on the page. */
 export function ImageField(props: {
   image: ChosenImage | null;
   error: string | undefined;
@@ -17,7 +16,7 @@ export function ImageField(props: {
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
-    event.target.value = ''; // the same file may be chosen again
+    event.target.value = ''; // Without this, selecting the same file again fires no event.
   };
   return (
     <div className="field">

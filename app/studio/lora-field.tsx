@@ -1,11 +1,12 @@
 import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
+import { describedBy, FieldNotes } from '../shared/fields';
+import { CloseIcon } from '../shared/icons';
 import { type ChosenLora, maxLoras } from './form-state';
-import { LoraRow } from './lora-row';
 import type { FieldErrors } from './validation';
 
-/** Up to three adapters with their scales, from the library or from files. */
+/** Up to three LoRAs with their scales, from the library or from files. */
 export function LoraField(props: {
   loras: readonly ChosenLora[];
   library: readonly LoraEntry[];
@@ -34,7 +35,7 @@ export function LoraField(props: {
             <LoraRow
               key={lora.key}
               lora={lora}
-              known={library.find(({ name }) => lora.file === null && name === lora.name)}
+              entry={library.find(({ name }) => lora.file === null && name === lora.name)}
               error={errors[lora.key]}
               onScale={(scale) => onScale(lora.key, scale)}
               onRemove={() => onRemove(lora.key)}
@@ -86,5 +87,64 @@ export function LoraField(props: {
         .
       </p>
     </fieldset>
+  );
+}
+
+/** One selected LoRA: its scale, and its trigger words if it is from the library. */
+function LoraRow(props: {
+  lora: ChosenLora;
+  entry: LoraEntry | undefined;
+  error: string | undefined;
+  onScale: (scale: string) => void;
+  onRemove: () => void;
+  onWord: (word: string) => void;
+}) {
+  const { lora, entry, error, onScale, onRemove, onWord } = props;
+  const words = entry?.triggerWords ?? [];
+  return (
+    <li>
+      <div className="lora-row">
+        <label className="file-name" htmlFor={lora.key} title={lora.name}>
+          {lora.name}
+          <span className="visually-hidden">, scale</span>
+        </label>
+        <input
+          id={lora.key}
+          type="number"
+          inputMode="decimal"
+          min={0}
+          max={4}
+          step={0.05}
+          value={lora.scale}
+          {...describedBy(lora.key, error)}
+          onChange={(event) => onScale(event.target.value)}
+        />
+        <button
+          type="button"
+          className="icon"
+          aria-label={`Remove ${lora.name}`}
+          onClick={onRemove}
+        >
+          <CloseIcon />
+        </button>
+      </div>
+      <FieldNotes id={lora.key} error={error} />
+      {words.length > 0 && (
+        <p className="words">
+          {words.map((word) => (
+            <button
+              key={word}
+              type="button"
+              className="word"
+              title="Add to the prompt"
+              aria-label={`Add ${word} to the prompt`}
+              onClick={() => onWord(word)}
+            >
+              + {word}
+            </button>
+          ))}
+        </p>
+      )}
+    </li>
   );
 }

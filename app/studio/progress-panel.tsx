@@ -1,23 +1,23 @@
 import { useEffect, useRef } from 'react';
+import { formatSeconds } from '../../lib/contract/format';
 import type { RunProgress, RunState } from '../../lib/predictions/run-state';
 import { getRunner } from '../runner';
-import { Announcer } from './announcer';
-import { formatSeconds } from './format';
-import { planSentence } from './memory-plan';
-import { RunStage } from './run-stage';
-import { useNow } from './use-now';
+import { useNow } from '../shared/browser';
+import { LiveText } from '../shared/messages';
+import { memoryPlanText } from '../shared/run-progress';
+import { RunStage } from '../shared/run-stage';
 
-/** The run of this tab: where it is, how long it takes, what it looks like, and its controls. */
+/** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending } = run;
   const running = run.status === 'running';
-  // Both act between two steps of the denoising loop, and nowhere else.
+  // Pause and Finish early take effect only between two steps of the denoising loop.
   const stepping = running && run.progress.phase === 'denoise' && ending === null;
-  const held = running && (run.progress.paused || run.progress.pausing);
+  const paused = running && (run.progress.paused || run.progress.pausing);
   const runner = getRunner();
   const panel = useRef<HTMLElement>(null);
   useEffect(() => {
-    // On a phone the panel is far below the button that started it.
+    // On a phone the panel is far below the Generate button.
     panel.current?.scrollIntoView({ block: 'nearest' });
   }, []);
   return (
@@ -33,18 +33,18 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         {running && (
           <button
             type="button"
-            disabled={held ? ending !== null : !stepping}
-            title={held ? 'Go on with the steps' : 'Hold after this step'}
-            onClick={() => void (held ? runner.resume() : runner.pause()).catch(() => {})}
+            disabled={paused ? ending !== null : !stepping}
+            title={paused ? 'Continue with the steps' : 'Pause after this step'}
+            onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
           >
-            {held ? 'Resume' : 'Pause'}
+            {paused ? 'Resume' : 'Pause'}
           </button>
         )}
         {running && (
           <button
             type="button"
             disabled={!stepping}
-            title="Stop after this step and keep what is there"
+            title="Stop after this step and decode the result"
             onClick={() => void runner.finishEarly().catch(() => {})}
           >
             Finish early
@@ -54,7 +54,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
           Cancel
         </button>
       </div>
-      <Announcer run={run} />
+      <LiveText topic={announcementTopic(run)} text={announcement(run)} />
     </section>
   );
 }
@@ -72,7 +72,7 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
   return (
     <>
       <RunStage progress={progress} />
-      {memory && <p className="field-hint">{planSentence(memory)}</p>}
+      {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
       <dl className="facts">
         <div>
           <dt>Elapsed</dt>
@@ -89,4 +89,23 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
       </dl>
     </>
   );
+}
+
+/** A screen reader announces a new topic at once. */
+function announcementTopic(run: RunState): string {
+  if (run.status !== 'running') return run.status;
+  return `${run.progress.phase} ${run.progress.clip} ${run.progress.paused}`;
+}
+
+function announcement(run: RunState): string {
+  if (run.status === 'idle') return '';
+  if (run.status === 'waiting') {
+    return run.elsewhere ? 'Waiting: another tab is using the GPU.' : 'Starting.';
+  }
+  const { phase, step, steps, secondsRemaining, paused } = run.progress;
+  if (paused) return 'Paused.';
+  if (phase !== 'denoise') return phase ? `Phase: ${phase}.` : 'Starting.';
+  const rest =
+    secondsRemaining === null ? '' : `, about ${formatSeconds(secondsRemaining)} remaining`;
+  return `Step ${step} of ${steps}${rest}.`;
 }

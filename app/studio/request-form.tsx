@@ -1,26 +1,29 @@
 import type { Dispatch, RefObject } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { AdvancedFields } from './advanced-fields';
-import { describedBy, FieldNotes } from './field';
+import { describedBy, FieldNotes } from '../shared/fields';
+import { Problem } from '../shared/messages';
+import { ModelField } from '../shared/model-field';
+import { type ModelList, pickModel, profileChoices } from '../shared/use-models';
 import type { FormAction, FormState, FormValues } from './form-state';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
-import { ModelField } from './model-field';
-import { NumberField } from './number-field';
-import { Problem } from './problem';
-import { SeedField } from './seed-field';
-import { SizeField } from './size-field';
-import type { IntakeNotice } from './use-intake';
-import { type ModelList, pickModel } from './use-models';
+import {
+  AdvancedFields,
+  NumberField,
+  ProfileField,
+  SeedField,
+  SizeField,
+} from './parameter-fields';
+import type { FileNotice } from './use-file-input';
 import { shownErrors } from './validation';
 
-/** Everything that describes a video, and the button that makes it. */
+/** All settings of a video, and the Generate button. */
 export function RequestForm(props: {
   formRef: RefObject<HTMLFormElement | null>;
   form: FormState;
   change: Dispatch<FormAction>;
   models: ModelList;
-  notice: IntakeNotice | null;
+  notice: FileNotice | null;
   startError: ErrorRecord | null;
   busy: boolean;
   ready: boolean;
@@ -66,6 +69,11 @@ export function RequestForm(props: {
         <FieldNotes id="prompt" error={errors.prompt} />
       </div>
       <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+      <ProfileField
+        value={values.profile}
+        choices={profileChoices(model)}
+        onChange={(profile) => set({ profile })}
+      />
       <SizeField value={values.size} onChange={(size) => set({ size })} />
       <div className="field-pair">
         <NumberField
@@ -89,7 +97,7 @@ export function RequestForm(props: {
           <textarea
             id="negative_prompt"
             rows={2}
-            placeholder="What should not be seen?"
+            placeholder="What should the video not show?"
             value={values.negative_prompt}
             onChange={(event) => set({ negative_prompt: event.target.value })}
           />

@@ -1,17 +1,15 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
-import { downloadFile } from './download';
-import { formatBytes, formatSeconds, formatSize } from './format';
-import { memoryFact } from './memory-plan';
-import { Problem } from './problem';
-import { SeedButton } from './seed-button';
-import { useObjectUrl } from './use-object-url';
-import { useReducedMotion } from './use-reduced-motion';
-import { useVideo } from './use-video';
+import { readVideo } from '../../lib/predictions/videos';
+import { downloadFile, useObjectUrl, useReducedMotion } from '../shared/browser';
+import { Problem } from '../shared/messages';
+import { memoryUseText } from '../shared/run-progress';
 
-export type Completed = Extract<Prediction, { status: 'completed' }>;
+type Completed = Extract<Prediction, { status: 'completed' }>;
 
-/** What can be done with a past prediction. */
+/** The actions on a past prediction. */
 export interface PredictionActions {
   onUseSettings: (prediction: Prediction) => void;
   onUseSeed: (seed: number) => void;
@@ -20,10 +18,10 @@ export interface PredictionActions {
   onDelete: (id: string) => void;
 }
 
-/** A finished video with all that is known about it. */
+/** A finished video with its facts and actions. */
 export function ResultCard(props: {
   prediction: Completed;
-  /** Moves the focus here: the video has just been made or picked. */
+  /** Moves the focus here, because the video was just finished or selected. */
   focused: boolean;
   busy: boolean;
   actions: PredictionActions;
@@ -78,7 +76,7 @@ export function ResultCard(props: {
           value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}
         />
         <Fact name="Model" value={`${result.model} on ${devices[result.backend]}`} />
-        {result.memory && <Fact name="Memory" value={memoryFact(result.memory)} />}
+        {result.memory && <Fact name="Memory" value={memoryUseText(result.memory)} />}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (
         <p className="field-hint">
@@ -125,4 +123,51 @@ function Fact({ name, value }: { name: string; value: string }) {
       <dd>{value}</dd>
     </div>
   );
+}
+
+/** Shows the seed, and copies it when clicked. */
+function SeedButton({ seed }: { seed: number }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), 2000);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = () => {
+    navigator.clipboard.writeText(String(seed)).then(
+      () => setCopied(true),
+      () => {}, // Without permission, the user can still select the number on the page.
+    );
+  };
+  return (
+    <button type="button" className="inline" title="Copy the seed" onClick={copy}>
+      {seed}
+      <span role="status" className="copied">
+        {copied ? ' copied' : ''}
+      </span>
+    </button>
+  );
+}
+
+type VideoState =
+  | { readonly status: 'reading' }
+  | { readonly status: 'ready'; readonly file: File }
+  | { readonly status: 'missing'; readonly error: ErrorRecord };
+
+/** Reads a video from the origin private file system. */
+function useVideo(name: string): VideoState {
+  const [state, setState] = useState<VideoState>({ status: 'reading' });
+  useEffect(() => {
+    let current = true;
+    setState({ status: 'reading' });
+    readVideo(name).then(
+      (file) => current && setState({ status: 'ready', file }),
+      (thrown: unknown) =>
+        current && setState({ status: 'missing', error: toKinoraError(thrown).toRecord() }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [name]);
+  return state;
 }

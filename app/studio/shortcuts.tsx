@@ -9,7 +9,7 @@ const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
   ['?', 'Show these shortcuts'],
 ];
 
-/** The list of shortcuts. */
+/** The dialog that lists the shortcuts. */
 export function ShortcutsDialog({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
   return (
     <dialog ref={dialog} aria-labelledby="shortcuts-title">
@@ -31,7 +31,7 @@ export function ShortcutsDialog({ dialog }: { dialog: RefObject<HTMLDialogElemen
   );
 }
 
-/** Listens for the shortcuts; `?` counts only outside of text fields. */
+/** Handles the shortcuts; `?` is ignored in text fields. */
 export function useShortcuts(actions: {
   onGenerate: () => void;
   onCancel: () => void;

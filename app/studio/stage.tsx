@@ -1,23 +1,25 @@
+import { useEffect, useRef } from 'react';
 import type { Prediction } from '../../lib/contract/prediction';
+import { sampleImagePath } from '../../lib/contract/request';
 import type { RunState } from '../../lib/predictions/run-state';
-import { EmptyStage } from './empty-stage';
-import { FailedCard } from './failed-card';
+import { Picture } from '../shared/icons';
+import { Problem } from '../shared/messages';
 import { ProgressPanel } from './progress-panel';
 import { type PredictionActions, ResultCard } from './result-card';
 
-/** The main place of the page: the run at work, a past prediction, or a welcome. */
+/** The main area of the page: the running generation, a past prediction, or an introduction. */
 export function Stage(props: {
   run: RunState;
   shown: Prediction | undefined;
   focused: boolean;
-  /** True until the predictions are read. */
+  /** True until the predictions are loaded. */
   loading: boolean;
   actions: PredictionActions;
   onSample: () => void;
 }) {
   const { run, shown, focused, loading, actions, onSample } = props;
   const busy = run.status !== 'idle';
-  // During a run the stage is the run's, and below it stands only what was picked meanwhile.
+  // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
   return (
     <>
@@ -33,7 +35,68 @@ export function Stage(props: {
   );
 }
 
-/** Holds the place for the few milliseconds in which the database answers. */
+/** A placeholder while the database is read, so that the layout does not jump. */
 function LoadingStage() {
   return <div className="panel stage" />;
+}
+
+/** The introduction, shown while there is no video. */
+function EmptyStage({ onSample }: { onSample: () => void }) {
+  return (
+    <section className="panel stage empty" aria-labelledby="empty-title">
+      <h2 id="empty-title">One image becomes a video</h2>
+      <p>
+        Choose an image, describe what should happen, and watch the result. Everything is computed
+        on your own GPU: image, prompt and video never leave this browser.
+      </p>
+      <Picture src={sampleImagePath} alt="" width={1280} height={720} />
+      <div className="actions">
+        <button type="button" onClick={onSample}>
+          Try the sample
+        </button>
+      </div>
+    </section>
+  );
+}
+
+type Failed = Extract<Prediction, { status: 'failed' }>;
+
+/** A failed prediction with its error and remedy. */
+function FailedCard(props: {
+  prediction: Failed;
+  focused: boolean;
+  busy: boolean;
+  actions: PredictionActions;
+}) {
+  const { prediction, focused, busy, actions } = props;
+  const { id, parameters, error } = prediction;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (focused) heading.current?.focus();
+  }, [focused]);
+  return (
+    <section className="panel stage" aria-labelledby="failed-title">
+      <h2 id="failed-title" ref={heading} tabIndex={-1}>
+        {error.code === 'CANCELLED' ? 'Cancelled' : 'The video failed'}
+      </h2>
+      <Problem error={error} />
+      <p className="prompt-text">{parameters.prompt}</p>
+      <div className="actions">
+        <button
+          type="button"
+          className="primary"
+          disabled={busy}
+          onClick={() => actions.onRunAgain(id)}
+        >
+          Run again
+        </button>
+        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          Use settings
+        </button>
+        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          Delete
+        </button>
+      </div>
+    </section>
+  );
 }

@@ -4,26 +4,24 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
-import { getRunner } from '../runner';
-import { SiteHeader } from '../site-header';
-import { GpuBadge } from './gpu-badge';
-import { GpuNotice } from './gpu-notice';
-import { History } from './history';
-import { readImage } from './read-image';
+import type { RunState } from '../../lib/predictions/run-state';
+import { getRunner, useRun } from '../runner';
+import { keepAwake, useLeaveWarning } from '../shared/browser';
+import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
+import { percentDone } from '../shared/run-progress';
+import { SiteHeader } from '../shared/site-header';
+import { useModels } from '../shared/use-models';
+import { readImage } from './files';
+import { History, UndoToast } from './history';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
-import { UndoToast } from './undo-toast';
 import { useActions } from './use-actions';
+import { useFileInput } from './use-file-input';
 import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
-import { useGpu } from './use-gpu';
-import { useIntake } from './use-intake';
-import { useModels } from './use-models';
-import { useLeaveWarning, useTitle, useWakeLock } from './use-page-effects';
-import { useRun } from './use-run';
 
-/** The page on which a still becomes a video. */
+/** The page that makes a video from an image and a prompt. */
 export function Studio() {
   const { form, change, ready } = useForm();
   const models = useModels();
@@ -31,10 +29,10 @@ export function Studio() {
   const run = useRun();
   const busy = run.status !== 'idle';
   const predictions = useLiveQuery(() => getRunner().store.list(), []);
-  const intake = useIntake(form, change);
+  const fileInput = useFileInput(form, change);
   const formRef = useRef<HTMLFormElement>(null);
   const dialog = useRef<HTMLDialogElement>(null);
-  /** The prediction on the stage; `null` is the newest that has ended. */
+  /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
   const { generate, runAgain, startError } = useGenerate({
     form,
@@ -43,16 +41,20 @@ export function Studio() {
     onStart: () => setShownId(null),
     onEnded: setShownId,
   });
-  const { actions, deletedId, forgetDeleted } = useActions({ change, intake, runAgain });
+  const { actions, deletedId, forgetDeleted } = useActions({
+    change,
+    runAgain,
+    showError: fileInput.showError,
+  });
 
   useEffect(() => {
-    // What cannot be recovered now is tried again on the next visit.
+    // If this fails, the next start of the page tries again.
     getRunner()
       .recover()
       .catch(() => {});
   }, []);
   useEffect(() => {
-    // The models page sends here with a model; the draft must be in place, or it would undo that.
+    // The Models page links here with a model. The draft is restored first: it would overwrite the model.
     const model = new URLSearchParams(window.location.search).get('model');
     if (!ready || model === null) return;
     change({ type: 'changed', values: { model } });
@@ -67,7 +69,7 @@ export function Studio() {
     onHelp: () => dialog.current?.showModal(),
   });
 
-  const takeSample = useCallback(async () => {
+  const loadSample = useCallback(async () => {
     const response = await fetch(sampleImagePath);
     const image = await readImage(await response.blob(), 'sample.jpg');
     change({ type: 'imageSet', image });
@@ -98,8 +100,8 @@ export function Studio() {
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
           {...{ formRef, form, change, models, startError, busy, ready }}
-          notice={intake.notice}
-          onFiles={(files) => void intake.take(files)}
+          notice={fileInput.notice}
+          onFiles={(files) => void fileInput.addFiles(files)}
           onGenerate={() => void generate()}
         />
         <div className="outcome">
@@ -112,7 +114,9 @@ export function Studio() {
             {...{ run, shown, actions }}
             loading={predictions === undefined}
             focused={shown !== undefined && shown.id === shownId}
-            onSample={() => void takeSample().catch((thrown) => intake.fail(toKinoraError(thrown)))}
+            onSample={() =>
+              void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
+            }
           />
           <History
             {...{ busy, actions }}
@@ -122,9 +126,29 @@ export function Studio() {
           />
         </div>
       </main>
-      {intake.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
+      {fileInput.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
       {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
       <ShortcutsDialog dialog={dialog} />
     </>
   );
+}
+
+/** Shows the progress in the tab's title. */
+function useTitle(run: RunState): void {
+  const percent = run.status === 'running' ? percentDone(run.progress) : null;
+  const title =
+    run.status === 'idle' ? 'Kinora' : `${percent === null ? '…' : `${percent}%`} · Kinora`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+/** Keeps the screen on while `active`. */
+function useWakeLock(active: boolean): void {
+  useEffect(() => {
+    if (!active) return;
+    const end = new AbortController();
+    keepAwake(end.signal);
+    return () => end.abort();
+  }, [active]);
 }

@@ -1,42 +1,42 @@
 import { type Dispatch, useCallback, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
+import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
+import { readLastFrame } from './files';
 import { type FormAction, fromParameters } from './form-state';
-import { readLastFrame } from './last-frame';
 import type { PredictionActions } from './result-card';
-import type { Intake } from './use-intake';
+import type { FileInput } from './use-file-input';
 
-/** What the buttons of a past prediction do, and the one that was just deleted. */
+/** The actions on past predictions, and the id of the prediction that was just deleted. */
 export function useActions(options: {
   change: Dispatch<FormAction>;
-  intake: Intake;
+  showError: FileInput['showError'];
   runAgain: (id: string) => Promise<void>;
 }): { actions: PredictionActions; deletedId: string | null; forgetDeleted: () => void } {
-  const { change, intake, runAgain } = options;
+  const { change, showError, runAgain } = options;
   const [deletedId, setDeletedId] = useState<string | null>(null);
   const forgetDeleted = useCallback(() => setDeletedId(null), []);
 
-  const reported = (work: Promise<void>) => {
-    work.catch((thrown: unknown) => intake.fail(toKinoraError(thrown)));
+  const reportErrors = (work: Promise<void>) => {
+    work.catch((thrown: unknown) => showError(toKinoraError(thrown)));
   };
 
-  async function takeSettings(prediction: Prediction): Promise<void> {
-    const { id, parameters, model, backend } = prediction;
-    // A seed is taken over on its own; other settings are meant for new videos.
+  async function applySettings(prediction: Prediction): Promise<void> {
+    const { id, parameters, model, profile, backend } = prediction;
+    // "Use seed" is a separate action: with the same seed and settings the same video would result.
     const { seed: _, ...values } = fromParameters(parameters);
-    change({ type: 'changed', values: { ...values, model, backend } });
+    change({ type: 'changed', values: { ...values, model, profile, backend } });
     const source = await getRunner().store.source(id);
     if (!source) return;
     change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
-    const loras = source.loras.map(({ name, file }, index) => {
-      const scale = String(parameters.loras[index]?.scale ?? 1);
-      return { key: crypto.randomUUID(), name, file, scale };
+    const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
+      return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
     change({ type: 'lorasSet', loras });
   }
 
-  async function takeLastFrame(video: File): Promise<void> {
+  async function applyLastFrame(video: File): Promise<void> {
     const file = await readLastFrame(video);
     change({ type: 'imageSet', image: { name: 'last-frame.png', file } });
     document.getElementById('prompt')?.focus();
@@ -47,11 +47,11 @@ export function useActions(options: {
   }
 
   const actions: PredictionActions = {
-    onUseSettings: (prediction) => reported(takeSettings(prediction)),
+    onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
-    onUseLastFrame: (video) => reported(takeLastFrame(video)),
+    onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
     onRunAgain: (id) => void runAgain(id),
-    onDelete: (id) => reported(remove(id)),
+    onDelete: (id) => reportErrors(remove(id)),
   };
   return { actions, deletedId, forgetDeleted };
 }

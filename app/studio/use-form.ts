@@ -1,6 +1,5 @@
 import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
-import type { Draft } from '../../lib/predictions/database';
-import { loadDraft, saveDraft } from '../../lib/predictions/database';
+import { type Draft, loadDraft, saveDraft } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import {
   changeForm,
@@ -9,11 +8,12 @@ import {
   type FormFiles,
   type FormState,
   type FormValues,
+  fromDraft,
 } from './form-state';
 
 /**
- * The form and its draft. `ready` turns true once the draft of the last visit is in place; until
- * then nothing is saved, so that an empty form never overwrites it.
+ * The form and its draft. `ready` becomes true when the last draft is restored; until then nothing is
+ * saved, so that the empty form does not overwrite the draft.
  */
 export function useForm(): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
   const [form, change] = useReducer(changeForm, emptyForm);
@@ -41,16 +41,13 @@ async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
     const { database } = getRunner().store;
     const values = (await loadDraft(database, 'values')) as Partial<FormValues> | undefined;
     const files = (await loadDraft(database, 'files')) as FormFiles | undefined;
-    return {
-      ...(values && { values: { ...emptyForm.values, ...values } }),
-      ...(files && { files }),
-    };
+    return { ...(values && { values: fromDraft(values) }), ...(files && { files }) };
   } catch {
-    return {}; // without a database there is no draft; generating will say what is wrong
+    return {}; // The database failed: there is no draft, and Generate will report the error.
   }
 }
 
-/** Saves a part of the form whenever it changes; not the value it starts with. */
+/** Saves a part of the form whenever it changes, but not its first value. */
 function useSaved(id: Draft['id'], content: unknown, ready: boolean): void {
   const saved = useRef<unknown>(null);
   useEffect(() => {
@@ -59,7 +56,7 @@ function useSaved(id: Draft['id'], content: unknown, ready: boolean): void {
     const changed = saved.current !== content;
     saved.current = content;
     if (isFirst || !changed) return;
-    // A draft that cannot be saved is no reason to disturb anyone.
+    // A draft that cannot be saved does not affect the form, so the user is not interrupted.
     saveDraft(getRunner().store.database, id, content).catch(() => {});
   }, [id, content, ready]);
 }

@@ -4,6 +4,7 @@ import type { SourceLora } from '../../lib/predictions/database';
 import type { StartedRun } from '../../lib/predictions/runner';
 import { openLora } from '../../lib/weights/library';
 import { getRunner } from '../runner';
+import { loadModels, pickModel } from '../shared/use-models';
 import {
   type ChosenLora,
   type FormAction,
@@ -11,10 +12,9 @@ import {
   toBudgetBytes,
   toParameters,
 } from './form-state';
-import { loadModels, pickModel } from './use-models';
 import { findErrors } from './validation';
 
-/** Starts runs from the form and from the past, and keeps what went wrong before they existed. */
+/** Starts runs from the form and of past predictions. `startError` is an error before a row exists. */
 export function useGenerate(options: {
   form: FormState;
   change: Dispatch<FormAction>;
@@ -32,7 +32,7 @@ export function useGenerate(options: {
 
   async function start(work: () => Promise<StartedRun>): Promise<void> {
     if (starting.current || getRunner().getSnapshot().status !== 'idle') return;
-    // First of all, while the click still counts as one: browsers ask or decide by it.
+    // This comes first, because browsers may require a recent click for it.
     void navigator.storage.persist();
     setStartError(null);
     onStart();
@@ -55,7 +55,7 @@ export function useGenerate(options: {
     const { image, loras } = form.files;
     if (!image || Object.keys(findErrors(form)).length > 0) {
       change({ type: 'checked' });
-      // The marks are on the page only after the next frame.
+      // The marks are rendered in the next frame.
       requestAnimationFrame(() => revealFirstError(formRef.current));
       return;
     }
@@ -71,6 +71,7 @@ export function useGenerate(options: {
         imageName: image.name,
         parameters: toParameters(form),
         model: id,
+        profile: form.values.profile,
         backend: form.values.backend,
         loras: await Promise.all(loras.map(openChosen)),
         ...memory,
@@ -81,7 +82,7 @@ export function useGenerate(options: {
   return { generate, runAgain: (id) => start(() => getRunner().runAgain(id, memory)), startError };
 }
 
-/** The file of a chosen adapter: its own, or the library's of this name. */
+/** The file of a selected LoRA: its own, or the library's file of this name. */
 async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
   return { name, file: file ?? (await openLora(name)) };
 }

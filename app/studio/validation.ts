@@ -2,7 +2,7 @@ import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
 import { type FormState, type NumberName, toBudgetBytes, toNumber } from './form-state';
 
-/** What each number is called on the page. */
+/** Labels of the numbers. */
 export const labels: Readonly<Record<NumberName, string>> = {
   num_inference_steps: 'Steps',
   duration: 'Duration',
@@ -13,15 +13,15 @@ export const labels: Readonly<Record<NumberName, string>> = {
 
 export const numberNames = Object.keys(parameterRanges) as NumberName[];
 
-/** Least and most of a memory budget, in GiB. What a video needs at least is the plan's to say. */
+/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
 export const budgetRange = { min: 0.001, max: 1024 } as const;
 
-/** What is wrong, by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, a LoRA's key. */
+/** Messages by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, or the key of a LoRA. */
 export type FieldErrors = Readonly<Record<string, string>>;
 
 /**
- * Everything that keeps the form from being generated, in the order of the page. All sentences come
- * from the contract, which is asked one field at a time so that each field gets its own.
+ * All errors of the form, in the order of the page. The contract validates each field separately, so
+ * that every field gets its own message.
  */
 export function findErrors(state: FormState): FieldErrors {
   const errors: Record<string, string> = {};
@@ -29,15 +29,15 @@ export function findErrors(state: FormState): FieldErrors {
     const { message, remedy } = new KinoraError('IMAGE_MISSING');
     errors.image = `${message} ${remedy}`;
   }
-  const prompt = sentence({ prompt: state.values.prompt });
+  const prompt = messageFor({ prompt: state.values.prompt });
   if (prompt) errors.prompt = prompt;
   for (const name of numberNames) {
-    const wrong = sentence({ prompt: '-', [name]: toNumber(state.values[name]) });
-    if (wrong) errors[name] = wrong.replace(name, labels[name]);
+    const message = messageFor({ prompt: '-', [name]: toNumber(state.values[name]) });
+    if (message) errors[name] = message.replace(name, labels[name]);
   }
   for (const { key, name, scale } of state.files.loras) {
-    const wrong = sentence({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
-    if (wrong) errors[key] = wrong.replace('loras.0.scale', 'Scale');
+    const message = messageFor({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
+    if (message) errors[key] = message.replace('loras.0.scale', 'Scale');
   }
   const budget = toBudgetBytes(state.values.memoryBudget);
   const { min, max } = budgetRange;
@@ -47,20 +47,20 @@ export function findErrors(state: FormState): FieldErrors {
   return errors;
 }
 
-/** The errors to show now: gaps only after an attempt, wrong numbers at once. */
+/** The errors to show: missing fields only after Generate was pressed, invalid numbers at once. */
 export function shownErrors(state: FormState): FieldErrors {
   const { image, prompt, ...rest } = findErrors(state);
   if (!state.checked) return rest;
   return { ...(image && { image }), ...(prompt && { prompt }), ...rest };
 }
 
-function sentence(input: unknown): string | null {
+function messageFor(input: unknown): string | null {
   try {
     parseParameters(input);
     return null;
   } catch (thrown) {
     const { code, message, remedy } = toKinoraError(thrown);
-    // The sentence about a range is its own remedy.
+    // A message about a range already says what to do.
     return code === 'PARAMETER_INVALID' ? message : `${message} ${remedy}`;
   }
 }

@@ -30,7 +30,7 @@ export class StudioPage {
     });
     this.result = page.getByRole('region', { name: 'Your video', exact: true });
     this.video = this.result.locator('video');
-    this.failure = page.getByRole('region', { name: /Cancelled|No video this time/ });
+    this.failure = page.getByRole('region', { name: /Cancelled|The video failed/ });
     this.history = page.getByRole('region', { name: 'Past videos' });
   }
 

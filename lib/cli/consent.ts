@@ -1,8 +1,8 @@
 import { statfs } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import { parts } from '../../app/models/wording';
-import { formatBytes } from '../../app/studio/format';
 import { type DownloadPlan, KinoraError, type ModelManifest, type Precision } from '../contract';
+import { formatBytes } from '../contract/format';
 
 /** What a person decides on before gigabytes are fetched. */
 export interface Offer {

@@ -1,6 +1,6 @@
 import { parts } from '../../app/models/wording';
-import { formatBytes, formatPercent, formatSeconds } from '../../app/studio/format';
 import type { ComponentId, ModelEntry, PartState } from '../contract';
+import { formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
 /** Without a terminal a line for every so many hundredths of a part is enough. */

@@ -1,5 +1,5 @@
-import { formatBytes } from '../../app/studio/format';
 import { KinoraError, type ModelEntry, type Precision } from '../contract';
+import { formatBytes } from '../contract/format';
 import { requireRoom } from '../weights/library/plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskRoom } from './consent';

@@ -1,5 +1,5 @@
-import { formatBytes, formatPercent } from '../../app/studio/format';
 import type { LibrarySnapshot, LoraEntry, ModelEntry } from '../contract';
+import { formatBytes, formatPercent } from '../contract/format';
 
 /**
  * Models, LoRAs and the room there is, as lines.

@@ -1,6 +1,6 @@
 import type { HeadlessEvent } from '../../app/headless/api';
-import { formatMemory, formatSeconds } from '../../app/studio/format';
 import { type GenerationResult, type MemoryReport, phases } from '../contract';
+import { formatMemory, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
 const phaseTitles: Readonly<Record<(typeof phases)[number], string>> = {

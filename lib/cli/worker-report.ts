@@ -1,7 +1,6 @@
 import type { ServeReport } from '../../app/serve/serve-api';
 import { outcomeNames, skippedSentences } from '../../app/serve/wording';
-import { formatBytes, formatSeconds, formatSize } from '../../app/studio/format';
-import { phaseNames } from '../../app/studio/measure';
+import { formatBytes, formatSeconds, formatSize, phaseNames } from '../../lib/contract/format';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */
 const quietMs = 10_000;

@@ -1,8 +1,8 @@
 import Link from 'next/link';
 import type { ReactNode } from 'react';
-import { Mark } from './studio/icons';
+import { Mark } from './icons';
 
-const places = [
+const pages = [
   { href: '/', name: 'Studio' },
   { href: '/models', name: 'Models' },
   { href: '/serve', name: 'Serve' },
@@ -11,17 +11,17 @@ const places = [
 ] as const;
 
 /**
- * The top of every page: where one is, and the way to the others. Links here and elsewhere fetch
- * nothing beforehand: the browser complains of what is fetched and not used.
+ * The header of every page, with links to all pages. No link of the app prefetches: browsers warn in
+ * the console about prefetched files that are not used.
  */
-export function SiteHeader(props: { here: (typeof places)[number]['href']; children?: ReactNode }) {
+export function SiteHeader(props: { here: (typeof pages)[number]['href']; children?: ReactNode }) {
   return (
     <header className="top">
       <p className="brand">
         <Mark /> Kinora
       </p>
       <nav aria-label="Pages">
-        {places.map(({ href, name }) => (
+        {pages.map(({ href, name }) => (
           <Link
             key={href}
             href={href}

@@ -1,4 +1,16 @@
-/** `42 s`, `3 min 05 s`, `1 h 02 min`; under ten seconds with a tenth where `precise`. */
+import type { Phase } from './progress';
+
+/** Names of the phases, for page and command line. */
+export const phaseNames: Readonly<Record<Phase, string>> = {
+  load: 'Load model',
+  text: 'Read prompt',
+  image: 'Read image',
+  denoise: 'Denoise',
+  decode: 'Decode frames',
+  finish: 'Write file',
+};
+
+/** `42 s`, `3 min 05 s`, `1 h 02 min`; with one decimal below ten seconds if `precise`. */
 export function formatSeconds(seconds: number, precise = false): string {
   if (precise && seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.max(0, Math.round(seconds));
@@ -8,7 +20,7 @@ export function formatSeconds(seconds: number, precise = false): string {
   return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
 }
 
-/** `812 B`, `4.2 MB`, decimal units as file managers show them. */
+/** `812 B`, `4.2 MB`, in decimal units, as file managers use for files. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   let value = bytes;
@@ -20,19 +32,19 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 99.5 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
-/** `7.4 GiB`, binary units as memory is sold and as GPU tools show it. */
+/** `7.4 GiB`, in binary units, as GPU tools use for memory. */
 export function formatMemory(bytes: number): string {
   const gibibytes = bytes / 2 ** 30;
   if (gibibytes >= 0.0995) return `${gibibytes.toFixed(gibibytes >= 99.5 ? 0 : 1)} GiB`;
   return `${Math.max(1, Math.round(bytes / 2 ** 20))} MiB`;
 }
 
-/** `41 %`, whole and rounded down: nothing is at 100 before it is done. */
+/** `41 %`, rounded down, so that 100 % means finished. */
 export function formatPercent(fraction: number): string {
   return `${Math.floor(100 * Math.min(1, Math.max(0, fraction)))} %`;
 }
 
-/** `1280*720` as people write it. */
+/** `1280×720` from `1280*720`. */
 export function formatSize(size: string): string {
   return size.replace('*', '×');
 }

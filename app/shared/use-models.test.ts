@@ -1,21 +1,30 @@
 import { expect, test } from 'vitest';
 import { entry } from '../models/testing';
-import { pickModel } from './use-models';
+import { pickModel, profileChoices } from './use-models';
 
 const { manifest } = entry();
 const tiny = entry({ manifest: { ...manifest, id: 'tiny' }, origin: 'bundled', ready: true });
 const real = entry();
 
-test('what was chosen counts, ready or not', () => {
+test('the selected model is used, ready or not', () => {
   expect(pickModel([tiny, real], 'wan')).toBe(real);
   expect(pickModel([tiny, real], 'tiny')).toBe(tiny);
 });
 
-test('without a choice it is a ready one, and rather a real one', () => {
+test('without a selection, a ready model is used, preferably a downloaded one', () => {
   const downloaded = { ...real, ready: true };
   expect(pickModel([tiny, real], '')).toBe(tiny);
   expect(pickModel([tiny, downloaded], '')).toBe(downloaded);
   expect(pickModel([tiny, downloaded], 'of another server')).toBe(downloaded);
   expect(pickModel([real], '')).toBe(real);
   expect(pickModel([], '')).toBeUndefined();
+});
+
+test('a profile can be chosen only if the profiles of the model differ', () => {
+  const { standard, 'ultra-fast': fast } = manifest.profiles;
+  expect(profileChoices(undefined)).toEqual(['standard']);
+  expect(profileChoices(real)).toEqual(['standard']);
+  const profiles = { standard, 'ultra-fast': { ...fast, guidance: 1 } };
+  const both = entry({ manifest: { ...manifest, profiles } });
+  expect(profileChoices(both)).toEqual(['standard', 'ultra-fast']);
 });

@@ -2,34 +2,32 @@ import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Parameters } from '../../lib/contract/request';
 import { getLibrary } from '../library';
-import type { ChosenLora, FormAction, FormState } from './form-state';
-import { maxLoras } from './form-state';
-import { readImage } from './read-image';
-import { readSettings } from './read-settings';
+import { readImage, readSettings } from './files';
+import { type ChosenLora, type FormAction, type FormState, maxLoras } from './form-state';
 
-/** What came of the files that were last given. */
-export type IntakeNotice =
+/** The outcome of the last files. */
+export type FileNotice =
   | { readonly kind: 'error'; readonly error: ErrorRecord }
   | { readonly kind: 'info'; readonly text: string };
 
-export interface Intake {
-  readonly take: (files: readonly File[]) => Promise<void>;
-  /** Shows what went wrong with something that should have entered the form. */
-  readonly fail: (error: KinoraError) => void;
-  readonly notice: IntakeNotice | null;
+export interface FileInput {
+  readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** Shows an error in the place of the notice. */
+  readonly showError: (error: KinoraError) => void;
+  readonly notice: FileNotice | null;
   readonly dragging: boolean;
 }
 
 /**
- * Takes files however they come: dropped anywhere on the page, pasted, or chosen. Images become the
- * start image, `.safetensors` a LoRA, and an MP4 made by Kinora restores its settings.
+ * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
+ * the start image, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
  */
-export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake {
-  const [notice, setNotice] = useState<IntakeNotice | null>(null);
+export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
+  const [notice, setNotice] = useState<FileNotice | null>(null);
   const [dragging, setDragging] = useState(false);
   const loraCount = form.files.loras.length;
 
-  async function take(files: readonly File[]): Promise<void> {
+  async function addFiles(files: readonly File[]): Promise<void> {
     setNotice(null);
     try {
       let loras = loraCount;
@@ -38,7 +36,7 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
           loras += 1;
           addLora(file, loras);
         } else if (isVideo(file)) {
-          await takeSettings(file);
+          await restoreSettings(file);
         } else {
           change({ type: 'imageSet', image: await readImage(file, file.name) });
         }
@@ -50,7 +48,7 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
 
   function addLora(file: File, count: number): void {
     if (count > maxLoras) {
-      throw new KinoraError('PARAMETER_INVALID', `At most ${maxLoras} LoRAs work at once.`, {
+      throw new KinoraError('PARAMETER_INVALID', `A video can use at most ${maxLoras} LoRAs.`, {
         remedy: 'Remove one first.',
       });
     }
@@ -58,13 +56,13 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
     change({ type: 'loraAdded', lora: { key, name: file.name, file, scale: '1' } });
   }
 
-  async function takeSettings(file: File): Promise<void> {
+  async function restoreSettings(file: File): Promise<void> {
     const { values, loras } = await readSettings(file);
     change({ type: 'changed', values });
     const library = getLibrary().getSnapshot();
-    const kept = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
-    const found = loras.filter(({ path }) => kept.includes(path));
-    const missing = loras.filter(({ path }) => !kept.includes(path)).map(({ path }) => path);
+    const names = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
+    const found = loras.filter(({ path }) => names.includes(path));
+    const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
     if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
     const more = missing.length > 0 ? ` Add these LoRAs again: ${missing.join(', ')}.` : '';
     setNotice({ kind: 'info', text: `Settings restored from ${file.name}.${more}` });
@@ -74,11 +72,12 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
     const files = [...(transfer?.files ?? [])];
     if (files.length === 0) return;
     event.preventDefault();
-    void take(files);
+    void addFiles(files);
   });
 
   useEffect(() => {
-    let depth = 0; // every child enters and leaves for itself
+    // Entering a child element fires `dragenter` for it and then `dragleave` for its parent.
+    let depth = 0;
     const update = (value: number) => {
       depth = Math.max(0, value);
       setDragging(depth > 0);
@@ -102,8 +101,8 @@ export function useIntake(form: FormState, change: Dispatch<FormAction>): Intake
     return () => abort.abort();
   }, []);
 
-  const fail = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
-  return { take, fail, notice, dragging };
+  const showError = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
+  return { addFiles, showError, notice, dragging };
 }
 
 function fromLibrary({ path, scale }: Parameters['loras'][number]): ChosenLora {

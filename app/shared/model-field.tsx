@@ -1,11 +1,11 @@
 import Link from 'next/link';
+import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import { viewModel } from '../models/model-view';
-import { formatPercent } from './format';
-import { Problem } from './problem';
+import { Problem } from './messages';
 import type { ModelList } from './use-models';
 
-/** Which model makes the video, and the way to one that is not here yet. */
+/** Choice of the model, with a link to download one that is not in this browser yet. */
 export function ModelField(props: {
   list: ModelList;
   model: ModelEntry | undefined;
@@ -38,7 +38,7 @@ export function ModelField(props: {
       <p className="field-hint" id="model-hint">
         {model?.manifest.description}
       </p>
-      {model && <ModelCall model={model} models={models} />}
+      {model && <ModelLink model={model} models={models} />}
       {list.status === 'failed' && <Problem error={list.error} />}
     </div>
   );
@@ -52,8 +52,8 @@ function Options({ models }: { models: readonly ModelEntry[] }) {
   ));
 }
 
-/** Says where to get the chosen model, or a real one where only a sample is at hand. */
-function ModelCall({ model, models }: { model: ModelEntry; models: readonly ModelEntry[] }) {
+/** A link to the selected model if it is not ready, or to a real model if only the sample is ready. */
+function ModelLink({ model, models }: { model: ModelEntry; models: readonly ModelEntry[] }) {
   const offered = models.find(({ origin, ready }) => origin === 'listed' && !ready);
   const hasReal = models.some(({ origin, ready }) => origin !== 'bundled' && ready);
   const target = model.ready ? offered : model;

@@ -34,7 +34,7 @@ export function CloseIcon() {
   );
 }
 
-/** The K of Kinora: two frames that lean into motion. */
+/** The logo. */
 export function Mark() {
   return (
     <svg className="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
@@ -42,4 +42,11 @@ export function Mark() {
       <path d="M11 8v16M11 17l9.5-9M13.8 14.6 21 24" />
     </svg>
   );
+}
+
+/** An `<img>` for blob URLs and small files, which `next/image` does not support or improve. */
+export function Picture(props: { src: string; alt: string; width?: number; height?: number }) {
+  const { alt, ...rest } = props;
+  // biome-ignore lint/performance/noImgElement: next/image cannot read blobs of the page
+  return <img alt={alt} {...rest} />;
 }

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
+import { type ProfileName, profileNames, profilesDiffer } from '../../lib/contract/profile';
 import { getLibrary, useLibrary } from '../library';
 
 export type ModelList =
@@ -11,7 +12,7 @@ export type ModelList =
     }
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
-/** The models that this browser can run or fetch, ready ones first, and its LoRAs. */
+/** The models that this browser can run or download, ready ones first, and its LoRAs. */
 export function useModels(): ModelList {
   const library = useLibrary();
   if (library.status !== 'ready') return library;
@@ -20,19 +21,19 @@ export function useModels(): ModelList {
 }
 
 /**
- * The models as they are at this moment.
+ * Reads the current list of models.
  *
- * @throws KinoraError what the library rejects with
+ * @throws KinoraError of the library
  */
 export async function loadModels(): Promise<readonly ModelEntry[]> {
   return readyFirst((await getLibrary().call((api) => api.snapshot())).models);
 }
 
 /**
- * The chosen model, ready or not; where nothing was chosen yet, a ready one, and rather one that
- * came from the hub than a bundled sample.
+ * The selected model, ready or not. Without a selection, a ready model, preferably a downloaded one.
  *
- * A choice that is not on the list is no choice: it may come from another server's video.
+ * @param id may be missing in the list, for example if it comes from a video of another server; then it
+ *   counts as no selection
  */
 export function pickModel(models: readonly ModelEntry[], id: string): ModelEntry | undefined {
   const ready = models.filter((model) => model.ready);
@@ -42,6 +43,11 @@ export function pickModel(models: readonly ModelEntry[], id: string): ModelEntry
     ready[0] ??
     models[0]
   );
+}
+
+/** The profiles that a user can choose from: all if they compute differently, else only `standard`. */
+export function profileChoices(model: ModelEntry | undefined): readonly ProfileName[] {
+  return model && profilesDiffer(model.manifest.profiles) ? profileNames : ['standard'];
 }
 
 function readyFirst(models: readonly ModelEntry[]): ModelEntry[] {

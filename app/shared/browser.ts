@@ -1,0 +1,85 @@
+import { useEffect, useState, useSyncExternalStore } from 'react';
+
+/** The time in milliseconds since the epoch, updated every second. */
+export function useNow(): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+/** An object URL of a blob, revoked when the blob changes or the component unmounts; null at first. */
+export function useObjectUrl(blob: Blob | null | undefined): string | null {
+  const [url, setUrl] = useState<string | null>(null);
+  useEffect(() => {
+    if (!blob) return;
+    const created = URL.createObjectURL(blob);
+    setUrl(created);
+    return () => {
+      URL.revokeObjectURL(created);
+      setUrl(null);
+    };
+  }, [blob]);
+  return url;
+}
+
+const reducedMotion = '(prefers-reduced-motion: reduce)';
+
+function subscribeToMotion(listener: () => void): () => void {
+  const query = window.matchMedia(reducedMotion);
+  query.addEventListener('change', listener);
+  return () => query.removeEventListener('change', listener);
+}
+
+/** Whether the user prefers reduced motion. */
+export function useReducedMotion(): boolean {
+  return useSyncExternalStore(
+    subscribeToMotion,
+    () => window.matchMedia(reducedMotion).matches,
+    () => false,
+  );
+}
+
+/**
+ * Keeps the screen on until `signal` aborts, because a sleeping machine does not compute. The browser
+ * releases the wake lock of a hidden page, so it is requested again when the page becomes visible.
+ */
+export function keepAwake(signal: AbortSignal): void {
+  if (!('wakeLock' in navigator)) return;
+  let lock: WakeLockSentinel | null = null;
+  const request = async () => {
+    if (document.visibilityState !== 'visible' || signal.aborted) return;
+    try {
+      lock = await navigator.wakeLock.request('screen');
+      if (signal.aborted) await lock.release();
+    } catch {
+      // The browser refuses it, for example with a low battery; the run continues without it.
+    }
+  };
+  void request();
+  document.addEventListener('visibilitychange', request, { signal });
+  signal.addEventListener('abort', () => void lock?.release());
+}
+
+/** Makes the browser ask before it closes the page, while `active`. */
+export function useLeaveWarning(active: boolean): void {
+  useEffect(() => {
+    if (!active) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', warn);
+    return () => window.removeEventListener('beforeunload', warn);
+  }, [active]);
+}
+
+/** Saves a file to the user's downloads. */
+export function downloadFile(file: Blob, name: string): void {
+  const url = URL.createObjectURL(file);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The browser reads the URL after this task. It needs no memory of its own, so a minute does no harm.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

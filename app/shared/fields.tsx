@@ -1,0 +1,55 @@
+import type { ReactNode } from 'react';
+import { type Backend, backends } from '../../lib/contract/prediction';
+
+/** Attributes that connect an input to its hint and its error, which {@link FieldNotes} renders. */
+export function describedBy(id: string, error: string | undefined, hint?: boolean) {
+  const ids = [...(error ? [`${id}-error`] : []), ...(hint ? [`${id}-hint`] : [])];
+  return {
+    'aria-invalid': error ? (true as const) : undefined,
+    'aria-describedby': ids.length > 0 ? ids.join(' ') : undefined,
+  };
+}
+
+/** The error and the hint below a field. */
+export function FieldNotes(props: { id: string; error?: string | undefined; hint?: ReactNode }) {
+  return (
+    <>
+      {props.error && (
+        <p className="field-error" id={`${props.id}-error`}>
+          {props.error}
+        </p>
+      )}
+      {props.hint && (
+        <p className="field-hint" id={`${props.id}-hint`}>
+          {props.hint}
+        </p>
+      )}
+    </>
+  );
+}
+
+const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm: 'CPU' };
+
+/** Choice of the device that computes the video. */
+export function BackendField(props: { backend: Backend; onChange: (backend: Backend) => void }) {
+  return (
+    <fieldset className="field">
+      <legend>Backend</legend>
+      <div className="choices">
+        {backends.map((name) => (
+          <label key={name} className="choice">
+            <input
+              type="radio"
+              name="backend"
+              value={name}
+              checked={props.backend === name}
+              onChange={() => props.onChange(name)}
+            />
+            <span>{backendNames[name]}</span>
+          </label>
+        ))}
+      </div>
+      <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
+    </fieldset>
+  );
+}

@@ -1,0 +1,148 @@
+import { useCallback, useEffect, useState } from 'react';
+import type { DeviceReport } from '../../lib/contract/engine';
+import {
+  type ErrorCode,
+  type ErrorRecord,
+  KinoraError,
+  toKinoraError,
+} from '../../lib/contract/errors';
+import type { Backend } from '../../lib/contract/prediction';
+import { getRunner } from '../runner';
+import { Problem } from './messages';
+
+export type GpuState =
+  | { readonly status: 'checking' }
+  | { readonly status: 'known'; readonly report: DeviceReport }
+  /** The engine worker failed. */
+  | { readonly status: 'failed'; readonly error: ErrorRecord };
+
+/** The engine's report on the GPU, and a function that requests a new one. */
+export function useGpu(): { gpu: GpuState; check: () => void } {
+  const [gpu, setGpu] = useState<GpuState>({ status: 'checking' });
+  const check = useCallback(() => {
+    setGpu({ status: 'checking' });
+    probe().then(
+      (report) => setGpu({ status: 'known', report }),
+      (thrown: unknown) => setGpu({ status: 'failed', error: toKinoraError(thrown).toRecord() }),
+    );
+  }, []);
+  useEffect(check, [check]);
+  return { gpu, check };
+}
+
+async function probe(): Promise<DeviceReport> {
+  const { engine } = getRunner();
+  const { api, crashed } = engine.open();
+  try {
+    return await Promise.race([api.probe(), crashed]);
+  } catch (thrown) {
+    engine.close();
+    throw thrown;
+  }
+}
+
+/** The device that will compute the video, in the header. */
+export function GpuBadge({ gpu, backend }: { gpu: GpuState; backend: Backend }) {
+  const { state, text, title } = describe(gpu, backend);
+  return (
+    <p className="badge" data-state={state} title={title} role="status">
+      {text}
+    </p>
+  );
+}
+
+function describe(
+  gpu: GpuState,
+  backend: Backend,
+): { state: string; text: string; title?: string } {
+  if (backend === 'wasm') return { state: 'slow', text: 'CPU' };
+  if (gpu.status === 'checking') return { state: 'checking', text: 'Checking the GPU …' };
+  if (gpu.status === 'failed') return { state: 'bad', text: 'Engine failed' };
+  const { outcome, software, adapter } = gpu.report;
+  if (outcome === 'no-webgpu') return { state: 'bad', text: 'No WebGPU' };
+  if (outcome === 'no-adapter') return { state: 'bad', text: 'No GPU found' };
+  if (software) {
+    return {
+      state: 'slow',
+      text: 'Software GPU: works, but slowly',
+      title: 'The browser emulates a GPU on the CPU. Turn hardware acceleration on to be faster.',
+    };
+  }
+  const name = [adapter.vendor, adapter.architecture].filter(Boolean).join(' ');
+  return { state: 'good', text: name ? `GPU: ${name}` : 'GPU ready' };
+}
+
+/** Errors that the CPU backend avoids. */
+const avoidedByCpu: readonly ErrorCode[] = [
+  'WEBGPU_MISSING',
+  'ADAPTER_MISSING',
+  'ADAPTER_SOFTWARE',
+];
+
+/** A problem of the GPU with its remedy; nothing if there is none, or if the CPU is selected. */
+export function GpuNotice(props: {
+  gpu: GpuState;
+  backend: Backend;
+  /** The error of the newest prediction, if that one failed. */
+  lastError: ErrorRecord | null;
+  onCheck: () => void;
+  onUseCpu: () => void;
+}) {
+  const { gpu, backend, lastError, onCheck, onUseCpu } = props;
+  const [copied, setCopied] = useState(false);
+  const error = problemOf(gpu, backend, lastError);
+  if (!error) return null;
+  const copy = async () => {
+    await navigator.clipboard.writeText(await collectDiagnostics(gpu, lastError));
+    setCopied(true);
+  };
+  return (
+    <aside className="gpu-notice" aria-label="GPU check">
+      <Problem error={error}>
+        {avoidedByCpu.includes(error.code) && (
+          <button type="button" onClick={onUseCpu}>
+            Use the CPU instead
+          </button>
+        )}
+        <button type="button" onClick={onCheck}>
+          Check again
+        </button>
+        <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+          {copied ? 'Diagnostics copied' : 'Copy diagnostics'}
+        </button>
+      </Problem>
+    </aside>
+  );
+}
+
+function problemOf(
+  gpu: GpuState,
+  backend: Backend,
+  lastError: ErrorRecord | null,
+): ErrorRecord | null {
+  if (gpu.status === 'failed') return gpu.error;
+  if (gpu.status === 'checking' || backend === 'wasm') return null;
+  if (gpu.report.outcome === 'no-webgpu') return new KinoraError('WEBGPU_MISSING').toRecord();
+  if (gpu.report.outcome === 'no-adapter') return new KinoraError('ADAPTER_MISSING').toRecord();
+  if (lastError?.code === 'DEVICE_LOST') return lastError;
+  if (gpu.report.software) return new KinoraError('ADAPTER_SOFTWARE').toRecord();
+  return null;
+}
+
+/** Facts for a bug report as JSON: browser, GPU, storage and last error, but no prompts or images. */
+async function collectDiagnostics(gpu: GpuState, lastError: ErrorRecord | null): Promise<string> {
+  const { userAgent, hardwareConcurrency, language } = navigator;
+  const { quota = null, usage = null } = await navigator.storage.estimate();
+  const facts = {
+    userAgent,
+    language,
+    hardwareConcurrency,
+    crossOriginIsolated,
+    jspi: 'Suspending' in WebAssembly,
+    videoEncoder: 'VideoEncoder' in globalThis,
+    storage: { quota, usage, persisted: await navigator.storage.persisted() },
+    gpu,
+    lastError,
+  };
+  return JSON.stringify(facts, null, 2);
+}

@@ -1,0 +1,34 @@
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import type { ErrorRecord } from '../../lib/contract/errors';
+
+/** An error with its remedy. */
+export function Problem({ error, children }: { error: ErrorRecord; children?: ReactNode }) {
+  return (
+    <div className="problem" data-code={error.code}>
+      <p>
+        <strong>{error.message}</strong> {error.remedy}
+      </p>
+      {children && <div className="actions">{children}</div>}
+    </div>
+  );
+}
+
+/** Shortest time between two announcements of one topic, in milliseconds. */
+const announcementIntervalMs = 15_000;
+
+/** Announces `text` to screen readers: at once for a new topic, else at most every 15 seconds. */
+export function LiveText({ topic, text }: { topic: string; text: string }) {
+  const [announced, setAnnounced] = useState('');
+  const last = useRef({ topic: '', at: 0 });
+  useEffect(() => {
+    const now = Date.now();
+    if (topic === last.current.topic && now - last.current.at < announcementIntervalMs) return;
+    last.current = { topic, at: now };
+    setAnnounced(text);
+  }, [topic, text]);
+  return (
+    <p className="visually-hidden" aria-live="polite">
+      {announced}
+    </p>
+  );
+}

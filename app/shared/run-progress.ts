@@ -1,0 +1,81 @@
+import { formatBytes, formatMemory, phaseNames } from '../../lib/contract/format';
+import type { MemoryReport } from '../../lib/contract/progress';
+import type { RunProgress } from '../../lib/predictions/run-state';
+
+/** Progress of the present phase, from 0 to 1; null if it is unknown. */
+export function phaseFraction(progress: RunProgress): number | null {
+  const { phase, bytes, step, steps, clip, clips, frame, frames, tile } = progress;
+  if (phase === 'load' && bytes && bytes.total > 0) return Math.min(1, bytes.done / bytes.total);
+  if (phase === 'denoise' && steps > 0) return step / steps;
+  if (phase !== 'decode') return null;
+  if (tile) return (clip + (tile.tile - 1 + tile.frame / tile.frames) / tile.tiles) / clips;
+  return frames > 0 ? frame / frames : null;
+}
+
+/**
+ * Decoding a clip has as many operations as 3.9 passes of the Wan2.2-5B transformer: about two denoising
+ * steps, which have two passes each with guidance.
+ */
+const decodeSteps = 2;
+
+/** Percent of the whole run as an integer, from steps and decoded frames; null before the first. */
+export function percentDone(progress: RunProgress): number | null {
+  const { clip, clips, step, steps, phase } = progress;
+  if (phase === null || phase === 'load') return null;
+  const perClip = steps + decodeSteps;
+  const decoding = phase === 'decode' || phase === 'finish';
+  const ofClip = decoding ? steps + decodeSteps * decodedFraction(progress) : step;
+  return Math.min(99, Math.floor((100 * (clip * perClip + ofClip)) / (clips * perClip)));
+}
+
+/** Decoded part of this clip, from 0 to 1. */
+function decodedFraction(progress: RunProgress): number {
+  if (progress.phase === 'finish') return 1;
+  const ofAllClips = phaseFraction(progress);
+  if (ofAllClips === null) return 0;
+  return Math.min(1, Math.max(0, ofAllClips * progress.clips - progress.clip));
+}
+
+/** One line about the present phase, with its numbers. */
+export function progressText(progress: RunProgress): string {
+  const { phase, component, bytes, step, steps, frame, frames, tile } = progress;
+  if (phase === null) return 'Starting the engine';
+  if (phase === 'denoise') return `Step ${step} of ${steps}`;
+  if (phase === 'decode' && tile) {
+    return `Tile ${tile.tile} of ${tile.tiles}, frame ${tile.frame} of ${tile.frames}`;
+  }
+  if (phase === 'decode') return frames > 0 ? `Frame ${frame} of ${frames}` : phaseNames[phase];
+  if (phase !== 'load') return phaseNames[phase];
+  const name = component ? `Loading ${component.replaceAll('_', ' ')}` : 'Loading the model';
+  return bytes ? `${name} · ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}` : name;
+}
+
+/** The memory plan of a running generation, in one to three sentences. */
+export function memoryPlanText(memory: MemoryReport): string {
+  const { blocks, residentBlocks, decodeTiles, replans, peak, budget, budgetSet } = memory;
+  // A measured budget equals what the run wants, so only a budget of the user is worth showing.
+  const amount = budgetSet
+    ? `${formatMemory(peak)} of ${formatMemory(budget)}`
+    : formatMemory(peak);
+  const sentences = [
+    residentBlocks >= blocks
+      ? `All ${blocks} blocks stay in memory (${amount}).`
+      : `${residentBlocks === 0 ? 'None' : residentBlocks} of ${blocks} blocks ${residentBlocks === 1 ? 'stays' : 'stay'} in memory; the others are read from disk in every step.`,
+  ];
+  if (decodeTiles > 1) sentences.push(`The frames will be decoded in ${decodeTiles} tiles.`);
+  if (replans > 0) {
+    const times = replans === 1 ? 'once' : `${replans} times`;
+    sentences.push(`Memory ran out ${times}; the run continued with a smaller plan.`);
+  }
+  return sentences.join(' ');
+}
+
+/** The memory of a finished generation: the amount, and how it was reduced. */
+export function memoryUseText({ peak, decodeTiles, blocks, residentBlocks }: MemoryReport): string {
+  const streamed =
+    residentBlocks < blocks
+      ? `, ${blocks - residentBlocks} of ${blocks} blocks read from disk`
+      : '';
+  const tiled = decodeTiles > 1 ? `, decoded in ${decodeTiles} tiles` : '';
+  return `${formatMemory(peak)}${streamed}${tiled}`;
+}

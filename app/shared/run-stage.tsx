@@ -1,0 +1,75 @@
+import { useEffect, useRef } from 'react';
+import { phaseNames } from '../../lib/contract/format';
+import { phases } from '../../lib/contract/progress';
+import type { Preview, RunProgress } from '../../lib/predictions/run-state';
+import { useReducedMotion } from './browser';
+import { phaseFraction, progressText } from './run-progress';
+
+/** Preview, phases and progress bar of a run. */
+export function RunStage({ progress }: { progress: RunProgress }) {
+  const { phase, clip, clips, preview } = progress;
+  const current = phase === null ? -1 : phases.indexOf(phase);
+  const fraction = phaseFraction(progress);
+  return (
+    <>
+      {preview && <LatentPreview preview={preview} />}
+      <ol className="phases">
+        {phases.map((name, index) => (
+          <li
+            key={name}
+            data-state={index < current ? 'done' : index === current ? 'now' : 'later'}
+            aria-current={index === current ? 'step' : undefined}
+          >
+            {phaseNames[name]}
+          </li>
+        ))}
+      </ol>
+      <progress
+        aria-label={phase ? phaseNames[phase] : 'Starting'}
+        {...(fraction !== null && { value: fraction, max: 1 })}
+      />
+      <p className="measure">
+        {progressText(progress)}
+        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
+      </p>
+    </>
+  );
+}
+
+/** The latents have one frame per four frames of the video, so six of them are one second. */
+const frameMs = 1000 / 6;
+
+/** An animated preview of the latents; a still image if the user prefers reduced motion. */
+function LatentPreview({ preview }: { preview: Preview }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const still = useReducedMotion();
+  const { width, height } = preview;
+  useEffect(() => {
+    const context = canvas.current?.getContext('2d');
+    if (!context) return;
+    const { pixels, count } = preview;
+    const draw = (frame: number) => {
+      const start = frame * width * height * 4;
+      const data = pixels.subarray(start, start + width * height * 4);
+      context.putImageData(new ImageData(data, width, height), 0, 0);
+    };
+    if (still || count === 1) {
+      draw(0);
+      return;
+    }
+    // The frame follows from the clock, so that a new preview continues the motion of the last one.
+    const play = () => draw(Math.floor(performance.now() / frameMs) % count);
+    play();
+    const timer = setInterval(play, frameMs);
+    return () => clearInterval(timer);
+  }, [preview, width, height, still]);
+  return (
+    <canvas
+      ref={canvas}
+      className="preview"
+      {...{ width, height }}
+      role="img"
+      aria-label="Preview of the video so far"
+    />
+  );
+}

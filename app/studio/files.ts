@@ -1,0 +1,73 @@
+import { KinoraError } from '../../lib/contract/errors';
+import { framesPerSecond, type Parameters, parseParameters } from '../../lib/contract/request';
+import { readImageFile } from '../../lib/video/image';
+import { type ChosenImage, type FormValues, fromParameters } from './form-state';
+
+/**
+ * Checks an image for the form, by the same rules as the engine.
+ *
+ * @throws KinoraError one of the `IMAGE_…` codes, or `FILE_UNREADABLE`
+ */
+export async function readImage(file: Blob, name: string): Promise<ChosenImage> {
+  const image = await readImageFile(file);
+  try {
+    (await createImageBitmap(image)).close();
+  } catch (cause) {
+    throw new KinoraError('IMAGE_UNREADABLE', undefined, { cause });
+  }
+  return { name, file: image };
+}
+
+/**
+ * Reads the settings of a video that Kinora made: the form's values, seed included, and the names and
+ * scales of its LoRAs, whose files a video does not contain.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE`
+ */
+export async function readSettings(
+  file: Blob,
+): Promise<{ values: Partial<FormValues>; loras: Parameters['loras'] }> {
+  // The MP4 reader is large and rarely used, so it is loaded only here.
+  const { readVideoMetadata } = await import('../../lib/video/metadata');
+  const metadata = await readVideoMetadata(file);
+  const { backend, model, profile } = metadata;
+  const values = { ...fromParameters(parseParameters(metadata)), backend, model, profile };
+  return { values, loras: metadata.loras };
+}
+
+/**
+ * The last frame of a video as a PNG.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE` if the browser cannot play the file
+ */
+export async function readLastFrame(video: Blob): Promise<Blob> {
+  const url = URL.createObjectURL(video);
+  const element = document.createElement('video');
+  element.muted = true;
+  element.preload = 'auto';
+  try {
+    const loaded = once(element, 'loadeddata');
+    element.src = url;
+    await loaded;
+    const sought = once(element, 'seeked');
+    // The middle of the last frame, because its end may already be the end of the stream.
+    element.currentTime = Math.max(0, element.duration - 0.5 / framesPerSecond);
+    await sought;
+    const canvas = new OffscreenCanvas(element.videoWidth, element.videoHeight);
+    canvas.getContext('2d')?.drawImage(element, 0, 0);
+    return await canvas.convertToBlob({ type: 'image/png' });
+  } finally {
+    element.removeAttribute('src');
+    element.load();
+    URL.revokeObjectURL(url);
+  }
+}
+
+function once(element: HTMLVideoElement, event: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    element.addEventListener(event, () => resolve(), { once: true });
+    element.addEventListener('error', () => reject(new KinoraError('VIDEO_UNREADABLE')), {
+      once: true,
+    });
+  });
+}

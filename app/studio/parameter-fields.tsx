@@ -1,0 +1,191 @@
+import type { Backend } from '../../lib/contract/prediction';
+import type { ProfileName } from '../../lib/contract/profile';
+import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/request';
+import { BackendField, describedBy, FieldNotes } from '../shared/fields';
+import { DiceIcon } from '../shared/icons';
+import type { FormValues, NumberName } from './form-state';
+import { budgetRange, labels } from './validation';
+
+/** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
+export function NumberField(props: {
+  name: Exclude<NumberName, 'seed'>;
+  value: string;
+  error: string | undefined;
+  unit?: string;
+  hint?: string;
+  onChange: (value: string) => void;
+}) {
+  const { name, value, error, unit, hint, onChange } = props;
+  const { min, max, step, default: fallback } = parameterRanges[name];
+  const slider = Number(value);
+  return (
+    <div className="field">
+      <div className="field-head">
+        <label htmlFor={name}>{labels[name]}</label>
+        <span className="number">
+          <input
+            id={name}
+            type="number"
+            inputMode="decimal"
+            {...{ min, max, step, value }}
+            {...describedBy(name, error, hint !== undefined)}
+            onChange={(event) => onChange(event.target.value)}
+          />
+          {unit && <span className="unit">{unit}</span>}
+        </span>
+      </div>
+      <input
+        type="range"
+        aria-hidden
+        tabIndex={-1}
+        {...{ min, max, step }}
+        value={Number.isFinite(slider) && value !== '' ? slider : fallback}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <FieldNotes id={name} error={error} hint={hint} />
+    </div>
+  );
+}
+
+const sizeNames: Readonly<Record<Size, string>> = {
+  '1280*720': 'Landscape',
+  '720*1280': 'Portrait',
+};
+
+/** Choice of the video's size. */
+export function SizeField(props: { value: Size; onChange: (size: Size) => void }) {
+  return (
+    <fieldset className="field">
+      <legend>Size</legend>
+      <div className="choices">
+        {sizes.map((size) => (
+          <label key={size} className="choice">
+            <input
+              type="radio"
+              name="size"
+              value={size}
+              checked={props.value === size}
+              onChange={() => props.onChange(size)}
+            />
+            <span className="shape" data-size={size} aria-hidden="true" />
+            <span>
+              {sizeNames[size]} <small>{size.replace('*', '×')}</small>
+            </span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+const profileLabels: Readonly<Record<ProfileName, string>> = {
+  standard: 'Standard',
+  'ultra-fast': 'Ultra-fast',
+};
+
+/** Choice of the model's profile; nothing if the model has only one. */
+export function ProfileField(props: {
+  value: ProfileName;
+  /** From `profileChoices`. */
+  choices: readonly ProfileName[];
+  onChange: (profile: ProfileName) => void;
+}) {
+  if (props.choices.length < 2) return null;
+  return (
+    <fieldset className="field">
+      <legend>Speed</legend>
+      <div className="choices">
+        {props.choices.map((name) => (
+          <label key={name} className="choice">
+            <input
+              type="radio"
+              name="profile"
+              value={name}
+              checked={props.value === name}
+              onChange={() => props.onChange(name)}
+            />
+            <span>{profileLabels[name]}</span>
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+/** The seed, with a button that sets a random one. */
+export function SeedField(props: {
+  value: string;
+  error: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const { value, error, onChange } = props;
+  const { min, max, step } = parameterRanges.seed;
+  return (
+    <div className="field">
+      <label htmlFor="seed">Seed</label>
+      <div className="seed-row">
+        <input
+          id="seed"
+          type="number"
+          inputMode="numeric"
+          {...{ min, max, step, value }}
+          {...describedBy('seed', error, true)}
+          onChange={(event) => onChange(event.target.value)}
+        />
+        <button
+          type="button"
+          className="icon"
+          title="Random seed"
+          aria-label="Random seed"
+          onClick={() => onChange(String(resolveSeed(-1)))}
+        >
+          <DiceIcon />
+        </button>
+      </div>
+      <FieldNotes
+        id="seed"
+        error={error}
+        hint="−1 uses a new random seed for every video. The same seed and settings give the same video."
+      />
+    </div>
+  );
+}
+
+/** Backend and memory limit. */
+export function AdvancedFields(props: {
+  backend: Backend;
+  memoryBudget: string;
+  budgetError: string | undefined;
+  onChange: (values: Partial<FormValues>) => void;
+}) {
+  const { backend, memoryBudget, budgetError, onChange } = props;
+  return (
+    <>
+      <BackendField backend={backend} onChange={(name) => onChange({ backend: name })} />
+      <div className="field">
+        <div className="field-head">
+          <label htmlFor="memoryBudget">GPU memory</label>
+          <span className="number">
+            <input
+              id="memoryBudget"
+              type="number"
+              inputMode="decimal"
+              {...budgetRange}
+              step="any"
+              placeholder="auto"
+              value={memoryBudget}
+              {...describedBy('memoryBudget', budgetError, true)}
+              onChange={(event) => onChange({ memoryBudget: event.target.value })}
+            />
+            <span className="unit">GiB</span>
+          </span>
+        </div>
+        <FieldNotes
+          id="memoryBudget"
+          error={budgetError}
+          hint="Upper limit. Empty: measured before each video. With less memory, parts of the model are read from disk in every step; the video stays the same."
+        />
+      </div>
+    </>
+  );
+}
