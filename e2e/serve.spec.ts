@@ -139,7 +139,7 @@ test(
     await second.open();
     await second.connect(workerToken);
     await expect(second.connection.locator('[data-code="BUSY"]')).toContainText(
-      /Another tab of this browser serves already, as “The first” since \d/,
+      /Another tab of this browser already serves, as “The first” since \d/,
     );
     await serve.press('Disconnect');
     await serve.waitFor('disconnected');
@@ -177,14 +177,14 @@ test.describe('with requests that fail on purpose', () => {
       await serve.waitFor('reconnecting');
       await expect(serve.connection).toHaveAccessibleName('Connection lost');
       await expect(serve.connection).toContainText('The server cannot be reached.');
-      await expect(serve.connection).toContainText(/It is tried again in \d/);
+      await expect(serve.connection).toContainText(/Next attempt in \d/);
       // It waits twice as long each time: in the end, nothing happens by itself for a quarter of a minute.
       while (lost < 6) {
         const before = lost;
         await serve.press('Try now');
         await expect.poll(() => lost, { intervals: [20] }).toBeGreaterThan(before);
       }
-      await expect(serve.connection).toContainText(/It is tried again in [1-9]\d s/);
+      await expect(serve.connection).toContainText(/Next attempt in [1-9]\d s/);
       await context.unroute(me);
       await serve.press('Try now');
       await serve.waitFor('idle', 10_000);

@@ -6,7 +6,7 @@ import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import type { ConnectValues } from './use-connect';
 
-/** What this tab connects with; while it is connected nothing can be changed. */
+/** The options of the connection. They cannot be changed while the tab is connected. */
 export function ConnectForm(props: {
   values: ConnectValues;
   change: (values: Partial<ConnectValues>) => void;
@@ -49,7 +49,7 @@ export function ConnectForm(props: {
                 <Link href="/keys" prefetch={false}>
                   Keys page
                 </Link>
-                , or from what the server printed at its first start.
+                , or from the output of the server's first start.
               </>
             }
           />

@@ -1,27 +1,28 @@
 import { useEffect, useRef } from 'react';
-import { formatBytes, formatSeconds } from '../../lib/contract/format';
-import { type Connection, isConnected } from '../../lib/worker/connection';
+import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
+import type { RunProgress } from '../../lib/predictions/run-state';
+import { type Connection, type CurrentJob, isConnected } from '../../lib/worker/connection';
 import { useNow } from '../shared/browser';
 import { LiveText, Problem } from '../shared/messages';
-import { JobFacts, JobProgress } from './job-progress';
+import { RunStage } from '../shared/run-stage';
 import { getServing } from './serving-store';
-import { announce, sentencesOf, titleOf } from './wording';
+import { announce, sentencesOf, titleOf } from './texts';
 
-/** Where the connection stands, what it works on, and its controls. */
+/** Status of the connection, its current job, and its controls. */
 export function ConnectionPanel(props: { connection: Connection; onDisconnect: () => void }) {
   const { connection, onDisconnect } = props;
   const { status } = connection;
   const busy = status === 'working' || status === 'uploading';
-  const over = status === 'disconnected' || status === 'refused';
+  const ended = status === 'disconnected' || status === 'refused';
   const resumable = status === 'paused' || (busy && connection.next === 'pause');
   const serving = getServing();
   const title = useRef<HTMLHeadingElement>(null);
-  const shown = useRef(over);
+  const shown = useRef(ended);
   useEffect(() => {
-    // The button that was pressed is gone; on a phone this panel is far below it.
-    if (shown.current !== over) title.current?.focus();
-    shown.current = over;
-  }, [over]);
+    // The pressed button has disappeared, and on a phone this panel is far below it.
+    if (shown.current !== ended) title.current?.focus();
+    shown.current = ended;
+  }, [ended]);
   return (
     <section className="panel stage" aria-labelledby="connection-title" data-status={status}>
       <h2 id="connection-title" ref={title} tabIndex={-1}>
@@ -40,7 +41,7 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
           <JobFacts job={connection.job} secondsRemaining={null} />
         </>
       )}
-      {!over && (
+      {!ended && (
         <div className="actions">
           {isConnected(connection) &&
             (resumable ? (
@@ -62,9 +63,9 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
           </button>
         </div>
       )}
-      {!over && (
+      {!ended && (
         <p className="field-hint">
-          Keep this tab open and visible: browsers slow down what nobody sees.
+          Keep this tab open and visible: browsers slow down hidden tabs.
         </p>
       )}
       <LiveText {...announce(connection)} />
@@ -74,5 +75,39 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
 
 function NextAttempt({ at }: { at: number }) {
   const seconds = Math.max(0, (at - useNow()) / 1000);
-  return <p>It is tried again in {formatSeconds(seconds)}.</p>;
+  return <p>Next attempt in {formatSeconds(seconds)}.</p>;
+}
+
+/** Progress and preview of the current job. */
+function JobProgress({ job, progress }: { job: CurrentJob; progress: RunProgress }) {
+  return (
+    <>
+      <RunStage progress={progress} />
+      <JobFacts job={job} secondsRemaining={progress.secondsRemaining} />
+    </>
+  );
+}
+
+/** Facts of the current job, without its owner, prompt and image. */
+function JobFacts(props: { job: CurrentJob; secondsRemaining: number | null }) {
+  const { job, secondsRemaining } = props;
+  const elapsed = Math.max(0, useNow() - job.startedAt) / 1000;
+  const facts = [
+    ['Job', job.id.slice(0, 8)],
+    ['Attempt', `${job.attempt}`],
+    ['Video', `${formatSize(job.size)}, ${job.duration} s`],
+    ['LoRAs', `${job.loras}`],
+    ['Elapsed', formatSeconds(elapsed)],
+    ['Remaining', secondsRemaining === null ? '–' : `about ${formatSeconds(secondsRemaining)}`],
+  ];
+  return (
+    <dl className="facts">
+      {facts.map(([term, value]) => (
+        <div key={term}>
+          <dt>{term}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }

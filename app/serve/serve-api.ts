@@ -6,17 +6,17 @@ import { getLibrary } from '../library';
 import { checkToken, getServing, type ServingStore } from './serving-store';
 import { optionsOf } from './use-connect';
 
-/** What a driving program connects with. */
+/** The options of a connection that a program starts. */
 export interface ServeConnect {
   readonly token: string;
   readonly model: string;
   readonly backend: Backend;
   readonly name: string;
-  /** Most device bytes to use; absent means what a probe of the device finds. */
+  /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
 }
 
-/** How far the current job is. */
+/** Progress of the current job. */
 export interface ServeProgress {
   readonly type: 'progress';
   readonly id: string;
@@ -25,20 +25,20 @@ export interface ServeProgress {
   readonly steps: number;
 }
 
-/** An event as it leaves the page: progress in numbers only. */
+/** An event that is sent to the program; progress has numbers only. */
 export type ServeReport = Exclude<ServingEvent, { type: 'progress' }> | ServeProgress;
 
-/** What a driving program can do with the Serve page. */
+/** The functions of the Serve page for programs that control it, such as `npm run worker`. */
 export interface ServeApi {
   /**
-   * Connects, and resolves at once; what happens goes to `window.kinoraServing`. A refused input is an
-   * Error whose message is the JSON of an `ErrorRecord`, the one form that survives the way out of a
-   * browser.
+   * Starts to connect and resolves at once; events are sent to `window.kinoraServing`. Rejects invalid
+   * options with an Error whose message is the JSON of an `ErrorRecord`, because browser drivers transfer
+   * nothing else of an error.
    */
   connect(options: ServeConnect): Promise<void>;
   pause(): void;
   resume(): void;
-  /** Ends the current job and hands its lease back. */
+  /** Ends the current job, releases its lease and disconnects. */
   disconnect(): void;
   status(): Connection['status'];
 }
@@ -46,12 +46,12 @@ export interface ServeApi {
 declare global {
   interface Window {
     kinoraServe?: ServeApi;
-    /** Where the driver listens, if it does. */
+    /** Callback of the controlling program. */
     kinoraServing?: (event: ServeReport) => unknown;
   }
 }
 
-/** Makes `window.kinoraServe`. @returns what takes it away */
+/** Sets `window.kinoraServe`. @returns a function that removes it */
 export function installServeApi(): () => void {
   const serving = getServing();
   const unwatch = serving.watch((event) => report(serving, event));
@@ -85,7 +85,7 @@ function report(serving: ServingStore, event: ServingEvent): void {
     return;
   }
   const { connection } = serving.getSnapshot();
-  // Only steps and phases are news to a program.
+  // Programs need only steps and phases.
   if (connection.status !== 'working' || !['step', 'phase'].includes(event.event.type)) return;
   const { phase, step, steps } = connection.progress;
   window.kinoraServing?.({ type: 'progress', id: connection.job.id, phase, step, steps });

@@ -7,13 +7,12 @@ import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
 import { ConnectForm } from './connect-form';
 import { ConnectionPanel } from './connection-panel';
+import { ServedList, TakesPanel } from './panels';
 import { installServeApi } from './serve-api';
-import { ServedList } from './served-list';
-import { TakesPanel } from './takes-panel';
+import { useServing } from './serving-store';
 import { optionsOf, useConnect } from './use-connect';
-import { useServing } from './use-serving';
 
-/** The page on which this tab becomes a worker of the API. */
+/** The page that connects this tab as a worker of the API. */
 export function ServePage() {
   const library = useLibrary();
   const models = useModels();

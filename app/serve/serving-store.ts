@@ -1,5 +1,8 @@
+import { proxy, type Remote } from 'comlink';
+import { useSyncExternalStore } from 'react';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { ServedJob, ServeOptions, UnfinishedLease } from '../../lib/worker/api';
+import { createWorkerClient, type WorkerClient } from '../../lib/predictions/worker-client';
+import type { ServedJob, ServeOptions, ServingApi, UnfinishedLease } from '../../lib/worker/api';
 import {
   advanceConnection,
   type Connection,
@@ -7,19 +10,18 @@ import {
   type ServingEvent,
 } from '../../lib/worker/connection';
 import { keepAwake } from '../shared/browser';
-import { serveAlone } from './one-tab';
-import { createServingHost, type ServingHost } from './serving-client';
+import { acquireServingLock } from './single-tab';
 
-/** Jobs done that are shown; older ones are only counted. */
-const shownJobs = 50;
+/** Finished jobs in the list; older ones are only counted. */
+const maxListedJobs = 50;
 
-/** What this page knows of its serving. */
+/** State of the Serve page. */
 export interface ServingState {
   readonly connection: Connection;
-  /** Newest first. They are forgotten with the page. */
+  /** Newest first, since the page was opened. */
   readonly served: readonly ServedJob[];
   readonly completed: number;
-  /** What it is connected with, for as long as it is; the token is left out. */
+  /** The options of the connection, without the token; null while there is none. */
   readonly options: Omit<ServeOptions, 'token'> | null;
 }
 
@@ -30,31 +32,32 @@ export const notServing: ServingState = {
   options: null,
 };
 
-/** The serving of this page as one pure reducer. */
+/** Pure reducer of the Serve page. */
 export function advanceServing(state: ServingState, event: ServingEvent): ServingState {
   const connection = advanceConnection(state.connection, event);
   if (event.type !== 'ended')
     return connection === state.connection ? state : { ...state, connection };
-  const served = [event.job, ...state.served].slice(0, shownJobs);
+  const served = [event.job, ...state.served].slice(0, maxListedJobs);
   const completed = state.completed + (event.job.outcome === 'completed' ? 1 : 0);
   return { ...state, connection, served, completed };
 }
 
 /**
- * The serving of this page as an external store in React's sense. It goes on while the person is
- * elsewhere in the app, and ends with the page.
+ * Connects this page to the server. {@link subscribe} and {@link getSnapshot} fit React's
+ * `useSyncExternalStore`. The connection continues on other pages of the app and ends when the document
+ * is closed.
  */
 export class ServingStore {
   #state = notServing;
   readonly #listeners = new Set<() => void>();
   readonly #watchers = new Set<(event: ServingEvent) => void>();
-  /** The lease that is lost when the page goes now. */
+  /** The lease of the current job, to be released if the page is closed. */
   #lease: UnfinishedLease | null = null;
-  #over: AbortController | null = null;
-  /** Whether the worker has been told to serve. */
+  #end: AbortController | null = null;
+  /** Whether `serve` was called in the worker. */
   #serving = false;
 
-  constructor(readonly host: ServingHost) {}
+  constructor(readonly client: WorkerClient<ServingApi>) {}
 
   readonly getSnapshot = (): ServingState => this.#state;
 
@@ -63,43 +66,43 @@ export class ServingStore {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Sees every event from now on. */
+  /** Calls `watcher` with every event. @returns a function that ends this */
   watch(watcher: (event: ServingEvent) => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Connects and serves; resolves when that has ended. What happens is in the state. */
+  /** Connects and serves. Resolves when the connection has ended; errors are in the state. */
   async connect(options: ServeOptions): Promise<void> {
-    if (this.#over) return;
-    const over = new AbortController();
-    this.#over = over;
+    if (this.#end) return;
+    const end = new AbortController();
+    this.#end = end;
     const { token, ...shown } = options;
     this.#set({ ...this.#state, options: shown });
-    this.#take({ type: 'connecting' });
+    this.#dispatch({ type: 'connecting' });
     try {
-      await serveAlone(options.name, over.signal);
-      if (over.signal.aborted) return this.#take({ type: 'disconnected', error: null });
-      keepAwake(over.signal);
-      window.addEventListener('pagehide', () => this.#releaseNow(options.server, token), over);
-      const { api, crashed } = this.host.open();
+      await acquireServingLock(options.name, end.signal);
+      if (end.signal.aborted) return this.#dispatch({ type: 'disconnected', error: null });
+      keepAwake(end.signal);
+      window.addEventListener('pagehide', () => this.#releaseNow(options.server, token), end);
+      const { api, crashed } = this.client.open();
       this.#serving = true;
       const serving = api.serve(
         options,
-        (event) => this.#take(event),
+        (event) => this.#dispatch(event),
         (lease) => {
           this.#lease = lease;
         },
       );
       await Promise.race([serving, crashed]);
     } catch (thrown) {
-      this.#take({ type: 'disconnected', error: toKinoraError(thrown).toRecord() });
+      this.#dispatch({ type: 'disconnected', error: toKinoraError(thrown).toRecord() });
     } finally {
-      this.host.close();
+      this.client.close();
       this.#lease = null;
       this.#serving = false;
-      this.#over = null;
-      over.abort();
+      this.#end = null;
+      end.abort();
       this.#set({ ...this.#state, options: null });
     }
   }
@@ -112,9 +115,9 @@ export class ServingStore {
     void this.#call((api) => api.resume());
   }
 
-  /** Ends the current job and hands its lease back. */
+  /** Ends the current job, releases its lease and disconnects. */
   disconnect(): void {
-    if (!this.#serving) this.#over?.abort();
+    if (!this.#serving) this.#end?.abort();
     void this.#call((api) => api.disconnect());
   }
 
@@ -122,13 +125,13 @@ export class ServingStore {
     void this.#call((api) => api.retryNow());
   }
 
-  async #call(work: (api: ReturnType<ServingHost['open']>['api']) => Promise<void>): Promise<void> {
+  async #call(work: (api: ServingApi) => Promise<void>): Promise<void> {
     if (!this.#serving) return;
-    // A worker that dies in it ends `connect` too, which says so.
-    await work(this.host.open().api).catch(() => {});
+    // If the worker crashes, `connect` reports it.
+    await work(this.client.open().api).catch(() => {});
   }
 
-  /** The page goes, and its worker with it: only a request that outlives it can hand the lease back. */
+  /** Releases the lease when the page is closed: only a `keepalive` request outlives page and worker. */
   #releaseNow(server: string, token: string): void {
     const lease = this.#lease;
     if (!lease) return;
@@ -140,7 +143,7 @@ export class ServingStore {
     }).catch(() => {});
   }
 
-  #take(event: ServingEvent): void {
+  #dispatch(event: ServingEvent): void {
     this.#set(advanceServing(this.#state, event));
     for (const watcher of this.#watchers) watcher(event);
   }
@@ -154,20 +157,46 @@ export class ServingStore {
 
 let store: ServingStore | null = null;
 
-/** The one connection of this page. For handlers and effects: the server has none. */
+/** The serving store of this page. Call it in event handlers and effects only. */
 export function getServing(): ServingStore {
-  store ??= new ServingStore(createServingHost());
+  store ??= new ServingStore(createServingClient());
   return store;
 }
 
-/** @throws KinoraError `REQUEST_INVALID` for a token that cannot be one */
+/** Checks the form of a token. @throws KinoraError `REQUEST_INVALID` */
 export function checkToken(text: string): string {
   const token = text.trim();
-  // A header takes nothing else.
+  // An HTTP header accepts no other characters.
   if (/^[\x21-\x7e]{1,200}$/.test(token)) return token;
   throw new KinoraError(
     'REQUEST_INVALID',
     token === '' ? 'There is no worker token.' : 'This is not a worker token.',
     { remedy: 'Create one on the Keys page of this server, or with “npm run keys”.' },
   );
+}
+
+/** The serving worker of this page. */
+function createServingClient(): WorkerClient<ServingApi> {
+  const start = () =>
+    new Worker(new URL('../../workers/serving.ts', import.meta.url), { type: 'module' });
+  return createWorkerClient<ServingApi>('serving worker', start, toApi);
+}
+
+function toApi(remote: Remote<ServingApi>): ServingApi {
+  return {
+    serve: (options, onEvent, onLease) => remote.serve(options, proxy(onEvent), proxy(onLease)),
+    pause: () => remote.pause(),
+    resume: () => remote.resume(),
+    disconnect: () => remote.disconnect(),
+    retryNow: () => remote.retryNow(),
+  };
+}
+
+const subscribe = (listener: () => void) => getServing().subscribe(listener);
+const getSnapshot = () => getServing().getSnapshot();
+const getServerSnapshot = () => notServing;
+
+/** State of the Serve page. */
+export function useServing(): ServingState {
+  return useSyncExternalStore(subscribe, getSnapshot, getServerSnapshot);
 }

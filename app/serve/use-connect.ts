@@ -4,15 +4,15 @@ import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
-import { browserName, recall, remember } from './remembered';
 import { checkToken, getServing } from './serving-store';
+import { browserName, loadSettings, saveSettings } from './settings';
 
-/** The fields of the form. */
+/** Values of the form. */
 export interface ConnectValues {
   readonly token: string;
   readonly remember: boolean;
   readonly name: string;
-  /** Empty until one was chosen. */
+  /** Empty until a model is selected. */
   readonly model: string;
   readonly backend: Backend;
 }
@@ -20,21 +20,21 @@ export interface ConnectValues {
 const blank: ConnectValues = { token: '', remember: false, name: '', model: '', backend: 'webgpu' };
 
 /**
- * The form that connects: its values, kept in this browser, and what it does.
+ * The values of the connect form, which are stored in this browser, and its actions.
  *
- * @param model the chosen model; undefined while the library opens
- * @param hub where adapters come from; null while the library opens
+ * @param pick finds the selected model; returns undefined while the library is loading
+ * @param hub base address for LoRAs; null while the library is loading
  */
 export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: string | null) {
   const [values, setValues] = useState(blank);
   const [tokenError, setTokenError] = useState<ErrorRecord | null>(null);
-  const again = useRef(false);
+  const reconnect = useRef(false);
   useEffect(() => {
-    const kept = recall();
-    const name = kept?.name || browserName(navigator.userAgent);
-    const { token = null, model = '', backend = 'webgpu', connected = false } = kept ?? {};
+    const stored = loadSettings();
+    const name = stored?.name || browserName(navigator.userAgent);
+    const { token = null, model = '', backend = 'webgpu', connected = false } = stored ?? {};
     setValues({ token: token ?? '', remember: token !== null, name, model, backend });
-    again.current = connected && token !== null;
+    reconnect.current = connected && token !== null;
   }, []);
 
   const change = useCallback((changed: Partial<ConnectValues>) => {
@@ -47,7 +47,7 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
     if (!model?.ready || hub === null) return;
     try {
       const token = checkToken(values.token);
-      keep(values, model, true);
+      save(values, model, true);
       const { name, backend } = values;
       void getServing().connect({ ...optionsOf(model, backend, hub), token, name: name.trim() });
     } catch (thrown) {
@@ -56,21 +56,21 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
   }, [values, model, hub]);
 
   const disconnect = useCallback(() => {
-    if (model) keep(values, model, false);
+    if (model) save(values, model, false);
     getServing().disconnect();
   }, [values, model]);
 
   useEffect(() => {
-    // It was connected when the page was left, and the token was to be remembered.
-    if (!again.current || !model?.ready || hub === null) return;
-    again.current = false;
+    // The tab was connected when the page was closed, and the token is stored.
+    if (!reconnect.current || !model?.ready || hub === null) return;
+    reconnect.current = false;
     connect();
   }, [model, hub, connect]);
 
   return { values, change, connect, disconnect, model, tokenError };
 }
 
-/** Everything of a connection that is not a person's to say. */
+/** The options of a connection that follow from the model and the page. */
 export function optionsOf(
   { manifest, precision }: ModelEntry,
   backend: Backend,
@@ -86,8 +86,8 @@ export function optionsOf(
   };
 }
 
-function keep(values: ConnectValues, model: ModelEntry, connected: boolean): void {
+function save(values: ConnectValues, model: ModelEntry, connected: boolean): void {
   const { name, backend } = values;
   const token = values.remember ? values.token.trim() : null;
-  remember({ token, name, model: model.manifest.id, backend, connected });
+  saveSettings({ token, name, model: model.manifest.id, backend, connected });
 }

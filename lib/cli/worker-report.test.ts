@@ -67,7 +67,7 @@ test('waiting is said once, with the reason why jobs are not given', () => {
   take({ type: 'nothing', skipped: { model: 2 } }, { type: 'gpuBusy' }, { type: 'gpuBusy' });
   expect(lines).toEqual([
     'waiting for jobs',
-    'waiting: 2 jobs wait, but this server does not give its jobs to this model.',
+    'waiting: 2 jobs wait, but this server does not assign its jobs to this model.',
     'waiting: another tab has the GPU',
   ]);
 });

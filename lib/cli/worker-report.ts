@@ -1,5 +1,5 @@
 import type { ServeReport } from '../../app/serve/serve-api';
-import { outcomeNames, skippedSentences } from '../../app/serve/wording';
+import { outcomeNames, skippedSentences } from '../../app/serve/texts';
 import { formatBytes, formatSeconds, formatSize, phaseNames } from '../../lib/contract/format';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */

@@ -1,11 +1,11 @@
 import { KinoraError } from '../../lib/contract/errors';
 
-/** Held by the one tab of this browser that serves, as long as it does. */
+/** Web Lock of the tab that serves. */
 export const servingLock = 'kinora:serving';
-/** How long the tab that serves may take to say who it is, in milliseconds. */
-const answerMs = 500;
+/** Time limit for the other tab's answer, in milliseconds. */
+const answerTimeoutMs = 500;
 
-/** What the tab that serves tells another one. */
+/** The serving tab's answer to another tab. */
 interface Holder {
   readonly name: string;
   /** Milliseconds since the epoch. */
@@ -13,12 +13,12 @@ interface Holder {
 }
 
 /**
- * Becomes the one tab of this browser that serves, until the signal. The lock also keeps the browser
- * from freezing a hidden tab.
+ * Acquires the serving lock of this browser and holds it until `signal` aborts. Browsers do not freeze a
+ * hidden tab that holds a Web Lock.
  *
- * @throws KinoraError `BUSY`, saying which tab it is
+ * @throws KinoraError `BUSY`, with the name of the tab that holds the lock
  */
-export async function serveAlone(name: string, signal: AbortSignal): Promise<void> {
+export async function acquireServingLock(name: string, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     navigator.locks
       .request(servingLock, { ifAvailable: true }, async (lock) => {
@@ -30,7 +30,7 @@ export async function serveAlone(name: string, signal: AbortSignal): Promise<voi
   });
 }
 
-/** Tells whoever asks, until the signal. */
+/** Answers other tabs until `signal` aborts. */
 function answerOthers(holder: Holder, signal: AbortSignal): Promise<void> {
   const channel = new BroadcastChannel(servingLock);
   channel.addEventListener('message', ({ data }) => {
@@ -51,14 +51,14 @@ async function describeOther(): Promise<KinoraError> {
     channel.addEventListener('message', ({ data }: MessageEvent<Holder | 'who'>) => {
       if (data !== 'who') resolve(data);
     });
-    setTimeout(resolve, answerMs, null);
+    setTimeout(resolve, answerTimeoutMs, null);
   });
   channel.postMessage('who');
   const holder = await answer;
   channel.close();
   const since = holder ? `, as “${holder.name}” since ${timeOf(holder.since)}` : '';
-  return new KinoraError('BUSY', `Another tab of this browser serves already${since}.`, {
-    remedy: 'Go on there, or disconnect it first: there is one GPU.',
+  return new KinoraError('BUSY', `Another tab of this browser already serves${since}.`, {
+    remedy: 'Use that tab, or disconnect it first: both would use the same GPU.',
   });
 }
 

@@ -4,20 +4,20 @@ import { backends } from '../../lib/contract/prediction';
 const key = 'kinora:serving';
 
 const schema = z.object({
-  /** Null unless the person asked to remember it. */
+  /** Null unless the user wants it to be stored. */
   token: z.string().nullable(),
   name: z.string(),
   model: z.string(),
   backend: z.enum(backends),
-  /** Whether it was connected when the page was left: it then connects again by itself. */
+  /** Whether the tab was connected when the page was closed; it then connects again. */
   connected: z.boolean(),
 });
 
-/** What the Serve page keeps in this browser. */
-export type Remembered = z.output<typeof schema>;
+/** The settings that the Serve page stores in this browser. */
+export type ServeSettings = z.output<typeof schema>;
 
-/** What was kept; null where there is nothing, or nothing that can be read. */
-export function recall(): Remembered | null {
+/** The stored settings; null if there are none, or if they are not valid. */
+export function loadSettings(): ServeSettings | null {
   try {
     return schema.safeParse(JSON.parse(localStorage.getItem(key) ?? 'null')).data ?? null;
   } catch {
@@ -25,16 +25,16 @@ export function recall(): Remembered | null {
   }
 }
 
-/** Keeps it; a browser that refuses forgets it. */
-export function remember(values: Remembered): void {
+/** Stores the settings, if the browser allows it. */
+export function saveSettings(values: ServeSettings): void {
   try {
     localStorage.setItem(key, JSON.stringify(values));
   } catch {
-    // Private windows of some browsers keep nothing.
+    // Private windows of some browsers refuse it.
   }
 }
 
-/** "Chrome on Linux", as well as the browser tells. */
+/** A name such as "Chrome on Linux" from the user agent. */
 export function browserName(agent: string): string {
   const browsers: [string, RegExp][] = [
     ['Edge', /Edg\//],

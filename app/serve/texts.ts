@@ -3,17 +3,17 @@ import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { ServedJob } from '../../lib/worker/api';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
 
-/** Why a job was not given, as the end of "3 jobs wait, but …". */
+/** Why a job was not assigned, as the end of "3 jobs wait, but …". */
 const skipSentences: Readonly<Record<SkipReason, string>> = {
-  model: 'this server does not give its jobs to this model',
-  size: 'they want a size that it does not make',
+  model: 'this server does not assign its jobs to this model',
+  size: 'they need a size that this worker does not support',
   loras: 'they use LoRAs',
-  precision: 'this server does not give its jobs to weights of this precision',
-  duration: 'they are longer than it takes',
+  precision: 'this server does not assign its jobs to this precision',
+  duration: 'they are longer than the limit of this worker',
   'not-ready': 'their images are still being fetched',
 };
 
-/** How a job ended, in a word. */
+/** Labels of the outcomes of a job. */
 export const outcomeNames: Readonly<Record<ServedJob['outcome'], string>> = {
   completed: 'Done',
   failed: 'Failed',
@@ -21,7 +21,7 @@ export const outcomeNames: Readonly<Record<ServedJob['outcome'], string>> = {
   released: 'Handed back',
 };
 
-/** What the connection is called. */
+/** Heading of the connection panel. */
 export function titleOf(connection: Connection): string {
   switch (connection.status) {
     case 'disconnected':
@@ -45,13 +45,15 @@ export function titleOf(connection: Connection): string {
   }
 }
 
-/** What a person should know about it, besides errors; empty where the title says all. */
+/** Sentences below the heading, besides errors; none if the heading is enough. */
 export function sentencesOf(connection: Connection): readonly string[] {
   switch (connection.status) {
     case 'disconnected':
       return connection.error
         ? []
-        : ['Once it is connected, this tab makes the videos that programs ask this server for.'];
+        : [
+            'When it is connected, this tab computes the videos that programs request from this server.',
+          ];
     case 'reconnecting':
       return [connection.reason];
     case 'idle':
@@ -59,11 +61,13 @@ export function sentencesOf(connection: Connection): readonly string[] {
     case 'paused':
       return [
         connection.error
-          ? 'No job is taken for five minutes, or until you resume.'
-          : 'No job is taken until you resume.',
+          ? 'This tab takes no job for five minutes, or until you resume.'
+          : 'This tab takes no job until you resume.',
       ];
     case 'waiting':
-      return ['The studio, or another tab, is using the GPU. Jobs are taken when that ends.'];
+      return [
+        'The studio or another tab is using the GPU. This tab takes jobs again when that ends.',
+      ];
     case 'working':
     case 'uploading':
       return [...unanswered(connection.answered), ...nextSentence[connection.next]];
@@ -74,7 +78,7 @@ export function sentencesOf(connection: Connection): readonly string[] {
 
 function waitingSentences(skipped: Skipped): readonly string[] {
   const skips = skippedSentences(skipped);
-  return skips.length > 0 ? skips : ['A job begins by itself as soon as there is one.'];
+  return skips.length > 0 ? skips : ['The next job starts automatically.'];
 }
 
 const nextSentence: Readonly<Record<Next, readonly string[]>> = {
@@ -84,10 +88,12 @@ const nextSentence: Readonly<Record<Next, readonly string[]>> = {
 
 function unanswered(answered: boolean): readonly string[] {
   if (answered) return [];
-  return ['The server does not answer right now. The work goes on, and it is tried again.'];
+  return [
+    'The server does not respond at the moment. The work continues, and so do the attempts to reach it.',
+  ];
 }
 
-/** Each reason why jobs wait and are not given, as a sentence. */
+/** One sentence for each reason why waiting jobs are not assigned. */
 export function skippedSentences(skipped: Skipped): readonly string[] {
   return Object.entries(skipped).map(([reason, count]) => {
     const jobs = count === 1 ? '1 job waits' : `${count} jobs wait`;
@@ -95,7 +101,7 @@ export function skippedSentences(skipped: Skipped): readonly string[] {
   });
 }
 
-/** What a screen reader hears: each new topic at once, within one now and then. */
+/** Topic and text for screen readers, see `LiveText`. */
 export function announce(connection: Connection): { topic: string; text: string } {
   const title = titleOf(connection).replace(/ …$/, '');
   if (connection.status !== 'working') return { topic: connection.status, text: `${title}.` };
