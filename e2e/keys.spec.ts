@@ -132,7 +132,7 @@ test.describe('with requests that are refused', () => {
       await elsewhere.close();
       const keys = new KeysPage(page);
       await page.goto(`/keys#sign-in=${token}`);
-      await expect(keys.signIn.getByRole('status')).toContainText('This lets nobody in');
+      await expect(keys.signIn.getByRole('status')).toContainText('Sign-in failed');
       expect(page.url()).toBe(`${caller.origin}/keys`);
       await test.step('signed out', () => expectAccessible(page));
       // An admin key in the field does as well.

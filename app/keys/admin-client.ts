@@ -2,10 +2,10 @@ import type { z } from 'zod';
 import { type createKeySchema, type Endpoint, endpoints } from '../../lib/contract/v3/endpoints';
 import { apiErrorSchema } from '../../lib/contract/v3/errors';
 
-/** The server refused, or did not answer: a sentence for the page. */
+/** An error response or no response, with a sentence for the page. */
 export class AdminError extends Error {
   override readonly name = 'AdminError';
-  /** HTTP status; 0 where there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number;
 
   constructor(status: number, sentence: string, options?: ErrorOptions) {
@@ -17,7 +17,7 @@ export class AdminError extends Error {
 type Answered<Row extends { answer: z.ZodType }> = z.output<Row['answer']>;
 
 /**
- * Calls one operation of the administration; the session's cookie goes with it.
+ * Calls an operation with the session's cookie.
  *
  * @throws AdminError
  */
@@ -37,20 +37,21 @@ async function call<Row extends Endpoint & { answer: z.ZodType }>(
       }),
     });
   } catch (cause) {
-    throw new AdminError(0, 'The server does not answer. Look whether it still runs.', { cause });
+    throw new AdminError(0, 'The server does not respond. Check whether it is running.', { cause });
   }
   const json: unknown = await response.json().catch(() => null);
   if (!response.ok) {
     const refusal = apiErrorSchema.safeParse(json);
-    const sentence = refusal.data?.message ?? `The server answered ${response.status}.`;
+    const sentence =
+      refusal.data?.message ?? `The server responded with status ${response.status}.`;
     throw new AdminError(response.status, sentence);
   }
   const answer = endpoint.answer.safeParse(json);
   if (answer.success) return answer.data as Answered<Row>;
-  throw new AdminError(response.status, 'The server answered something else than it should.');
+  throw new AdminError(response.status, 'The server sent an unexpected response.');
 }
 
-/** What the form asks for. */
+/** Body of the request that creates a key. */
 export type KeyRequest = z.input<typeof createKeySchema>;
 
 export const admin = {
@@ -61,8 +62,8 @@ export const admin = {
     const path = endpoints.revokeKey.path.replace('{id}', encodeURIComponent(id));
     return (await call(endpoints.revokeKey, { path })).data;
   },
-  /** Everything that the page shows. */
-  look: async () => {
+  /** All data of the page. */
+  load: async () => {
     const [{ data: listed }, { data: connected }] = await Promise.all([
       call(endpoints.listKeys),
       call(endpoints.listWorkers),
@@ -70,5 +71,5 @@ export const admin = {
     return { ...listed, ...connected };
   },
 };
-/** What {@link admin.look} saw. */
-export type AdminView = Awaited<ReturnType<typeof admin.look>>;
+/** The result of {@link admin.load}. */
+export type AdminData = Awaited<ReturnType<typeof admin.load>>;

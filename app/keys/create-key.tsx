@@ -1,4 +1,6 @@
-import { type FormEvent, useState } from 'react';
+import Link from 'next/link';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import type { CreatedKey } from './keys-state';
 import {
   emptyForm,
   type KeyForm,
@@ -130,5 +132,67 @@ function PresetField(props: { preset: Preset; onChange: (preset: Preset) => void
         {presets[props.preset].hint}
       </p>
     </div>
+  );
+}
+
+/** The complete new key, which is shown only once. */
+export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDone: () => void }) {
+  const { key, record } = created;
+  const title = useRef<HTMLHeadingElement>(null);
+  const code = useRef<HTMLElement>(null);
+  const [copied, setCopied] = useState<'yes' | 'no' | null>(null);
+  useEffect(() => title.current?.focus(), []);
+  const copy = () => {
+    navigator.clipboard.writeText(key).then(
+      () => setCopied('yes'),
+      () => {
+        // No permission, or a page without https: select the key, so that the user can copy it.
+        if (code.current) getSelection()?.selectAllChildren(code.current);
+        setCopied('no');
+      },
+    );
+  };
+  return (
+    <section className="panel keys-created" aria-labelledby="created-title">
+      <h2 id="created-title" ref={title} tabIndex={-1}>
+        Copy “{record.name}” now
+      </h2>
+      <p>It is shown only once: the server stores a hash and not the key.</p>
+      <p className="keys-whole">
+        <code ref={code}>{key}</code>
+      </p>
+      <div className="actions">
+        <button type="button" className="primary" onClick={copy}>
+          Copy
+        </button>
+        <button type="button" onClick={onDone}>
+          I have it
+        </button>
+        <span role="status" className="copied">
+          {copied === 'yes' && 'Copied.'}
+          {copied === 'no' && 'It is selected: press Ctrl+C or ⌘C.'}
+        </span>
+      </div>
+      {record.kind === 'worker' && (
+        <p className="field-hint">
+          Paste it on the page <NextLink href="/serve">Serve</NextLink>, or give it to{' '}
+          <code>npm run worker -- --token</code>.
+        </p>
+      )}
+      {record.kind === 'api' && (
+        <p className="field-hint">
+          Send it as <code>Authorization: Bearer …</code>; <NextLink href="/docs">Docs</NextLink>{' '}
+          show how.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function NextLink(props: { href: '/serve' | '/docs'; children: string }) {
+  return (
+    <Link href={props.href} prefetch={false}>
+      {props.children}
+    </Link>
   );
 }

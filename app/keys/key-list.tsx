@@ -1,8 +1,9 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
-import { allowedOf, isSession, kindNames, standingOf } from './keys-view';
+import { Modal } from '../models/modal';
+import { isSession, kindNames, permissionsOf, statusOf } from './keys-view';
 
-/** Every key, the valid ones first; those that have ended are folded away. */
+/** All keys: the valid ones, and the ended ones in a closed section. */
 export function KeyList(props: {
   heading: RefObject<HTMLHeadingElement | null>;
   keys: readonly KeyRecord[];
@@ -12,8 +13,8 @@ export function KeyList(props: {
 }) {
   const { heading, keys, owner, busy, onRevoke } = props;
   const now = Date.now();
-  const valid = keys.filter((record) => standingOf(record, now) === 'valid');
-  const ended = keys.filter((record) => standingOf(record, now) !== 'valid');
+  const valid = keys.filter((record) => statusOf(record, now) === 'valid');
+  const ended = keys.filter((record) => statusOf(record, now) !== 'valid');
   return (
     <section className="panel" aria-labelledby="keys-title">
       <h2 id="keys-title" ref={heading} tabIndex={-1}>
@@ -34,7 +35,7 @@ export function KeyList(props: {
           </KeyRow>
         ))}
       </ul>
-      {valid.length === 0 && <p className="field-hint">There is none that works.</p>}
+      {valid.length === 0 && <p className="field-hint">There are no valid keys.</p>}
       {ended.length > 0 && (
         <details className="more">
           <summary>Revoked and ended ({ended.length})</summary>
@@ -64,7 +65,7 @@ function KeyRow(props: { record: KeyRecord; owner: string; children?: ReactNode 
       <code className="keys-code">{record.hint}</code>
       <dl className="keys-facts">
         {record.owner !== owner && <Fact name="Owner">{record.owner}</Fact>}
-        <Fact name="May">{allowedOf(record)}</Fact>
+        <Fact name="May">{permissionsOf(record)}</Fact>
         <Fact name="Created">{dayOf(record.created_at)}</Fact>
         <Fact name="Last used">
           {record.last_used_at ? momentOf(record.last_used_at) : 'Never'}
@@ -93,4 +94,36 @@ function dayOf(iso: string): string {
 
 function momentOf(iso: string): string {
   return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+const consequences = {
+  api: 'Requests with it are rejected from now on. Waiting predictions still run, and videos stay.',
+  worker: 'Workers that use it are disconnected. Their current jobs go to other workers.',
+  'sign-in': 'Its link stops working, and the browser that signed in with it is signed out.',
+} as const satisfies Record<KeyRecord['kind'], string>;
+
+/** Asks for confirmation before a key is revoked. */
+export function RevokeDialog(props: {
+  record: KeyRecord;
+  onConfirm: () => void;
+  onClose: () => void;
+}) {
+  const { record, onConfirm, onClose } = props;
+  return (
+    <Modal titleId="revoke-title" onClose={onClose}>
+      <h2 id="revoke-title">Revoke “{record.name}”?</h2>
+      <p className="keys-dialog-text">
+        {consequences[record.kind]} A revoked key cannot be restored.
+      </p>
+      <div className="actions">
+        {/* The first button has the focus, so it must be the harmless one. */}
+        <button type="button" onClick={onClose}>
+          Keep it
+        </button>
+        <button type="button" className="danger" onClick={onConfirm}>
+          Revoke
+        </button>
+      </div>
+    </Modal>
+  );
 }

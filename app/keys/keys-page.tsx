@@ -1,11 +1,16 @@
 'use client';
 
+import Link from 'next/link';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import type { WorkerRecord } from '../../lib/contract/v3/endpoints';
 import { SiteHeader } from '../shared/site-header';
-import { SignInPanel } from './sign-in-panel';
-import { SignedInView } from './signed-in-view';
-import { useKeys } from './use-keys';
+import { CreatedKeyPanel, CreateKey } from './create-key';
+import { KeyList, RevokeDialog } from './key-list';
+import type { SignedIn } from './keys-state';
+import { lacksWorker, workersSentence } from './keys-view';
+import { type KeysActions, useKeys } from './use-keys';
 
-/** Who may use this Kinora: API keys, worker tokens, and the workers that they brought. */
+/** The page that manages API keys, worker tokens and connected workers. */
 export function KeysPage() {
   const { state, ...actions } = useKeys();
   return (
@@ -13,7 +18,7 @@ export function KeysPage() {
       <SiteHeader here="/keys" />
       <main className="keys">
         <h1>Keys</h1>
-        {state.status === 'opening' && <progress aria-label="Looking who is signed in" />}
+        {state.status === 'opening' && <progress aria-label="Checking the session" />}
         {state.status === 'signed-out' && (
           <SignInPanel
             busy={state.busy}
@@ -23,9 +28,154 @@ export function KeysPage() {
         )}
         {state.status === 'signed-in' && <SignedInView state={state} actions={actions} />}
         <p className="visually-hidden" role="status">
-          {state.status === 'signed-in' ? state.said : ''}
+          {state.status === 'signed-in' ? state.announcement : ''}
         </p>
       </main>
     </>
+  );
+}
+
+/** The sign-in form, with instructions. */
+function SignInPanel(props: {
+  busy: boolean;
+  problem: string | null;
+  onSignIn: (token: string) => void;
+}) {
+  const [token, setToken] = useState('');
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    props.onSignIn(tokenIn(token));
+  };
+  return (
+    <section className="panel keys-narrow" aria-labelledby="sign-in-title">
+      <h2 id="sign-in-title">Sign in</h2>
+      <p>
+        Open the link that the server printed when it was started for the first time, print a fresh
+        one with <code>npm run keys -- sign-in</code>, or paste an admin key here.
+      </p>
+      <form className="field" onSubmit={submit}>
+        <label htmlFor="sign-in-token">Admin key or sign-in link</label>
+        <div className="keys-row">
+          <input
+            id="sign-in-token"
+            className="keys-secret"
+            type="text"
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            required
+            value={token}
+            onChange={(event) => setToken(event.target.value)}
+          />
+          <button type="submit" className="primary" disabled={props.busy}>
+            Sign in
+          </button>
+        </div>
+      </form>
+      <div role="status" className="notice">
+        {props.busy && <p className="field-hint">Signing in …</p>}
+        {props.problem && <p className="problem">{props.problem}</p>}
+      </div>
+    </section>
+  );
+}
+
+/** The token of a text, which may be a complete sign-in link. */
+function tokenIn(text: string): string {
+  return text.trim().split('#sign-in=').at(-1) ?? '';
+}
+
+/** The page of a signed-in user. */
+function SignedInView({ state, actions }: { state: SignedIn; actions: KeysActions }) {
+  const { owner, keys, workers, justSignedIn, created, confirming, busy, problem, stale } = state;
+  const { change } = actions;
+  const list = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // The sign-in form, which had the focus, has disappeared.
+    if (justSignedIn) list.current?.focus();
+  }, [justSignedIn]);
+  return (
+    <>
+      <div className="keys-who">
+        <p>
+          Signed in as <strong>{owner}</strong>
+        </p>
+        <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
+          Sign out
+        </button>
+      </div>
+      <div role="alert" className="notice">
+        {problem && <p className="problem">{problem}</p>}
+        {stale && <p className="problem">{stale} The lists may be out of date.</p>}
+      </div>
+      {created && (
+        <CreatedKeyPanel
+          key={created.record.id}
+          created={created}
+          onDone={() => {
+            change({ type: 'createdClosed' });
+            list.current?.focus();
+          }}
+        />
+      )}
+      <div className="keys-columns">
+        <div className="keys-main">
+          <KeyList
+            heading={list}
+            keys={keys}
+            owner={owner}
+            busy={busy}
+            onRevoke={(record) => change({ type: 'revokeRequested', record })}
+          />
+        </div>
+        <div className="keys-side">
+          <WorkersPanel workers={workers} />
+          <CreateKey busy={busy} onCreate={(form) => void actions.create(form)} />
+        </div>
+      </div>
+      {confirming && (
+        <RevokeDialog
+          record={confirming}
+          onConfirm={() => {
+            void actions.revoke(confirming);
+            // The browser first moves the focus back to the Revoke button, which then disappears.
+            requestAnimationFrame(() => list.current?.focus());
+          }}
+          onClose={() => change({ type: 'revokeCancelled' })}
+        />
+      )}
+    </>
+  );
+}
+
+const workerStates = { idle: 'waits for a job', busy: 'at work', paused: 'paused' } as const;
+
+/** The connected workers of the owner. */
+function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
+  return (
+    <section className="panel" aria-labelledby="workers-title">
+      <h2 id="workers-title">Workers</h2>
+      <p>{workersSentence(workers)}</p>
+      {workers.length > 0 && (
+        <ul className="keys-workers">
+          {workers.map((worker) => (
+            <li key={worker.id} data-state={worker.state}>
+              <strong>{worker.name}</strong>
+              <span>
+                {worker.model}, {worker.precision}: {workerStates[worker.state]}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {lacksWorker(workers) && (
+        <p className="keys-hint">Without a worker, the predictions of a key wait.</p>
+      )}
+      <p>
+        <Link className="button" href="/serve" prefetch={false}>
+          Serve with this browser
+        </Link>
+      </p>
+    </section>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
-import type { AdminView } from './admin-client';
+import type { AdminData } from './admin-client';
 import { changeKeys, initialKeys, type KeysAction, type KeysState } from './keys-state';
 
 const record = (id: string, more: Partial<KeyRecord> = {}): KeyRecord => ({
@@ -17,26 +17,33 @@ const record = (id: string, more: Partial<KeyRecord> = {}): KeyRecord => ({
   last_used_at: null,
   ...more,
 });
-const view: AdminView = { owner: 'ada', keys: [record('a'), record('b')], workers: [] };
-const reached = (...actions: KeysAction[]): KeysState => actions.reduce(changeKeys, initialKeys);
+const view: AdminData = { owner: 'ada', keys: [record('a'), record('b')], workers: [] };
+const stateAfter = (...actions: KeysAction[]): KeysState => actions.reduce(changeKeys, initialKeys);
 const signedIn = (...actions: KeysAction[]) => {
-  const state = reached({ type: 'looked', view }, ...actions);
+  const state = stateAfter({ type: 'loaded', view }, ...actions);
   if (state.status !== 'signed-in') throw new Error(`It is ${state.status}.`);
   return state;
 };
 
 describe('signing in', () => {
-  it('moves the focus only for whoever signs in on this page', () => {
-    expect(reached({ type: 'looked', view })).toMatchObject({ arrived: false, said: '' });
-    const fresh = reached({ type: 'nobody' }, { type: 'signingIn' }, { type: 'looked', view });
-    expect(fresh).toMatchObject({ arrived: true, said: 'You are signed in.' });
+  it('moves the focus only after a sign-in on this page', () => {
+    expect(stateAfter({ type: 'loaded', view })).toMatchObject({
+      justSignedIn: false,
+      announcement: '',
+    });
+    const fresh = stateAfter(
+      { type: 'signedOut' },
+      { type: 'signingIn' },
+      { type: 'loaded', view },
+    );
+    expect(fresh).toMatchObject({ justSignedIn: true, announcement: 'You are signed in.' });
   });
 
-  it('says why it failed, and may be tried again', () => {
-    const failed = reached({ type: 'signingIn' }, { type: 'nobody', problem: 'Wrong.' });
+  it('shows why it failed, and can be repeated', () => {
+    const failed = stateAfter({ type: 'signingIn' }, { type: 'signedOut', problem: 'Wrong.' });
     expect(failed).toEqual({ status: 'signed-out', busy: false, problem: 'Wrong.' });
     expect(changeKeys(failed, { type: 'signingIn' })).toMatchObject({ busy: true, problem: null });
-    expect(reached({ type: 'lookFailed', problem: 'Away.' })).toMatchObject({
+    expect(stateAfter({ type: 'loadFailed', problem: 'Away.' })).toMatchObject({
       status: 'signed-out',
       problem: 'Away.',
     });
@@ -44,37 +51,37 @@ describe('signing in', () => {
 });
 
 describe('the lists', () => {
-  it('stay when the server does not answer, and say that they may be old', () => {
-    const stale = signedIn({ type: 'lookFailed', problem: 'Away.' });
+  it('stay if the server does not respond, and are marked as out of date', () => {
+    const stale = signedIn({ type: 'loadFailed', problem: 'Away.' });
     expect(stale).toMatchObject({ stale: 'Away.', keys: view.keys });
-    expect(changeKeys(stale, { type: 'looked', view })).toMatchObject({ stale: null });
+    expect(changeKeys(stale, { type: 'loaded', view })).toMatchObject({ stale: null });
   });
 
-  it('are renewed without taking away what is open', () => {
+  it('are reloaded without closing an open dialog', () => {
     const created = { key: 'kn_secret', record: record('c') };
     const open = signedIn(
       { type: 'created', created },
-      { type: 'revokeAsked', record: record('a') },
-      { type: 'looked', view: { ...view, keys: [] } },
+      { type: 'revokeRequested', record: record('a') },
+      { type: 'loaded', view: { ...view, keys: [] } },
     );
-    expect(open).toMatchObject({ created, asked: { id: 'a' }, keys: [] });
+    expect(open).toMatchObject({ created, confirming: { id: 'a' }, keys: [] });
   });
 });
 
 describe('a new key', () => {
   const created = { key: 'kn_secret', record: record('c') };
 
-  it('is on the list at once, and whole until it is put away', () => {
-    const state = signedIn({ type: 'begun' }, { type: 'created', created });
+  it('is in the list immediately, and shown until it is closed', () => {
+    const state = signedIn({ type: 'started' }, { type: 'created', created });
     expect(state.keys.map(({ id }) => id)).toEqual(['c', 'a', 'b']);
-    expect(state).toMatchObject({ busy: false, created, said: '"Key c" was created.' });
-    expect(changeKeys(state, { type: 'createdPutAway' })).toMatchObject({ created: null });
+    expect(state).toMatchObject({ busy: false, created, announcement: '"Key c" was created.' });
+    expect(changeKeys(state, { type: 'createdClosed' })).toMatchObject({ created: null });
   });
 
-  it('that comes after a sign-out is dropped with its secret', () => {
-    const state = reached(
-      { type: 'looked', view },
-      { type: 'nobody' },
+  it('that arrives after a sign-out is dropped with its secret', () => {
+    const state = stateAfter(
+      { type: 'loaded', view },
+      { type: 'signedOut' },
       { type: 'created', created },
     );
     expect(JSON.stringify(state)).not.toContain('secret');
@@ -90,9 +97,9 @@ describe('a new key', () => {
 });
 
 describe('a failure', () => {
-  it('ends the work and stays until the next is begun', () => {
-    const state = signedIn({ type: 'begun' }, { type: 'failed', problem: 'No.' });
+  it('is shown until the next action starts', () => {
+    const state = signedIn({ type: 'started' }, { type: 'failed', problem: 'No.' });
     expect(state).toMatchObject({ busy: false, problem: 'No.' });
-    expect(changeKeys(state, { type: 'begun' })).toMatchObject({ busy: true, problem: null });
+    expect(changeKeys(state, { type: 'started' })).toMatchObject({ busy: true, problem: null });
   });
 });

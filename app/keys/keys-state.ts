@@ -1,116 +1,116 @@
 import type { KeyRecord, WorkerRecord } from '../../lib/contract/v3/endpoints';
-import type { AdminView } from './admin-client';
+import type { AdminData } from './admin-client';
 
-/** A key that was just made: the only time that the whole of it is known. */
+/** A new key. Only this response of the server contains the complete key. */
 export interface CreatedKey {
   readonly key: string;
   readonly record: KeyRecord;
 }
 
-/** The page while somebody is signed in. */
+/** The page of a signed-in user. */
 export interface SignedIn {
   readonly status: 'signed-in';
   readonly owner: string;
   readonly keys: readonly KeyRecord[];
   readonly workers: readonly WorkerRecord[];
-  /** Signed in on this page just now: the focus goes to what came of it. */
-  readonly arrived: boolean;
+  /** True after a sign-in on this page; the focus then moves to the list. */
+  readonly justSignedIn: boolean;
   readonly created: CreatedKey | null;
-  /** The key that a person is asked about before it is revoked. */
-  readonly asked: KeyRecord | null;
+  /** The key that the user has to confirm to revoke. */
+  readonly confirming: KeyRecord | null;
   readonly busy: boolean;
-  /** Why the last thing that was asked for was not done. */
+  /** Error of the last action. */
   readonly problem: string | null;
-  /** The lists may be old: the last look at the server failed. */
+  /** Error of the last reload; the lists may then be out of date. */
   readonly stale: string | null;
-  /** What was just done, for the live region. */
-  readonly said: string;
+  /** Text about the last action, for screen readers. */
+  readonly announcement: string;
 }
 
 export type KeysState =
-  /** Nothing is known yet: also what is rendered on the server. */
+  /** The session is not known yet; also the state of the server's HTML. */
   | { readonly status: 'opening' }
   | { readonly status: 'signed-out'; readonly busy: boolean; readonly problem: string | null }
   | SignedIn;
 
 export type KeysAction =
-  | { readonly type: 'nobody'; readonly problem?: string }
+  | { readonly type: 'signedOut'; readonly problem?: string }
   | { readonly type: 'signingIn' }
-  | { readonly type: 'looked'; readonly view: AdminView }
-  | { readonly type: 'lookFailed'; readonly problem: string }
-  | { readonly type: 'begun' }
+  | { readonly type: 'loaded'; readonly view: AdminData }
+  | { readonly type: 'loadFailed'; readonly problem: string }
+  | { readonly type: 'started' }
   | { readonly type: 'failed'; readonly problem: string }
   | { readonly type: 'created'; readonly created: CreatedKey }
-  | { readonly type: 'createdPutAway' }
-  | { readonly type: 'revokeAsked'; readonly record: KeyRecord }
-  | { readonly type: 'revokeDismissed' }
+  | { readonly type: 'createdClosed' }
+  | { readonly type: 'revokeRequested'; readonly record: KeyRecord }
+  | { readonly type: 'revokeCancelled' }
   | { readonly type: 'revoked'; readonly record: KeyRecord };
 
 export const initialKeys: KeysState = { status: 'opening' };
 
-/** The page as one pure reducer. */
+/** Pure reducer of the page. */
 export function changeKeys(state: KeysState, action: KeysAction): KeysState {
   switch (action.type) {
-    case 'nobody':
+    case 'signedOut':
       return { status: 'signed-out', busy: false, problem: action.problem ?? null };
     case 'signingIn':
       return { status: 'signed-out', busy: true, problem: null };
-    case 'looked':
-      return looked(state, action.view);
-    case 'lookFailed':
+    case 'loaded':
+      return loaded(state, action.view);
+    case 'loadFailed':
       return state.status === 'signed-in'
         ? { ...state, stale: action.problem }
         : { status: 'signed-out', busy: false, problem: action.problem };
   }
-  // The rest is about what a signed-in person does; an answer that comes after a sign-out is dropped.
+  // The other actions need a session; a response that arrives after a sign-out is ignored.
   return state.status === 'signed-in' ? changeSignedIn(state, action) : state;
 }
 
-function looked(state: KeysState, { owner, keys, workers }: AdminView): SignedIn {
+function loaded(state: KeysState, { owner, keys, workers }: AdminData): SignedIn {
   if (state.status === 'signed-in') return { ...state, owner, keys, workers, stale: null };
   return {
     status: 'signed-in',
     owner,
     keys,
     workers,
-    arrived: state.status === 'signed-out',
+    justSignedIn: state.status === 'signed-out',
     created: null,
-    asked: null,
+    confirming: null,
     busy: false,
     problem: null,
     stale: null,
-    said: state.status === 'signed-out' ? 'You are signed in.' : '',
+    announcement: state.status === 'signed-out' ? 'You are signed in.' : '',
   };
 }
 
 function changeSignedIn(
   state: SignedIn,
-  action: Exclude<KeysAction, { type: 'nobody' | 'signingIn' | 'looked' | 'lookFailed' }>,
+  action: Exclude<KeysAction, { type: 'signedOut' | 'signingIn' | 'loaded' | 'loadFailed' }>,
 ): SignedIn {
   switch (action.type) {
-    case 'begun':
-      return { ...state, busy: true, problem: null, said: '' };
+    case 'started':
+      return { ...state, busy: true, problem: null, announcement: '' };
     case 'failed':
       return { ...state, busy: false, problem: action.problem };
     case 'created': {
       const { created } = action;
       const keys = [created.record, ...state.keys];
-      const said = `"${created.record.name}" was created.`;
-      return { ...state, busy: false, created, keys, said };
+      const announcement = `"${created.record.name}" was created.`;
+      return { ...state, busy: false, created, keys, announcement };
     }
-    case 'createdPutAway':
+    case 'createdClosed':
       return { ...state, created: null };
-    case 'revokeAsked':
-      return { ...state, asked: action.record, problem: null };
-    case 'revokeDismissed':
-      return { ...state, asked: null };
+    case 'revokeRequested':
+      return { ...state, confirming: action.record, problem: null };
+    case 'revokeCancelled':
+      return { ...state, confirming: null };
     case 'revoked': {
       const { record } = action;
       const keys = state.keys.map((key) => (key.id === record.id ? record : key));
-      // What no longer works is not worth copying.
+      // A revoked key must not be copied any more.
       const created = state.created?.record.id === record.id ? null : state.created;
-      const said = `"${record.name}" is revoked.`;
-      return { ...state, busy: false, keys, created, said };
+      const announcement = `"${record.name}" is revoked.`;
+      return { ...state, busy: false, keys, created, announcement };
     }
   }
 }

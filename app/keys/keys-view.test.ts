@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { createKeySchema, type KeyRecord } from '../../lib/contract/v3/endpoints';
 import {
-  allowedOf,
   emptyForm,
   lacksWorker,
+  permissionsOf,
   presets,
   requestOf,
   sharedSentence,
   signInToken,
-  standingOf,
+  statusOf,
   workersSentence,
 } from './keys-view';
 
@@ -30,7 +30,7 @@ const record: KeyRecord = {
 };
 
 describe('a request', () => {
-  it('fits the contract, whatever was chosen', () => {
+  it('is valid for every choice', () => {
     const form = { ...emptyForm, name: '  Bench ', days: '30' };
     expect(createKeySchema.parse(requestOf(form))).toEqual({
       kind: 'api',
@@ -46,7 +46,7 @@ describe('a request', () => {
     });
   });
 
-  it('is without administration unless that is chosen', () => {
+  it('has the admin scope only in the admin preset', () => {
     for (const [name, { scopes }] of Object.entries(presets)) {
       expect((scopes as readonly string[]).includes('admin')).toBe(name === 'admin');
     }
@@ -54,7 +54,7 @@ describe('a request', () => {
 });
 
 describe('who sees prompts and images', () => {
-  it('is said for every choice, differently', () => {
+  it('has a different sentence for every choice', () => {
     const sentences = (['api', 'worker'] as const).flatMap((kind) =>
       [true, false].map((shared) => sharedSentence({ kind, shared })),
     );
@@ -62,35 +62,35 @@ describe('who sees prompts and images', () => {
   });
 });
 
-describe('how a key stands', () => {
+describe('the status of a key', () => {
   it('follows from its dates', () => {
-    expect(standingOf(record, now)).toBe('valid');
-    expect(standingOf({ ...record, expires_at: later }, now)).toBe('valid');
-    expect(standingOf({ ...record, expires_at: before }, now)).toBe('expired');
-    expect(standingOf({ ...record, expires_at: before, revoked_at: before }, now)).toBe('revoked');
+    expect(statusOf(record, now)).toBe('valid');
+    expect(statusOf({ ...record, expires_at: later }, now)).toBe('valid');
+    expect(statusOf({ ...record, expires_at: before }, now)).toBe('expired');
+    expect(statusOf({ ...record, expires_at: before, revoked_at: before }, now)).toBe('revoked');
   });
 
-  it('is valid for a sign-in that became a session', () => {
+  it('is valid for a used sign-in link', () => {
     const link: KeyRecord = { ...record, kind: 'sign-in', expires_at: before };
-    expect(standingOf(link, now)).toBe('expired');
-    expect(standingOf({ ...link, last_used_at: before }, now)).toBe('valid');
+    expect(statusOf(link, now)).toBe('expired');
+    expect(statusOf({ ...link, last_used_at: before }, now)).toBe('valid');
   });
 });
 
-describe('what a key may do', () => {
-  it('is named as in the form, else by its scopes', () => {
-    expect(allowedOf(record)).toBe(presets.everyday.name);
-    expect(allowedOf({ ...record, scopes: [...record.scopes].reverse() })).toBe(
+describe('the permissions of a key', () => {
+  it('are the name of a preset, or the scopes', () => {
+    expect(permissionsOf(record)).toBe(presets.everyday.name);
+    expect(permissionsOf({ ...record, scopes: [...record.scopes].reverse() })).toBe(
       presets.everyday.name,
     );
-    expect(allowedOf({ ...record, scopes: ['webhooks:read'] })).toBe('webhooks:read');
-    expect(allowedOf({ ...record, scopes: [] })).toBe('Nothing');
-    expect(allowedOf({ ...record, kind: 'worker', scopes: [] })).toBe('Take jobs');
+    expect(permissionsOf({ ...record, scopes: ['webhooks:read'] })).toBe('webhooks:read');
+    expect(permissionsOf({ ...record, scopes: [] })).toBe('Nothing');
+    expect(permissionsOf({ ...record, kind: 'worker', scopes: [] })).toBe('Take jobs');
   });
 });
 
 describe('workers', () => {
-  it('are counted, and said to be missing where none would take a job', () => {
+  it('are counted, and missing if all are paused', () => {
     const idle = { state: 'idle' } as const;
     const paused = { state: 'paused' } as const;
     expect(workersSentence([])).toBe('None of your workers is connected.');
@@ -107,7 +107,7 @@ describe('workers', () => {
 });
 
 describe('a sign-in link', () => {
-  it('is told from other hashes', () => {
+  it('is distinguished from other hashes', () => {
     expect(signInToken('#sign-in=ks_a_b')).toBe('ks_a_b');
     expect(signInToken('#keys')).toBeNull();
     expect(signInToken('')).toBeNull();

@@ -8,7 +8,7 @@ import type { KeyRequest } from './admin-client';
 
 const everyday: readonly Scope[] = scopes.filter((scope) => scope !== 'admin');
 
-/** What people want a key for, instead of six switches. */
+/** Sets of scopes for typical uses of a key. */
 export const presets = {
   everyday: {
     name: 'Everything but administration',
@@ -22,18 +22,18 @@ export const presets = {
   },
   read: {
     name: 'Read only',
-    hint: 'Sees predictions and their videos; changes nothing.',
+    hint: 'Reads predictions and their videos; changes nothing.',
     scopes: ['predictions:read'],
   },
   admin: {
     name: 'Everything, with this page',
-    hint: 'Makes and revokes keys. Whoever has it can let themselves in.',
+    hint: 'Creates and revokes keys. It is also valid for signing in here.',
     scopes,
   },
 } as const satisfies Record<string, { name: string; hint: string; scopes: readonly Scope[] }>;
 export type Preset = keyof typeof presets;
 
-/** Choices of when a key ends, in days; empty for never. */
+/** Choices of a key's lifetime in days; empty means unlimited. */
 export const lifetimes = [
   { days: '', name: 'Never' },
   { days: '30', name: 'In 30 days' },
@@ -41,7 +41,7 @@ export const lifetimes = [
   { days: '365', name: 'In a year' },
 ] as const;
 
-/** The form as it was filled in. */
+/** Values of the form. */
 export interface KeyForm {
   readonly kind: 'api' | 'worker';
   readonly name: string;
@@ -58,7 +58,7 @@ export const emptyForm: KeyForm = {
   days: '',
 };
 
-/** What the server is asked for. */
+/** The request for the server. */
 export function requestOf({ kind, name, preset, shared, days }: KeyForm): KeyRequest {
   return {
     kind,
@@ -69,11 +69,11 @@ export function requestOf({ kind, name, preset, shared, days }: KeyForm): KeyReq
   };
 }
 
-/** Who can see prompts and images, in one sentence for each choice. */
+/** Who can see prompts and images, for each choice of the form. */
 export function sharedSentence({ kind, shared }: Pick<KeyForm, 'kind' | 'shared'>): string {
   if (kind === 'api') {
     return shared
-      ? 'Other owners’ shared workers may take its jobs too, and whoever runs them can see its prompts and images.'
+      ? 'Shared workers of other owners may take its jobs too, and those owners can see its prompts and images.'
       : 'Only your own workers take its jobs, so nobody else sees its prompts and images.';
   }
   return shared
@@ -81,17 +81,17 @@ export function sharedSentence({ kind, shared }: Pick<KeyForm, 'kind' | 'shared'
     : 'It takes your own jobs only.';
 }
 
-/** How a key stands. */
-export type Standing = 'valid' | 'revoked' | 'expired';
+/** Status of a key. */
+export type KeyStatus = 'valid' | 'revoked' | 'expired';
 
 /** @param now Unix milliseconds */
-export function standingOf(record: KeyRecord, now: number): Standing {
+export function statusOf(record: KeyRecord, now: number): KeyStatus {
   if (record.revoked_at !== null) return 'revoked';
   const ended = record.expires_at !== null && Date.parse(record.expires_at) <= now;
   return ended && !isSession(record) ? 'expired' : 'valid';
 }
 
-/** Whether a sign-in link was used: it has become a session, which the link's hour does not end. */
+/** Whether a sign-in link was used. It is then a session, which outlives the link's one hour. */
 export function isSession(record: KeyRecord): boolean {
   return record.kind === 'sign-in' && record.last_used_at !== null;
 }
@@ -102,16 +102,16 @@ export const kindNames = {
   'sign-in': 'Sign-in',
 } as const satisfies Record<KeyRecord['kind'], string>;
 
-/** What a key may do, in the words of the form where it was made with them. */
-export function allowedOf(record: KeyRecord): string {
+/** What a key may do: the name of its preset, or its scopes. */
+export function permissionsOf(record: KeyRecord): string {
   if (record.kind === 'worker') return 'Take jobs';
   if (record.kind === 'sign-in') return 'This page';
-  const held = [...record.scopes].sort().join();
-  const preset = Object.values(presets).find(({ scopes }) => [...scopes].sort().join() === held);
+  const own = [...record.scopes].sort().join();
+  const preset = Object.values(presets).find(({ scopes }) => [...scopes].sort().join() === own);
   return preset?.name ?? (record.scopes.join(', ') || 'Nothing');
 }
 
-/** How many of the owner's workers are there, as a sentence. */
+/** The number of the owner's workers, as a sentence. */
 export function workersSentence(workers: readonly Pick<WorkerRecord, 'state'>[]): string {
   const paused = workers.filter(({ state }) => state === 'paused').length;
   if (workers.length === 0) return 'None of your workers is connected.';
@@ -125,12 +125,12 @@ export function workersSentence(workers: readonly Pick<WorkerRecord, 'state'>[])
     : `${connected}, ${paused} paused.`;
 }
 
-/** Whether a prediction would wait in vain. */
+/** Whether no worker would take a job. */
 export function lacksWorker(workers: readonly Pick<WorkerRecord, 'state'>[]): boolean {
   return workers.every(({ state }) => state === 'paused');
 }
 
-/** The sign-in token in an address's hash; null where there is none. */
+/** The sign-in token in the hash of a URL; null if there is none. */
 export function signInToken(hash: string): string | null {
   return /^#sign-in=([^&]+)$/.exec(hash)?.[1] ?? null;
 }

@@ -3,34 +3,33 @@ import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { AdminError, admin } from './admin-client';
 import { changeKeys, initialKeys } from './keys-state';
 import { type KeyForm, requestOf, signInToken } from './keys-view';
-import { mayBeSignedIn, noteSignedIn, noteSignedOut } from './session-note';
 
-/** How often the lists are read again, in milliseconds. */
-const lookEveryMs = 10_000;
-const refused =
-  'This lets nobody in: the link was used or has ended, or the key is wrong or not for administration. Print a fresh link.';
+/** Interval of reloading the lists, in milliseconds. */
+const reloadMs = 10_000;
+const signInFailed =
+  'Sign-in failed: the link was used or has expired, or the key is wrong or is not an admin key. Print a new link.';
 const sessionEnded = 'Your session has ended. Sign in again.';
 
-/** The page's state, and everything that changes it. */
+/** The state of the page and its actions. */
 export function useKeys() {
   const [state, change] = useReducer(changeKeys, initialKeys);
-  /** Counts changes: a look that began before one tells what was before it. */
+  /** Counts changes: lists that were requested before a change are out of date. */
   const changes = useRef(0);
 
-  const fail = useCallback((thrown: unknown, type: 'failed' | 'lookFailed') => {
+  const fail = useCallback((thrown: unknown, type: 'failed' | 'loadFailed') => {
     if (!(thrown instanceof AdminError)) throw thrown;
     if (thrown.status !== 401) return change({ type, problem: thrown.message });
-    noteSignedOut();
-    change({ type: 'nobody', problem: sessionEnded });
+    forgetSession();
+    change({ type: 'signedOut', problem: sessionEnded });
   }, []);
 
-  const look = useCallback(async () => {
-    const begun = changes.current;
+  const load = useCallback(async () => {
+    const changesBefore = changes.current;
     try {
-      const view = await admin.look();
-      if (begun === changes.current) change({ type: 'looked', view });
+      const view = await admin.load();
+      if (changesBefore === changes.current) change({ type: 'loaded', view });
     } catch (thrown) {
-      if (begun === changes.current) fail(thrown, 'lookFailed');
+      if (changesBefore === changes.current) fail(thrown, 'loadFailed');
     }
   }, [fail]);
 
@@ -40,24 +39,27 @@ export function useKeys() {
       change({ type: 'signingIn' });
       try {
         await admin.signIn(token);
-        noteSignedIn();
-        await look();
+        rememberSession();
+        await load();
       } catch (thrown) {
         if (!(thrown instanceof AdminError)) throw thrown;
-        // A used link that was opened again does not end the session that it once began.
-        if (thrown.status === 401 && mayBeSignedIn()) return await look();
-        change({ type: 'nobody', problem: thrown.status === 401 ? refused : thrown.message });
+        // Opening a used link again does not end the session that it started.
+        if (thrown.status === 401 && mayBeSignedIn()) return await load();
+        change({
+          type: 'signedOut',
+          problem: thrown.status === 401 ? signInFailed : thrown.message,
+        });
       }
     },
-    [look],
+    [load],
   );
 
-  useOpening(signIn, look, () => change({ type: 'nobody' }));
-  useRepeatedly(look, state.status === 'signed-in');
+  useOpening(signIn, load, () => change({ type: 'signedOut' }));
+  useReload(load, state.status === 'signed-in');
 
   const act = async (work: () => Promise<void>) => {
     changes.current++;
-    change({ type: 'begun' });
+    change({ type: 'started' });
     try {
       await work();
     } catch (thrown) {
@@ -73,61 +75,93 @@ export function useKeys() {
     signOut: () =>
       act(async () => {
         await admin.signOut();
-        noteSignedOut();
-        change({ type: 'nobody' });
+        forgetSession();
+        change({ type: 'signedOut' });
       }),
     create: (form: KeyForm) =>
       act(async () => change({ type: 'created', created: await admin.createKey(requestOf(form)) })),
     revoke: (record: KeyRecord) => {
-      change({ type: 'revokeDismissed' });
+      change({ type: 'revokeCancelled' });
       return act(async () => change({ type: 'revoked', record: await admin.revokeKey(record.id) }));
     },
   };
 }
 export type KeysActions = Omit<ReturnType<typeof useKeys>, 'state'>;
 
-/** What the page was opened with: a sign-in link, a session, or nothing. */
+/** Handles how the page was opened: with a sign-in link, with a session, or without. */
 function useOpening(
   signIn: (token: string) => Promise<void>,
-  look: () => Promise<void>,
-  onNobody: () => void,
+  load: () => Promise<void>,
+  onSignedOut: () => void,
 ): void {
   const opened = useRef(false);
-  const nobody = useRef(onNobody);
+  const signedOut = useRef(onSignedOut);
   useEffect(() => {
     const openLink = (): boolean => {
       const token = signInToken(location.hash);
       if (token === null) return false;
-      // At once: the token is not to stay in the address bar, nor in the history.
+      // Remove the token from the address bar and the history first.
       history.replaceState(history.state, '', location.pathname + location.search);
       void signIn(token);
       return true;
     };
-    // React runs effects twice in development; a token works once.
+    // In development React runs effects twice, but a token is valid once.
     if (!opened.current) {
       opened.current = true;
       if (!openLink()) {
-        if (mayBeSignedIn()) void look();
-        else nobody.current();
+        if (mayBeSignedIn()) void load();
+        else signedOut.current();
       }
     }
     window.addEventListener('hashchange', openLink);
     return () => window.removeEventListener('hashchange', openLink);
-  }, [signIn, look]);
+  }, [signIn, load]);
 }
 
-/** Looks every now and then, and when the page is seen again; not while it is hidden. */
-function useRepeatedly(look: () => Promise<void>, on: boolean): void {
+/** Reloads the lists periodically and when the page becomes visible, but not while it is hidden. */
+function useReload(load: () => Promise<void>, on: boolean): void {
   useEffect(() => {
     if (!on) return;
-    const lookIfSeen = () => {
-      if (document.visibilityState === 'visible') void look();
+    const loadIfVisible = () => {
+      if (document.visibilityState === 'visible') void load();
     };
-    const timer = setInterval(lookIfSeen, lookEveryMs);
-    document.addEventListener('visibilitychange', lookIfSeen);
+    const timer = setInterval(loadIfVisible, reloadMs);
+    document.addEventListener('visibilitychange', loadIfVisible);
     return () => {
       clearInterval(timer);
-      document.removeEventListener('visibilitychange', lookIfSeen);
+      document.removeEventListener('visibilitychange', loadIfVisible);
     };
-  }, [look, on]);
+  }, [load, on]);
+}
+
+/*
+ * The time until which the session cookie may be valid, in this browser's storage. Scripts cannot read the
+ * cookie, and a request without a session would print an error in the browser's console.
+ */
+const sessionKey = 'kinora-session-until';
+const sessionMs = 7 * 24 * 3_600_000;
+
+function rememberSession(): void {
+  writeSession(String(Date.now() + sessionMs));
+}
+
+function forgetSession(): void {
+  writeSession(null);
+}
+
+function mayBeSignedIn(): boolean {
+  try {
+    return Number(localStorage.getItem(sessionKey) ?? 0) > Date.now();
+  } catch {
+    return false;
+  }
+}
+
+function writeSession(value: string | null): void {
+  try {
+    if (value === null) localStorage.removeItem(sessionKey);
+    else localStorage.setItem(sessionKey, value);
+  } catch {
+    // Storage is disabled: the next visit asks for a new sign-in.
+  }
 }
