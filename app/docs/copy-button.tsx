@@ -1,7 +1,7 @@
 'use client';
 import { useState } from 'react';
 
-/** Copies a block of code; says so. */
+/** Copies a block of code and announces the outcome. */
 export function CopyButton(props: { what: string; text: string }) {
   const [outcome, setOutcome] = useState('');
   const copy = async () => {

@@ -3,20 +3,21 @@ import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { predictionCodeMeanings, unusedPredictionCodes } from '../../lib/contract/v3/prediction';
 import { Code, Section, Table, Text } from './parts';
 
-/** Only a computing tab meets these. */
-const ofWorkers = new Set(['LEASE_LOST', 'OUTPUT_REJECTED']);
+/** Codes of the worker protocol. */
+const workerCodes = new Set(['LEASE_LOST', 'OUTPUT_REJECTED']);
 
-/** Every refusal and every code of a failed prediction, from the contract’s own tables. */
+/** All error codes and all codes of failed predictions, from the tables of the contract. */
 export function Errors() {
-  const codes = apiErrorCodes.filter((code) => !ofWorkers.has(code));
+  const codes = apiErrorCodes.filter((code) => !workerCodes.has(code));
   return (
     <>
       <Section id="errors" title="Errors">
         <p>
-          A refused request has an HTTP status and this body. Decide by <code>error_code</code>;{' '}
-          <code>message</code> is for people. A refusal below 500 changed nothing.
+          A failed request has an HTTP status and this body. Programs should use{' '}
+          <code>error_code</code>; <code>message</code> is for people. A request with a status below
+          500 has changed nothing.
         </p>
-        <Code label="A refusal" text={JSON.stringify(errorExample, null, 2)} />
+        <Code label="An error" text={JSON.stringify(errorExample, null, 2)} />
         <Table
           label="Every error code"
           columns={['Status', 'error_code', 'Meaning', 'What to do']}
@@ -38,10 +39,10 @@ export function Errors() {
       </Section>
       <Section id="prediction-codes" title="Codes of a failed prediction">
         <p>
-          A prediction that failed is read with HTTP 200 like any other: <code>data.status</code> is{' '}
+          A failed prediction has HTTP 200 like any other: <code>data.status</code> is{' '}
           <code>failed</code>, <code>data.error</code> says why, <code>data.code</code> is one of
-          these. Clients may know {unusedPredictionCodes.join(', ')} too; this server does not send
-          them.
+          these. Clients may also know {unusedPredictionCodes.join(', ')}, which this server does
+          not send.
         </p>
         <Table
           label="Codes of predictions"

@@ -1,13 +1,13 @@
 import type { Metadata } from 'next';
 import Link from 'next/link';
 import { Errors } from './errors';
+import { JobLifecycle } from './job-lifecycle';
 import { Limits } from './limits';
 import { QuickStart } from './quick-start';
-import { WayOfAJob } from './way-of-a-job';
 import { Webhooks } from './webhooks';
 
 export const metadata: Metadata = { title: 'Docs · Kinora' };
-/** Everything is known when the app is built. */
+/** The page is rendered when the app is built. */
 export const dynamic = 'force-static';
 
 const contents = [
@@ -17,7 +17,7 @@ const contents = [
   { href: '#prediction-codes', title: 'Codes of a failed prediction' },
   { href: '#webhooks', title: 'Webhooks' },
   { href: '#signatures', title: 'Signatures' },
-  { href: '#way-of-a-job', title: 'How a job reaches a GPU' },
+  { href: '#job-lifecycle', title: 'How a job reaches a GPU' },
   { href: '#who-can-see', title: 'Who can see it' },
   { href: '#limits', title: 'Limits' },
 ];
@@ -29,8 +29,8 @@ export default function Page() {
         <h1>The v3 API</h1>
         <p>
           One still image and a prompt become a 720p video. You call this server; a browser tab that
-          is connected to it computes the video on its GPU. Clients of the v3 API run against it as
-          they are: only their base URL changes.
+          is connected to it computes the video on its GPU. Clients of the v3 API work unmodified:
+          only their base URL changes.
         </p>
         <p>
           <Link className="button primary" href="/docs/api" prefetch={false}>
@@ -51,7 +51,7 @@ export default function Page() {
         <QuickStart />
         <Errors />
         <Webhooks />
-        <WayOfAJob />
+        <JobLifecycle />
         <Limits />
       </article>
     </main>

@@ -2,7 +2,7 @@ import { createElement, Fragment, type ReactNode } from 'react';
 import { CopyButton } from './copy-button';
 import { readSnippet, type SnippetName } from './snippet';
 
-/** One section of the page: its heading can be linked to. */
+/** One section of the page, whose heading is a link target. */
 export function Section(props: { id: string; title: string; children: ReactNode }) {
   return (
     <section aria-labelledby={props.id}>
@@ -12,7 +12,7 @@ export function Section(props: { id: string; title: string; children: ReactNode 
   );
 }
 
-/** A block of code that scrolls by itself, also with the keyboard. */
+/** A block of code, which can be scrolled with the keyboard. */
 export function Code(props: { label: string; text: string }) {
   return (
     <figure className="code">
@@ -28,12 +28,12 @@ export function Code(props: { label: string; text: string }) {
   );
 }
 
-/** A file of `snippets/` as it is. */
+/** A file of `snippets/`. */
 export async function Snippet(props: { name: SnippetName; label: string }) {
   return <Code label={props.label} text={await readSnippet(props.name)} />;
 }
 
-/** Backticks of a sentence become code. */
+/** A sentence whose backticks mark code. */
 export function Text(props: { children: string }) {
   const parts = props.children.split(/`([^`]+)`/);
   const shown = parts.map((part, index) =>
@@ -42,7 +42,7 @@ export function Text(props: { children: string }) {
   return createElement(Fragment, {}, ...shown);
 }
 
-/** A table that scrolls in itself on a narrow screen. */
+/** A table that scrolls horizontally on narrow screens. */
 export function Table(props: {
   label: string;
   columns: readonly string[];

@@ -1,7 +1,7 @@
 import Link from 'next/link';
 import { Code, Section, Snippet, Table } from './parts';
 
-/** From the first key to the downloaded video. */
+/** The quick start, and the base URL of each client. */
 export function QuickStart() {
   return (
     <>
@@ -16,13 +16,13 @@ export function QuickStart() {
             <Link href="/serve" prefetch={false}>
               Serve
             </Link>{' '}
-            on the machine with the GPU, choose the model and give it the worker token. The model{' '}
-            <code>tiny</code> is for trying: it makes noise. A key without a connected tab only
-            fills the queue.
+            on the machine with the GPU, choose the model and enter the worker token. The model{' '}
+            <code>tiny</code> is for tests: its videos are noise. Without a connected tab,
+            predictions wait in the queue.
           </li>
           <li>
-            <strong>Submit</strong> an image and a prompt. The answer comes at once and names the
-            prediction.
+            <strong>Submit</strong> an image and a prompt. The response comes at once and contains
+            the id of the prediction.
           </li>
           <li>
             <strong>Follow</strong> it by polling, by events, or by a webhook, and download the
@@ -38,8 +38,8 @@ export function QuickStart() {
         </p>
         <Code label="A key from the command line" text="npm run keys -- create --name laptop" />
         <p>
-          Each of these programs does all of it with a <code>still.png</code> beside it. Set{' '}
-          <code>KINORA_URL</code> and <code>KINORA_KEY</code> first.
+          Each of these programs does all of this with the file <code>still.png</code> in its
+          folder. Set <code>KINORA_URL</code> and <code>KINORA_KEY</code> first.
         </p>
         <Snippet name="quick-start.sh" label="curl" />
         <Snippet name="quick-start-client.mjs" label="JavaScript with the wavespeed client" />
@@ -48,7 +48,7 @@ export function QuickStart() {
       </Section>
       <Section id="clients" title="Clients by base URL">
         <Table
-          label="How each client is pointed at this server"
+          label="How to set the base URL of each client"
           columns={['Client', 'Set']}
           rows={[
             ['wavespeed 0.3 (npm)', <code key="a">{'new Client(key, { baseUrl: url })'}</code>],
@@ -63,7 +63,7 @@ export function QuickStart() {
         <p>
           Models are <code>kinora/wan-2.2/i2v-720p-lora</code> and{' '}
           <code>…/i2v-720p-lora-ultra-fast</code>; <code>wavespeed-ai/wan-2.1/…</code> works too. A
-          webhook may stand in the model’s name: <code>…-ultra-fast?webhook=https://…</code>
+          webhook may be part of the model’s name: <code>…-ultra-fast?webhook=https://…</code>
         </p>
       </Section>
     </>

@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { snippetNames } from './snippet';
 
-/** A quick start of the documentation, and the program that runs it. */
+/** A quick start of the documentation with the program that runs it. */
 export interface QuickStart {
   readonly name: string;
   readonly command: string;
 }
 
-/** For tests: the quick starts that this machine has the programs for: those for Node always are. */
+/** For tests: the quick starts whose programs are installed. Those for Node always are. */
 export function quickStarts(): readonly QuickStart[] {
   return snippetNames.flatMap((name) => {
     if (!name.startsWith('quick')) return [];

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Files that the page shows as they are, and that tests run as they are. */
+/** The files of `snippets/`. The page shows them unchanged, and tests run them unchanged. */
 export const snippetNames = [
   'quick-start.sh',
   'quick-start-client.mjs',
@@ -15,7 +15,7 @@ export const snippetNames = [
 ] as const;
 export type SnippetName = (typeof snippetNames)[number];
 
-/** Text of a snippet, read while the page is built. */
+/** The text of a snippet. The page is static, so this runs when the app is built. */
 export async function readSnippet(name: SnippetName): Promise<string> {
   return (await readFile(path.join(process.cwd(), 'app/docs/snippets', name), 'utf8')).trimEnd();
 }

@@ -12,7 +12,7 @@ import { errorExample, webhookExample } from '../../lib/contract/v3/openapi-exam
 import { type QuickStart, quickStarts } from './quick-starts';
 import { snippetNames } from './snippet';
 
-/** The files are what the page shows: they are loaded here as a reader would run them. */
+/** The tests load the files that the page shows, as a reader would run them. */
 const folder = fileURLToPath(new URL('./snippets', import.meta.url));
 type Headers = Readonly<Record<string, string>>;
 type Verify = (body: Buffer, headers: Headers, secret: string) => unknown;
@@ -26,7 +26,7 @@ const load = async <T>(name: string, member: string): Promise<T> => {
 const secret = `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')}`;
 const body = Buffer.from(JSON.stringify({ ...webhookExample, error: 'ä, ☃' }));
 
-/** Both signatures, written from the schemes' own documents and not from the relay's code. */
+/** Both signatures, computed as lib/contract/v3/README.md describes them, without the relay's code. */
 function signed(at = Math.floor(Date.now() / 1000), by = secret): Headers {
   const id = 'msg_0d7a4c356f1c2b9eb8e1f2a3d4c5b6a7';
   const text = by.slice('whsec_'.length);
@@ -45,12 +45,12 @@ function signed(at = Math.floor(Date.now() / 1000), by = secret): Headers {
 const now = () => Math.floor(Date.now() / 1000);
 const tampered = Buffer.concat([body, Buffer.from(' ')]);
 const otherSecret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-const refusedHeaders: readonly [string, () => Headers][] = [
-  ['an old one', () => signed(now() - 301)],
-  // A minute beyond what is taken, as a slow machine may start Python meanwhile.
-  ['one of the future', () => signed(now() + 360)],
-  ['one of another secret', () => signed(now(), otherSecret)],
-  ['one without headers', () => ({})],
+const rejectedHeaders: readonly [string, () => Headers][] = [
+  ['an old timestamp', () => signed(now() - 301)],
+  // One minute above the tolerance: on a slow machine, Python takes some time to start.
+  ['a future timestamp', () => signed(now() + 360)],
+  ['another secret', () => signed(now(), otherSecret)],
+  ['missing headers', () => ({})],
 ];
 
 test('every file of the folder is shown and tested', async () => {
@@ -61,13 +61,13 @@ test('every file of the folder is shown and tested', async () => {
 describe('verify-webhook.mjs', () => {
   const verify = load<Verify>('verify-webhook.mjs', 'verifyWebhook');
 
-  test('takes what is signed', async () => {
+  test('accepts a valid signature', async () => {
     expect((await verify)(body, signed(), secret)).toBe(true);
   });
-  test.each(refusedHeaders)('refuses %s', async (_, headers) => {
+  test.each(rejectedHeaders)('rejects %s', async (_, headers) => {
     expect((await verify)(body, headers(), secret)).toBe(false);
   });
-  test('refuses a changed body and a cut signature', async () => {
+  test('rejects a changed body and a truncated signature', async () => {
     expect((await verify)(tampered, signed(), secret)).toBe(false);
     const cut = { ...signed(), 'webhook-signature': 'v3,00' };
     expect((await verify)(body, cut, secret)).toBe(false);
@@ -80,20 +80,20 @@ describe.each([
 ])('%s', (file, name) => {
   const verify = load<Verify>(file, name);
 
-  test('takes what is signed', async () => {
+  test('accepts a valid signature', async () => {
     expect((await verify)(body, signed(), secret)).toEqual({ ...webhookExample, error: 'ä, ☃' });
   });
-  test.each(refusedHeaders)('refuses %s', async (_, headers) => {
+  test.each(rejectedHeaders)('rejects %s', async (_, headers) => {
     const checked = await verify;
     expect(() => checked(body, headers(), secret)).toThrow();
   });
-  test('refuses a changed body', async () => {
+  test('rejects a changed body', async () => {
     const checked = await verify;
     expect(() => checked(tampered, signed(), secret)).toThrow();
   });
 });
 
-test('receive-webhook.mjs works once per prediction and refuses what is not signed', async () => {
+test('receive-webhook.mjs works once per prediction and rejects an invalid signature', async () => {
   type Create = (secret: string, whenFinished: (body: unknown) => void) => Server;
   const create = await load<Create>('receive-webhook.mjs', 'createReceiver');
   const finished: unknown[] = [];
@@ -116,11 +116,11 @@ test('receive-webhook.mjs works once per prediction and refuses what is not sign
 
 const python = spawnSync('python3', ['--version']).status === 0;
 
-test.skipIf(!python)('verify_webhook.py takes what is signed and nothing else', () => {
+test.skipIf(!python)('verify_webhook.py accepts only valid signatures', () => {
   const cases = [
     { body, headers: signed() },
     { body: tampered, headers: signed() },
-    ...refusedHeaders.map(([, headers]) => ({ body, headers: headers() })),
+    ...rejectedHeaders.map(([, headers]) => ({ body, headers: headers() })),
   ];
   const program = [
     'import base64, json, sys',
@@ -165,10 +165,10 @@ test('every quick start says why it was refused', async () => {
     const env = { ...process.env, KINORA_URL: `http://127.0.0.1:${port}`, KINORA_KEY: 'kn_nobody' };
     const run = async ({ name, command }: QuickStart) => {
       const child = spawn(command, [path.join(folder, name)], { cwd, env });
-      const told: Buffer[] = [];
-      child.stderr.on('data', (chunk: Buffer) => told.push(chunk));
+      const stderr: Buffer[] = [];
+      child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
       const [code] = (await once(child, 'close')) as [number];
-      const text = Buffer.concat(told).toString();
+      const text = Buffer.concat(stderr).toString();
       expect(code, name).not.toBe(0);
       expect(text, name).toContain(refusal.message);
       // Another's client tells the message alone.

@@ -2,7 +2,7 @@ import Link from 'next/link';
 import { webhookExample } from '../../lib/contract/v3/openapi-examples';
 import { Code, Section, Snippet } from './parts';
 
-/** What is sent, how to tell that it is ours, and what happens when it does not arrive. */
+/** Content, attempts and signatures of webhooks. */
 export function Webhooks() {
   return (
     <>
@@ -16,17 +16,18 @@ export function Webhooks() {
           <code>outputs</code> is there only when it completed. The address must be a public https
           URL; redirects are not followed. To try webhooks on your own machine, start the server
           with <code>KINORA_ALLOW_PRIVATE=1</code>: it then takes http and private addresses too,
-          such as <code>http://127.0.0.1:9000/</code>. Not for a server that others have keys of.
+          such as <code>http://127.0.0.1:9000/</code>. Do not set this on a server that other people
+          have keys of.
         </p>
         <p>
-          Answer with any 2xx within 15 seconds. Anything else is tried again after about 10
-          seconds, one minute and six minutes; <code>Retry-After</code> of up to 15 minutes is kept,
-          and 410 ends it. Attempts carry the same <code>webhook-id</code>: duplicates are possible,
-          so do each id once.
+          Respond with any 2xx within 15 seconds. Otherwise further attempts follow after about 10
+          seconds, one minute and six minutes; a <code>Retry-After</code> of up to 15 minutes is
+          respected, and 410 ends the attempts. All attempts have the same <code>webhook-id</code>:
+          duplicates are possible, so process each id once.
         </p>
         <p>
           After the last attempt the delivery is <code>exhausted</code> and stays visible, with the
-          last answer, in <code>GET /api/v3/webhook/deliveries</code>. Send it again with{' '}
+          last response, in <code>GET /api/v3/webhook/deliveries</code>. Send it again with{' '}
           <Link href="/docs/api" prefetch={false}>
             <code>POST …/deliveries/{'{id}'}/replay</code>
           </Link>{' '}
@@ -37,8 +38,8 @@ export function Webhooks() {
         <p>
           Every webhook is signed twice with one secret, <code>whsec_…</code> from{' '}
           <code>GET /api/v3/webhook/secret</code>: <code>webhook-signature</code> in the{' '}
-          <code>v3</code> way of this API family, and <code>svix-signature</code> in the way of
-          Standard Webhooks. Check either, against the bytes as they came.
+          <code>v3</code> format of this API family, and <code>svix-signature</code> in the format
+          of Standard Webhooks. Verify one of them, over the unchanged bytes of the body.
         </p>
         <Snippet name="verify-webhook.mjs" label="v3 in JavaScript: verify-webhook.mjs" />
         <Snippet name="receive-webhook.mjs" label="A receiver in JavaScript" />

@@ -1,6 +1,6 @@
 /**
- * Scalar's settings: our document, our fonts and colours, and nothing that speaks to another host (its
- * fonts, proxy, registry, assistant and telemetry are off).
+ * Scalar's settings: our document, fonts and colours. Everything that would contact another host (fonts,
+ * proxy, registry, assistant, telemetry) is off.
  */
 export function configuration(isDark: boolean): object {
   return {
@@ -43,8 +43,8 @@ export function configuration(isDark: boolean): object {
 }
 
 /**
- * Scalar's variables, said with ours, for the scheme of the page. Its examples are dark on a light page
- * too, and keep Scalar's own colours then.
+ * Sets Scalar's CSS variables from ours, for the colour scheme of the page. On a light page Scalar's
+ * examples stay dark, so they keep Scalar's colours.
  */
 const customCss = (scheme: 'light' | 'dark') => `
 .${scheme}-mode {

@@ -1,40 +1,39 @@
 'use client';
 import { useEffect, useRef, useState } from 'react';
 import { configuration } from './configuration';
-import { mendAccessibility } from './mend';
 
-/** The part of Scalar's browser build that is used here. */
+/** The part of Scalar's browser build that this page uses. */
 interface Scalar {
   createApiReference(element: Element, configuration: object): { destroy(): void };
 }
 
 const source = '/scalar/standalone.js';
 
-/** Every endpoint, drawn by Scalar from our own openapi.json; nothing comes from elsewhere. */
+/** The reference of all endpoints, which Scalar renders from our openapi.json. It loads nothing from other hosts. */
 export function Reference() {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [failed, setFailed] = useState(false);
   const isDark = useDarkScheme();
 
   useEffect(() => {
     if (isDark === undefined) return;
-    let drawn: { destroy(): void } | undefined;
-    let endMending = () => {};
-    let gone = false;
+    let rendered: { destroy(): void } | undefined;
+    let stopFixing = () => {};
+    let unmounted = false;
     loadScalar().then(
       (scalar) => {
-        if (gone || !place.current) return;
+        if (unmounted || !container.current) return;
         const element = document.createElement('div');
-        place.current.replaceChildren(element);
-        drawn = scalar.createApiReference(element, configuration(isDark));
-        endMending = mendAccessibility(place.current);
+        container.current.replaceChildren(element);
+        rendered = scalar.createApiReference(element, configuration(isDark));
+        stopFixing = fixAccessibility(container.current);
       },
       () => setFailed(true),
     );
     return () => {
-      gone = true;
-      endMending();
-      drawn?.destroy();
+      unmounted = true;
+      stopFixing();
+      rendered?.destroy();
     };
   }, [isDark]);
 
@@ -42,18 +41,19 @@ export function Reference() {
     <>
       {failed && (
         <p role="alert">
-          The reference could not be loaded. <a href="/openapi.json">openapi.json</a> has all of it.
+          The reference could not be loaded. <a href="/openapi.json">openapi.json</a> has the same
+          content.
         </p>
       )}
       <noscript>
-        This page needs JavaScript; <a href="/openapi.json">openapi.json</a> has all of it.
+        This page needs JavaScript; <a href="/openapi.json">openapi.json</a> has the same content.
       </noscript>
-      <div ref={place} className="reference" />
+      <div ref={container} className="reference" />
     </>
   );
 }
 
-/** Whether the system asks for dark colours; undefined until the page runs. */
+/** Whether the system prefers dark colours; undefined during server rendering. */
 function useDarkScheme(): boolean | undefined {
   const [isDark, setIsDark] = useState<boolean>();
   useEffect(() => {
@@ -66,11 +66,11 @@ function useDarkScheme(): boolean | undefined {
   return isDark;
 }
 
-/** Resolves when the script has run; a second call waits for the same script. */
+/** Loads Scalar's script once. Resolves when it has run. */
 function loadScalar(): Promise<Scalar> {
-  const present = () => (window as { Scalar?: Scalar }).Scalar;
-  const there = present();
-  if (there) return Promise.resolve(there);
+  const global = () => (window as { Scalar?: Scalar }).Scalar;
+  const loaded = global();
+  if (loaded) return Promise.resolve(loaded);
   return new Promise((resolve, reject) => {
     const script =
       document.querySelector<HTMLScriptElement>(`script[src="${source}"]`) ??
@@ -81,9 +81,50 @@ function loadScalar(): Promise<Scalar> {
     };
     script.addEventListener('error', fail);
     script.addEventListener('load', () => {
-      const scalar = present();
+      const scalar = global();
       if (scalar) resolve(scalar);
       else fail();
     });
   });
+}
+
+/**
+ * Corrects the accessibility of Scalar's elements: buttons without a name, scrolling lists without keyboard
+ * access, and wrong roles. Repeats this whenever Scalar changes its elements.
+ *
+ * @returns a function that ends this
+ */
+function fixAccessibility(root: Element): () => void {
+  const fix = () => {
+    for (const button of root.querySelectorAll('button:not([aria-label])')) {
+      const isCopy = button.matches('[class*="copy"]');
+      if (isCopy || button.textContent?.trim() === '') {
+        button.setAttribute('aria-label', isCopy ? 'Copy' : nameOf(button));
+      }
+    }
+    for (const button of root.querySelectorAll('button[aria-selected]:not([role])')) {
+      button.removeAttribute('aria-selected');
+    }
+    for (const list of root.querySelectorAll('ul.endpoints:not([tabindex])')) {
+      list.setAttribute('tabindex', '0');
+    }
+    for (const header of root.querySelectorAll('header:not([role])')) {
+      header.setAttribute('role', 'group');
+    }
+    for (const aside of root.querySelectorAll('aside[role="navigation"]')) {
+      // ARIA does not allow this role on an aside, which is already a landmark with a name.
+      aside.removeAttribute('role');
+    }
+    for (const region of root.querySelectorAll('[role="region"][aria-labelledby]')) {
+      region.removeAttribute('role');
+    }
+  };
+  fix();
+  const observer = new MutationObserver(fix);
+  observer.observe(root, { childList: true, subtree: true });
+  return () => observer.disconnect();
+}
+
+function nameOf(button: Element): string {
+  return button.hasAttribute('aria-expanded') ? 'Show or hide' : 'Action';
 }
