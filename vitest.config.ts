@@ -16,6 +16,7 @@ export default defineConfig({
     exclude: ['onnxruntime-web', '@ffmpeg/ffmpeg', '@ffmpeg/core'],
   },
   test: {
+    globalSetup: './lib/cli/compile-kernels.ts',
     maxWorkers: 2,
     reporters: ['default', new SummaryReporter()],
     tags: [

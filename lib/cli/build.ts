@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
 import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
@@ -96,6 +97,7 @@ export async function ensureBuild(
 ): Promise<'built' | 'unchanged'> {
   // Served from `public/` as they are, so they have to be there with an older build too.
   await prepareAssets(root);
+  await compileKernels();
   const hash = await sourceHash();
   if (isBuilt(hash)) return 'unchanged';
   say('Building the app (once; an unchanged tree is not built again) …');

@@ -1,7 +1,7 @@
 /**
  * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
  * in one folder) and the API's reference page, which are not in the repository, and openapi.json,
- * which is. Run by `npm run prepare:assets`.
+ * which is; and compiles the kernels of the conversion. Run by `npm run prepare:assets`.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -18,6 +18,7 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openApiText } from '../contract/v3/openapi';
+import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 
 const goldenModel = 'lib/models/wan22/goldens/model';
@@ -109,6 +110,7 @@ function sameSecond(a: number, b: number): boolean {
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const copied = await prepareAssets(root);
+  const [copied, compiled] = [await prepareAssets(root), await compileKernels()];
+  if (compiled) process.stdout.write('Compiled the kernels of the conversion.\n');
   if (copied.length > 0) process.stdout.write(`Prepared ${copied.length} public files.\n`);
 }

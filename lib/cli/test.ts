@@ -8,6 +8,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ensureBrowser } from './browser/find';
 import { binary, ensureBuild, nextBinary } from './build';
+import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
 import {
@@ -51,6 +52,7 @@ async function main([level = 'quick', ...asked]: readonly string[]): Promise<num
   await mkdir(results, { recursive: true });
   process.env.KINORA_BROWSER = await ensureBrowser();
   await prepareAssets(root);
+  await compileKernels();
 
   const inTurn = async (...names: readonly string[]) => {
     for (const name of names) {

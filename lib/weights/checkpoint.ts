@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from '../contract';
-import { type Blocks, blockSize, type TensorData } from './blocks';
-import { convertToBlocks, decodeElements, scaleFactor } from './elements';
+import { type Blocks, blockSize, type TensorData } from './convert/blocks';
+import { convertToBlocks, decodeElements, scaleFactor } from './convert/elements';
 import {
   type LocatedTensor,
   type LocatedTensors,

@@ -1,5 +1,5 @@
 import { KinoraError } from '../contract';
-import { decodeElements, elementType } from './elements';
+import { decodeElements, elementType } from './convert/elements';
 import type { TensorEntry } from './safetensors';
 import type { WeightFile } from './source';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openSafetensors } from './checkpoint';
-import { decodeElements } from './elements';
+import { decodeElements } from './convert/elements';
 import { readSafetensorsHeader } from './safetensors';
 import { blobFile, type WeightFile } from './source';
 import {

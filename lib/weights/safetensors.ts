@@ -1,7 +1,25 @@
 import { z } from 'zod';
 import { KinoraError } from '../contract';
-import { elementBytes } from './floats';
 import { truncated, type WeightFile } from './source';
+
+/** Bytes per element of the types a safetensors file may name. */
+const elementBytes: Readonly<Record<string, number>> = {
+  F64: 8,
+  F32: 4,
+  F16: 2,
+  BF16: 2,
+  F8_E4M3: 1,
+  F8_E5M2: 1,
+  I64: 8,
+  I32: 4,
+  I16: 2,
+  I8: 1,
+  U64: 8,
+  U32: 4,
+  U16: 2,
+  U8: 1,
+  BOOL: 1,
+};
 
 /** One tensor as the header lists it. */
 export interface TensorEntry {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkpointOf, openCheckpoint, openTensorFiles } from './checkpoint';
+import { dequantiseBlocks } from './convert/quantise';
 import { locateTensors } from './located';
-import { dequantiseBlocks } from './quantise';
 import { blobFile } from './source';
 import { openTensorFile } from './tensor-file';
 import {

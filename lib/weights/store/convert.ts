@@ -1,4 +1,4 @@
-import { convertToBlocks, decodeElements } from '../elements';
+import { convertToBlocks, decodeElements } from '../convert/elements';
 import { type Place, rowRanges, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
 

@@ -1,4 +1,4 @@
-import { scaleFactor } from '../elements';
+import { scaleFactor } from '../convert/elements';
 import type { TensorLocation } from '../located';
 import type { WeightFile } from '../source';
 import type { Conversion } from './units';

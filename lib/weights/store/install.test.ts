@@ -2,8 +2,8 @@ import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { dequantiseBlocks, quantiseInt8Blocks } from '../convert/quantise';
 import { locateTensors } from '../located';
-import { dequantiseBlocks, quantiseInt8Blocks } from '../quantise';
 import { openTensorFile } from '../tensor-file';
 import { f32, safetensorsBytes, type TestTensor } from '../testing/files';
 import { type StoreFolder, storageFull } from './folder';

@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import { blockSize } from '../blocks';
+import { blockSize } from '../convert/blocks';
 import type { ComponentRecipe, TensorRecipe } from './recipe';
 
 /** How the elements of a tensor lie in its pack. */

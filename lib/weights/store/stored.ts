@@ -1,8 +1,8 @@
 import { KinoraError, type StoredComponent } from '../../contract';
-import type { TensorData } from '../blocks';
 import type { Checkpoint } from '../checkpoint';
-import { decodeElements } from '../elements';
-import { dequantiseBlocks } from '../quantise';
+import type { TensorData } from '../convert/blocks';
+import { decodeElements } from '../convert/elements';
+import { dequantiseBlocks } from '../convert/quantise';
 import { runsOf } from '../rows';
 import { truncated, type WeightFile } from '../source';
 import type { StoreFolder } from './folder';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { openTensorFile } from '../tensor-file';
+import { diskFile, goldens, openGolden, relativeRms } from '../testing/files';
 import { blockSize } from './blocks';
 import { convertToBlocks, decodeElements, elementType } from './elements';
 import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';
-import { openTensorFile } from './tensor-file';
-import { diskFile, goldens, openGolden, relativeRms } from './testing/files';
 
 /** Byte offsets of the f16 scales in a block of each GGML type. */
 const scaleOffsets: Readonly<Record<string, readonly number[]>> = {

@@ -1,10 +1,10 @@
 import { type Blocks, blockSize } from './blocks';
-import { writeQuantised } from './simd/engine';
-
-export type { BlockTarget, QuantisationError } from './simd/engine';
+import { writeQuantised } from './kernels';
 
 /** Byte that stands for zero: MatMulNBits stores unsigned values. */
 export const zeroPoint = 128;
+
+const float32 = { elements: 1, bytes: 4, decoder: null } as const;
 
 /** {@link Blocks} of 8 bits. */
 export type Int8Blocks = Blocks & { readonly bits: 8 };
@@ -54,9 +54,8 @@ function quantised(weight: Float32Array, rows: number, columns: number, bits: 8 
   checkLength('weight', weight.length, rows * columns);
   const values = new Uint8Array((weight.length * bits) / 8);
   const scales = new Float32Array(weight.length / blockSize);
-  const { squaredNorm } = writeQuantised(weight.length, bits, { values, scales }, (floats, start) =>
-    floats.set(weight.subarray(start, start + floats.length)),
-  );
+  const bytes = new Uint8Array(weight.buffer, weight.byteOffset, weight.byteLength);
+  const { squaredNorm } = writeQuantised(bytes, float32, bits, { values, scales });
   if (!Number.isFinite(squaredNorm)) {
     throw new RangeError('A weight that is NaN or infinite cannot be quantised.');
   }

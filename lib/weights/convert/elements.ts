@@ -1,40 +1,39 @@
-import { KinoraError } from '../contract';
-import { byteDecoder, decodeBF16, decodeF16, decodeF32, e4m3Table, e5m2Table } from './floats';
-import { decodeQ2_K, decodeQ3_K, decodeQ4_K, decodeQ5_K, decodeQ6_K } from './ggml/k-quants';
-import { decodeQ4_0, decodeQ4_1, decodeQ5_0, decodeQ5_1, decodeQ8_0 } from './ggml/simple';
-import type { BlockTarget, QuantisationError } from './quantise';
-import { writeCopied, writeQuantised } from './simd/engine';
+import { KinoraError } from '../../contract';
+import {
+  type BlockTarget,
+  type Codec,
+  type ElementType,
+  type QuantisationError,
+  writeCopied,
+  writeFloats,
+  writeQuantised,
+} from './kernels';
 
-/** Geometry of an element type: so many elements lie in so many bytes. */
-export interface ElementType {
-  readonly elements: number;
-  readonly bytes: number;
-}
+export type { ElementType };
 
-interface Codec extends ElementType {
-  /** Writes whole blocks as f32; `out` has exactly their elements. */
-  readonly decode: (bytes: Uint8Array, out: Float32Array) => void;
+interface KnownCodec extends Codec {
   /** Bits of those `Blocks` that hold the same integers and scales. */
   readonly sameBits?: 8 | 4;
 }
 
-const codecs: Readonly<Record<string, Codec>> = {
-  F32: { elements: 1, bytes: 4, decode: decodeF32 },
-  F16: { elements: 1, bytes: 2, decode: decodeF16 },
-  BF16: { elements: 1, bytes: 2, decode: decodeBF16 },
-  F8_E4M3: { elements: 1, bytes: 1, decode: byteDecoder(e4m3Table) },
-  F8_E5M2: { elements: 1, bytes: 1, decode: byteDecoder(e5m2Table) },
-  U8: { elements: 1, bytes: 1, decode: (bytes, out) => out.set(bytes) },
-  Q4_0: { elements: 32, bytes: 18, decode: decodeQ4_0, sameBits: 4 },
-  Q4_1: { elements: 32, bytes: 20, decode: decodeQ4_1 },
-  Q5_0: { elements: 32, bytes: 22, decode: decodeQ5_0 },
-  Q5_1: { elements: 32, bytes: 24, decode: decodeQ5_1 },
-  Q8_0: { elements: 32, bytes: 34, decode: decodeQ8_0, sameBits: 8 },
-  Q2_K: { elements: 256, bytes: 84, decode: decodeQ2_K },
-  Q3_K: { elements: 256, bytes: 110, decode: decodeQ3_K },
-  Q4_K: { elements: 256, bytes: 144, decode: decodeQ4_K },
-  Q5_K: { elements: 256, bytes: 176, decode: decodeQ5_K },
-  Q6_K: { elements: 256, bytes: 210, decode: decodeQ6_K },
+/** By the names of safetensors and GGML. Geometry of GGML's types: ggml-common.h. */
+const codecs: Readonly<Record<string, KnownCodec>> = {
+  F32: { elements: 1, bytes: 4, decoder: null },
+  F16: { elements: 1, bytes: 2, decoder: 'decodeF16' },
+  BF16: { elements: 1, bytes: 2, decoder: 'decodeBF16' },
+  F8_E4M3: { elements: 1, bytes: 1, decoder: 'decodeE4M3' },
+  F8_E5M2: { elements: 1, bytes: 1, decoder: 'decodeE5M2' },
+  U8: { elements: 1, bytes: 1, decoder: 'decodeU8' },
+  Q4_0: { elements: 32, bytes: 18, decoder: 'decodeQ4_0', sameBits: 4 },
+  Q4_1: { elements: 32, bytes: 20, decoder: 'decodeQ4_1' },
+  Q5_0: { elements: 32, bytes: 22, decoder: 'decodeQ5_0' },
+  Q5_1: { elements: 32, bytes: 24, decoder: 'decodeQ5_1' },
+  Q8_0: { elements: 32, bytes: 34, decoder: 'decodeQ8_0', sameBits: 8 },
+  Q2_K: { elements: 256, bytes: 84, decoder: 'decodeQ2_K' },
+  Q3_K: { elements: 256, bytes: 110, decoder: 'decodeQ3_K' },
+  Q4_K: { elements: 256, bytes: 144, decoder: 'decodeQ4_K' },
+  Q5_K: { elements: 256, bytes: 176, decoder: 'decodeQ5_K' },
+  Q6_K: { elements: 256, bytes: 210, decoder: 'decodeQ6_K' },
 };
 
 /**
@@ -47,7 +46,7 @@ export function elementType(dtype: string, tensor: string): ElementType {
   return codecOf(dtype, tensor);
 }
 
-function codecOf(dtype: string, tensor: string): Codec {
+function codecOf(dtype: string, tensor: string): KnownCodec {
   const codec = Object.hasOwn(codecs, dtype) ? codecs[dtype] : undefined;
   if (codec) return codec;
   throw new KinoraError(
@@ -71,7 +70,7 @@ export function decodeElements(bytes: Uint8Array, dtype: string, tensor: string)
     return new Float32Array(bytes.buffer, bytes.byteOffset, elements);
   }
   const floats = new Float32Array(elements);
-  codec.decode(bytes, floats);
+  writeFloats(bytes, codec, floats);
   return floats;
 }
 
@@ -112,23 +111,14 @@ export function convertToBlocks(
   factor = 1,
 ): QuantisationError {
   const codec = codecOf(dtype, tensor);
-  const elements = elementCount(bytes, codec, dtype, tensor);
+  elementCount(bytes, codec, dtype, tensor);
   const error =
     codec.sameBits === bits
       ? writeCopied(bytes, bits, target, factor)
-      : writeQuantised(elements, bits, target, (floats, start) => {
-          const at = (start / codec.elements) * codec.bytes;
-          const length = (floats.length / codec.elements) * codec.bytes;
-          codec.decode(bytes.subarray(at, at + length), floats);
-          if (factor !== 1) multiply(floats, factor);
-        });
+      : writeQuantised(bytes, codec, bits, target, factor);
   if (Number.isFinite(error.squaredNorm)) return error;
   throw new KinoraError(
     'MODEL_FILE_INVALID',
     `The tensor ${tensor} holds a number that is NaN or infinite.`,
   );
-}
-
-function multiply(floats: Float32Array, factor: number): void {
-  for (let i = 0; i < floats.length; i++) floats[i] = (floats[i] as number) * factor;
 }

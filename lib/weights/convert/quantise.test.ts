@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { openGolden, relativeRms } from '../testing/files';
 import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';
-import { openGolden, relativeRms } from './testing/files';
 
 describe('quantiseInt8Blocks', () => {
   test('puts the largest value of a block at ±127 around 128', () => {
