@@ -161,7 +161,7 @@ test(
 );
 
 test(
-  'a second tab shows the download of the first, and steers it',
+  'a second tab shows the download of the first, and steers nothing',
   full,
   async ({ models, hub, context }) => {
     const golden = models.model('Golden');
@@ -171,11 +171,14 @@ test(
     const second = new ModelsPage(await context.newPage());
     await second.open();
     const same = second.model('Golden');
-    await second.waitForStatus(same, /^Downloading/);
-    await expect(same).toContainText('Another tab of this browser is at work on this model.');
-    await same.getByRole('button', { name: 'Pause', exact: true }).click();
+    await second.waitForStatus(same, /^In another tab: \d+ %$/);
+    await expect(same).toContainText('Another tab of this browser works on this model');
+    await expect(same.getByRole('progressbar')).toHaveAttribute('value', /^0\./);
+    await expect(same.getByRole('button')).toHaveText(['Pause', 'Cancel']);
+    for (const button of await same.getByRole('button').all()) await expect(button).toBeDisabled();
+    await golden.getByRole('button', { name: 'Pause', exact: true }).click();
     await models.waitForStatus(golden, /^Paused/);
-    await second.waitForStatus(same, /^(Paused|Interrupted)/);
+    await second.waitForStatus(same, /^Interrupted/);
     hub.heal();
     await same.getByRole('button', { name: 'Resume', exact: true }).click();
     await models.waitForStatus(golden, 'Ready');

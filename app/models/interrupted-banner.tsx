@@ -7,9 +7,7 @@ export function InterruptedBanner(props: {
   models: readonly ModelEntry[];
   onResume: (entry: ModelEntry) => void;
 }) {
-  const interrupted = props.models.filter(
-    (entry) => !entry.elsewhere && viewModel(entry).pausedBy === 'interrupted',
-  );
+  const interrupted = props.models.filter((entry) => viewModel(entry).pausedBy === 'interrupted');
   return interrupted.map((entry) => {
     const { fraction, bytesDone } = viewModel(entry);
     // The size of a part that had not begun is not known until the hub is asked again.

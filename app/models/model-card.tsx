@@ -19,10 +19,11 @@ export function ModelCard(props: {
   actions: LibraryActions;
 }) {
   const { entry, doing, done, problem, actions } = props;
-  const { manifest, parts, stored, elsewhere, origin } = entry;
+  const { manifest, parts, stored, origin } = entry;
   const view = viewModel(entry);
   const { status, pausedBy } = view;
   const active = status === 'downloading' || status === 'verifying';
+  const isElsewhere = status === 'elsewhere';
   const shown = active || status === 'paused' || status === 'failed';
   // The parts themselves tell what is done, once they move or wait for the network.
   const told = active || pausedBy === 'network';
@@ -53,19 +54,18 @@ export function ModelCard(props: {
       </div>
       <p className="model-text">{manifest.description}</p>
       <ModelFacts entry={entry} view={view} />
-      {elsewhere && (
+      {isElsewhere && (
         <p className="info">
-          Another tab of this browser is at work on this model. What it does is shown here, and can
-          be paused or cancelled from here.
+          Another tab of this browser works on this model: pause or cancel it there.
         </p>
       )}
       {pausedBy && <p className="info">{pauseSentences[pausedBy]}</p>}
-      {shown && status !== 'verifying' && (
+      {(shown || isElsewhere) && status !== 'verifying' && (
         <div className="total">
           <progress
             aria-label={`${manifest.name}, all parts`}
             {...(view.fraction !== null && { value: view.fraction, max: 1 })}
-            {...(view.fraction === null && !active && { value: 0, max: 1 })}
+            {...(view.fraction === null && !active && !isElsewhere && { value: 0, max: 1 })}
           />
           <p className="measure">{measureOf(view, entry.bytesPerSecond)}</p>
         </div>
@@ -78,13 +78,13 @@ export function ModelCard(props: {
         busy={doing !== undefined && !told}
         {...{ actions }}
       />
-      {!shown && parts.length > 0 && (
+      {!shown && !isElsewhere && parts.length > 0 && (
         <details className="more" open={parts.some(({ error }) => error) || undefined}>
           <summary>{stored.length > 0 ? 'Parts and their sources' : 'Parts'}</summary>
           <ul className="parts">{partRows}</ul>
         </details>
       )}
-      {origin !== 'bundled' && !elsewhere && !active && status !== 'ready' && (
+      {origin !== 'bundled' && !isElsewhere && !active && status !== 'ready' && (
         <LocalFiles entry={entry} onFiles={actions.importFiles} disabled={Boolean(doing)} />
       )}
     </section>
@@ -108,5 +108,7 @@ function chipOf({ status, fraction, pausedBy }: ModelView): string {
       return `${pausedBy === 'interrupted' ? 'Interrupted' : 'Paused'}${percent && ` at${percent}`}`;
     case 'failed':
       return `Stopped${percent && ` at${percent}`}`;
+    case 'elsewhere':
+      return `In another tab${percent && `:${percent}`}`;
   }
 }

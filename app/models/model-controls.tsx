@@ -13,12 +13,13 @@ export function ModelControls(props: {
   actions: LibraryActions;
 }) {
   const { entry, view, busy, actions } = props;
-  const { manifest, origin, elsewhere, precision, stored } = entry;
+  const { manifest, origin, precision, stored } = entry;
   const { id } = manifest;
   const { status, bytesStored } = view;
+  const isElsewhere = status === 'elsewhere';
   const active = status === 'downloading';
-  const held = status === 'paused' || status === 'failed';
-  const idle = !elsewhere && !active && !held && status !== 'verifying';
+  const isStopped = status === 'paused' || status === 'failed';
+  const idle = !isElsewhere && !active && !isStopped && status !== 'verifying';
   const fetchable = manifest.sources.length > 0;
   const incomplete = entry.parts.some((part) => part.status === 'absent');
   const others = manifest.choices.filter((choice) => choice.precision !== precision);
@@ -43,12 +44,12 @@ export function ModelControls(props: {
           {status === 'absent' ? 'Download' : 'Download the rest'}
         </button>
       )}
-      {active && (
-        <button type="button" onClick={() => actions.pause(id)}>
+      {(active || isElsewhere) && (
+        <button type="button" disabled={isElsewhere} onClick={() => actions.pause(id)}>
           Pause
         </button>
       )}
-      {held && fetchable && (
+      {isStopped && fetchable && (
         <button
           type="button"
           className="primary"
@@ -58,8 +59,12 @@ export function ModelControls(props: {
           {status === 'failed' ? 'Try again' : 'Resume'}
         </button>
       )}
-      {(active || held) && (
-        <button type="button" onClick={() => actions.askRemoval({ kind: 'download', id })}>
+      {(active || isStopped || isElsewhere) && (
+        <button
+          type="button"
+          disabled={isElsewhere}
+          onClick={() => actions.askRemoval({ kind: 'download', id })}
+        >
           Cancel
         </button>
       )}

@@ -49,6 +49,14 @@ describe('the status of a model', () => {
   });
 });
 
+test('what another tab does is shown instead of what is here', () => {
+  const parts = [part('transformer', { status: 'paused', pausedBy: 'interrupted', bytesDone: 10 })];
+  const busy = (bytesTotal: number | null) =>
+    viewModel(entry({ parts, elsewhere: { bytesDone: 500, bytesTotal } }));
+  expect(busy(1000)).toMatchObject({ status: 'elsewhere', pausedBy: null, fraction: 0.5 });
+  expect(busy(null)).toMatchObject({ bytesDone: 500, bytesTotal: null, fraction: null });
+});
+
 describe('progress', () => {
   const running = entry({
     bytesPerSecond: 50e6,

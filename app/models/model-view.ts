@@ -16,7 +16,9 @@ export type ModelStatus =
   | 'downloading'
   | 'verifying'
   | 'paused'
-  | 'failed';
+  | 'failed'
+  /** Another tab works on it. */
+  | 'elsewhere';
 
 /** A model as the page shows it, derived from its entry and nothing else. */
 export interface ModelView {
@@ -44,11 +46,10 @@ const reasons: readonly PauseReason[] = ['storage', 'network', 'interrupted', 'u
 export function viewModel(entry: ModelEntry): ModelView {
   const { parts, stored, bytesPerSecond } = entry;
   const status = statusOf(entry);
-  const bytesDone = sum(parts.map((part) => part.bytesDone));
-  const sizes = parts.map((part) => part.bytesTotal);
-  const bytesTotal = sizes.some((size) => size === null)
-    ? null
-    : sum(sizes.map((size) => size ?? 0));
+  const { bytesDone, bytesTotal } = entry.elsewhere ?? {
+    bytesDone: sum(parts.map((part) => part.bytesDone)),
+    bytesTotal: sumOfKnown(parts.map((part) => part.bytesTotal)),
+  };
   const left = bytesTotal === null ? null : Math.max(0, bytesTotal - bytesDone);
   const moving = status === 'downloading' && bytesPerSecond > 0;
   return {
@@ -69,7 +70,8 @@ export function viewModel(entry: ModelEntry): ModelView {
   };
 }
 
-function statusOf({ parts, ready }: ModelEntry): ModelStatus {
+function statusOf({ parts, ready, elsewhere }: ModelEntry): ModelStatus {
+  if (elsewhere) return 'elsewhere';
   const has = (status: PartState['status']) => parts.some((part) => part.status === status);
   if (has('downloading')) return 'downloading';
   if (has('verifying')) return 'verifying';
@@ -122,6 +124,7 @@ export function announce(entry: ModelEntry): { topic: string; text: string } {
     verifying: 'checking',
     paused: `paused at${percent}`,
     failed: 'stopped with an error',
+    elsewhere: 'in use by another tab',
   };
   return { topic: `${id} ${status}`, text: `${name}: ${words[status].replace(/(,| at)$/, '')}.` };
 }
@@ -130,6 +133,14 @@ export function announce(entry: ModelEntry): { topic: string; text: string } {
 export function precisionName(manifest: ModelManifest, precision: Precision): string {
   const choice = manifest.choices.find((one) => one.precision === precision);
   return choice?.name ?? precisionNames[precision];
+}
+
+/** Null as soon as one of the values is not known. */
+function sumOfKnown(values: readonly (number | null)[]): number | null {
+  return values.reduce(
+    (total, value) => (total === null || value === null ? null : total + value),
+    0,
+  );
 }
 
 function sum(values: readonly number[]): number {

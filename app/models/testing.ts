@@ -48,7 +48,7 @@ export function entry(changes: Partial<ModelEntry> = {}): ModelEntry {
     precision: null,
     parts: [part('transformer'), part('vae')],
     stored: [],
-    elsewhere: false,
+    elsewhere: null,
     bytesPerSecond: 0,
     ...changes,
   };

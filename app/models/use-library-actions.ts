@@ -171,8 +171,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
 
 /** Goes on with everything: with parts, too, that had not begun when the page was closed. */
 async function resumeAll(api: LibraryApi, entry: ModelEntry): Promise<void> {
-  const { manifest, precision, elsewhere } = entry;
-  if (elsewhere) return api.resume(manifest.id);
+  const { manifest, precision } = entry;
   try {
     await api.download(manifest.id, precision ?? manifest.precision);
   } catch (thrown) {

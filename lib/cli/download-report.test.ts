@@ -31,7 +31,7 @@ function entry(...parts: PartState[]): ModelEntry {
     precision: 'int8',
     parts,
     stored: [],
-    elsewhere: false,
+    elsewhere: null,
     bytesPerSecond: 250_000,
   };
 }

@@ -60,7 +60,14 @@ export interface StoredComponent {
   readonly verifiedAt: string;
 }
 
-/** A model of the library. */
+/** How far another tab of this browser is with what it does to a model. */
+export interface WorkElsewhere {
+  readonly bytesDone: number;
+  /** Null where it is not known yet. */
+  readonly bytesTotal: number | null;
+}
+
+/** A model as the library knows it. */
 export interface ModelEntry {
   readonly manifest: ModelManifest;
   /** `bundled` needs no download; `listed` is part of Kinora's list; `added` was added by the user. */
@@ -71,9 +78,12 @@ export interface ModelEntry {
   readonly precision: Precision | null;
   readonly parts: readonly PartState[];
   readonly stored: readonly StoredComponent[];
-  /** Whether another tab is downloading, converting or checking it; this tab shows its progress. */
-  readonly elsewhere: boolean;
-  /** Speed of all parts over the last few seconds; 0 if nothing is running. */
+  /**
+   * What another tab downloads, converts, checks or deletes of it right now; null while none does. Only
+   * that tab can pause or cancel: here every call that changes the model rejects with `MODEL_BUSY`.
+   */
+  readonly elsewhere: WorkElsewhere | null;
+  /** Bytes per second over the last few seconds, of all parts; 0 while nothing runs. */
   readonly bytesPerSecond: number;
 }
 
@@ -146,7 +156,7 @@ export interface LocalFile {
   readonly file: File;
 }
 
-/** Interface of the library worker, called through Comlink. Every rejection is a KinoraError. */
+/** What the library worker offers over Comlink. Every rejection is a KinoraError. */
 export interface LibraryApi {
   snapshot(): Promise<LibrarySnapshot>;
   /** Reports every change, also those by other tabs, at most about four times a second. */

@@ -39,7 +39,7 @@ describe('a model of the hub', () => {
 
     await library.download(id, 'int8');
     const done = await modelOf(library);
-    expect(done).toMatchObject({ ready: true, precision: 'int8', elsewhere: false });
+    expect(done).toMatchObject({ ready: true, precision: 'int8', elsewhere: null });
     expect(done.parts.every(({ status }) => status === 'complete')).toBe(true);
     expect(done.stored.find(({ component }) => component === 'transformer')).toMatchObject({
       sourceType: 'Q8_0',
@@ -179,23 +179,22 @@ describe('a model of the hub', () => {
     expect(now().served('transformer').bytes).toBe(0);
   });
 
-  test('is worked on by one tab only; the other shows it and can pause it', async () => {
+  test('is worked on by one tab only; the other shows how far it is and changes nothing', async () => {
     const [first, second] = [now().openTab(), now().openTab()];
     await first.addModel({ address: repository });
     await second.snapshot();
     now().slowVae();
     const downloading = first.download(id, 'int8');
     await until(second, ({ models }) =>
-      models.some(
-        ({ elsewhere, parts }) =>
-          elsewhere &&
-          parts.some(({ component, status }) => component === 'vae' && status === 'downloading'),
-      ),
+      models.some(({ elsewhere }) => elsewhere?.bytesTotal && elsewhere.bytesDone > 0),
     );
     expect(now().held).toEqual(new Set([modelLock(id)]));
     await expect(second.download(id, 'int8')).rejects.toMatchObject({ code: 'MODEL_BUSY' });
     await expect(second.deleteModel(id)).rejects.toMatchObject({ code: 'MODEL_BUSY' });
-    await second.pause(id);
+    await expect(second.pause(id)).rejects.toMatchObject({ code: 'MODEL_BUSY' });
+    await expect(second.cancel(id)).rejects.toMatchObject({ code: 'MODEL_BUSY' });
+    await untilVaeDownloads(first);
+    await first.pause(id);
     await downloading;
     expect(await partOf(first, 'vae')).toMatchObject({ status: 'paused', pausedBy: 'user' });
     await until(second, ({ models }) => models.every(({ elsewhere }) => !elsewhere));

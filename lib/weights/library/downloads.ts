@@ -34,11 +34,6 @@ export class Downloads {
     readonly hubs: HubAccess,
   ) {}
 
-  /** Ids of the models that this tab downloads. */
-  get running(): ReadonlySet<string> {
-    return new Set(this.#running.keys());
-  }
-
   /** Fetches, converts and stores the parts that are not there in this precision. */
   async start(
     model: ManagedModel,
@@ -61,8 +56,7 @@ export class Downloads {
     });
   }
 
-  async pause(model: ManagedModel, component?: ComponentId): Promise<void> {
-    if (this.tabs.ask(model, 'pause', component)) return;
+  pause(model: ManagedModel, component?: ComponentId): void {
     this.#preparing.get(model.manifest.id)?.stop.abort();
     const running = this.#running.get(model.manifest.id);
     for (const one of chosen(model, component)) running?.pause(one);
@@ -75,7 +69,6 @@ export class Downloads {
    * other parts are done
    */
   async resume(model: ManagedModel, component?: ComponentId): Promise<void> {
-    if (this.tabs.ask(model, 'resume', component)) return;
     const stopped = chosen(model, component).filter((one) => resting.has(model.part(one).status));
     const running = this.#running.get(model.manifest.id);
     if (running?.active) {
@@ -101,7 +94,6 @@ export class Downloads {
   }
 
   async cancel(model: ManagedModel, component?: ComponentId): Promise<void> {
-    if (this.tabs.ask(model, 'cancel', component)) return;
     const unfinished = chosen(model, component).filter(
       (one) => !['complete', 'verifying'].includes(model.part(one).status),
     );

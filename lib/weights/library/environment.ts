@@ -1,10 +1,10 @@
 import type {
   ComponentId,
   LibrarySnapshot,
-  ModelEntry,
   ModelManifest,
   Precision,
   StorageReport,
+  WorkElsewhere,
 } from '../../contract';
 import type { SafetensorsCheckpoint } from '../checkpoint';
 import type { HubOptions } from '../hub';
@@ -79,21 +79,14 @@ export interface Architecture {
   ): Promise<LoraFacts>;
 }
 
-/** What a tab tells the others of a model that it works on, or asks the one that does. */
+/** What a tab tells the others. */
 export type LibraryMessage =
+  /** It has started: those that work on a model say so once more. */
   | { readonly type: 'hello' }
-  | {
-      readonly type: 'model';
-      readonly id: string;
-      readonly entry: Pick<ModelEntry, 'precision' | 'parts' | 'stored' | 'bytesPerSecond'>;
-    }
-  /** Something on disk is not as it was. */
-  | { readonly type: 'changed' }
-  | {
-      readonly type: 'pause' | 'resume' | 'cancel';
-      readonly id: string;
-      readonly component: ComponentId | null;
-    };
+  /** It works on a model. */
+  | { readonly type: 'working'; readonly id: string; readonly progress: WorkElsewhere }
+  /** It has changed something on disk. */
+  | { readonly type: 'changed' };
 
 /** The other tabs. */
 export interface LibraryChannel {

@@ -23,7 +23,7 @@ import type { ManagedModel } from './managed-model';
 import { planDownload } from './plan';
 import { writeAddedModel } from './registry';
 import { baseModel, Shelf } from './shelf';
-import { Tabs } from './tabs';
+import { modelBusy, Tabs } from './tabs';
 import { Throttle } from './throttle';
 import { deletePart } from './upkeep';
 import { Verifications } from './verifications';
@@ -88,7 +88,7 @@ export class Library implements LibraryApi {
   }
 
   async forgetModel(id: string): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     if (model.origin !== 'added') {
       throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
     }
@@ -98,7 +98,8 @@ export class Library implements LibraryApi {
   }
 
   async planDownload(id: string, precision: Precision): Promise<DownloadPlan> {
-    const model = await this.#model(id);
+    await this.#start();
+    const model = this.#shelf.get(id);
     const storage = await this.#environment.storage();
     const { architecture } = this.#environment;
     const client = this.#hubs.brief();
@@ -106,30 +107,30 @@ export class Library implements LibraryApi {
   }
 
   async download(id: string, precision: Precision): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     const components = model.parts.map(({ component }) => component);
     await this.#downloads.start(model, precision, components);
     this.#changedOnDisk();
   }
 
   async pause(id: string, component?: ComponentId): Promise<void> {
-    await this.#downloads.pause(await this.#model(id), component);
+    this.#downloads.pause(await this.#own(id), component);
   }
 
   async resume(id: string, component?: ComponentId): Promise<void> {
-    await this.#downloads.resume(await this.#model(id), component);
+    await this.#downloads.resume(await this.#own(id), component);
     this.#changedOnDisk();
   }
 
   async cancel(id: string, component?: ComponentId): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     this.#verifications.cancel(model);
     await this.#downloads.cancel(model, component);
     this.#changedOnDisk();
   }
 
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     const local = await matchFiles(files, this.#environment.architecture);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
@@ -144,7 +145,7 @@ export class Library implements LibraryApi {
   }
 
   async verify(id: string): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     try {
       await this.#verifications.run(model);
     } finally {
@@ -153,7 +154,7 @@ export class Library implements LibraryApi {
   }
 
   async deleteModel(id: string): Promise<void> {
-    const model = await this.#model(id);
+    const model = await this.#own(id);
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
       await this.#shelf.want(model, () => []);
@@ -202,9 +203,16 @@ export class Library implements LibraryApi {
     channel.post({ type: 'hello' });
   }
 
-  async #model(id: string): Promise<ManagedModel> {
+  /**
+   * A model that this tab may change.
+   *
+   * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_BUSY` while another tab works on it
+   */
+  async #own(id: string): Promise<ManagedModel> {
     await this.#start();
-    return this.#shelf.get(id);
+    const model = this.#shelf.get(id);
+    if (model.elsewhere) throw modelBusy(model);
+    return model;
   }
 
   #hear(message: LibraryMessage): void {
@@ -215,26 +223,20 @@ export class Library implements LibraryApi {
       case 'changed':
         this.#reload().catch(() => undefined);
         break;
-      case 'model': {
+      case 'working': {
         const model = this.#shelf.find(message.id);
-        if (!model || this.#downloads.running.has(message.id)) return;
+        if (!model || this.#tabs.worksOn(message.id)) return;
         this.#tabs.follow(model, message, async () => {
           await this.#shelf.reloadChoices();
           await model.refresh();
         });
-        break;
-      }
-      default: {
-        const { type, id, component } = message;
-        if (!this.#downloads.running.has(id)) return;
-        this[type](id, component ?? undefined).catch(() => undefined);
       }
     }
   }
 
   /** Reads what another tab has changed. */
   async #reload(): Promise<void> {
-    await this.#shelf.reload(this.#downloads.running);
+    await this.#shelf.reload((id) => this.#tabs.worksOn(id));
     await this.#loras.load();
     this.#throttle.call();
   }
@@ -245,10 +247,7 @@ export class Library implements LibraryApi {
   }
 
   async #publish(): Promise<void> {
-    for (const id of this.#downloads.running) {
-      const model = this.#shelf.find(id);
-      if (model) this.#tabs.show(model);
-    }
+    this.#tabs.announce();
     this.#storage = await this.#environment.storage().catch(() => this.#storage);
     const snapshot = this.#snapshot();
     for (const listener of this.#listeners) listener(snapshot);

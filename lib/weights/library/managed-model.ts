@@ -6,9 +6,10 @@ import {
   type PartState,
   type Precision,
   type StoredComponent,
+  type WorkElsewhere,
 } from '../../contract';
 import { installProgress, readStoredComponent, type StoreFolder } from '../store';
-import type { LibraryMessage, ListedModel } from './environment';
+import type { ListedModel } from './environment';
 import { absentPart, advancePart, type PartEvent } from './machine';
 import { Rate } from './rate';
 
@@ -17,14 +18,12 @@ const needed: readonly ComponentId[] = ['configuration', 'transformer', 'text_en
 /** Components whose stored form depends on the precision that was chosen. */
 const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
-type ElsewhereEntry = Extract<LibraryMessage, { type: 'model' }>['entry'];
-
 /** Whether a model comes whole with Kinora. */
 export function isBundled(manifest: ModelManifest): boolean {
   return manifest.base !== undefined && manifest.sources.length === 0;
 }
 
-/** One model of the library: what is on disk, and what happens to it in this tab or in another. */
+/** One model of the library: what is on disk, and what happens to it in this tab. */
 export class ManagedModel {
   readonly manifest: ModelManifest;
   readonly rate = new Rate();
@@ -35,7 +34,7 @@ export class ManagedModel {
   wanted: ReadonlySet<ComponentId> = new Set();
   #parts: PartState[];
   #stored: readonly StoredComponent[] = [];
-  #elsewhere: ElsewhereEntry | null = null;
+  #elsewhere: WorkElsewhere | null = null;
 
   /** @param onChange called after each change of what {@link entry} gives */
   constructor(
@@ -98,36 +97,42 @@ export class ManagedModel {
 
   /** Reads what is on disk of each part that nothing happens to, and forgets other tabs. */
   async refresh(): Promise<void> {
-    this.#elsewhere = null;
     for (const { component } of this.#parts) await this.refreshPart(component);
-  }
-
-  /** Shows what another tab does; until {@link refresh}. */
-  follow(entry: ElsewhereEntry): void {
-    this.#elsewhere = entry;
+    this.#elsewhere = null;
     this.onChange();
   }
 
-  get elsewhere(): boolean {
-    return this.#elsewhere !== null;
+  /** Shows how far another tab is; until {@link refresh}. */
+  follow(progress: WorkElsewhere): void {
+    this.#elsewhere = progress;
+    this.onChange();
+  }
+
+  get elsewhere(): WorkElsewhere | null {
+    return this.#elsewhere;
+  }
+
+  /** How far this tab is, over all parts. */
+  progress(): WorkElsewhere {
+    let bytesDone = 0;
+    let bytesTotal: number | null = 0;
+    for (const part of this.#parts) {
+      bytesDone += part.bytesDone;
+      if (bytesTotal !== null) {
+        bytesTotal = part.bytesTotal === null ? null : bytesTotal + part.bytesTotal;
+      }
+    }
+    return { bytesDone, bytesTotal };
   }
 
   entry(): ModelEntry {
-    const { manifest, origin } = this;
+    const { manifest, origin, precision, elsewhere } = this;
     if (isBundled(manifest)) return bundledEntry(manifest);
-    const own = {
-      precision: this.precision,
-      parts: this.#parts,
-      stored: this.#stored,
-      bytesPerSecond: this.#parts.some(({ status }) => status === 'downloading')
-        ? this.rate.bytesPerSecond
-        : 0,
-    };
-    const shown = this.#elsewhere ?? own;
-    const ready = needed.every((component) =>
-      shown.stored.some((stored) => stored.component === component),
-    );
-    return { manifest, origin, ready, elsewhere: this.elsewhere, ...shown };
+    const [parts, stored] = [this.#parts, this.#stored];
+    const ready = needed.every((one) => stored.some(({ component }) => component === one));
+    const isFetching = parts.some(({ status }) => status === 'downloading');
+    const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
+    return { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
   }
 
   /** Reads what is on disk of one part. */
@@ -188,7 +193,7 @@ function bundledEntry(manifest: ModelManifest): ModelEntry {
     precision: manifest.precision,
     parts: [],
     stored: [],
-    elsewhere: false,
+    elsewhere: null,
     bytesPerSecond: 0,
   };
 }

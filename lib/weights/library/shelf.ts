@@ -48,11 +48,11 @@ export class Shelf {
   }
 
   /** Reads what another tab has changed, of every model that this tab does not work on. */
-  async reload(running: ReadonlySet<string>): Promise<void> {
+  async reload(worksOn: (id: string) => boolean): Promise<void> {
     await this.reloadChoices();
     const added = await addedModels(this.#environment.models);
     for (const [id, model] of this.#models) {
-      if (running.has(id)) continue;
+      if (worksOn(id)) continue;
       const gone = model.origin === 'added' && !added.some((manifest) => manifest.id === id);
       if (gone) this.#models.delete(id);
       if (!model.elsewhere) await model.refresh();

@@ -1,16 +1,26 @@
-import { type ComponentId, KinoraError } from '../../contract';
+import { KinoraError } from '../../contract';
 import { modelLock } from '../store';
 import type { LibraryEnvironment, LibraryMessage } from './environment';
 import type { ManagedModel } from './managed-model';
 
-/** Between the tabs: one works on a model, the others show what it does and may ask it to stop. */
+/** Of all tabs of a browser one works on a model; the others show how far it is. */
 export class Tabs {
   readonly #environment: LibraryEnvironment;
   /** What this tab does with each model, one thing after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
+  /** The models whose lock this tab holds, by id. */
+  readonly #working = new Map<string, ManagedModel>();
+
+  /** The models whose lock this tab waits for to be free. */
+  readonly #followed = new Set<string>();
 
   constructor(environment: LibraryEnvironment) {
     this.#environment = environment;
+  }
+
+  /** Whether this tab works on a model. */
+  worksOn(id: string): boolean {
+    return this.#working.has(id);
   }
 
   /**
@@ -35,45 +45,49 @@ export class Tabs {
   }
 
   async #locked(model: ManagedModel, work: () => Promise<void>): Promise<void> {
-    const { id, name } = model.manifest;
-    const taken = await this.#environment.tryLock(modelLock(id), work);
-    if (taken) return;
-    throw new KinoraError(
-      'MODEL_BUSY',
-      `${name} is in use: another tab fetches or checks it, or a video is being made with it.`,
-    );
-  }
-
-  /** Sends a command to the tab that works on the model; false when no other one does. */
-  ask(
-    model: ManagedModel,
-    type: 'pause' | 'resume' | 'cancel',
-    component: ComponentId | undefined,
-  ): boolean {
-    if (!model.elsewhere) return false;
     const { id } = model.manifest;
-    this.#environment.channel.post({ type, id, component: component ?? null });
-    return true;
+    const acquired = await this.#environment.tryLock(modelLock(id), async () => {
+      this.#working.set(id, model);
+      model.onChange();
+      try {
+        await work();
+      } finally {
+        this.#working.delete(id);
+      }
+    });
+    if (!acquired) throw modelBusy(model);
   }
 
-  /** Shows the others where a model stands on which this tab works. */
-  show(model: ManagedModel): void {
-    const { precision, parts, stored, bytesPerSecond } = model.entry();
-    const entry = { precision, parts, stored, bytesPerSecond };
-    this.#environment.channel.post({ type: 'model', id: model.manifest.id, entry });
+  /** Tells the other tabs how far this one is. */
+  announce(): void {
+    for (const [id, model] of this.#working) {
+      this.#environment.channel.post({ type: 'working', id, progress: model.progress() });
+    }
   }
 
-  /** Shows what another tab does with a model, until it lets go of it. */
+  /** Shows how far another tab is with a model, until its lock is free. */
   follow(
     model: ManagedModel,
-    { entry }: Extract<LibraryMessage, { type: 'model' }>,
+    { progress }: Extract<LibraryMessage, { type: 'working' }>,
     onFree: () => Promise<void>,
   ): void {
-    const first = !model.elsewhere;
-    model.follow(entry);
-    if (!first) return;
-    // Also a tab that dies lets go of its lock.
-    const free = this.#environment.whenFree(modelLock(model.manifest.id));
-    free.then(onFree).catch(() => undefined);
+    const { id } = model.manifest;
+    model.follow(progress);
+    if (this.#followed.has(id)) return;
+    this.#followed.add(id);
+    // The lock of a tab that ends is released as well.
+    const free = this.#environment.whenFree(modelLock(id)).then(() => {
+      this.#followed.delete(id);
+      return onFree();
+    });
+    free.catch(() => undefined);
   }
+}
+
+/** The error for a model whose lock another tab or a run holds. */
+export function modelBusy({ manifest: { name } }: ManagedModel): KinoraError {
+  return new KinoraError(
+    'MODEL_BUSY',
+    `${name} is in use: another tab fetches or checks it, or a video is being made with it.`,
+  );
 }
