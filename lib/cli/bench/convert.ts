@@ -7,7 +7,7 @@ import nodeEndpoint from 'comlink/dist/umd/node-adapter';
 import { elementType } from '../../weights';
 import type { ByteSource } from '../../weights/byte-source';
 import { type ComponentRecipe, installComponent, type SourceHash } from '../../weights/store';
-import { convertRows } from '../../weights/store/convert';
+import { BlockBuffer, convertRows } from '../../weights/store/convert';
 import { layoutOf } from '../../weights/store/layout';
 import { diskStore } from '../../weights/store/testing/disk';
 import { unitBytes } from '../../weights/store/units';
@@ -85,10 +85,11 @@ async function convert(recipe: ComponentRecipe, dtype: string, { shape, bytes }:
   if (!place) throw new TypeError('there is nothing to convert');
   const rowBytes = bytes.length / shape[0];
   const perUnit = Math.floor(unitBytes / rowBytes);
+  const buffer = new BlockBuffer();
   for (let firstRow = 0; firstRow < shape[0]; firstRow += perUnit) {
     const rows = Math.min(perUnit, shape[0] - firstRow);
     const part = bytes.subarray(firstRow * rowBytes, (firstRow + rows) * rowBytes);
-    convertRows(place, place.recipe, { bytes: part, dtype, firstRow, rows, factor: 1 });
+    convertRows(place, place.recipe, { bytes: part, dtype, firstRow, rows, factor: 1 }, buffer);
   }
 }
 
@@ -133,7 +134,7 @@ function memorySource(bytes: Uint8Array): ByteSource {
   };
 }
 
-/** Random elements without NaN and infinity. */
+/** Random elements of the size of weights. */
 function randomMatrix(dtype: string): Matrix {
   const type = elementType(dtype, 'weight');
   const rowBytes = (columns / type.elements) * type.bytes;
@@ -146,33 +147,34 @@ function randomMatrix(dtype: string): Matrix {
     // The generator's low bits have short periods.
     words[i] = state ^ (state >>> 15);
   }
-  // With the highest bit of an exponent clear, every number is below 2.
-  const clear = exponentBytes(dtype);
+  const [offsets, keep, set] = exponentBits(dtype);
   for (let at = 0; at < bytes.length; at += type.bytes) {
-    for (const [offset, mask] of clear) {
-      bytes[at + offset] = (bytes[at + offset] as number) & mask;
+    for (const offset of offsets) {
+      bytes[at + offset] = ((bytes[at + offset] as number) & keep) | set;
     }
   }
   return { shape: [rows, columns], bytes };
 }
 
-/** Bytes of a block that hold the exponent of a float, with what may stay of them. */
-function exponentBytes(dtype: string): readonly (readonly [offset: number, mask: number])[] {
+/**
+ * Bytes of a block that hold the upper bits of an exponent; the bits of them that stay, and those that
+ * are set: every number is finite, and as large as weights are. Processors take long for smaller ones.
+ */
+function exponentBits(dtype: string): readonly [offsets: number[], keep: number, set: number] {
   switch (dtype) {
     case 'F32':
-      return [[3, 0xbf]];
+      return [[3], 0x87, 0x38];
+    case 'BF16':
+      return [[1], 0x87, 0x38];
     case 'Q4_K':
     case 'Q5_K':
-      return [
-        [1, 0xbf],
-        [3, 0xbf],
-      ];
+      return [[1, 3], 0xbf, 0];
     case 'Q6_K':
-      return [[209, 0xbf]];
+      return [[209], 0xbf, 0];
     case 'F8_E4M3':
-      return [[0, 0xbf]];
+      return [[0], 0xbf, 0];
     default:
-      return [[1, 0xbf]];
+      return [[1], 0xbf, 0];
   }
 }
 

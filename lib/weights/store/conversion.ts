@@ -1,6 +1,6 @@
 import { KinoraError } from '../../contract';
 import type { ByteSource } from '../byte-source';
-import { convertRows } from './convert';
+import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';
 import type { Journal, PieceRecord } from './journal';
 import { PackWriters } from './pack-writers';
@@ -91,6 +91,7 @@ class UnitBatch {
   #bytesDone = 0;
   #bytesStored = 0;
   #hashed: Promise<unknown>[] = [];
+  readonly #buffer = new BlockBuffer();
   #since: number;
   readonly #now: () => number;
 
@@ -122,13 +123,15 @@ class UnitBatch {
       const conversion = plan.conversions[tensor];
       if (!conversion) throw new TypeError(`there is no tensor ${tensor}`);
       const { place, recipe, located } = conversion;
-      const { regions, squaredError, squaredNorm } = convertRows(place, recipe, {
-        bytes: bytes.subarray(start - unit.start, end - unit.start),
-        dtype: located.entry.dtype,
-        firstRow,
-        rows,
-        factor: this.factors[tensor] ?? 1,
-      });
+      const part = bytes.subarray(start - unit.start, end - unit.start);
+      const { dtype } = located.entry;
+      const source = { bytes: part, dtype, firstRow, rows, factor: this.factors[tensor] ?? 1 };
+      const { regions, squaredError, squaredNorm } = convertRows(
+        place,
+        recipe,
+        source,
+        this.#buffer,
+      );
       for (const region of regions) {
         await this.writers.write(place.pack, region.at, region.bytes);
         this.#bytesStored += region.bytes.length;

@@ -1,6 +1,23 @@
 import { convertToBlocks, decodeElements } from '../convert/elements';
+import type { BlockTarget } from '../convert/kernels';
 import { type Place, rowRanges, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
+
+/** Memory for blocks that are converted, used again and again: fresh memory would take longer to get. */
+export class BlockBuffer {
+  #buffer = new ArrayBuffer(0);
+
+  /** Room for so many elements; valid until the next call. */
+  take(elements: number, bits: 8 | 4): BlockTarget {
+    const valueBytes = (elements * bits) / 8;
+    const bytes = valueBytes + elements / 8;
+    if (this.#buffer.byteLength < bytes) this.#buffer = new ArrayBuffer(bytes);
+    return {
+      values: new Uint8Array(this.#buffer, 0, valueBytes),
+      scales: new Float32Array(this.#buffer, valueBytes, elements / 32),
+    };
+  }
+}
 
 /** What a piece of a tensor became. */
 export interface Converted {
@@ -24,9 +41,15 @@ export interface SourceRows {
 /**
  * Converts rows of a tensor into the form in which the store keeps them.
  *
+ * @param buffer where blocks are written; the result's bytes may lie in it or in the source
  * @throws KinoraError `TENSOR_DTYPE`; `MODEL_FILE_INVALID` for NaN, infinity or a broken block
  */
-export function convertRows(place: Place, recipe: TensorRecipe, source: SourceRows): Converted {
+export function convertRows(
+  place: Place,
+  recipe: TensorRecipe,
+  source: SourceRows,
+  buffer: BlockBuffer,
+): Converted {
   const { encoding } = place;
   const { bytes, dtype, firstRow, rows, factor } = source;
   if (recipe.reorder) return exact(place.offset, reordered(place, recipe, source));
@@ -34,18 +57,10 @@ export function convertRows(place: Place, recipe: TensorRecipe, source: SourceRo
   if (encoding === 'int8' || encoding === 'int4') {
     const count = rows * rowsOf(place.shape).width;
     const bits = encoding === 'int8' ? 8 : 4;
-    const values = new Uint8Array((count * bits) / 8);
-    const target = new Float32Array(count / 32);
-    const error = convertToBlocks(
-      bytes,
-      dtype,
-      bits,
-      { values, scales: target },
-      recipe.name,
-      factor,
-    );
-    const regions = [{ at: elements[0], bytes: values }];
-    if (scales) regions.push({ at: scales[0], bytes: new Uint8Array(target.buffer) });
+    const target = buffer.take(count, bits);
+    const error = convertToBlocks(bytes, dtype, bits, target, recipe.name, factor);
+    const regions = [{ at: elements[0], bytes: target.values }];
+    if (scales) regions.push({ at: scales[0], bytes: bytesOf(target.scales) });
     return { regions, ...error };
   }
   if (encoding === dtype && factor === 1) return exact(elements[0], bytes);
