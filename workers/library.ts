@@ -1,16 +1,16 @@
 import * as Comlink from 'comlink';
 import { KinoraError, parseManifest } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { wanArchitecture } from '../lib/models/wan22/install';
-import { httpFolder } from '../lib/weights';
 import type {
   HashThread,
   LibraryChannel,
   LibraryMessage,
   ListedModel,
-} from '../lib/weights/library/environment';
-import { Library } from '../lib/weights/library/library';
-import { loraFolder } from '../lib/weights/library/loras';
+} from '../lib/library/environment';
+import { Library } from '../lib/library/library';
+import { loraFolder } from '../lib/library/loras';
+import { wanArchitecture } from '../lib/models/wan22/install';
+import { httpFolder } from '../lib/weights';
 import { opfsFolder, type SourceHash } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
 

@@ -1,8 +1,8 @@
 import { type Dispatch, type RefObject, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { openLora } from '../../lib/library';
 import type { SourceLora } from '../../lib/predictions/database';
 import type { StartedRun } from '../../lib/predictions/runner';
-import { openLora } from '../../lib/weights/library';
 import { getRunner } from '../runner';
 import { loadModels, pickModel } from '../shared/use-models';
 import {

@@ -1,6 +1,6 @@
 import { KinoraError, type ModelEntry, type Precision } from '../contract';
 import { formatBytes } from '../contract/format';
-import { requireRoom } from '../weights/library/plan';
+import { requireRoom } from '../library/plan';
 import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskRoom } from './consent';
 import { DownloadReport } from './download-report';

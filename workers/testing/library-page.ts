@@ -1,7 +1,7 @@
 import { proxy, wrap } from 'comlink';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
 import type { LibraryApi, LibrarySnapshot } from '../../lib/contract/library';
-import { openLora } from '../../lib/weights/library';
+import { openLora } from '../../lib/library';
 
 declare global {
   /** The library worker of a test's page, and what it has told. */

@@ -1,6 +1,6 @@
 import { at, KinoraError, toKinoraError } from '../../contract';
+import type { Architecture, LoraFacts, ModelPlan } from '../../library/environment';
 import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
-import type { Architecture, LoraFacts, ModelPlan } from '../../weights/library/environment';
 import { type KeptFile, storedBytes } from '../../weights/store';
 import { readModelConfig } from './config';
 import { parseLora } from './lora';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { openTensorFile } from '../tensor-file';
+import { openTensorFile } from '../formats/tensor-file';
 import { diskFile, goldens, openGolden, relativeRms } from '../testing/files';
 import { blockSize } from './blocks';
 import { convertToBlocks, decodeElements, elementType } from './elements';

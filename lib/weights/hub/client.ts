@@ -1,7 +1,7 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { KinoraError, type SourceFile } from '../../contract';
-import { SourceChanged } from '../byte-source';
+import { SourceChanged } from '../formats/byte-source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
   type Clock,

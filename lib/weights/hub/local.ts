@@ -1,6 +1,6 @@
 import type { LocalFile } from '../../contract';
-import type { ByteSource } from '../byte-source';
-import { blobFile, checkRange } from '../source';
+import type { ByteSource } from '../formats/byte-source';
+import { blobFile, checkRange } from '../formats/source';
 
 /** Bytes read at a time: as large as the pieces that are written. */
 const pieceBytes = 8 * 2 ** 20;

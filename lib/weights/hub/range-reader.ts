@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import { SourceChanged } from '../byte-source';
+import { SourceChanged } from '../formats/byte-source';
 import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
 import type { HubClient, RemoteFile } from './client';
 import { type Patience, Transient } from './retry';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
-import { SourceChanged } from '../byte-source';
+import { SourceChanged } from '../formats/byte-source';
 import { holdTimers } from '../testing/held-timers';
 import type { Fault, FaultRule } from '../testing/hub/faults';
 import { type LocalHub, startHub } from '../testing/hub/server';

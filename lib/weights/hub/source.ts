@@ -1,5 +1,5 @@
-import type { ByteSource } from '../byte-source';
-import { checkRange } from '../source';
+import type { ByteSource } from '../formats/byte-source';
+import { checkRange } from '../formats/source';
 import type { HubClient, RemoteFile } from './client';
 import { RangeReader } from './range-reader';
 import { RangeSize } from './range-size';

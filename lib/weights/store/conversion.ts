@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import type { ByteSource } from '../byte-source';
+import type { ByteSource } from '../formats/byte-source';
 import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';
 import type { Journal, PieceRecord } from './journal';

@@ -1,6 +1,6 @@
 import { scaleFactor } from '../convert/elements';
-import type { TensorLocation } from '../located';
-import type { WeightFile } from '../source';
+import type { TensorLocation } from '../formats/located';
+import type { WeightFile } from '../formats/source';
 import type { Conversion } from './units';
 
 /** Scales that lie this close to each other are read in one request. */

@@ -1,8 +1,8 @@
 import { createSHA1 } from 'hash-wasm';
 import { z } from 'zod';
 import { KinoraError, type StoredComponent } from '../../contract';
-import type { ByteSource } from '../byte-source';
-import { checkPath, parseModelJson } from '../source';
+import type { ByteSource } from '../formats/byte-source';
+import { checkPath, parseModelJson } from '../formats/source';
 import { createChecksum } from './checksum';
 import { createSourceHash, type SourceHash } from './digest';
 import type { StoreFolder } from './folder';

@@ -1,5 +1,5 @@
 import { KinoraError, toKinoraError } from '../../contract';
-import { checkPath, type ModelFolder, parseModelJson, type WeightFile } from '../source';
+import { checkPath, type ModelFolder, parseModelJson, type WeightFile } from '../formats/source';
 
 /**
  * A folder of the store: in the browser's private file system, or on disk in tests. Paths may have `/`

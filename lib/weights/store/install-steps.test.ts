@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
-import { locateTensors } from '../located';
-import { openTensorFile } from '../tensor-file';
+import { locateTensors } from '../formats/located';
+import { openTensorFile } from '../formats/tensor-file';
 import { f32, safetensorsBytes } from '../testing/files';
 import {
   type InstallOptions,

@@ -4,8 +4,8 @@ import {
   type Precision,
   type StoredComponent,
 } from '../../contract';
-import { type ByteSource, SourceChanged } from '../byte-source';
-import type { LocatedTensor } from '../located';
+import { type ByteSource, SourceChanged } from '../formats/byte-source';
+import type { LocatedTensor } from '../formats/located';
 import { createChecksum } from './checksum';
 import { convertSources } from './conversion';
 import { createSourceHash, type SourceHash } from './digest';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { ByteSource } from '../byte-source';
-import { parseModelJson } from '../source';
+import type { ByteSource } from '../formats/byte-source';
+import { parseModelJson } from '../formats/source';
 import type { StoreFolder } from './folder';
 
 /** More than any header has; what is read beyond it is not kept. */

@@ -1,5 +1,5 @@
 import { KinoraError } from '../../contract';
-import { blobFile, readError } from '../source';
+import { blobFile, readError } from '../formats/source';
 import { type StoreFolder, type StoreWriter, storageFull, writeError, writeWhole } from './folder';
 
 /** `move` is in every browser that has the file system, but not yet in the type library. */

@@ -1,10 +1,10 @@
 import { KinoraError, type StoredComponent } from '../../contract';
-import type { Checkpoint } from '../checkpoint';
 import type { TensorData } from '../convert/blocks';
 import { decodeElements } from '../convert/elements';
 import { dequantiseBlocks } from '../convert/quantise';
-import { runsOf } from '../rows';
-import { truncated, type WeightFile } from '../source';
+import type { Checkpoint } from '../formats/checkpoint';
+import { runsOf } from '../formats/rows';
+import { truncated, type WeightFile } from '../formats/source';
 import type { StoreFolder } from './folder';
 import { rowBytes, rowRanges, rowsOf } from './layout';
 import { readManifest, type StoredTensor } from './manifest';

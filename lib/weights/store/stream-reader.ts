@@ -1,4 +1,4 @@
-import { truncated } from '../source';
+import { truncated } from '../formats/source';
 
 /** Takes pieces of any size and gives them out in pieces of the wanted size. */
 export class StreamReader {

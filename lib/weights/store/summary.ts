@@ -1,5 +1,5 @@
 import type { StoredComponent } from '../../contract';
-import type { ByteSource } from '../byte-source';
+import type { ByteSource } from '../formats/byte-source';
 import type { Checksum } from './checksum';
 import type { InstallOptions } from './install';
 import type { JournalState } from './journal';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LocatedTensor } from '../located';
-import { blobFile } from '../source';
+import type { LocatedTensor } from '../formats/located';
+import { blobFile } from '../formats/source';
 import { layoutOf, storedBytes } from './layout';
 import type { ComponentRecipe } from './recipe';
 import { planUnits } from './units';

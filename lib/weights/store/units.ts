@@ -1,6 +1,6 @@
 import { KinoraError } from '../../contract';
-import type { LocatedTensor } from '../located';
-import type { WeightFile } from '../source';
+import type { LocatedTensor } from '../formats/located';
+import type { WeightFile } from '../formats/source';
 import { type Layout, type Place, rowsOf } from './layout';
 import type { TensorRecipe } from './recipe';
 

@@ -1,5 +1,5 @@
 import { KinoraError, type StoredComponent } from '../../contract';
-import type { WeightFile } from '../source';
+import type { WeightFile } from '../formats/source';
 import { type Checksum, createChecksum } from './checksum';
 import type { StoreFolder } from './folder';
 import { rowRanges, rowsOf } from './layout';

@@ -2,8 +2,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { KinoraError } from '../../contract';
-import { openSafetensors, type SafetensorsCheckpoint } from '../checkpoint';
-import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../source';
+import { openSafetensors, type SafetensorsCheckpoint } from '../formats/checkpoint';
+import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../formats/source';
 
 /** Folder of the reference data, with a slash at its end. */
 export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));

@@ -1,5 +1,5 @@
 /** GGUF files for tests, right or wrong. */
-import type { WeightFile } from '../source';
+import type { WeightFile } from '../formats/source';
 
 /** A metadata value with its GGUF type: u8 0, i32 5, u32 4, f32 6, bool 7, text 8, list 9, u64 10. */
 export interface GgufTestValue {

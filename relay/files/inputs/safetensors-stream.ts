@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { KinoraError } from '../../../lib/contract';
-import { readSafetensorsHeader } from '../../../lib/weights/safetensors';
-import { truncated, type WeightFile } from '../../../lib/weights/source';
+import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors';
+import { truncated, type WeightFile } from '../../../lib/weights/formats/source';
 
 /** Largest accepted header, which is kept in memory; that of a LoRA is well under 1 MB. */
 const maxHeaderBytes = 16_000_000;

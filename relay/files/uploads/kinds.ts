@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
 import { type ImageHeader, sniffImage } from '../../../lib/video/sniff';
-import { readSafetensorsHeader } from '../../../lib/weights/safetensors';
-import { blobFile } from '../../../lib/weights/source';
+import { readSafetensorsHeader } from '../../../lib/weights/formats/safetensors';
+import { blobFile } from '../../../lib/weights/formats/source';
 import type { Config } from '../../config';
 import { invalidField } from '../requests';
 

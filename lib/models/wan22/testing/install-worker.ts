@@ -2,7 +2,7 @@
 import * as Comlink from 'comlink';
 import { toKinoraError } from '../../../contract';
 import { httpFolder, openTensorFile } from '../../../weights';
-import type { ByteSource } from '../../../weights/byte-source';
+import type { ByteSource } from '../../../weights/formats/byte-source';
 import { localByteSource } from '../../../weights/hub/local';
 import {
   installComponent,

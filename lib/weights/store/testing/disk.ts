@@ -1,7 +1,7 @@
 /** The store on a disk, for tests and benchmarks that run in Node. */
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { checkRange } from '../../source';
+import { checkRange } from '../../formats/source';
 import { type StoreFolder, writeError } from '../folder';
 
 /** A folder on disk in the role of the browser's. */

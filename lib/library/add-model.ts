@@ -1,0 +1,259 @@
+import {
+  type ComponentId,
+  type ComponentSource,
+  componentIds,
+  KinoraError,
+  type LocalFile,
+  type ModelManifest,
+  type ModelSource,
+  type Precision,
+  parseManifest,
+  type SourceFile,
+} from '../contract';
+import { parseModelJson } from '../weights/formats/source';
+import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
+import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
+import { type CheckContext, checkAdded } from './check-added';
+import type { Architecture, ModelPlan, WeightComponent } from './environment';
+import { matchFiles } from './import-files';
+import { hubFolder, type LocalFiles } from './sources';
+
+/** A manifest that a repository brings itself. */
+export const ownManifest = 'kinora.json';
+
+const weightComponents = componentIds.filter(
+  (component): component is WeightComponent => component !== 'configuration',
+);
+const weightEnding = /\.(safetensors|gguf|sft)$/i;
+
+/** What adding a model looks things up with. */
+export interface AddContext extends CheckContext {
+  /** Ids that are taken. */
+  readonly taken: ReadonlySet<string>;
+}
+
+/**
+ * The manifest of a model that is to be added, its files looked at: headers and small files only.
+ *
+ * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`,
+ * `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID`, `TENSOR_…`, and what the hub answers
+ */
+export async function addedModel(source: ModelSource, context: AddContext): Promise<ModelManifest> {
+  const { client } = context;
+  const { manifest, local } =
+    'files' in source
+      ? await localManifest(source.files, context)
+      : {
+          manifest: await manifestOf(
+            parseAddress(source.address, client.base, source.revision),
+            context,
+          ),
+          local: new Map(),
+        };
+  try {
+    const plan = await checkAdded(manifest, local, context);
+    return plan ? await withFittingChoices(manifest, plan, context) : manifest;
+  } catch (refusal) {
+    await context.models.folder(manifest.id).clear();
+    throw refusal;
+  }
+}
+
+/** What the base's choices say of memory holds only for a model of its size. */
+async function withFittingChoices(
+  manifest: ModelManifest,
+  plan: ModelPlan,
+  { architecture, base }: AddContext,
+): Promise<ModelManifest> {
+  if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
+  const basePlan = await architecture.plan(base.base);
+  const size = (of: ModelPlan, precision: Precision) =>
+    of.storedBytes('transformer', precision, false);
+  const same = size(plan, 'f32') === size(basePlan, 'f32');
+  return same ? manifest : { ...manifest, choices: [] };
+}
+
+/**
+ * The manifest of a model on the hub: its own, or one made of a diffusers repository or of a single file
+ * whose other parts come from the base model. Reads headers and small files only.
+ *
+ * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_CONFIG_INVALID`, `TENSOR_…`, and what
+ * the hub answers
+ */
+async function manifestOf(address: Address, context: AddContext): Promise<ModelManifest> {
+  if (address.kind === 'link') {
+    throw new KinoraError(
+      'ADDRESS_INVALID',
+      `"${address.url}" is not on the hub ${context.client.base}: download the file and choose it.`,
+    );
+  }
+  const listing = await context.client.list(address.repository, address.revision);
+  const files = new RepositoryFiles(listing, address.revision);
+  if (address.kind === 'file') return fromFile(files.file(address.path), context);
+  if (files.has(ownManifest)) return fromOwnManifest(files, context);
+  if (files.has('model_index.json')) return fromDiffusers(files, context);
+  const weights = [...listing.files.keys()].filter((path) => weightEnding.test(path));
+  const [only] = weights;
+  if (weights.length === 1 && only !== undefined) return fromFile(files.file(only), context);
+  const choice = weights.slice(0, 3).map((path) => `${address.repository}/${path}`);
+  throw new KinoraError(
+    'ADDRESS_INVALID',
+    choice.length === 0
+      ? `${address.repository} has no weights that can be read.`
+      : `${address.repository} has ${weights.length} files of weights: name one, such as ${choice[0]}.`,
+  );
+}
+
+/**
+ * The manifest of a model of local files: their parts have no address, the others are the base's. The
+ * sizes of its videos are the base's as well, unless a manifest beside the files has others.
+ *
+ * @throws KinoraError as `matchFiles`
+ */
+async function localManifest(
+  files: readonly LocalFile[],
+  context: AddContext,
+): Promise<{ manifest: ModelManifest; local: LocalFiles }> {
+  const own = files.find(({ path }) => path === ownManifest || path.endsWith(`/${ownManifest}`));
+  if (own) {
+    const manifest = parseManifest(parseModelJson(own.path, await own.file.text()));
+    const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
+    // Beside it there may be files of the model, or none.
+    const alone = !files.some(({ path }) => weightEnding.test(path));
+    const local = alone ? new Map() : await matchFiles(files, context.architecture);
+    return { manifest: named, local };
+  }
+  const matched = await matchFiles(files, context.architecture);
+  const [first] = matched.get('transformer') ?? [...matched.values()].flat();
+  const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
+  const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
+  const all = context.base.manifest.sources;
+  const sources = all.filter(({ component }) => !matched.has(component));
+  return { manifest: derived(name, 'local files', sources, context), local: matched };
+}
+
+/** Files of one repository as sources. */
+class RepositoryFiles {
+  constructor(
+    readonly listing: Listing,
+    readonly revision: string,
+  ) {}
+
+  has(path: string): boolean {
+    return this.listing.files.has(path);
+  }
+
+  file(path: string): SourceFile {
+    const { repository } = this.listing;
+    const found = this.listing.files.get(path);
+    if (!found) throw new KinoraError('HUB_NOT_FOUND', `${repository} has no file ${path}.`);
+    return { repository, path, revision: this.revision };
+  }
+}
+
+async function fromOwnManifest(
+  files: RepositoryFiles,
+  { client, taken }: AddContext,
+): Promise<ModelManifest> {
+  const folder = hubFolder([files.file(ownManifest)], client);
+  const { base: _, ...manifest } = parseManifest(await folder.json(ownManifest));
+  if (manifest.sources.length === 0) {
+    const sentence = `${ownManifest} of ${files.listing.repository} names no sources.`;
+    throw new KinoraError('MODEL_MANIFEST_INVALID', sentence);
+  }
+  return { ...manifest, id: uniqueId(manifest.id, taken) };
+}
+
+async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promise<ModelManifest> {
+  const { architecture, client, base } = context;
+  const { configurationFiles, optionalFiles } = architecture;
+  const configuration = configurationFiles
+    .filter((path) => files.has(path) || !optionalFiles.includes(path))
+    .map((path) => files.file(path));
+  const sources: ComponentSource[] = [
+    { component: 'configuration', files: configuration, optional: false },
+  ];
+  for (const component of weightComponents) {
+    const paths = await weightsIn(component, files, client);
+    const optional = component === 'tiny_decoder';
+    if (paths) {
+      sources.push({ component, files: paths.map((path) => files.file(path)), optional });
+    } else if (optional) {
+      sources.push(...base.manifest.sources.filter((source) => source.component === component));
+    } else {
+      const sentence = `${files.listing.repository} has no weights in ${component}.`;
+      throw new KinoraError('MODEL_FILE_MISSING', sentence);
+    }
+  }
+  return derived(nameOf(files.listing.repository), files.listing.repository, sources, context);
+}
+
+/** The weights of a component by diffusers' names: one file, or the shards of an index. */
+async function weightsIn(
+  component: ComponentId,
+  files: RepositoryFiles,
+  client: AddContext['client'],
+): Promise<readonly string[] | null> {
+  for (const stem of ['diffusion_pytorch_model', 'model']) {
+    const single = `${component}/${stem}.safetensors`;
+    if (files.has(single)) return [single];
+    const index = `${single}.index.json`;
+    if (!files.has(index)) continue;
+    const json = await hubFolder([files.file(index)], client).json(index);
+    const map = typeof json === 'object' && json !== null && Reflect.get(json, 'weight_map');
+    const shards = typeof map === 'object' && map !== null ? Object.values(map) : [];
+    const names = new Set(shards.filter((shard) => typeof shard === 'string'));
+    if (names.size === 0) {
+      throw new KinoraError('MODEL_FILE_INVALID', `${index} names no files.`);
+    }
+    return [...names].sort().map((name) => `${component}/${name}`);
+  }
+  return null;
+}
+
+/** One file of weights in the place of the base model's part. */
+async function fromFile(file: SourceFile, context: AddContext): Promise<ModelManifest> {
+  const { client, base, architecture } = context;
+  const header = await openTensorFile(hubByteSource(client, await client.file(file)));
+  const component = partOf(header, architecture);
+  const sources = base.manifest.sources.filter((source) => source.component !== component);
+  const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
+  const all = [...sources, { component, files: [file], optional: false }];
+  return derived(name, `${file.repository}/${file.path}`, all, context);
+}
+
+function partOf(header: TensorFile, architecture: Architecture): ComponentId {
+  const { name, component } = architecture.recognise(header);
+  if (component !== null) return component;
+  const what = name === '' ? 'no weights that Kinora knows' : name;
+  throw new KinoraError('MODEL_WRONG_KIND', `${header.file.name} is ${what}.`);
+}
+
+function derived(
+  name: string,
+  origin: string,
+  sources: readonly ComponentSource[],
+  { base, taken }: AddContext,
+): ModelManifest {
+  const { base: _, ...rest } = base.manifest;
+  return {
+    ...rest,
+    id: uniqueId(name, taken),
+    name,
+    description: `Added from ${origin}.`,
+    licence: { name: 'See its source' },
+    sources: [...sources],
+  };
+}
+
+function nameOf(repository: string): string {
+  return repository.split('/')[1] ?? repository;
+}
+
+/** An id of the name's letters that is not taken yet. */
+export function uniqueId(name: string, taken: ReadonlySet<string>): string {
+  const plain = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
+  const id = plain.replace(/^[^a-z0-9]+/, '') || 'model';
+  if (!taken.has(id)) return id;
+  for (let n = 2; ; n++) if (!taken.has(`${id}-${n}`)) return `${id}-${n}`;
+}

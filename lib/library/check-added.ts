@@ -1,0 +1,83 @@
+import type { LocalFile, ModelManifest, SourceFile } from '../contract';
+import type { ModelFolder } from '../weights/formats/source';
+import { openTensorFile } from '../weights/formats/tensor-file';
+import { type HubClient, hubByteSource } from '../weights/hub';
+import { keepStart, type StoreFolder } from '../weights/store';
+import type { Architecture, ListedModel, ModelPlan } from './environment';
+import { folderOfFiles } from './file-folder';
+import { localSource } from './local-source';
+import { filesOf, hubFolder, type LocalFiles } from './sources';
+
+/** What an added model is looked at with. */
+export interface CheckContext {
+  readonly client: HubClient;
+  readonly architecture: Architecture;
+  /** The model whose parts serve where a source has only some. */
+  readonly base: ListedModel;
+  /** The folder of all models. */
+  readonly models: StoreFolder;
+}
+
+/**
+ * Compares the headers of a model's own files with its configuration, so that a wrong file is refused
+ * when it is added. What is read of the hub's files is kept: the download does not fetch it again.
+ *
+ * @returns what its configuration says; null when it has none yet
+ * @throws KinoraError as `ModelPlan.check`, and what the hub answers
+ */
+export async function checkAdded(
+  manifest: ModelManifest,
+  local: LocalFiles,
+  context: CheckContext,
+): Promise<ModelPlan | null> {
+  const configuration = configurationFor(manifest, local, context);
+  if (!configuration) return null;
+  const plan = await context.architecture.plan(configuration);
+  const { sources } = manifest;
+  for (const { component, precision = manifest.precision, files, optional } of sources) {
+    if (component === 'configuration' || local.has(component) || optional) continue;
+    if (isOfBase(files, context.base.manifest)) continue;
+    const folder = context.models.folder(manifest.id).folder(component);
+    const headers = await Promise.all(
+      files.map(async (file, i) => {
+        const source = hubByteSource(context.client, await context.client.file(file));
+        const first = precision === manifest.precision;
+        return openTensorFile(first ? await keepStart(folder, i, source) : source);
+      }),
+    );
+    plan.check(component, headers, precision);
+  }
+  for (const [component, files] of local) {
+    if (component === 'configuration') continue;
+    const headers = await Promise.all(files.map((file) => openTensorFile(localSource(file))));
+    plan.check(component, headers, manifest.precision);
+  }
+  return plan;
+}
+
+/** The configuration of a model that is being added: local, the base's own, or the hub's. */
+export function configurationFor(
+  manifest: ModelManifest,
+  local: LocalFiles,
+  { client, base }: CheckContext,
+): ModelFolder | null {
+  const picked = local.get('configuration');
+  if (picked) return localFolder(picked);
+  const files = filesOf(manifest, 'configuration', manifest.precision);
+  if (files.length === 0) return null;
+  const folder = hubFolder(files, client);
+  if (!base.base || !isOfBase(files, base.manifest)) return folder;
+  // Its large files, such as the tokenizer, are on the hub only.
+  return { ...base.base, exists: folder.exists };
+}
+
+/** Picked files of a configuration as a folder. */
+export function localFolder(files: readonly LocalFile[]): ModelFolder {
+  return folderOfFiles(files, localSource);
+}
+
+/** Whether files are the base model's own ones: those are known to fit. */
+function isOfBase(files: readonly SourceFile[], base: ModelManifest): boolean {
+  const text = JSON.stringify(files);
+  return base.sources.some((source) => JSON.stringify(source.files) === text);
+}

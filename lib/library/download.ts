@@ -1,0 +1,299 @@
+import {
+  type ComponentId,
+  KinoraError,
+  type PauseReason,
+  type Precision,
+  type StoredComponent,
+} from '../contract';
+import type { ByteSource } from '../weights/formats/byte-source';
+import { openTensorFile } from '../weights/formats/tensor-file';
+import type { HubClient } from '../weights/hub';
+import {
+  type InstallProgress,
+  installComponent,
+  installFiles,
+  installProgress,
+  modelFolderOf,
+} from '../weights/store';
+import { localFolder } from './check-added';
+import type {
+  CheckedPart,
+  HashThread,
+  LibraryEnvironment,
+  ModelPlan,
+  WeightComponent,
+} from './environment';
+import { explained, isPassing, startsOver } from './failures';
+import { isLocal } from './local-source';
+import type { ManagedModel } from './managed-model';
+import { type LocalFiles, openFiles } from './sources';
+import { dropUnfinished } from './upkeep';
+
+/** How often a part may start over before it counts as failed. */
+const mostRestarts = 1;
+const firstWaitMs = 15_000;
+const longestWaitMs = 300_000;
+
+interface OpenedPart extends CheckedPart {
+  readonly sources: readonly ByteSource[];
+}
+
+/** The download and conversion of one model in this tab, from its first part to its last. */
+export class Download {
+  readonly #controllers = new Map<ComponentId, AbortController>();
+  readonly #opened = new Map<ComponentId, OpenedPart>();
+  /** What is worked on now, and the end of that. */
+  #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
+  readonly #cancels: Promise<void>[] = [];
+  #over = false;
+  #plan: ModelPlan | undefined;
+  #hashing: HashThread | undefined;
+
+  constructor(
+    readonly environment: LibraryEnvironment,
+    readonly client: HubClient,
+    readonly model: ManagedModel,
+    readonly precision: Precision,
+    readonly local: LocalFiles,
+    /** Called before anything is written for good, or deleted: every header is checked by then. */
+    readonly onBegin: () => Promise<void>,
+  ) {}
+
+  /**
+   * Works until nothing waits any more: everything is complete, paused, cancelled or failed.
+   *
+   * @throws KinoraError the first failure
+   */
+  async run(): Promise<void> {
+    const failures: unknown[] = [];
+    try {
+      await this.#configure();
+      if (!this.#plan) return;
+      // Every part's header before any part's weights: a wrong file is told before gigabytes come.
+      for (let next = this.#next(true); next; next = this.#next(true)) {
+        const component = next;
+        await this.#heal(component, (signal) => this.#open(component, signal));
+      }
+      await this.#replaceConfiguration();
+      for (let next = this.#next(); next; next = this.#next()) {
+        const component = next;
+        const install = this.#heal(component, (signal) => this.#install(component, signal));
+        await install.catch((thrown: unknown) => failures.push(thrown));
+      }
+    } catch (thrown) {
+      failures.push(thrown);
+    } finally {
+      this.#over = true;
+      this.#hashing?.close();
+      this.#hashing = undefined;
+      await Promise.allSettled(this.#cancels);
+      await this.model.refresh();
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  /** Whether it still takes up what is queued. */
+  get active(): boolean {
+    return !this.#over;
+  }
+
+  queue(component: ComponentId): void {
+    // What was opened before ends with the signal of then.
+    this.#opened.delete(component);
+    this.#controllers.set(component, new AbortController());
+    this.model.dispatch(component, { type: 'queued' });
+  }
+
+  pause(component: ComponentId, by: PauseReason = 'user'): void {
+    this.model.dispatch(component, { type: 'paused', by });
+    this.#controllers.get(component)?.abort();
+  }
+
+  /** Ends a part; what is not complete of it is deleted once nothing writes to it any more. */
+  cancel(component: ComponentId): Promise<void> {
+    const controller = this.#controllers.get(component);
+    const end = this.#working?.component === component ? this.#working.end : null;
+    this.model.dispatch(component, { type: 'removed' });
+    controller?.abort();
+    const cancelled = Promise.resolve(end).then(async () => {
+      // It may have been asked for again while its end was waited for.
+      if (this.#controllers.get(component) !== controller) return;
+      await dropUnfinished(this.model, component);
+      await this.model.refreshPart(component);
+    });
+    this.#cancels.push(cancelled);
+    return cancelled;
+  }
+
+  /** The next part that waits; with `unopened`, of those whose header was not looked at. */
+  #next(unopened = false): WeightComponent | undefined {
+    for (const { component, status } of this.model.parts) {
+      if (component === 'configuration' || status !== 'waiting') continue;
+      if (!unopened || !this.#opened.has(component)) return component;
+    }
+    return undefined;
+  }
+
+  async #configure(): Promise<void> {
+    const component = 'configuration';
+    const folder = this.model.folder.folder(component);
+    if (this.model.part(component).status === 'waiting') {
+      const picked = this.local.get(component);
+      if (picked && this.model.stored.some((stored) => stored.component === component)) {
+        this.#plan = await this.environment.architecture.plan(localFolder(picked));
+        return;
+      }
+      await this.#installConfiguration();
+    }
+    if (this.model.part(component).status === 'complete') {
+      this.#plan = await this.environment.architecture.plan(modelFolderOf(folder));
+      return;
+    }
+    // Nothing can be checked, and so nothing fetched, without the configuration.
+    for (const { component: other, status } of this.model.parts) {
+      if (status === 'waiting') this.pause(other);
+    }
+  }
+
+  /** Puts a local configuration in the place of the one that is there, now that every part fits it. */
+  async #replaceConfiguration(): Promise<void> {
+    if (this.model.part('configuration').status !== 'waiting') return;
+    await this.onBegin();
+    await this.#installConfiguration();
+  }
+
+  async #installConfiguration(): Promise<void> {
+    const component = 'configuration';
+    const folder = this.model.folder.folder(component);
+    await this.#heal(component, async (signal) => {
+      this.model.dispatch(component, { type: 'started' });
+      const files = await openFiles(this, component, signal);
+      const onProgress = this.#progress(component);
+      const { sources, bytesStored } = await installFiles({ folder, files, signal, onProgress });
+      this.#complete(component, sources, bytesStored);
+    });
+  }
+
+  /** Reads the headers of a part and checks them. */
+  async #open(component: WeightComponent, signal: AbortSignal): Promise<OpenedPart> {
+    const known = this.#opened.get(component);
+    if (known) return known;
+    const plan = this.#plan;
+    if (!plan) throw new KinoraError('MODEL_FILE_MISSING', 'The configuration is missing.');
+    const opened = await openFiles(this, component, signal);
+    const sources = opened.map(({ source }) => source);
+    const headers = await Promise.all(sources.map((source) => openTensorFile(source)));
+    signal.throwIfAborted();
+    const part = { ...plan.check(component, headers, this.precision), sources };
+    this.#opened.set(component, part);
+    const bytesTotal = sources.reduce((sum, { size }) => sum + size, 0);
+    this.model.dispatch(component, { type: 'sized', bytesTotal });
+    return part;
+  }
+
+  async #install(component: WeightComponent, signal: AbortSignal): Promise<void> {
+    const { model, precision } = this;
+    const part = await this.#open(component, signal);
+    const folder = model.folder.folder(component);
+    // From the hub instead of a local file, or the other way round: nobody need be told.
+    const begun = await installProgress(folder);
+    const elsewhere = begun?.sources.some(isLocal) === !part.sources.some(isLocal);
+    signal.throwIfAborted();
+    await this.onBegin();
+    model.dispatch(component, { type: 'started' });
+    // Parts are installed one after the other, so one thread serves all.
+    this.#hashing ??= this.environment.startHash?.();
+    const { bytesStored, sources } = await installComponent({
+      ...part,
+      ...(this.#hashing && { hash: this.#hashing.hash }),
+      ...(this.environment.unitLimit !== undefined && { limit: this.environment.unitLimit }),
+      folder,
+      component,
+      precision,
+      signal,
+      onProgress: this.#progress(component),
+      onRestart: (notice) => {
+        if (!elsewhere) model.dispatch(component, { type: 'restarted', notice });
+      },
+    });
+    this.#complete(component, sources, bytesStored);
+  }
+
+  #progress(component: ComponentId) {
+    return (progress: InstallProgress) =>
+      this.model.dispatch(component, { type: 'progress', ...progress });
+  }
+
+  #complete(
+    component: ComponentId,
+    sources: StoredComponent['sources'],
+    bytesStored: number,
+  ): void {
+    const bytes = sources.reduce((sum, source) => sum + source.bytes, 0);
+    this.model.dispatch(component, { type: 'completed', bytes, bytesStored });
+  }
+
+  /** Does a part's work until it is done, ended from outside, or hopeless. */
+  async #heal(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
+    const end = this.#healed(component, work);
+    this.#working = { component, end: end.catch(() => undefined) };
+    try {
+      await end;
+    } finally {
+      this.#working = undefined;
+    }
+  }
+
+  async #healed(component: ComponentId, work: (signal: AbortSignal) => Promise<unknown>) {
+    let restarts = 0;
+    let waitMs = firstWaitMs;
+    for (;;) {
+      const { signal } = this.#controllers.get(component) ?? new AbortController();
+      const before = this.model.part(component).bytesDone;
+      try {
+        await work(signal);
+        return;
+      } catch (thrown) {
+        if (signal.aborted) return;
+        // Whatever was opened is looked at anew: it may lie elsewhere by now.
+        if (component !== 'configuration') this.#opened.delete(component);
+        const error = explained(thrown);
+        if (startsOver(thrown) && ++restarts <= mostRestarts) {
+          const notice = `${error.message} It starts over.`;
+          this.model.dispatch(component, { type: 'restarted', notice });
+        } else if (error.code === 'STORAGE_FULL') {
+          this.#storageFull(component, error);
+          return;
+        } else if (isPassing(error)) {
+          if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
+          await this.#waitForNetwork(component, error, waitMs, signal);
+          if (signal.aborted) return;
+          waitMs = Math.min(longestWaitMs, waitMs * 2);
+        } else {
+          this.model.dispatch(component, { type: 'failed', error: error.toRecord() });
+          throw error;
+        }
+      }
+    }
+  }
+
+  async #waitForNetwork(
+    component: ComponentId,
+    error: KinoraError,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    this.model.dispatch(component, { type: 'paused', by: 'network', error: error.toRecord() });
+    await this.environment.online(waitMs, signal);
+    if (!signal.aborted) this.model.dispatch(component, { type: 'queued' });
+  }
+
+  /** No part can go on where one found no room. */
+  #storageFull(component: ComponentId, thrown: KinoraError): void {
+    const error = thrown.toRecord();
+    this.model.dispatch(component, { type: 'paused', by: 'storage', error });
+    for (const part of this.model.parts) {
+      if (part.status === 'waiting') this.pause(part.component, 'storage');
+    }
+  }
+}

@@ -1,0 +1,221 @@
+import {
+  type ComponentId,
+  type LocalFile,
+  type PartStatus,
+  type Precision,
+  toKinoraError,
+} from '../contract';
+import { installProgress } from '../weights/store';
+import { Download } from './download';
+import type { LibraryEnvironment } from './environment';
+import type { HubAccess } from './hub-access';
+import { chooseAgain, isLocal } from './local-source';
+import { isBundled, type ManagedModel } from './managed-model';
+import { planDownload, requireRoom } from './plan';
+import type { Shelf } from './shelf';
+import type { LocalFiles } from './sources';
+import type { Tabs } from './tabs';
+import { dropUnfinished } from './upkeep';
+
+const noFiles: LocalFiles = new Map();
+
+/** The downloads of this tab, and what is done to them. */
+export class Downloads {
+  readonly #running = new Map<string, Download>();
+  /** What is looked at before a download begins; nothing is written until then. */
+  readonly #preparing = new Map<string, { precision: Precision; stop: AbortController }>();
+  /** Files that were picked in this tab, by model: a resume has them still. */
+  readonly #picked = new Map<string, Map<ComponentId, readonly LocalFile[]>>();
+
+  constructor(
+    readonly environment: LibraryEnvironment,
+    readonly shelf: Shelf,
+    readonly tabs: Tabs,
+    readonly hubs: HubAccess,
+  ) {}
+
+  /** Fetches, converts and stores the parts that are not there in this precision. */
+  async start(
+    model: ManagedModel,
+    precision: Precision,
+    components: readonly ComponentId[],
+    local = noFiles,
+  ): Promise<void> {
+    if (isBundled(model.manifest)) return;
+    if (local.size === 0 && this.#join(model, precision, components)) {
+      return this.tabs.settled(model);
+    }
+    await this.tabs.alone(model, async () => {
+      const wanted = components.filter(
+        (component) => local.has(component) || !model.has(component, precision),
+      );
+      if (wanted.length === 0) return;
+      if (!(await this.#prepare(model, precision, local, wanted))) return;
+      this.#pick(model, wanted, local);
+      await this.#run(model, precision, local, wanted);
+    });
+  }
+
+  pause(model: ManagedModel, component?: ComponentId): void {
+    this.#preparing.get(model.manifest.id)?.stop.abort();
+    const running = this.#running.get(model.manifest.id);
+    for (const one of chosen(model, component)) running?.pause(one);
+  }
+
+  /**
+   * Goes on with what stands still, each part from where it comes.
+   *
+   * @throws KinoraError `FILE_UNREADABLE` naming local files that have to be chosen again, once the
+   * other parts are done
+   */
+  async resume(model: ManagedModel, component?: ComponentId): Promise<void> {
+    const stopped = chosen(model, component).filter((one) => resting.has(model.part(one).status));
+    const running = this.#running.get(model.manifest.id);
+    if (running?.active) {
+      for (const one of stopped) running.queue(one);
+      return;
+    }
+    const picked = this.#picked.get(model.manifest.id);
+    const local = new Map<ComponentId, readonly LocalFile[]>();
+    const missing: string[] = [];
+    const ready: ComponentId[] = [];
+    for (const one of stopped) {
+      const files = picked?.get(one);
+      const begun = await installProgress(model.folder.folder(one));
+      const names = (begun?.sources ?? []).filter(isLocal).map(({ name }) => name);
+      if (files) local.set(one, files);
+      if (files || names.length === 0) ready.push(one);
+      else missing.push(...names);
+    }
+    if (ready.length > 0) {
+      await this.start(model, model.precision ?? model.manifest.precision, ready, local);
+    }
+    if (missing.length > 0) throw chooseAgain(missing);
+  }
+
+  async cancel(model: ManagedModel, component?: ComponentId): Promise<void> {
+    const unfinished = chosen(model, component).filter(
+      (one) => !['complete', 'verifying'].includes(model.part(one).status),
+    );
+    await this.shelf.want(model, (before) => before.filter((one) => !unfinished.includes(one)));
+    for (const one of unfinished) this.#picked.get(model.manifest.id)?.delete(one);
+    const running = this.#running.get(model.manifest.id);
+    this.#preparing.get(model.manifest.id)?.stop.abort();
+    if (running?.active) {
+      await Promise.all(unfinished.map((one) => running.cancel(one)));
+      return component === undefined ? this.tabs.settled(model) : undefined;
+    }
+    await this.tabs.alone(model, async () => {
+      for (const one of unfinished) {
+        await dropUnfinished(model, one);
+        model.dispatch(one, { type: 'removed' });
+        await model.refreshPart(one);
+      }
+    });
+  }
+
+  /** Ends what this tab fetches of a model: it is to be deleted. */
+  stop(model: ManagedModel): void {
+    const { id } = model.manifest;
+    this.#picked.delete(id);
+    this.#preparing.get(id)?.stop.abort();
+    const running = this.#running.get(id);
+    for (const { component } of model.parts) running?.pause(component);
+  }
+
+  /** Adds parts to a download that is under way; false when there is none of this precision. */
+  #join(model: ManagedModel, precision: Precision, components: readonly ComponentId[]): boolean {
+    const { id } = model.manifest;
+    if (this.#preparing.get(id)?.precision === precision) return true;
+    const running = this.#running.get(id);
+    if (!running?.active || running.precision !== precision) return false;
+    for (const one of components) if (!model.has(one, precision)) running.queue(one);
+    return true;
+  }
+
+  #pick(model: ManagedModel, wanted: readonly ComponentId[], local: LocalFiles): void {
+    const picked = new Map(this.#picked.get(model.manifest.id));
+    for (const component of wanted) {
+      const files = local.get(component);
+      if (files) picked.set(component, files);
+      else picked.delete(component);
+    }
+    this.#picked.set(model.manifest.id, picked);
+  }
+
+  async #run(
+    model: ManagedModel,
+    precision: Precision,
+    local: LocalFiles,
+    wanted: readonly ComponentId[],
+  ): Promise<void> {
+    const { id } = model.manifest;
+    // Local files are not to be had again after a reload.
+    const fetched = wanted.filter((component) => !local.has(component));
+    await this.shelf.want(model, (before) => [...before, ...fetched]);
+    const choose = () => this.#choose(model, precision);
+    // As long as a part is kept in another precision, that one is the model's.
+    if (wanted.every((component) => model.part(component).status !== 'complete')) await choose();
+    const client = this.hubs.client(model);
+    const download = new Download(this.environment, client, model, precision, local, choose);
+    this.#running.set(id, download);
+    try {
+      for (const component of wanted) download.queue(component);
+      await download.run();
+    } finally {
+      this.#running.delete(id);
+      const gone = (one: ComponentId) =>
+        ['complete', 'absent'].includes(model.part(one).status) && !model.part(one).error;
+      for (const one of wanted.filter(gone)) this.#picked.get(id)?.delete(one);
+      await this.shelf.want(model, (before) => before.filter((one) => !gone(one)));
+    }
+  }
+
+  async #choose({ manifest: { id }, precision: before }: ManagedModel, precision: Precision) {
+    if (before === precision) return;
+    await this.shelf.choose((choices) => ({
+      ...choices,
+      precision: { ...choices.precision, [id]: precision },
+    }));
+  }
+
+  /**
+   * Looks whether there is room; false when that was ended. Without a connection there are no sizes: then
+   * the download waits for it, and not for this.
+   *
+   * @throws KinoraError `STORAGE_FULL`, and what the hub answers
+   */
+  async #prepare(
+    model: ManagedModel,
+    precision: Precision,
+    local: LocalFiles,
+    only: readonly ComponentId[],
+  ): Promise<boolean> {
+    const { id } = model.manifest;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const { architecture } = this.environment;
+    this.#preparing.set(id, { precision, stop });
+    try {
+      const storage = await this.environment.storage();
+      const client = this.hubs.brief();
+      const context = { client, architecture, storage, local, only, signal };
+      requireRoom(await planDownload(model, precision, context));
+    } catch (thrown) {
+      const { code } = toKinoraError(thrown);
+      const unknown = ['HUB_UNREACHABLE', 'HUB_BUSY', 'MODEL_FILE_MISSING'].includes(code);
+      if (!unknown && !signal.aborted) throw thrown;
+    } finally {
+      this.#preparing.delete(id);
+    }
+    return !signal.aborted;
+  }
+}
+
+/** What a resume goes on with. */
+const resting: ReadonlySet<PartStatus> = new Set(['paused', 'failed']);
+
+function chosen(model: ManagedModel, component: ComponentId | undefined): readonly ComponentId[] {
+  const all = model.parts.map((part) => part.component);
+  return component === undefined ? all : all.filter((one) => one === component);
+}

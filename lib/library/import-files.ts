@@ -1,0 +1,65 @@
+import { type ComponentId, KinoraError, type LocalFile } from '../contract';
+import { openTensorFile } from '../weights/formats/tensor-file';
+import type { Architecture } from './environment';
+import { localSource } from './local-source';
+import type { LocalFiles } from './sources';
+
+const weightEnding = /\.(safetensors|gguf|sft)$/i;
+/** Weights in a form that is not read: to be named, not passed over. */
+const foreignEnding = /\.(ckpt|pth|pt|bin|msgpack|onnx)$/i;
+
+/**
+ * Matches local files to the parts of a model: weights by what they hold, whatever they are called, and
+ * the configuration by its paths inside the picked folder. Other files are left alone.
+ *
+ * @throws KinoraError `MODEL_WRONG_KIND` naming each file that is no part of the model,
+ * `MODEL_FILE_MISSING` when none is
+ */
+export async function matchFiles(
+  files: readonly LocalFile[],
+  architecture: Architecture,
+): Promise<LocalFiles> {
+  const matched = new Map<ComponentId, LocalFile[]>();
+  const wrong: { readonly path: string; readonly what: string }[] = [];
+  for (const local of files) {
+    if (foreignEnding.test(local.path)) {
+      wrong.push({ path: local.path, what: 'not safetensors or GGUF' });
+    }
+    if (!weightEnding.test(local.path)) continue;
+    const header = await openTensorFile(localSource(local));
+    const { name, component } = architecture.recognise(header);
+    if (component === null) wrong.push({ path: local.path, what: name || 'unknown weights' });
+    else matched.set(component, [...(matched.get(component) ?? []), local]);
+  }
+  // In a picked folder there may be more than this model; what was picked by itself is meant.
+  const named = matched.size === 0 ? wrong : wrong.filter(({ path }) => !path.includes('/'));
+  if (named.length > 0) {
+    const list = named.map(({ path, what }) => `${path} (${what})`).join(', ');
+    const verb = named.length > 1 ? 'are' : 'is';
+    throw new KinoraError('MODEL_WRONG_KIND', `${list} ${verb} no part of this model.`);
+  }
+  for (const all of matched.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
+  const configuration = configurationIn(files, architecture);
+  if (configuration) matched.set('configuration', configuration);
+  if (matched.size === 0) {
+    const sentence = 'None of these files is a part of the model.';
+    throw new KinoraError('MODEL_FILE_MISSING', sentence);
+  }
+  return matched;
+}
+
+/** The configuration, when all that it needs is there, under the paths by which it is kept. */
+function configurationIn(
+  files: readonly LocalFile[],
+  { configurationFiles, optionalFiles }: Architecture,
+): LocalFile[] | null {
+  const found = configurationFiles.map((path) => {
+    // A picked folder's own name comes before the paths inside it.
+    const local = files.find((file) => file.path === path || file.path.endsWith(`/${path}`));
+    return local && { path, file: local.file };
+  });
+  const there = found.filter((file) => file !== undefined);
+  const paths = new Set(there.map(({ path }) => path));
+  const needed = configurationFiles.filter((path) => !optionalFiles.includes(path));
+  return needed.every((path) => paths.has(path)) ? there : null;
+}

@@ -1,0 +1,265 @@
+import {
+  type ComponentId,
+  type DownloadPlan,
+  KinoraError,
+  type LibraryApi,
+  type LibrarySnapshot,
+  type LocalFile,
+  type LoraEntry,
+  type ModelEntry,
+  type ModelSource,
+  type Precision,
+  type StorageReport,
+} from '../contract';
+import { parseHub } from '../weights/hub';
+import { addedModel } from './add-model';
+import { Downloads } from './downloads';
+import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
+import { HubAccess } from './hub-access';
+import { matchFiles } from './import-files';
+import type { LoraSource } from './lora-download';
+import { LoraLibrary } from './lora-library';
+import type { ManagedModel } from './managed-model';
+import { planDownload } from './plan';
+import { writeAddedModel } from './registry';
+import { baseModel, Shelf } from './shelf';
+import { modelBusy, Tabs } from './tabs';
+import { Throttle } from './throttle';
+import { deletePart } from './upkeep';
+import { Verifications } from './verifications';
+
+/** Models and LoRAs of this browser: one for each tab, in its worker. */
+export class Library implements LibraryApi {
+  readonly #environment: LibraryEnvironment;
+  readonly #listeners = new Set<SnapshotListener>();
+  readonly #throttle = new Throttle(() => void this.#publish());
+  readonly #shelf: Shelf;
+  readonly #hubs: HubAccess;
+  readonly #tabs: Tabs;
+  readonly #downloads: Downloads;
+  readonly #verifications: Verifications;
+  readonly #loras: LoraLibrary;
+  #storage: StorageReport = { usage: 0, quota: 0, persistent: false };
+  #started: Promise<void> | undefined;
+
+  constructor(environment: LibraryEnvironment) {
+    this.#environment = environment;
+    this.#shelf = new Shelf(environment, this.#throttle.call);
+    this.#hubs = new HubAccess(environment, () => this.#shelf.choices.hub);
+    this.#tabs = new Tabs(environment);
+    this.#downloads = new Downloads(environment, this.#shelf, this.#tabs, this.#hubs);
+    this.#verifications = new Verifications(this.#tabs);
+    this.#loras = new LoraLibrary(environment, this.#throttle.call);
+  }
+
+  async snapshot(): Promise<LibrarySnapshot> {
+    await this.#start();
+    this.#storage = await this.#environment.storage();
+    return this.#snapshot();
+  }
+
+  async subscribe(listener: SnapshotListener): Promise<void> {
+    await this.#start();
+    this.#listeners.add(listener);
+    listener(this.#snapshot());
+  }
+
+  async setHub(base: string): Promise<void> {
+    await this.#start();
+    const hub = parseHub(base);
+    await this.#shelf.choose((choices) => ({ ...choices, hub }));
+    this.#throttle.call();
+  }
+
+  async addModel(source: ModelSource): Promise<ModelEntry> {
+    await this.#start();
+    const { architecture, models } = this.#environment;
+    const manifest = await addedModel(source, {
+      client: this.#hubs.brief(),
+      architecture,
+      base: this.#shelf.get(baseModel).listed,
+      taken: new Set(this.#shelf.models.map((model) => model.manifest.id)),
+      models,
+    });
+    await writeAddedModel(models.folder(manifest.id), manifest);
+    const model = await this.#shelf.add({ manifest, base: null }, 'added');
+    this.#environment.channel.post({ type: 'changed' });
+    return model.entry();
+  }
+
+  async forgetModel(id: string): Promise<void> {
+    const model = await this.#own(id);
+    if (model.origin !== 'added') {
+      throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
+    }
+    this.#stop(model);
+    await this.#tabs.alone(model, () => this.#shelf.remove(model));
+    this.#changedOnDisk();
+  }
+
+  async planDownload(id: string, precision: Precision): Promise<DownloadPlan> {
+    await this.#start();
+    const model = this.#shelf.get(id);
+    const storage = await this.#environment.storage();
+    const { architecture } = this.#environment;
+    const client = this.#hubs.brief();
+    return planDownload(model, precision, { client, architecture, storage });
+  }
+
+  async download(id: string, precision: Precision): Promise<void> {
+    const model = await this.#own(id);
+    const components = model.parts.map(({ component }) => component);
+    await this.#downloads.start(model, precision, components);
+    this.#changedOnDisk();
+  }
+
+  async pause(id: string, component?: ComponentId): Promise<void> {
+    this.#downloads.pause(await this.#own(id), component);
+  }
+
+  async resume(id: string, component?: ComponentId): Promise<void> {
+    await this.#downloads.resume(await this.#own(id), component);
+    this.#changedOnDisk();
+  }
+
+  async cancel(id: string, component?: ComponentId): Promise<void> {
+    const model = await this.#own(id);
+    this.#verifications.cancel(model);
+    await this.#downloads.cancel(model, component);
+    this.#changedOnDisk();
+  }
+
+  async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
+    const model = await this.#own(id);
+    const local = await matchFiles(files, this.#environment.architecture);
+    const known = model.parts.map(({ component }) => component);
+    const components = known.filter((one) => local.has(one) || one === 'configuration');
+    for (const one of local.keys()) {
+      // What is not needed may lie beside it, in a folder that was picked whole.
+      const listed = model.manifest.sources.some(({ component }) => component === one);
+      if (known.includes(one) || (listed && known.some((part) => local.has(part)))) continue;
+      throw new KinoraError('MODEL_WRONG_KIND', `${model.manifest.name} has no part "${one}".`);
+    }
+    await this.#downloads.start(model, precision, components, local);
+    this.#changedOnDisk();
+  }
+
+  async verify(id: string): Promise<void> {
+    const model = await this.#own(id);
+    try {
+      await this.#verifications.run(model);
+    } finally {
+      this.#changedOnDisk();
+    }
+  }
+
+  async deleteModel(id: string): Promise<void> {
+    const model = await this.#own(id);
+    this.#stop(model);
+    await this.#tabs.alone(model, async () => {
+      await this.#shelf.want(model, () => []);
+      for (const { component } of model.parts) await deletePart(model, component);
+      await model.refresh();
+    });
+    this.#changedOnDisk();
+  }
+
+  async addLora(source: LoraSource): Promise<LoraEntry> {
+    await this.#start();
+    const models = await this.#shelf.configurations();
+    try {
+      return await this.#loras.add(source, this.#hubs.client(), models);
+    } finally {
+      this.#changedOnDisk();
+    }
+  }
+
+  async deleteLora(name: string): Promise<void> {
+    await this.#start();
+    await this.#loras.delete(name);
+    this.#changedOnDisk();
+  }
+
+  /** Ends what this tab does with a model that is to be deleted. */
+  #stop(model: ManagedModel): void {
+    this.#verifications.cancel(model);
+    this.#downloads.stop(model);
+  }
+
+  #start(): Promise<void> {
+    this.#started ??= this.#open();
+    this.#started.catch(() => {
+      this.#started = undefined;
+    });
+    return this.#started;
+  }
+
+  async #open(): Promise<void> {
+    const { channel } = this.#environment;
+    await this.#shelf.load();
+    await this.#loras.start();
+    this.#storage = await this.#environment.storage();
+    channel.listen((message) => this.#hear(message));
+    channel.post({ type: 'hello' });
+  }
+
+  /**
+   * A model that this tab may change.
+   *
+   * @throws KinoraError `MODEL_UNKNOWN`, `MODEL_BUSY` while another tab works on it
+   */
+  async #own(id: string): Promise<ManagedModel> {
+    await this.#start();
+    const model = this.#shelf.get(id);
+    if (model.elsewhere) throw modelBusy(model);
+    return model;
+  }
+
+  #hear(message: LibraryMessage): void {
+    switch (message.type) {
+      case 'hello':
+        this.#throttle.call();
+        break;
+      case 'changed':
+        this.#reload().catch(() => undefined);
+        break;
+      case 'working': {
+        const model = this.#shelf.find(message.id);
+        if (!model || this.#tabs.worksOn(message.id)) return;
+        this.#tabs.follow(model, message, async () => {
+          await this.#shelf.reloadChoices();
+          await model.refresh();
+        });
+      }
+    }
+  }
+
+  /** Reads what another tab has changed. */
+  async #reload(): Promise<void> {
+    await this.#shelf.reload((id) => this.#tabs.worksOn(id));
+    await this.#loras.load();
+    this.#throttle.call();
+  }
+
+  #changedOnDisk(): void {
+    this.#environment.channel.post({ type: 'changed' });
+    this.#throttle.call();
+  }
+
+  async #publish(): Promise<void> {
+    this.#tabs.announce();
+    this.#storage = await this.#environment.storage().catch(() => this.#storage);
+    const snapshot = this.#snapshot();
+    for (const listener of this.#listeners) listener(snapshot);
+  }
+
+  #snapshot(): LibrarySnapshot {
+    return {
+      hub: this.#hubs.base,
+      models: this.#shelf.models.map((model) => model.entry()),
+      loras: this.#loras.entries,
+      loraDownloads: this.#loras.downloads,
+      storage: this.#storage,
+    };
+  }
+}

@@ -1,0 +1,258 @@
+import { createSHA256 } from 'hash-wasm';
+import { KinoraError, type LoraEntry, type StorageReport } from '../contract';
+import { type ByteSource, SourceChanged } from '../weights/formats/byte-source';
+import { openSafetensors } from '../weights/formats/checkpoint';
+import { type HubClient, hubByteSource, parseAddress } from '../weights/hub';
+import type { StoreFolder } from '../weights/store/folder';
+import type { LoraFacts } from './environment';
+import { localSource } from './local-source';
+import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
+import { gibibytes } from './plan';
+
+/** A LoRA to be added. */
+export type LoraSource = { readonly address: string } | { readonly file: File };
+
+/** What fetching a LoRA is done with. */
+export interface LoraContext {
+  readonly folder: StoreFolder;
+  readonly client: HubClient;
+  /** Looks at its header. @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE` */
+  readonly inspect: (source: ByteSource, name: string) => Promise<LoraFacts>;
+  readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
+  readonly signal: AbortSignal;
+  readonly storage: () => Promise<StorageReport>;
+  /** Runs the work with the lock held by nobody else; null when another has it. */
+  readonly tryLock: <T>(
+    name: string,
+    work: () => Promise<T>,
+  ) => Promise<{ readonly value: T } | null>;
+}
+
+/**
+ * Fetches a LoRA, or takes a local one, after a look at its header. What fails leaves nothing behind;
+ * cuts are healed on the way. One that is there already, by size and SHA-256, is not kept twice.
+ *
+ * @throws KinoraError `ADDRESS_INVALID`, `LORA_INVALID`, `LORA_WRONG_BASE`, `DOWNLOAD_CORRUPT`,
+ * `STORAGE_FULL`, `FILE_UNREADABLE`, `BUSY` while it is being added already, and what the hub answers
+ * @throws the signal's reason
+ */
+export async function fetchLora(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await fetchOnce(source, context);
+    } catch (thrown) {
+      // The file was replaced by another: what is there is useless, the new one is fetched whole.
+      if (!(thrown instanceof SourceChanged) || attempt === 3) throw thrown;
+    }
+  }
+}
+
+async function fetchOnce(source: LoraSource, context: LoraContext): Promise<LoraEntry> {
+  const { folder, signal } = context;
+  const opened = await open(source, context.client, signal);
+  const facts = await context.inspect(opened.bytes, `${stemOf(opened)}.safetensors`);
+  for (;;) {
+    const free = await findPlace(folder, opened, signal);
+    if (typeof free !== 'string') return free;
+    const kept = await context.tryLock(loraLock(free), async () => {
+      // Another tab may have added one of this name meanwhile.
+      if (await readLora(folder, free)) return null;
+      return keep(opened, free, facts, context);
+    });
+    if (kept?.value) return kept.value;
+    if (kept) continue;
+    throw new KinoraError('BUSY', `${free} is being added already, here or in another tab.`, {
+      remedy: 'Wait until it is in the library.',
+    });
+  }
+}
+
+/** Copies a LoRA into the library and lists it. */
+async function keep(
+  opened: OpenedLora,
+  name: string,
+  facts: LoraFacts,
+  context: LoraContext,
+): Promise<LoraEntry> {
+  const { folder } = context;
+  const { size: bytes, sha256: announced } = opened.bytes;
+  try {
+    await requireRoom(name, bytes, context);
+    const sha256 = await copy(folder, name, opened.bytes, context);
+    if (announced !== null && announced !== sha256) {
+      throw new KinoraError('DOWNLOAD_CORRUPT', `${name} is not what the hub announced.`);
+    }
+    const same = await sameLora(folder, opened, sha256);
+    if (same) {
+      await removeLora(folder, name);
+      return same;
+    }
+    const addedAt = new Date().toISOString();
+    const entry = { name, bytes, sha256, source: opened.label, ...facts, addedAt };
+    await writeLora(folder, entry);
+    return entry;
+  } catch (thrown) {
+    await removeLora(folder, name);
+    throw thrown;
+  }
+}
+
+/** @throws KinoraError `STORAGE_FULL` with the numbers */
+async function requireRoom(name: string, bytes: number, { storage }: LoraContext): Promise<void> {
+  const { usage, quota } = await storage();
+  const free = Math.max(0, quota - usage);
+  if (bytes <= free) return;
+  throw new KinoraError(
+    'STORAGE_FULL',
+    `${name} needs ${gibibytes(bytes)} in the browser's storage, but only ${gibibytes(free)} are free.`,
+    { remedy: `Free ${gibibytes(bytes - free)} of disk space, or delete models or LoRAs.` },
+  );
+}
+
+interface OpenedLora {
+  readonly label: string;
+  readonly fileName: string;
+  readonly bytes: ByteSource;
+  /** Whether it can be read again at no cost. */
+  readonly local: boolean;
+}
+
+async function open(
+  source: LoraSource,
+  client: HubClient,
+  signal: AbortSignal,
+): Promise<OpenedLora> {
+  if ('file' in source) {
+    const { file } = source;
+    const bytes = localSource({ path: file.name, file });
+    return { label: file.name, fileName: file.name, bytes, local: true };
+  }
+  const address = parseAddress(source.address, client.base);
+  if (address.kind === 'link') {
+    const fileName = nameInLink(address.url);
+    const file = await client.link(address.url, signal);
+    return { label: address.url, fileName, bytes: hubByteSource(client, file), local: false };
+  }
+  const { repository, revision } = address;
+  const path =
+    address.kind === 'file' ? address.path : await onlyLora(client, repository, revision, signal);
+  const file = await client.file({ repository, path, revision }, signal);
+  const fileName = path.split('/').at(-1) ?? path;
+  return {
+    label: `${repository}/${path}`,
+    fileName,
+    bytes: hubByteSource(client, file),
+    local: false,
+  };
+}
+
+/** @throws KinoraError `ADDRESS_INVALID` */
+function nameInLink(url: string): string {
+  const name = new URL(url).pathname.split('/').at(-1) ?? '';
+  try {
+    return decodeURIComponent(name);
+  } catch (cause) {
+    const sentence = `The name "${name}" in the link is not written as an address has it.`;
+    throw new KinoraError('ADDRESS_INVALID', sentence, { cause });
+  }
+}
+
+/**
+ * The one safetensors file of a repository.
+ *
+ * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
+ */
+export async function onlyLora(
+  client: HubClient,
+  repository: string,
+  revision: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { files } = await client.list(repository, revision, signal);
+  const found = [...files.keys()].filter((path) => path.endsWith('.safetensors'));
+  const [only] = found;
+  if (found.length === 1 && only !== undefined) return only;
+  throw new KinoraError(
+    'ADDRESS_INVALID',
+    only === undefined
+      ? `${repository} has no safetensors file.`
+      : `${repository} has ${found.length} LoRAs: name one, such as ${repository}/${only}.`,
+  );
+}
+
+function stemOf({ fileName }: OpenedLora): string {
+  return fileName.replace(/\.safetensors$/i, '').replaceAll(/[^\w.() +-]+/g, '_') || 'lora';
+}
+
+/**
+ * A free name for it: its file's own, with a number where another LoRA has that one. The entry itself
+ * where it is there already.
+ */
+async function findPlace(
+  folder: StoreFolder,
+  opened: OpenedLora,
+  signal: AbortSignal,
+): Promise<LoraEntry | string> {
+  const stem = stemOf(opened);
+  for (let n = 1; ; n++) {
+    const name = `${n === 1 ? stem : `${stem}-${n}`}.safetensors`;
+    const other = await readLora(folder, name);
+    if (!other) return name;
+    if (other.source !== opened.label || other.bytes !== opened.bytes.size) continue;
+    // A local file tells its SHA-256 only when it is read; a link only when it is fetched.
+    const sha256 = opened.local ? await digest(opened.bytes, signal) : opened.bytes.sha256;
+    if (sha256 === other.sha256) return other;
+  }
+}
+
+/** The LoRA of the library that this one is, when it comes from the same place. */
+async function sameLora(folder: StoreFolder, opened: OpenedLora, sha256: string) {
+  const { label, bytes } = opened;
+  const entries = await listLoras(folder);
+  return entries.find(
+    (entry) => entry.source === label && entry.bytes === bytes.size && entry.sha256 === sha256,
+  );
+}
+
+async function digest(source: ByteSource, signal: AbortSignal): Promise<string> {
+  const hash = await createSHA256();
+  for await (const bytes of source.stream(0, source.size, signal)) hash.update(bytes);
+  return hash.digest('hex');
+}
+
+/** Copies a source into the folder; gives its SHA-256. */
+async function copy(
+  folder: StoreFolder,
+  name: string,
+  source: ByteSource,
+  { onProgress, signal }: LoraContext,
+): Promise<string> {
+  const hash = await createSHA256();
+  const writer = await folder.write(name);
+  let at = 0;
+  try {
+    await writer.truncate(0);
+    onProgress(name, at, source.size);
+    for await (const bytes of source.stream(0, source.size, signal)) {
+      await writer.write(at, bytes);
+      hash.update(bytes);
+      at += bytes.length;
+      onProgress(name, at, source.size);
+    }
+    await writer.flush();
+  } finally {
+    await writer.close();
+  }
+  return hash.digest('hex');
+}
+
+/** Reads the header of a LoRA. @throws KinoraError `LORA_INVALID` when there is none */
+export async function openLoraHeader(source: ByteSource, name: string) {
+  return openSafetensors(source).catch((cause: unknown) => {
+    const unreadable =
+      cause instanceof KinoraError && !/^(MODEL_FILE|TENSOR)_/.test(cause.code) ? cause : null;
+    if (unreadable) throw unreadable;
+    const sentence = `${name} is not a safetensors file that can be read.`;
+    throw new KinoraError('LORA_INVALID', sentence, { cause });
+  });
+}

@@ -1,0 +1,103 @@
+import { KinoraError, type LibrarySnapshot, type LoraEntry } from '../contract';
+import type { ModelFolder } from '../weights/formats/source';
+import type { HubClient } from '../weights/hub';
+import type { LibraryEnvironment } from './environment';
+import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
+import { listLoras, removeLora, sweepLoras } from './loras';
+
+/** One that is on its way. */
+interface LoraDownload {
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+  /** Ends it, and resolves when nothing is left of it. */
+  readonly cancel: () => Promise<void>;
+}
+
+/** The LoRAs of this browser, and those that are on their way. */
+export class LoraLibrary {
+  #entries: readonly LoraEntry[] = [];
+  readonly #downloads = new Map<string, LoraDownload>();
+
+  /** @param onChange called after each change of what the getters give */
+  constructor(
+    readonly environment: LibraryEnvironment,
+    readonly onChange: () => void,
+  ) {}
+
+  get entries(): readonly LoraEntry[] {
+    return this.#entries;
+  }
+
+  get downloads(): LibrarySnapshot['loraDownloads'] {
+    return [...this.#downloads].map(([name, { bytesDone, bytesTotal }]) => ({
+      name,
+      bytesDone,
+      bytesTotal,
+    }));
+  }
+
+  /** Deletes what is left of LoRAs that nobody adds any more, and reads what is there. */
+  async start(): Promise<void> {
+    await sweepLoras(this.environment.loras, this.environment.tryLock);
+    await this.load();
+  }
+
+  /** Reads what is on disk. */
+  async load(): Promise<void> {
+    this.#entries = await listLoras(this.environment.loras);
+    this.onChange();
+  }
+
+  /**
+   * @param models those that it may be made for
+   * @throws KinoraError as `fetchLora`, and `CANCELLED` when it was deleted on its way
+   */
+  async add(
+    source: LoraSource,
+    client: HubClient,
+    models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
+  ): Promise<LoraEntry> {
+    const { loras: folder, architecture, tryLock, storage } = this.environment;
+    const stop = new AbortController();
+    let shown: string | undefined;
+    const fetching = fetchLora(source, {
+      folder,
+      client,
+      tryLock,
+      storage,
+      signal: stop.signal,
+      inspect: async (bytes, name) =>
+        architecture.inspectLora(await openLoraHeader(bytes, name), name, models),
+      onProgress: (name, bytesDone, bytesTotal) => {
+        shown = name;
+        this.#downloads.set(name, { bytesDone, bytesTotal, cancel });
+        this.onChange();
+      },
+    });
+    async function cancel(): Promise<void> {
+      stop.abort();
+      await fetching.catch(() => undefined);
+    }
+    try {
+      return await fetching;
+    } catch (thrown) {
+      if (!stop.signal.aborted) throw thrown;
+      const sentence = `${shown ?? 'The LoRA'} was not added: it was cancelled.`;
+      throw new KinoraError('CANCELLED', sentence, { remedy: 'Add it again when you like.' });
+    } finally {
+      if (shown !== undefined) this.#downloads.delete(shown);
+      await this.load();
+    }
+  }
+
+  /** Deletes a LoRA, or ends its download. @throws KinoraError `LORA_MISSING` */
+  async delete(name: string): Promise<void> {
+    const download = this.#downloads.get(name);
+    if (download) return download.cancel();
+    if (!this.#entries.some((lora) => lora.name === name)) {
+      throw new KinoraError('LORA_MISSING', `There is no LoRA "${name}" in the library.`);
+    }
+    await removeLora(this.environment.loras, name);
+    await this.load();
+  }
+}

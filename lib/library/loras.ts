@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { KinoraError, type LoraEntry } from '../contract';
+import type { StoreFolder } from '../weights/store/folder';
+import { opfsFolder } from '../weights/store/opfs';
+import type { LibraryEnvironment } from './environment';
+
+const entrySchema = z.object({
+  name: z.string(),
+  bytes: z.int().min(0),
+  sha256: z.string(),
+  source: z.string(),
+  rank: z.int().min(0),
+  base: z.string(),
+  triggerWords: z.array(z.string()),
+  addedAt: z.string(),
+});
+
+/** Name of the folder of all LoRAs in the browser's private file system. */
+export const loraFolder = 'loras';
+
+/** File that declares a LoRA complete; it is written last. */
+function recordName(name: string): string {
+  return `${name}.json`;
+}
+
+/** The LoRAs that are complete, by name. */
+export async function listLoras(folder: StoreFolder): Promise<readonly LoraEntry[]> {
+  const entries: LoraEntry[] = [];
+  for (const name of await folder.list()) {
+    if (!name.endsWith('.safetensors')) continue;
+    const entry = await readLora(folder, name);
+    if (entry) entries.push(entry);
+  }
+  return entries;
+}
+
+/** One LoRA; null when it is not there, or not whole. */
+export async function readLora(folder: StoreFolder, name: string): Promise<LoraEntry | null> {
+  const text = await folder.readText(recordName(name));
+  if (text === null) return null;
+  try {
+    const entry = entrySchema.parse(JSON.parse(text));
+    return (await folder.open(name))?.size === entry.bytes ? entry : null;
+  } catch {
+    return null;
+  }
+}
+
+export async function writeLora(folder: StoreFolder, entry: LoraEntry): Promise<void> {
+  await folder.writeText(recordName(entry.name), JSON.stringify(entry));
+}
+
+/** Deletes a LoRA, whole or not; the record goes first. */
+export async function removeLora(folder: StoreFolder, name: string): Promise<void> {
+  await folder.remove(recordName(name));
+  await folder.remove(name);
+}
+
+/** Web Lock of a LoRA while it is being added. */
+export function loraLock(name: string): string {
+  return `kinora:lora:${name}`;
+}
+
+/** Deletes what a page that was closed in the middle has left: files without a record. */
+export async function sweepLoras(
+  folder: StoreFolder,
+  tryLock: LibraryEnvironment['tryLock'],
+): Promise<void> {
+  for (const name of await folder.list()) {
+    if (!name.endsWith('.safetensors')) continue;
+    // Whoever is just adding it holds the lock.
+    await tryLock(loraLock(name), async () => {
+      if (!(await readLora(folder, name))) await removeLora(folder, name);
+    });
+  }
+}
+
+/**
+ * The file of a LoRA of the library, on the page or in a worker.
+ *
+ * @param name as in `loras[].path`
+ * @throws KinoraError `LORA_MISSING`
+ */
+export async function openLora(name: string): Promise<File> {
+  const entry = /[/\\]/.test(name) ? null : await readLora(opfsFolder(loraFolder), name);
+  if (!entry) throw new KinoraError('LORA_MISSING', `There is no LoRA "${name}" in the library.`);
+  const root = await navigator.storage.getDirectory();
+  const folder = await root.getDirectoryHandle(loraFolder);
+  return (await folder.getFileHandle(name)).getFile();
+}

@@ -1,0 +1,199 @@
+import {
+  type ComponentId,
+  componentIds,
+  type ModelEntry,
+  type ModelManifest,
+  type PartState,
+  type Precision,
+  type StoredComponent,
+  type WorkElsewhere,
+} from '../contract';
+import { installProgress, readStoredComponent, type StoreFolder } from '../weights/store';
+import type { ListedModel } from './environment';
+import { absentPart, advancePart, type PartEvent } from './machine';
+import { Rate } from './rate';
+
+/** Without these a model cannot run. */
+const needed: readonly ComponentId[] = ['configuration', 'transformer', 'text_encoder', 'vae'];
+/** Components whose stored form depends on the precision that was chosen. */
+const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
+
+/** Whether a model comes whole with Kinora. */
+export function isBundled(manifest: ModelManifest): boolean {
+  return manifest.base !== undefined && manifest.sources.length === 0;
+}
+
+/** One model of the library: what is on disk, and what happens to it in this tab. */
+export class ManagedModel {
+  readonly manifest: ModelManifest;
+  readonly rate = new Rate();
+  /** Components whose bytes are counted as they come. */
+  readonly #fetched = new Set<ComponentId>();
+  precision: Precision | null = null;
+  /** Parts whose download was begun and neither ended nor cancelled. */
+  wanted: ReadonlySet<ComponentId> = new Set();
+  #parts: PartState[];
+  #stored: readonly StoredComponent[] = [];
+  #elsewhere: WorkElsewhere | null = null;
+
+  /** @param onChange called after each change of what {@link entry} gives */
+  constructor(
+    readonly listed: ListedModel,
+    readonly origin: 'listed' | 'added',
+    /** Its folder in the store. */
+    readonly folder: StoreFolder,
+    readonly onChange: () => void,
+  ) {
+    this.manifest = listed.manifest;
+    this.#parts = componentsOf(this.manifest).map((component) => absentPart(component));
+  }
+
+  get parts(): readonly PartState[] {
+    return this.#parts;
+  }
+
+  get stored(): readonly StoredComponent[] {
+    return this.#stored;
+  }
+
+  part(component: ComponentId): PartState {
+    return this.#parts.find((part) => part.component === component) ?? absentPart(component);
+  }
+
+  /** Whether what is stored of a component is what this precision asks for. */
+  has(component: ComponentId, precision: Precision): boolean {
+    const stored = this.#stored.find((one) => one.component === component);
+    if (!stored || !quantised.includes(component)) return stored !== undefined;
+    // Under both, the text encoder is in blocks of 8 bits, and from the better file under int8.
+    const better = component === 'text_encoder' && precision === 'int4';
+    return stored.precision === precision || (better && stored.precision === 'int8');
+  }
+
+  /** Whether what was begun of a component may be gone on with in this precision. */
+  begunIn(component: ComponentId, precision: Precision): boolean {
+    return !quantised.includes(component) || (this.precision ?? precision) === precision;
+  }
+
+  /** Bytes that came off the wire: the rate that is shown. What is converted and safe lags behind. */
+  received(component: ComponentId, bytes: number): void {
+    this.#fetched.add(component);
+    this.rate.add(bytes);
+    this.onChange();
+  }
+
+  dispatch(component: ComponentId, event: PartEvent): void {
+    if (event.type === 'progress') {
+      const gained = event.bytesDone - this.part(component).bytesDone;
+      const counted = this.#fetched.has(component);
+      if (gained > 0 && !counted && this.part(component).status === 'downloading') {
+        this.rate.add(gained);
+      }
+    }
+    this.#parts = this.#parts.map((part) =>
+      part.component === component ? advancePart(part, event) : part,
+    );
+    this.onChange();
+  }
+
+  /** Reads what is on disk of each part that nothing happens to, and forgets other tabs. */
+  async refresh(): Promise<void> {
+    for (const { component } of this.#parts) await this.refreshPart(component);
+    this.#elsewhere = null;
+    this.onChange();
+  }
+
+  /** Shows how far another tab is; until {@link refresh}. */
+  follow(progress: WorkElsewhere): void {
+    this.#elsewhere = progress;
+    this.onChange();
+  }
+
+  get elsewhere(): WorkElsewhere | null {
+    return this.#elsewhere;
+  }
+
+  /** How far this tab is, over all parts. */
+  progress(): WorkElsewhere {
+    let bytesDone = 0;
+    let bytesTotal: number | null = 0;
+    for (const part of this.#parts) {
+      bytesDone += part.bytesDone;
+      if (bytesTotal !== null) {
+        bytesTotal = part.bytesTotal === null ? null : bytesTotal + part.bytesTotal;
+      }
+    }
+    return { bytesDone, bytesTotal };
+  }
+
+  entry(): ModelEntry {
+    const { manifest, origin, precision, elsewhere } = this;
+    if (isBundled(manifest)) return bundledEntry(manifest);
+    const [parts, stored] = [this.#parts, this.#stored];
+    const ready = needed.every((one) => stored.some(({ component }) => component === one));
+    const isFetching = parts.some(({ status }) => status === 'downloading');
+    const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
+    return { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
+  }
+
+  /** Reads what is on disk of one part. */
+  async refreshPart(component: ComponentId): Promise<void> {
+    const folder = this.folder.folder(component);
+    const stored = await readStoredComponent(folder);
+    const others = this.#stored.filter((one) => one.component !== component);
+    this.#stored = stored ? [...others, stored] : others;
+    const before = this.part(component);
+    const { status, bytesTotal, pausedBy, error } = before;
+    // What the user paused, or what failed, stays as it is told.
+    const told = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
+    if (stored && status === 'complete') return this.onChange();
+    const found = stored ? null : await installProgress(folder);
+    if (told && !stored) {
+      const { bytesDone = before.bytesDone, bytesStored = before.bytesStored } = found ?? {};
+      return this.#replace({ ...before, bytesDone, bytesStored });
+    }
+    let part = absentPart(component, bytesTotal);
+    if (stored) {
+      const bytes = stored.sources.reduce((sum, source) => sum + source.bytes, 0);
+      part = advancePart(part, { type: 'completed', bytes, bytesStored: stored.bytesStored });
+    } else {
+      const begun = found !== null && found.bytesDone > 0;
+      if (begun || this.wanted.has(component)) {
+        const size = found?.sources.reduce((sum, source) => sum + source.size, 0);
+        part = advancePart(part, {
+          type: 'interrupted',
+          bytesDone: found?.bytesDone ?? 0,
+          bytesStored: found?.bytesStored ?? 0,
+          bytesTotal: size ?? bytesTotal,
+        });
+      }
+    }
+    this.#replace(part);
+  }
+
+  #replace(part: PartState): void {
+    const { component } = part;
+    this.#parts = this.#parts.map((one) => (one.component === component ? part : one));
+    this.onChange();
+  }
+}
+
+/** The parts of a model: those it needs and those that are fetched with it. */
+function componentsOf(manifest: ModelManifest): ComponentId[] {
+  if (isBundled(manifest)) return [];
+  const fetched = manifest.sources.filter(({ optional }) => !optional);
+  const sourced = new Set(fetched.map(({ component }) => component));
+  return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
+}
+
+function bundledEntry(manifest: ModelManifest): ModelEntry {
+  return {
+    manifest,
+    origin: 'bundled',
+    ready: true,
+    precision: manifest.precision,
+    parts: [],
+    stored: [],
+    elsewhere: null,
+    bytesPerSecond: 0,
+  };
+}

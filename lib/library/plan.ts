@@ -1,0 +1,119 @@
+import {
+  type ComponentId,
+  type DownloadPlan,
+  KinoraError,
+  type Precision,
+  type StorageReport,
+} from '../contract';
+import type { ByteSource } from '../weights/formats/byte-source';
+import type { HubClient } from '../weights/hub';
+import { installProgress } from '../weights/store';
+import type { Architecture } from './environment';
+import { localSource } from './local-source';
+import type { ManagedModel } from './managed-model';
+import { configurationOf, filesOf, type LocalFiles } from './sources';
+
+/** What a download is planned from. */
+export interface PlanContext {
+  readonly client: HubClient;
+  readonly architecture: Architecture;
+  readonly storage: StorageReport;
+  /** Files that serve instead of the hub. */
+  readonly local?: LocalFiles;
+  /** The components to count; all when absent. */
+  readonly only?: readonly ComponentId[];
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * What a download will take, before it starts. What it replaces makes room for it.
+ *
+ * @throws KinoraError what the hub answers, and `MODEL_CONFIG_INVALID`
+ */
+export async function planDownload(
+  model: ManagedModel,
+  precision: Precision,
+  { client, architecture, storage, local = new Map(), only, signal }: PlanContext,
+): Promise<DownloadPlan> {
+  const plan = await architecture.plan(await configurationOf(model, precision, client));
+  const wanted = model.parts.filter(({ component }) => only?.includes(component) ?? true);
+  const parts = await Promise.all(
+    wanted.map(async ({ component }) => {
+      const sources = local.has(component)
+        ? (local.get(component) ?? []).map(localSource)
+        : await remoteFiles(model, component, precision, client, signal);
+      const files = sources.map(({ name, size }) => ({ name, bytes: size }));
+      const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
+      if (model.has(component, precision) && !local.has(component)) {
+        return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
+      }
+      const begun = await progressOf(model, component, precision, sources);
+      const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
+      const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
+      const whole =
+        component === 'configuration' ? null : plan.storedBytes(component, precision, blocks);
+      const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
+      const replaced = model.stored.find((one) => one.component === component);
+      const freed = replaced?.bytesStored ?? begun.bytesFreed;
+      return { part: { component, files, bytesLeft, bytesTotal }, store, freed };
+    }),
+  );
+  const download = parts.reduce((sum, { part }) => sum + part.bytesLeft, 0);
+  const store = parts.reduce((sum, part) => sum + part.store, 0);
+  const freed = parts.reduce((sum, part) => sum + part.freed, 0);
+  const left = storage.quota - storage.usage - store + freed;
+  return { parts: parts.map(({ part }) => part), download, store, storage, left };
+}
+
+/** @throws KinoraError `STORAGE_FULL` with the numbers, when there is too little room */
+export function requireRoom({ storage, left }: DownloadPlan): void {
+  if (left >= 0 || storage.atLeast) return;
+  const free = Math.max(0, storage.quota - storage.usage);
+  throw new KinoraError(
+    'STORAGE_FULL',
+    `The model needs ${gibibytes(storage.quota - storage.usage - left)} in the browser's storage, ` +
+      `but only ${gibibytes(free)} are free.`,
+    { remedy: `Free ${gibibytes(-left)} of disk space, delete models, or choose a smaller one.` },
+  );
+}
+
+export function gibibytes(bytes: number): string {
+  const gib = bytes / 2 ** 30;
+  return gib >= 0.1 ? `${gib.toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`;
+}
+
+/** What is there of a download of these very files; of another one's, only the room that it gives. */
+async function progressOf(
+  model: ManagedModel,
+  component: ComponentId,
+  precision: Precision,
+  sources: readonly Pick<ByteSource, 'identity' | 'size'>[],
+) {
+  const begun = await installProgress(model.folder.folder(component));
+  if (!begun) return { bytesDone: 0, bytesStored: 0, bytesFreed: 0 };
+  const { bytesDone, bytesStored } = begun;
+  const same =
+    model.begunIn(component, precision) &&
+    begun.sources.length === sources.length &&
+    begun.sources.every(
+      ({ identity, size }, i) => sources[i]?.identity === identity && sources[i]?.size === size,
+    );
+  return same
+    ? { bytesDone, bytesStored, bytesFreed: 0 }
+    : { bytesDone: 0, bytesStored: 0, bytesFreed: bytesStored };
+}
+
+function remoteFiles(
+  model: ManagedModel,
+  component: ComponentId,
+  precision: Precision,
+  client: HubClient,
+  signal: AbortSignal | undefined,
+) {
+  return Promise.all(
+    filesOf(model.manifest, component, precision).map(async (file) => {
+      const { size, identity } = await client.file(file, signal);
+      return { name: `${file.repository}/${file.path}`, size, identity };
+    }),
+  );
+}

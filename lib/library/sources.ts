@@ -1,0 +1,108 @@
+import {
+  type ComponentId,
+  KinoraError,
+  type LocalFile,
+  type ModelManifest,
+  type Precision,
+  type SourceFile,
+  sourcesFor,
+} from '../contract';
+import type { ByteSource } from '../weights/formats/byte-source';
+import type { ModelFolder } from '../weights/formats/source';
+import { type HubClient, hubByteSource } from '../weights/hub';
+import { keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
+import { folderOfFiles } from './file-folder';
+import { localSource } from './local-source';
+import type { ManagedModel } from './managed-model';
+
+/** Local files that serve instead of the hub. */
+export type LocalFiles = ReadonlyMap<ComponentId, readonly LocalFile[]>;
+
+/** A file of a component, ready to be read. */
+export interface OpenedFile {
+  /** Path under which a file of the configuration is kept. */
+  readonly path: string;
+  readonly source: ByteSource;
+}
+
+/** What the files of a model are looked up with. */
+export interface FilesContext {
+  readonly model: ManagedModel;
+  readonly precision: Precision;
+  readonly local: LocalFiles;
+  readonly client: HubClient;
+}
+
+/** The files of a component on the hub; none where the manifest has no source for it. */
+export function filesOf(
+  manifest: ModelManifest,
+  component: ComponentId,
+  precision: Precision,
+): readonly SourceFile[] {
+  return sourcesFor(manifest, precision)
+    .filter((source) => source.component === component)
+    .flatMap(({ files }) => files);
+}
+
+/**
+ * Opens the files of a component, local ones where there are any, else the hub's. What is read of their
+ * headers is kept in the component's folder. Every read of them ends with the signal.
+ *
+ * @throws KinoraError `MODEL_FILE_MISSING` when there is neither, and what the hub answers
+ */
+export async function openFiles(
+  { model, precision, local, client }: FilesContext,
+  component: ComponentId,
+  signal: AbortSignal,
+): Promise<readonly OpenedFile[]> {
+  const picked = local.get(component);
+  if (picked) return picked.map((file) => ({ path: file.path, source: localSource(file) }));
+  const files = filesOf(model.manifest, component, precision);
+  if (files.length === 0) {
+    throw new KinoraError(
+      'MODEL_FILE_MISSING',
+      `${model.manifest.name} has no address for its ${component}: choose its file or folder.`,
+    );
+  }
+  return Promise.all(
+    files.map(async (file, i) => {
+      const onBytes = (bytes: number) => model.received(component, bytes);
+      const found = await client.file(file, signal);
+      const remote = ending(hubByteSource(client, found, { onBytes }), signal);
+      const announced = file.sha256 !== undefined && remote.sha256 !== null;
+      if (announced && file.sha256 !== remote.sha256) {
+        const sentence = `${file.path} of ${file.repository} is not the file that is meant.`;
+        throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
+      }
+      const folder = model.folder.folder(component);
+      const source = component === 'configuration' ? remote : await keepStart(folder, i, remote);
+      return { path: file.path, source };
+    }),
+  );
+}
+
+/** The same source, of which the short reads end with the signal as well. */
+function ending(source: ByteSource, signal: AbortSignal): ByteSource {
+  return { ...source, read: (start, end) => source.read(start, end, signal) };
+}
+
+/**
+ * The configuration of a model, wherever it is: stored, beside its manifest, or on the hub, of which
+ * only the few small files are read that are asked for.
+ */
+export async function configurationOf(
+  model: ManagedModel,
+  precision: Precision,
+  client: HubClient,
+): Promise<ModelFolder> {
+  const folder = model.folder.folder('configuration');
+  if (await readStoredComponent(folder)) return modelFolderOf(folder);
+  return (
+    model.listed.base ?? hubFolder(filesOf(model.manifest, 'configuration', precision), client)
+  );
+}
+
+/** Files of the hub as a folder in which they lie under their own paths. */
+export function hubFolder(files: readonly SourceFile[], client: HubClient): ModelFolder {
+  return folderOfFiles(files, async (file) => hubByteSource(client, await client.file(file)));
+}

@@ -1,0 +1,55 @@
+import { type ComponentId, toKinoraError } from '../contract';
+import { deleteComponent, readStoredComponent, verifyComponent } from '../weights/store';
+import { keptFiles } from '../weights/store/kept-start';
+import type { ManagedModel } from './managed-model';
+
+/**
+ * Compares a stored part with its checksums; a damaged one is deleted, and says why.
+ *
+ * @throws the signal's reason
+ */
+export async function verifyPart(
+  model: ManagedModel,
+  component: ComponentId,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = model.part(component);
+  model.dispatch(component, { type: 'verifying' });
+  try {
+    const stored = await verifyComponent(model.folder.folder(component), {
+      signal,
+      onProgress: (bytesDone, bytesTotal) =>
+        model.dispatch(component, {
+          type: 'progress',
+          bytesDone,
+          bytesTotal,
+          bytesStored: before.bytesStored,
+        }),
+    });
+    const { bytesStored } = stored;
+    model.dispatch(component, { type: 'completed', bytes: before.bytesDone, bytesStored });
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
+    const error = toKinoraError(thrown);
+    if (!error.code.startsWith('MODEL_FILE_')) throw error;
+    await deleteComponent(model.folder.folder(component));
+    model.dispatch(component, { type: 'removed', error: error.toRecord() });
+  }
+}
+
+/** Deletes what is stored of a part. */
+export async function deletePart(model: ManagedModel, component: ComponentId): Promise<void> {
+  await deleteComponent(model.folder.folder(component));
+  model.dispatch(component, { type: 'removed' });
+  await model.refresh();
+}
+
+/** Deletes what is not complete of a part; what is complete stays, also where it was to be replaced. */
+export async function dropUnfinished(model: ManagedModel, component: ComponentId): Promise<void> {
+  const folder = model.folder.folder(component);
+  if (!(await readStoredComponent(folder))) return deleteComponent(folder);
+  const names = new Set(await folder.list());
+  for (let i = 0; names.has(keptFiles(i).bytes); i++) {
+    for (const name of Object.values(keptFiles(i))) await folder.remove(name);
+  }
+}

@@ -1,0 +1,136 @@
+import { KinoraError } from '../../../contract';
+import type { HeaderWindow } from './window';
+
+/** Numbers of an array, in the file's own element type. Truth values are bytes. */
+export type GgufNumbers =
+  | Uint8Array<ArrayBuffer>
+  | Int8Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>
+  | Int16Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | Float32Array<ArrayBuffer>
+  | Float64Array<ArrayBuffer>
+  | BigUint64Array<ArrayBuffer>
+  | BigInt64Array<ArrayBuffer>;
+
+/** A metadata value. Integers of 64 bits are numbers where that is exact. */
+export type GgufValue = number | bigint | boolean | string | readonly string[] | GgufNumbers;
+
+interface NumberType {
+  readonly bytes: number;
+  readonly array: new (buffer: ArrayBuffer) => GgufNumbers;
+}
+
+/** GGUF's value types by number, those of a fixed size. */
+const numberTypes: Readonly<Record<number, NumberType>> = {
+  0: { bytes: 1, array: Uint8Array },
+  1: { bytes: 1, array: Int8Array },
+  2: { bytes: 2, array: Uint16Array },
+  3: { bytes: 2, array: Int16Array },
+  4: { bytes: 4, array: Uint32Array },
+  5: { bytes: 4, array: Int32Array },
+  6: { bytes: 4, array: Float32Array },
+  7: { bytes: 1, array: Uint8Array },
+  10: { bytes: 8, array: BigUint64Array },
+  11: { bytes: 8, array: BigInt64Array },
+  12: { bytes: 8, array: Float64Array },
+};
+const boolType = 7;
+const stringType = 8;
+const arrayType = 9;
+/** Far beyond any known key or tensor name, and short enough for a message. */
+const maxNameBytes = 1024;
+/** Arrays of arrays are in the format, though no known file has one. */
+const maxDepth = 4;
+
+const strictText = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+/** Tokens of byte-level vocabularies need not be whole characters. */
+const lenientText = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** A key or a tensor's name. @throws KinoraError `MODEL_FILE_INVALID` where it is no UTF-8 */
+export async function readName(window: HeaderWindow, what: string): Promise<string> {
+  const length = await readLength(window, what);
+  if (length > maxNameBytes) throw invalid(window, `${what} is ${length} bytes long`);
+  await window.fetch(length, what);
+  try {
+    return window.text(length, strictText);
+  } catch (cause) {
+    throw invalid(window, `${what} is not valid UTF-8`, cause);
+  }
+}
+
+/**
+ * A metadata value of the given type; null for an array of arrays, which is passed over.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`
+ */
+export async function readValue(
+  window: HeaderWindow,
+  type: number,
+  key: string,
+): Promise<GgufValue | null> {
+  if (type === stringType) return readString(window, key);
+  if (type === arrayType) return readArray(window, key, 1);
+  const [value] = await readNumbers(window, type, 1, key);
+  if (type === boolType) return value !== 0;
+  if (typeof value !== 'bigint') return value ?? 0;
+  const number = Number(value);
+  return Number.isSafeInteger(number) ? number : value;
+}
+
+async function readLength(window: HeaderWindow, what: string): Promise<number> {
+  if (!window.has(8)) await window.fetch(8, what);
+  return window.length();
+}
+
+async function readString(window: HeaderWindow, key: string): Promise<string> {
+  const length = await readLength(window, key);
+  // A vocabulary is a quarter of a million strings: no await for what is already here.
+  if (!window.has(length)) await window.fetch(length, key);
+  return window.text(length, lenientText);
+}
+
+async function readArray(
+  window: HeaderWindow,
+  key: string,
+  depth: number,
+): Promise<GgufValue | null> {
+  if (depth > maxDepth) throw invalid(window, `${key} is nested too deeply`);
+  await window.fetch(12, key);
+  const type = window.u32();
+  const count = window.length();
+  if (type === arrayType) {
+    window.expect(count, 12, `arrays in ${key}`);
+    for (let i = 0; i < count; i++) await readArray(window, key, depth + 1);
+    return null;
+  }
+  if (type !== stringType) return readNumbers(window, type, count, key);
+  window.expect(count, 8, `texts in ${key}`);
+  const texts: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const length = window.has(8) ? window.length() : await readLength(window, key);
+    if (!window.has(length)) await window.fetch(length, key);
+    texts.push(window.text(length, lenientText));
+  }
+  return texts;
+}
+
+async function readNumbers(
+  window: HeaderWindow,
+  type: number,
+  count: number,
+  key: string,
+): Promise<GgufNumbers> {
+  const kind = numberTypes[type];
+  if (!kind) throw invalid(window, `${key} has the unknown value type ${type}`);
+  window.expect(count, kind.bytes, `numbers in ${key}`);
+  await window.fetch(count * kind.bytes, key);
+  return new kind.array(window.take(count * kind.bytes).buffer);
+}
+
+/** The error for a header that is none. */
+export function invalid(window: HeaderWindow, reason: string, cause?: unknown): KinoraError {
+  const sentence = `${window.file.name} is damaged: ${reason}.`;
+  return new KinoraError('MODEL_FILE_INVALID', sentence, { cause });
+}

@@ -1,0 +1,54 @@
+import { KinoraError } from '../../contract';
+import { type GgufHeader, ggufMagic, readGgufHeader } from './gguf';
+import { readSafetensorsHeader, type TensorEntry } from './safetensors';
+import type { WeightFile } from './source';
+
+/** The table of contents of a weight file, whatever its format. No weight has been read. */
+export interface TensorFile {
+  readonly file: WeightFile;
+  readonly format: 'safetensors' | 'gguf';
+  /** By the file's own names, dimensions slowest first. */
+  readonly tensors: ReadonlyMap<string, TensorEntry>;
+  /** Texts of the header: `__metadata__`, or GGUF's text values such as `general.architecture`. */
+  readonly metadata: ReadonlyMap<string, string>;
+  /** Where the header ends: what must be read before any tensor. */
+  readonly headerBytes: number;
+  /** All values of a GGUF header, such as an embedded tokenizer; null for safetensors. */
+  readonly gguf: GgufHeader | null;
+}
+
+/** What else people take for weights, by its first bytes. */
+const strangers: readonly (readonly [start: string, what: string])[] = [
+  ['PK\u0003\u0004', 'a zip or PyTorch file (.pth, .ckpt); its safetensors or GGUF form is needed'],
+  ['\u0080\u0002', 'a pickled PyTorch file; its safetensors or GGUF form is needed'],
+  ['version https://git-lfs', 'a Git LFS pointer: the weights themselves were not fetched'],
+  ['<', 'a web page'],
+  ['ggjt', 'a GGML file of before GGUF'],
+  ['tjgg', 'a GGML file of before GGUF'],
+];
+
+/**
+ * Opens a file of weights by what it holds, not by its name.
+ *
+ * @throws KinoraError `MODEL_FILE_INVALID` for a damaged file or one of another format,
+ * `MODEL_FILE_TRUNCATED` for a short one
+ */
+export async function openTensorFile(file: WeightFile): Promise<TensorFile> {
+  const start = await file.read(0, Math.min(file.size, 32));
+  const text = String.fromCharCode(...start);
+  const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
+  if (start.length >= 4 && view.getUint32(0, true) === ggufMagic) {
+    const gguf = await readGgufHeader(file);
+    const texts = [...gguf.metadata].filter(
+      (pair): pair is [string, string] => typeof pair[1] === 'string',
+    );
+    const { tensors, headerBytes } = gguf;
+    return { file, format: 'gguf', tensors, metadata: new Map(texts), headerBytes, gguf };
+  }
+  const stranger = strangers.find(([beginning]) => text.startsWith(beginning));
+  if (stranger) {
+    throw new KinoraError('MODEL_FILE_INVALID', `${file.name} is ${stranger[1]}.`);
+  }
+  const header = await readSafetensorsHeader(file);
+  return { file, format: 'safetensors', ...header, gguf: null };
+}
