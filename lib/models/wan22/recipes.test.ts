@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -11,7 +12,7 @@ import {
   verifyComponent,
 } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
-import { diskFile, goldens } from '../../weights/testing/files';
+import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
 import { readModelConfig } from './config';
 import { openComponent } from './naming';
 import { openStoredParts } from './parts';
@@ -147,3 +148,30 @@ describe('the recipe of the real 5B', () => {
     expect(bytes).toBeLessThan(most);
   });
 });
+
+/**
+ * SHA-256 of what the recipes of commit af20ba4 were for the tiny model: names, sources, shapes, forms,
+ * packs and new orders. As long as they are the same, what is stored fits, and a download goes on.
+ */
+const earlier = {
+  transformer: ['21985c180ab55035', '06f5278c2a6e81a2'],
+  text_encoder: ['06543e0b9c5f69a6', '06543e0b9c5f69a6'],
+  vae: ['f48faec004b2dfab', 'f48faec004b2dfab'],
+} as const;
+
+test.each(['transformer', 'text_encoder', 'vae'] as const)(
+  'a stored %s of an earlier version fits',
+  async (component) => {
+    const config = await readModelConfig(diskFolder(`${goldens}model`));
+    for (const [i, precision] of (['int8', 'int4'] as const).entries()) {
+      const hash = createHash('sha256');
+      const { tensors } = componentRecipe(component, config, precision);
+      for (const { name, source, shape, form, pack, reorder } of tensors) {
+        hash.update(JSON.stringify([name, source, shape, form, pack, reorder?.shape]));
+        const count = shape.reduce((product, n) => product * n, 1);
+        if (reorder) hash.update(reorder.apply(Float32Array.from({ length: count }, (_, n) => n)));
+      }
+      expect(hash.digest('hex').slice(0, 16)).toBe(earlier[component][i]);
+    }
+  },
+);
