@@ -15,7 +15,7 @@ import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file'
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import type { Architecture, ModelPlan, WeightComponent } from './environment';
-import { matchFiles } from './import-files';
+import { matchFiles } from './local-files';
 import { hubFolder, type LocalFiles } from './sources';
 
 /** A manifest that a repository brings itself. */

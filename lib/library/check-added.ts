@@ -4,9 +4,8 @@ import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, type StoreFolder } from '../weights/store';
 import type { Architecture, ListedModel, ModelPlan } from './environment';
-import { folderOfFiles } from './file-folder';
-import { localSource } from './local-source';
-import { filesOf, hubFolder, type LocalFiles } from './sources';
+import { localSource } from './local-files';
+import { filesOf, folderOfFiles, hubFolder, type LocalFiles } from './sources';
 
 /** What an added model is looked at with. */
 export interface CheckContext {

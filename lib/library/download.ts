@@ -1,11 +1,13 @@
 import {
   type ComponentId,
+  type ErrorCode,
   KinoraError,
   type PauseReason,
   type Precision,
   type StoredComponent,
+  toKinoraError,
 } from '../contract';
-import type { ByteSource } from '../weights/formats/byte-source';
+import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import type { HubClient } from '../weights/hub';
 import {
@@ -23,8 +25,7 @@ import type {
   ModelPlan,
   WeightComponent,
 } from './environment';
-import { explained, isPassing, startsOver } from './failures';
-import { isLocal } from './local-source';
+import { isLocal } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { type LocalFiles, openFiles } from './sources';
 import { dropUnfinished } from './upkeep';
@@ -248,7 +249,9 @@ export class Download {
     let restarts = 0;
     let waitMs = firstWaitMs;
     for (;;) {
-      const { signal } = this.#controllers.get(component) ?? new AbortController();
+      const controller = this.#controllers.get(component);
+      if (!controller) throw new TypeError(`${component} was not queued`);
+      const { signal } = controller;
       const before = this.model.part(component).bytesDone;
       try {
         await work(signal);
@@ -257,14 +260,14 @@ export class Download {
         if (signal.aborted) return;
         // Whatever was opened is looked at anew: it may lie elsewhere by now.
         if (component !== 'configuration') this.#opened.delete(component);
-        const error = explained(thrown);
+        const error = toDownloadError(thrown);
         if (startsOver(thrown) && ++restarts <= mostRestarts) {
           const notice = `${error.message} It starts over.`;
           this.model.dispatch(component, { type: 'restarted', notice });
         } else if (error.code === 'STORAGE_FULL') {
           this.#storageFull(component, error);
           return;
-        } else if (isPassing(error)) {
+        } else if (isTransient(error)) {
           if (this.model.part(component).bytesDone > before) waitMs = firstWaitMs;
           await this.#waitForNetwork(component, error, waitMs, signal);
           if (signal.aborted) return;
@@ -296,4 +299,23 @@ export class Download {
       if (part.status === 'waiting') this.pause(part.component, 'storage');
     }
   }
+}
+
+/** Failures of the connection: they end by themselves. */
+const transientCodes: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
+
+export function isTransient({ code }: KinoraError): boolean {
+  return transientCodes.includes(code);
+}
+
+/** Whether what was fetched is worth nothing, and another attempt may be. */
+export function startsOver(thrown: unknown): boolean {
+  const corrupt = thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
+  return corrupt || thrown instanceof SourceChanged;
+}
+
+/** Why a download failed, for its user. */
+export function toDownloadError(thrown: unknown): KinoraError {
+  if (!(thrown instanceof SourceChanged)) return toKinoraError(thrown);
+  return new KinoraError('DOWNLOAD_CORRUPT', thrown.message, { cause: thrown });
 }

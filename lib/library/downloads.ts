@@ -9,10 +9,10 @@ import { installProgress } from '../weights/store';
 import { Download } from './download';
 import type { LibraryEnvironment } from './environment';
 import type { HubAccess } from './hub-access';
-import { chooseAgain, isLocal } from './local-source';
+import { chooseAgain, isLocal } from './local-files';
 import { isBundled, type ManagedModel } from './managed-model';
 import { planDownload, requireRoom } from './plan';
-import type { Shelf } from './shelf';
+import type { ModelRegistry } from './registry';
 import type { LocalFiles } from './sources';
 import type { Tabs } from './tabs';
 import { dropUnfinished } from './upkeep';
@@ -29,7 +29,7 @@ export class Downloads {
 
   constructor(
     readonly environment: LibraryEnvironment,
-    readonly shelf: Shelf,
+    readonly registry: ModelRegistry,
     readonly tabs: Tabs,
     readonly hubs: HubAccess,
   ) {}
@@ -69,7 +69,7 @@ export class Downloads {
    * other parts are done
    */
   async resume(model: ManagedModel, component?: ComponentId): Promise<void> {
-    const stopped = chosen(model, component).filter((one) => resting.has(model.part(one).status));
+    const stopped = chosen(model, component).filter((one) => resumable.has(model.part(one).status));
     const running = this.#running.get(model.manifest.id);
     if (running?.active) {
       for (const one of stopped) running.queue(one);
@@ -97,7 +97,7 @@ export class Downloads {
     const unfinished = chosen(model, component).filter(
       (one) => !['complete', 'verifying'].includes(model.part(one).status),
     );
-    await this.shelf.want(model, (before) => before.filter((one) => !unfinished.includes(one)));
+    await this.registry.want(model, (before) => before.filter((one) => !unfinished.includes(one)));
     for (const one of unfinished) this.#picked.get(model.manifest.id)?.delete(one);
     const running = this.#running.get(model.manifest.id);
     this.#preparing.get(model.manifest.id)?.stop.abort();
@@ -152,7 +152,7 @@ export class Downloads {
     const { id } = model.manifest;
     // Local files are not to be had again after a reload.
     const fetched = wanted.filter((component) => !local.has(component));
-    await this.shelf.want(model, (before) => [...before, ...fetched]);
+    await this.registry.want(model, (before) => [...before, ...fetched]);
     const choose = () => this.#choose(model, precision);
     // As long as a part is kept in another precision, that one is the model's.
     if (wanted.every((component) => model.part(component).status !== 'complete')) await choose();
@@ -167,13 +167,13 @@ export class Downloads {
       const gone = (one: ComponentId) =>
         ['complete', 'absent'].includes(model.part(one).status) && !model.part(one).error;
       for (const one of wanted.filter(gone)) this.#picked.get(id)?.delete(one);
-      await this.shelf.want(model, (before) => before.filter((one) => !gone(one)));
+      await this.registry.want(model, (before) => before.filter((one) => !gone(one)));
     }
   }
 
   async #choose({ manifest: { id }, precision: before }: ManagedModel, precision: Precision) {
     if (before === precision) return;
-    await this.shelf.choose((choices) => ({
+    await this.registry.choose((choices) => ({
       ...choices,
       precision: { ...choices.precision, [id]: precision },
     }));
@@ -213,7 +213,7 @@ export class Downloads {
 }
 
 /** What a resume goes on with. */
-const resting: ReadonlySet<PartStatus> = new Set(['paused', 'failed']);
+const resumable: ReadonlySet<PartStatus> = new Set(['paused', 'failed']);
 
 function chosen(model: ManagedModel, component: ComponentId | undefined): readonly ComponentId[] {
   const all = model.parts.map((part) => part.component);

@@ -11,9 +11,8 @@ import type { LocatedTensors } from '../weights/formats/located';
 import type { ModelFolder } from '../weights/formats/source';
 import type { TensorFile } from '../weights/formats/tensor-file';
 import type { HubOptions } from '../weights/hub';
-import type { SourceHash } from '../weights/store/digest';
-import type { StoreFolder } from '../weights/store/folder';
-import type { KeptFile } from '../weights/store/kept-file';
+import type { KeptFile, StoreFolder } from '../weights/store/folder';
+import type { SourceHash } from '../weights/store/hashes';
 import type { ComponentRecipe } from '../weights/store/recipe';
 
 /** A component that holds weights. */

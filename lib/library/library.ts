@@ -16,24 +16,22 @@ import { addedModel } from './add-model';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { matchFiles } from './import-files';
+import { matchFiles } from './local-files';
 import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import type { ManagedModel } from './managed-model';
 import { planDownload } from './plan';
-import { writeAddedModel } from './registry';
-import { baseModel, Shelf } from './shelf';
+import { writeAddedModel } from './records';
+import { baseModel, ModelRegistry } from './registry';
 import { modelBusy, Tabs } from './tabs';
-import { Throttle } from './throttle';
-import { deletePart } from './upkeep';
-import { Verifications } from './verifications';
+import { deletePart, Verifications } from './upkeep';
 
 /** Models and LoRAs of this browser: one for each tab, in its worker. */
 export class Library implements LibraryApi {
   readonly #environment: LibraryEnvironment;
   readonly #listeners = new Set<SnapshotListener>();
   readonly #throttle = new Throttle(() => void this.#publish());
-  readonly #shelf: Shelf;
+  readonly #registry: ModelRegistry;
   readonly #hubs: HubAccess;
   readonly #tabs: Tabs;
   readonly #downloads: Downloads;
@@ -44,10 +42,10 @@ export class Library implements LibraryApi {
 
   constructor(environment: LibraryEnvironment) {
     this.#environment = environment;
-    this.#shelf = new Shelf(environment, this.#throttle.call);
-    this.#hubs = new HubAccess(environment, () => this.#shelf.choices.hub);
+    this.#registry = new ModelRegistry(environment, this.#throttle.call);
+    this.#hubs = new HubAccess(environment, () => this.#registry.choices.hub);
     this.#tabs = new Tabs(environment);
-    this.#downloads = new Downloads(environment, this.#shelf, this.#tabs, this.#hubs);
+    this.#downloads = new Downloads(environment, this.#registry, this.#tabs, this.#hubs);
     this.#verifications = new Verifications(this.#tabs);
     this.#loras = new LoraLibrary(environment, this.#throttle.call);
   }
@@ -67,7 +65,7 @@ export class Library implements LibraryApi {
   async setHub(base: string): Promise<void> {
     await this.#start();
     const hub = parseHub(base);
-    await this.#shelf.choose((choices) => ({ ...choices, hub }));
+    await this.#registry.choose((choices) => ({ ...choices, hub }));
     this.#throttle.call();
   }
 
@@ -77,12 +75,12 @@ export class Library implements LibraryApi {
     const manifest = await addedModel(source, {
       client: this.#hubs.brief(),
       architecture,
-      base: this.#shelf.get(baseModel).listed,
-      taken: new Set(this.#shelf.models.map((model) => model.manifest.id)),
+      base: this.#registry.get(baseModel).listed,
+      taken: new Set(this.#registry.models.map((model) => model.manifest.id)),
       models,
     });
     await writeAddedModel(models.folder(manifest.id), manifest);
-    const model = await this.#shelf.add({ manifest, base: null }, 'added');
+    const model = await this.#registry.add({ manifest, base: null }, 'added');
     this.#environment.channel.post({ type: 'changed' });
     return model.entry();
   }
@@ -93,13 +91,13 @@ export class Library implements LibraryApi {
       throw new KinoraError('MODEL_UNKNOWN', `${model.manifest.name} was not added by you.`);
     }
     this.#stop(model);
-    await this.#tabs.alone(model, () => this.#shelf.remove(model));
+    await this.#tabs.alone(model, () => this.#registry.remove(model));
     this.#changedOnDisk();
   }
 
   async planDownload(id: string, precision: Precision): Promise<DownloadPlan> {
     await this.#start();
-    const model = this.#shelf.get(id);
+    const model = this.#registry.get(id);
     const storage = await this.#environment.storage();
     const { architecture } = this.#environment;
     const client = this.#hubs.brief();
@@ -157,7 +155,7 @@ export class Library implements LibraryApi {
     const model = await this.#own(id);
     this.#stop(model);
     await this.#tabs.alone(model, async () => {
-      await this.#shelf.want(model, () => []);
+      await this.#registry.want(model, () => []);
       for (const { component } of model.parts) await deletePart(model, component);
       await model.refresh();
     });
@@ -166,7 +164,7 @@ export class Library implements LibraryApi {
 
   async addLora(source: LoraSource): Promise<LoraEntry> {
     await this.#start();
-    const models = await this.#shelf.configurations();
+    const models = await this.#registry.configurations();
     try {
       return await this.#loras.add(source, this.#hubs.client(), models);
     } finally {
@@ -196,7 +194,7 @@ export class Library implements LibraryApi {
 
   async #open(): Promise<void> {
     const { channel } = this.#environment;
-    await this.#shelf.load();
+    await this.#registry.load();
     await this.#loras.start();
     this.#storage = await this.#environment.storage();
     channel.listen((message) => this.#hear(message));
@@ -210,7 +208,7 @@ export class Library implements LibraryApi {
    */
   async #own(id: string): Promise<ManagedModel> {
     await this.#start();
-    const model = this.#shelf.get(id);
+    const model = this.#registry.get(id);
     if (model.elsewhere) throw modelBusy(model);
     return model;
   }
@@ -224,10 +222,10 @@ export class Library implements LibraryApi {
         this.#reload().catch(() => undefined);
         break;
       case 'working': {
-        const model = this.#shelf.find(message.id);
+        const model = this.#registry.find(message.id);
         if (!model || this.#tabs.worksOn(message.id)) return;
         this.#tabs.follow(model, message, async () => {
-          await this.#shelf.reloadChoices();
+          await this.#registry.reloadChoices();
           await model.refresh();
         });
       }
@@ -236,7 +234,7 @@ export class Library implements LibraryApi {
 
   /** Reads what another tab has changed. */
   async #reload(): Promise<void> {
-    await this.#shelf.reload((id) => this.#tabs.worksOn(id));
+    await this.#registry.reload((id) => this.#tabs.worksOn(id));
     await this.#loras.load();
     this.#throttle.call();
   }
@@ -256,10 +254,34 @@ export class Library implements LibraryApi {
   #snapshot(): LibrarySnapshot {
     return {
       hub: this.#hubs.base,
-      models: this.#shelf.models.map((model) => model.entry()),
+      models: this.#registry.models.map((model) => model.entry()),
       loras: this.#loras.entries,
       loraDownloads: this.#loras.downloads,
       storage: this.#storage,
     };
   }
+}
+
+const betweenMs = 250;
+
+/** Calls back after changes: at once, then at most four times a second, the last change included. */
+export class Throttle {
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #pending = false;
+
+  constructor(readonly work: () => void) {}
+
+  readonly call = (): void => {
+    if (this.#timer !== undefined) {
+      this.#pending = true;
+      return;
+    }
+    this.work();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      if (!this.#pending) return;
+      this.#pending = false;
+      this.call();
+    }, betweenMs);
+  };
 }

@@ -1,11 +1,11 @@
 import { createSHA256 } from 'hash-wasm';
 import { KinoraError, type LoraEntry, type StorageReport } from '../contract';
-import { type ByteSource, SourceChanged } from '../weights/formats/byte-source';
 import { openSafetensors } from '../weights/formats/checkpoint';
-import { type HubClient, hubByteSource, parseAddress } from '../weights/hub';
+import { type ByteSource, SourceChanged } from '../weights/formats/source';
+import { type HubClient, hubByteSource, onlyLora, parseAddress } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
 import type { LoraFacts } from './environment';
-import { localSource } from './local-source';
+import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
 import { gibibytes } from './plan';
 
@@ -155,29 +155,6 @@ function nameInLink(url: string): string {
     const sentence = `The name "${name}" in the link is not written as an address has it.`;
     throw new KinoraError('ADDRESS_INVALID', sentence, { cause });
   }
-}
-
-/**
- * The one safetensors file of a repository.
- *
- * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
- */
-export async function onlyLora(
-  client: HubClient,
-  repository: string,
-  revision: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const { files } = await client.list(repository, revision, signal);
-  const found = [...files.keys()].filter((path) => path.endsWith('.safetensors'));
-  const [only] = found;
-  if (found.length === 1 && only !== undefined) return only;
-  throw new KinoraError(
-    'ADDRESS_INVALID',
-    only === undefined
-      ? `${repository} has no safetensors file.`
-      : `${repository} has ${found.length} LoRAs: name one, such as ${repository}/${only}.`,
-  );
 }
 
 function stemOf({ fileName }: OpenedLora): string {

@@ -5,11 +5,11 @@ import {
   type Precision,
   type StorageReport,
 } from '../contract';
-import type { ByteSource } from '../weights/formats/byte-source';
+import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
 import type { Architecture } from './environment';
-import { localSource } from './local-source';
+import { localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { configurationOf, filesOf, type LocalFiles } from './sources';
 

@@ -1,25 +1,151 @@
-import { type ModelManifest, parseManifest } from '../contract';
-import type { StoreFolder } from '../weights/store';
+import { type ComponentId, KinoraError, toKinoraError } from '../contract';
+import type { ModelFolder } from '../weights/formats/source';
+import { modelFolderOf, readStoredComponent } from '../weights/store';
+import type { LibraryEnvironment, ListedModel } from './environment';
+import { ManagedModel } from './managed-model';
+import { addedModels, type Choices, choicesLock, readChoices, writeChoices } from './records';
 
-/** Manifest of an added model, in the model's own folder. */
-const fileName = 'model.json';
+/** The model whose parts serve where an added one has only some. */
+export const baseModel = 'wan2.2-ti2v-5b';
 
-/** The models that the user has added; what cannot be read is no model. */
-export async function addedModels(models: StoreFolder): Promise<readonly ModelManifest[]> {
-  const found: ModelManifest[] = [];
-  for (const id of await models.folders()) {
-    const text = await models.folder(id).readText(fileName);
-    if (text === null) continue;
+/** The models there are, as they lie on disk, and what the user has chosen for each. */
+export class ModelRegistry {
+  readonly #environment: LibraryEnvironment;
+  readonly #onChange: () => void;
+  readonly #models = new Map<string, ManagedModel>();
+  #choices: Choices = { hub: null, precision: {}, wanted: {} };
+
+  /** @param onChange called after each change of a model */
+  constructor(environment: LibraryEnvironment, onChange: () => void) {
+    this.#environment = environment;
+    this.#onChange = onChange;
+  }
+
+  get choices(): Choices {
+    return this.#choices;
+  }
+
+  get models(): readonly ManagedModel[] {
+    return [...this.#models.values()];
+  }
+
+  find(id: string): ManagedModel | undefined {
+    return this.#models.get(id);
+  }
+
+  /** @throws KinoraError `MODEL_UNKNOWN` */
+  get(id: string): ManagedModel {
+    const model = this.#models.get(id);
+    if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
+    return model;
+  }
+
+  async load(): Promise<void> {
+    await this.reloadChoices();
+    for (const listed of await this.#environment.listed()) await this.add(listed, 'listed');
+    await this.#addAdded();
+  }
+
+  /** Reads what another tab has changed, of every model that this tab does not work on. */
+  async reload(worksOn: (id: string) => boolean): Promise<void> {
+    await this.reloadChoices();
+    const added = await addedModels(this.#environment.models);
+    for (const [id, model] of this.#models) {
+      if (worksOn(id)) continue;
+      const gone = model.origin === 'added' && !added.some((manifest) => manifest.id === id);
+      if (gone) this.#models.delete(id);
+      if (!model.elsewhere) await model.refresh();
+    }
+    await this.#addAdded();
+  }
+
+  async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel> {
+    const { id } = listed.manifest;
+    const folder = this.#environment.models.folder(id);
+    const model = new ManagedModel(listed, origin, folder, this.#onChange);
+    this.#models.set(id, model);
+    this.#apply(this.#choices);
+    await model.refresh();
+    return model;
+  }
+
+  /** Takes an added model off the list, with everything that is stored of it. */
+  async remove(model: ManagedModel): Promise<void> {
+    const { id } = model.manifest;
+    await model.folder.clear();
+    this.#models.delete(id);
+    await this.#note((choices) => {
+      const { [id]: _, ...precision } = choices.precision;
+      const { [id]: __, ...wanted } = choices.wanted;
+      return { ...choices, precision, wanted };
+    });
+  }
+
+  /** Changes the choices as they are on disk: another tab may have made some meanwhile. */
+  async choose(change: (choices: Choices) => Choices): Promise<void> {
+    const { models, withLock } = this.#environment;
+    await withLock(choicesLock, async () => {
+      this.#apply(change(await readChoices(models)));
+      await writeChoices(models, this.#choices);
+    });
+  }
+
+  /** Notes which parts of a model are to be had, over the end of this worker. */
+  async want(
+    { manifest: { id } }: ManagedModel,
+    change: (before: readonly ComponentId[]) => readonly ComponentId[],
+  ): Promise<void> {
+    await this.#note((choices) => {
+      const { [id]: before = [], ...others } = choices.wanted;
+      const wanted = [...new Set(change(before))];
+      return { ...choices, wanted: wanted.length > 0 ? { ...others, [id]: wanted } : others };
+    });
+  }
+
+  /**
+   * As {@link choose}, for what is only good to know: in a full storage it stays unwritten, for it must
+   * still be possible to stop, and to delete what fills it.
+   */
+  async #note(change: (choices: Choices) => Choices): Promise<void> {
     try {
-      const manifest = parseManifest(JSON.parse(text));
-      if (manifest.id === id) found.push(manifest);
-    } catch {
-      // Written by another version of Kinora, perhaps: it can be added again.
+      await this.choose(change);
+    } catch (thrown) {
+      if (toKinoraError(thrown).code !== 'STORAGE_FULL') throw thrown;
     }
   }
-  return found;
-}
 
-export async function writeAddedModel(folder: StoreFolder, manifest: ModelManifest): Promise<void> {
-  await folder.writeText(fileName, JSON.stringify(manifest));
+  async reloadChoices(): Promise<void> {
+    const { models, withLock } = this.#environment;
+    // Where a file is just being replaced, some browsers have none to read.
+    this.#apply(await withLock(choicesLock, () => readChoices(models)));
+  }
+
+  /** The configurations of the models that a LoRA may be made for. */
+  async configurations(): Promise<{ name: string; configuration: ModelFolder }[]> {
+    const found = [];
+    // The base model first: a LoRA that fits none is compared with it.
+    const base = this.#models.get(baseModel);
+    for (const model of new Set([...(base ? [base] : []), ...this.#models.values()])) {
+      const { name } = model.manifest;
+      const stored = model.folder.folder('configuration');
+      const there = (await readStoredComponent(stored)) !== null;
+      const folder = there ? modelFolderOf(stored) : model.listed.base;
+      if (folder) found.push({ name, configuration: folder });
+    }
+    return found;
+  }
+
+  async #addAdded(): Promise<void> {
+    for (const manifest of await addedModels(this.#environment.models)) {
+      if (!this.#models.has(manifest.id)) await this.add({ manifest, base: null }, 'added');
+    }
+  }
+
+  #apply(choices: Choices): void {
+    this.#choices = choices;
+    for (const [id, model] of this.#models) {
+      model.precision = choices.precision[id] ?? null;
+      model.wanted = new Set(choices.wanted[id]);
+    }
+  }
 }

@@ -7,12 +7,10 @@ import {
   type SourceFile,
   sourcesFor,
 } from '../contract';
-import type { ByteSource } from '../weights/formats/byte-source';
-import type { ModelFolder } from '../weights/formats/source';
+import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
-import { folderOfFiles } from './file-folder';
-import { localSource } from './local-source';
+import { localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 
 /** Local files that serve instead of the hub. */
@@ -105,4 +103,27 @@ export async function configurationOf(
 /** Files of the hub as a folder in which they lie under their own paths. */
 export function hubFolder(files: readonly SourceFile[], client: HubClient): ModelFolder {
   return folderOfFiles(files, async (file) => hubByteSource(client, await client.file(file)));
+}
+
+/** Files, of the hub or picked, as a folder in which they lie under their own paths. */
+export function folderOfFiles<F extends { readonly path: string }>(
+  files: readonly F[],
+  source: (file: F) => ByteSource | Promise<ByteSource>,
+): ModelFolder {
+  const find = (path: string) => files.find((file) => file.path === path);
+  async function open(path: string): Promise<ByteSource> {
+    const file = find(path);
+    if (!file) throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`);
+    return source(file);
+  }
+  async function text(path: string): Promise<string> {
+    const file = await open(path);
+    return new TextDecoder().decode(await file.read(0, file.size));
+  }
+  return {
+    open,
+    text,
+    json: async (path) => parseModelJson(path, await text(path)),
+    exists: async (path) => find(path) !== undefined,
+  };
 }

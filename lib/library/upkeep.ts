@@ -2,6 +2,7 @@ import { type ComponentId, toKinoraError } from '../contract';
 import { deleteComponent, readStoredComponent, verifyComponent } from '../weights/store';
 import { keptFiles } from '../weights/store/kept-start';
 import type { ManagedModel } from './managed-model';
+import type { Tabs } from './tabs';
 
 /**
  * Compares a stored part with its checksums; a damaged one is deleted, and says why.
@@ -51,5 +52,34 @@ export async function dropUnfinished(model: ManagedModel, component: ComponentId
   const names = new Set(await folder.list());
   for (let i = 0; names.has(keptFiles(i).bytes); i++) {
     for (const name of Object.values(keptFiles(i))) await folder.remove(name);
+  }
+}
+
+/** The models that this tab compares with their checksums. */
+export class Verifications {
+  readonly #running = new Map<string, AbortController>();
+
+  constructor(readonly tabs: Tabs) {}
+
+  /** Compares all that is stored of a model. Resolves also when it was cancelled. */
+  async run(model: ManagedModel): Promise<void> {
+    const { id } = model.manifest;
+    await this.tabs.alone(model, async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      this.#running.set(id, controller);
+      try {
+        for (const { component } of model.stored) await verifyPart(model, component, signal);
+      } catch (thrown) {
+        if (!signal.aborted) throw thrown;
+      } finally {
+        this.#running.delete(id);
+        await model.refresh();
+      }
+    });
+  }
+
+  cancel(model: ManagedModel): void {
+    this.#running.get(model.manifest.id)?.abort();
   }
 }

@@ -71,7 +71,7 @@ const refuse =
     const error = new ApiError(code);
     json(response, error.status, error.toBody('req'));
   };
-const tooOften: Answer = (_, response) => {
+const isRateLimited: Answer = (_, response) => {
   response.setHeader('Retry-After', '7');
   json(response, 429, new ApiError('RATE_LIMITED').toBody('req'));
 };
@@ -93,7 +93,7 @@ test('cuts and answers of 500 and more are tried again, with the token', async (
 });
 
 test('a relay that is asked too often is asked again after the time that it names', async () => {
-  script = [tooOften, ok({})];
+  script = [isRateLimited, ok({})];
   await client.fail(id, { lease_token: 't', code: 'INTERNAL', message: '', retryable: true });
   expect(waits).toEqual([7000]);
 });
@@ -214,7 +214,7 @@ test('a relay that has all of it, or none, is sent the whole again', async () =>
 
 test('an upload that is refused for a time is sent again after it', async () => {
   const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
-  script = [tooOften, (_, r) => r.writeHead(200).end(), ok({ received: 1, complete: true })];
+  script = [isRateLimited, (_, r) => r.writeHead(200).end(), ok({ received: 1, complete: true })];
   await uploadVideo(client, target, new Blob(['x']), new AbortController().signal);
   expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
   expect(waits).toEqual([7000]);

@@ -3,9 +3,8 @@ import type { LoraFile } from '../contract/engine';
 import { type ErrorCode, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
 import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
-import { onlyLora } from '../library/lora-download';
-import { SourceChanged } from '../weights/formats/byte-source';
-import { HubClient, type HubOptions, hubByteSource, parseHub } from '../weights/hub';
+import { SourceChanged } from '../weights/formats/source';
+import { HubClient, type HubOptions, hubByteSource, onlyLora, parseHub } from '../weights/hub';
 import type { RetryPolicy } from '../weights/hub/retry';
 import type { WorkerClient } from './client';
 import { isTransient } from './retry';
@@ -25,8 +24,8 @@ const servingPolicy: RetryPolicy = {
   longestDelayMs: 4000,
   attempts: 6,
   stallMs: 9000,
-  tooOftenMs: 5000,
-  tooOftenAttempts: 2,
+  rateLimitDelayMs: 5000,
+  rateLimitAttempts: 2,
   longestWaitMs: 5000,
   longestTotalMs: 12_000,
 };

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import * as Comlink from 'comlink';
 import nodeEndpoint from 'comlink/dist/umd/node-adapter';
 import { elementType } from '../../weights';
-import type { ByteSource } from '../../weights/formats/byte-source';
+import type { ByteSource } from '../../weights/formats/source';
 import { type ComponentRecipe, installComponent, type SourceHash } from '../../weights/store';
 import { BlockBuffer, convertRows } from '../../weights/store/convert';
 import { layoutOf } from '../../weights/store/layout';

@@ -172,13 +172,16 @@ export function checkpointOf(label: string, tensors: LocatedTensors): Checkpoint
 }
 
 /** Types whose blocks are the device's own, bit for bit. */
-const blockTypes: Readonly<Record<string, 8 | 4>> = { Q8_0: 8, Q4_0: 4 };
+const blockTypes: ReadonlyMap<string, 8 | 4> = new Map([
+  ['Q8_0', 8],
+  ['Q4_0', 4],
+]);
 
 /** The width of a matrix's elements where the file has it in blocks of the device; null elsewhere. */
 function storedBits({ entry: { dtype, shape }, scale }: LocatedTensor): 8 | 4 | null {
   const [, columns = 0] = shape;
   const fits = shape.length === 2 && columns % blockSize === 0;
-  return fits && !scale && Object.hasOwn(blockTypes, dtype) ? (blockTypes[dtype] ?? null) : null;
+  return fits && !scale ? (blockTypes.get(dtype) ?? null) : null;
 }
 
 async function readBlocks(
@@ -237,9 +240,10 @@ export function withAliases(
     async readStored(names) {
       const data = await checkpoint.readStored(names.map(stored));
       return new Map(
-        names.flatMap((name) => {
+        names.map((name) => {
           const found = data.get(stored(name));
-          return found ? [[name, found]] : [];
+          if (!found) throw new TypeError(`${name} was not read`);
+          return [name, found];
         }),
       );
     },

@@ -53,7 +53,8 @@ export async function readTensorRows(
   const gathered = new Float32Array(rows.length * width); // [rows, width]
   for (const [i, row] of rows.entries()) {
     const floats = floatsOf.get(row);
-    if (floats) gathered.set(floats, i * width);
+    if (!floats) throw new TypeError(`row ${row} of ${name} was not read`);
+    gathered.set(floats, i * width);
   }
   return gathered;
 }

@@ -18,7 +18,7 @@ export interface TensorFile {
 }
 
 /** What else people take for weights, by its first bytes. */
-const strangers: readonly (readonly [start: string, what: string])[] = [
+const unknownFormats: readonly (readonly [start: string, what: string])[] = [
   ['PK\u0003\u0004', 'a zip or PyTorch file (.pth, .ckpt); its safetensors or GGUF form is needed'],
   ['\u0080\u0002', 'a pickled PyTorch file; its safetensors or GGUF form is needed'],
   ['version https://git-lfs', 'a Git LFS pointer: the weights themselves were not fetched'],
@@ -45,9 +45,9 @@ export async function openTensorFile(file: WeightFile): Promise<TensorFile> {
     const { tensors, headerBytes } = gguf;
     return { file, format: 'gguf', tensors, metadata: new Map(texts), headerBytes, gguf };
   }
-  const stranger = strangers.find(([beginning]) => text.startsWith(beginning));
-  if (stranger) {
-    throw new KinoraError('MODEL_FILE_INVALID', `${file.name} is ${stranger[1]}.`);
+  const unknown = unknownFormats.find(([beginning]) => text.startsWith(beginning));
+  if (unknown) {
+    throw new KinoraError('MODEL_FILE_INVALID', `${file.name} is ${unknown[1]}.`);
   }
   const header = await readSafetensorsHeader(file);
   return { file, format: 'safetensors', ...header, gguf: null };

@@ -1,11 +1,11 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { KinoraError, type SourceFile } from '../../contract';
-import { SourceChanged } from '../formats/byte-source';
+import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
   type Clock,
-  Patience,
+  RetryBudget,
   type RetryPolicy,
   standardPolicy,
   systemClock,
@@ -172,8 +172,8 @@ export class HubClient {
     return `${this.base}/${repository}/resolve/${encodeURIComponent(revision)}/${inside}`;
   }
 
-  patience(subject: string): Patience {
-    return new Patience(this.clock, this.policy, subject, this.onWait);
+  retryBudget(subject: string): RetryBudget {
+    return new RetryBudget(this.clock, this.policy, subject, this.onWait);
   }
 
   async #find(source: SourceFile, signal?: AbortSignal) {
@@ -217,7 +217,7 @@ export class HubClient {
   #api(repository: string, signal?: AbortSignal): typeof fetch {
     const subject = `repository ${repository}`;
     return async (input, init) => {
-      const patience = this.patience(subject);
+      const retries = this.retryBudget(subject);
       const url = input instanceof Request ? input.url : input;
       for (;;) {
         try {
@@ -227,7 +227,7 @@ export class HubClient {
             return readable(response, subject);
           });
         } catch (failure) {
-          await patience.wait(failure, signal);
+          await retries.wait(failure, signal);
         }
       }
     };
@@ -252,7 +252,7 @@ export class HubClient {
   }
 
   async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {
-    const patience = this.patience(url);
+    const retries = this.retryBudget(url);
     for (;;) {
       try {
         return await this.#inTime(signal, async (abort) => {
@@ -262,7 +262,7 @@ export class HubClient {
           return describe(response, url);
         });
       } catch (failure) {
-        await patience.wait(failure, signal);
+        await retries.wait(failure, signal);
       }
     }
   }
@@ -295,4 +295,27 @@ function describe(response: Response, url: string): { size: number; identity: st
   }
   const etag = plainEtag(headers.get('etag')) ?? headers.get('last-modified') ?? '';
   return { size, identity: `${etag}:${size}` };
+}
+
+/**
+ * The one safetensors file of a repository.
+ *
+ * @throws KinoraError `ADDRESS_INVALID` where it has none, or several, and what the hub answers
+ */
+export async function onlyLora(
+  client: HubClient,
+  repository: string,
+  revision: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { files } = await client.list(repository, revision, signal);
+  const found = [...files.keys()].filter((path) => path.endsWith('.safetensors'));
+  const [only] = found;
+  if (found.length === 1 && only !== undefined) return only;
+  throw new KinoraError(
+    'ADDRESS_INVALID',
+    only === undefined
+      ? `${repository} has no safetensors file.`
+      : `${repository} has ${found.length} LoRAs: name one, such as ${repository}/${only}.`,
+  );
 }

@@ -28,14 +28,14 @@ export interface HttpFolderOptions {
 }
 
 /** No connection, a cut one, or an answer of 500 or more: the request is made again. */
-class Passing extends Error {
+class TransientFailure extends Error {
   /** @param failure what it becomes when it does not pass */
   constructor(readonly failure: KinoraError) {
     super(failure.message, { cause: failure });
   }
 }
 
-/** Does something once more where it was {@link Passing}. */
+/** Does something once more where it was {@link TransientFailure}. */
 type Trying = <T>(work: () => Promise<T>) => Promise<T>;
 
 /**
@@ -62,7 +62,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
     } catch (cause) {
       if (options.signal?.aborted) throw cause;
       const sentence = `${path} could not be fetched.`;
-      throw new Passing(new KinoraError('FILE_UNREADABLE', sentence, { cause }));
+      throw new TransientFailure(new KinoraError('FILE_UNREADABLE', sentence, { cause }));
     }
     // No file of a model is a web page: servers of single-page apps answer unknown paths with one.
     const isPage = response.headers.get('content-type')?.startsWith('text/html') ?? false;
@@ -74,7 +74,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
       await response.body?.cancel();
       const sentence = `${path} could not be fetched: the server answers ${response.status}.`;
       const failure = new KinoraError('FILE_UNREADABLE', sentence);
-      throw response.status >= 500 ? new Passing(failure) : failure;
+      throw response.status >= 500 ? new TransientFailure(failure) : failure;
     }
     return response;
   }
@@ -85,7 +85,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
       try {
         return await work();
       } catch (thrown) {
-        if (!(thrown instanceof Passing)) throw thrown;
+        if (!(thrown instanceof TransientFailure)) throw thrown;
         if (tried === attempts) throw thrown.failure;
         await sleep(firstDelayMs * 2 ** (tried - 1), options.signal);
       }
@@ -195,6 +195,6 @@ async function body(path: string, response: Response): Promise<Blob> {
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
     const sentence = `${path} broke off while it was being read.`;
-    throw new Passing(new KinoraError('MODEL_FILE_TRUNCATED', sentence, { cause }));
+    throw new TransientFailure(new KinoraError('MODEL_FILE_TRUNCATED', sentence, { cause }));
   }
 }

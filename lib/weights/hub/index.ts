@@ -1,6 +1,5 @@
 export * from './address';
 export * from './client';
-export * from './local';
 export {
   briefPolicy,
   type Clock,
@@ -8,4 +7,5 @@ export {
   standardPolicy,
   systemClock,
 } from './retry';
+export * from './source';
 export * from './source';

@@ -1,8 +1,8 @@
 import { KinoraError } from '../../contract';
-import { SourceChanged } from '../formats/byte-source';
+import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request, sizeOfRefusedRange } from './answers';
 import type { HubClient, RemoteFile } from './client';
-import { type Patience, Transient } from './retry';
+import { type RetryBudget, Transient } from './retry';
 
 /** How often a whole answer to a range is taken for an accident. */
 const wholeAnswersRefused = 2;
@@ -37,7 +37,7 @@ export class RangeReader {
   leading = false;
   #position: number;
   #wholeAnswers = 0;
-  readonly #patience: Patience;
+  readonly #retries: RetryBudget;
   readonly #queue: Uint8Array[] = [];
   #queued = 0;
   #failure: { readonly reason: unknown } | undefined;
@@ -54,7 +54,7 @@ export class RangeReader {
     this.options = options;
     this.#position = options.start;
     this.end = options.end;
-    this.#patience = this.client.patience(this.file.name);
+    this.#retries = this.client.retryBudget(this.file.name);
   }
 
   /** Length of the range. */
@@ -107,8 +107,8 @@ export class RangeReader {
           throw new Transient('HUB_UNREACHABLE', 'the connection ended too early');
         }
       } catch (failure) {
-        if (this.#position > before) this.#patience.reset();
-        await this.#patience.wait(await this.#explain(failure, signal), signal);
+        if (this.#position > before) this.#retries.reset();
+        await this.#retries.wait(await this.#explain(failure, signal), signal);
       }
     }
   }
@@ -150,15 +150,16 @@ export class RangeReader {
     const { size } = this.file;
     const { headers, status } = response;
     if (status === 416) {
-      if ((sizeOfRefusedRange(headers) ?? size) !== size) throw this.#doubt('another size');
+      if ((sizeOfRefusedRange(headers) ?? size) !== size) throw this.#mismatch('another size');
       throw new Transient('HUB_ANSWER_INVALID', 'the server says that the file has no such part');
     }
     const range = status === 206 ? contentRange(headers) : null;
     const found = status === 206 ? range?.size : bodyLength(headers);
-    if (found !== undefined && found !== null && found !== size) throw this.#doubt('another size');
+    if (found !== undefined && found !== null && found !== size)
+      throw this.#mismatch('another size');
     const etag = plainEtag(headers.get('etag'));
     if (etag !== null) {
-      if (this.etags.size > 0 && !this.etags.has(etag)) throw this.#doubt('another etag', etag);
+      if (this.etags.size > 0 && !this.etags.has(etag)) throw this.#mismatch('another etag', etag);
       this.etags.add(etag);
     }
     if (status === 206) {
@@ -229,21 +230,21 @@ export class RangeReader {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  #doubt(what: string, etag?: string): Doubt {
-    return new Doubt(`the server announces ${what}`, etag);
+  #mismatch(what: string, etag?: string): MismatchingAnswer {
+    return new MismatchingAnswer(`the server announces ${what}`, etag);
   }
 
   /** Asks the hub whether the file is still the same, where an answer makes one doubt it. */
   async #explain(failure: unknown, signal: AbortSignal): Promise<unknown> {
     const gone = failure instanceof KinoraError && failure.code === 'HUB_NOT_FOUND';
-    if (!(failure instanceof Doubt || gone)) return failure;
+    if (!(failure instanceof MismatchingAnswer || gone)) return failure;
     const before = this.file.url();
     try {
       await this.file.confirm(signal);
     } catch (reason) {
       return reason instanceof SourceChanged ? reason : failure;
     }
-    if (failure instanceof Doubt) {
+    if (failure instanceof MismatchingAnswer) {
       // The hub says that it is the same content: another of its storages has another etag for it.
       if (failure.etag !== undefined) this.etags.add(failure.etag);
       return failure;
@@ -254,7 +255,7 @@ export class RangeReader {
 }
 
 /** An answer that looks like one of another file. */
-class Doubt extends Transient {
+class MismatchingAnswer extends Transient {
   constructor(
     sentence: string,
     readonly etag: string | undefined,

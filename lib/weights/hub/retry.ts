@@ -20,11 +20,11 @@ export interface RetryPolicy {
   /** An answer that brings no byte for this long counts as lost. */
   readonly stallMs: number;
   /** At least so long after a 429: its `Retry-After` may be hidden from the page. */
-  readonly tooOftenMs: number;
+  readonly rateLimitDelayMs: number;
   /** A server that asks to wait longer than this is not waited for. */
   readonly longestWaitMs: number;
   /** Attempts in a row that were refused as too many; the hub counts within five minutes. */
-  readonly tooOftenAttempts: number;
+  readonly rateLimitAttempts: number;
   /** After so long without anything there is no further attempt. */
   readonly longestTotalMs: number;
 }
@@ -38,8 +38,8 @@ export const standardPolicy: RetryPolicy = {
   longestDelayMs: 30_000,
   attempts: 8,
   stallMs: 30_000,
-  tooOftenMs: 30_000,
-  tooOftenAttempts: 12,
+  rateLimitDelayMs: 30_000,
+  rateLimitAttempts: 12,
   longestWaitMs: 300_000,
   longestTotalMs: Number.POSITIVE_INFINITY,
 };
@@ -50,8 +50,8 @@ export const briefPolicy: RetryPolicy = {
   longestDelayMs: 800,
   attempts: 3,
   stallMs: 3000,
-  tooOftenMs: 800,
-  tooOftenAttempts: 3,
+  rateLimitDelayMs: 800,
+  rateLimitAttempts: 3,
   longestWaitMs: 1000,
   longestTotalMs: 2000,
 };
@@ -82,21 +82,21 @@ export class Transient extends Error {
    * @param code what it becomes when it does not pass
    * @param sentence what happened, as a part of a sentence: "it answers 503"
    * @param waitMs how long the server asks to wait
-   * @param tooOften whether it refuses because of many requests
+   * @param isRateLimited whether it refuses because of many requests
    */
   constructor(
     readonly code: ErrorCode,
     readonly sentence: string,
     readonly waitMs: number | null = null,
     options?: ErrorOptions,
-    readonly tooOften = false,
+    readonly isRateLimited = false,
   ) {
     super(sentence, options);
   }
 }
 
 /** Counts attempts that brought nothing, and waits between them. */
-export class Patience {
+export class RetryBudget {
   #failures = 0;
   #since: number;
 
@@ -133,12 +133,12 @@ export class Patience {
     const { clock, policy } = this;
     const tooLong = (failure.waitMs ?? 0) > policy.longestWaitMs;
     const late = clock.now() - this.#since >= policy.longestTotalMs;
-    const attempts = failure.tooOften ? policy.tooOftenAttempts : policy.attempts;
+    const attempts = failure.isRateLimited ? policy.rateLimitAttempts : policy.attempts;
     if (tooLong || late || this.#failures >= attempts) throw this.#final(failure);
     const full = Math.min(policy.longestDelayMs, policy.firstDelayMs * 2 ** (this.#failures - 1));
     // Half of it by chance, so that many ranges do not come back at the same moment.
     const backoff = full / 2 + (full / 2) * clock.random();
-    const asked = failure.waitMs ?? (failure.tooOften ? policy.tooOftenMs : 0);
+    const asked = failure.waitMs ?? (failure.isRateLimited ? policy.rateLimitDelayMs : 0);
     const waitMs = Math.max(asked * (1 + clock.random() / 10), backoff);
     this.onWait?.(failure.sentence, waitMs);
     await clock.sleep(waitMs, signal);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
-import { SourceChanged } from '../formats/byte-source';
+import { SourceChanged } from '../formats/source';
 import { holdTimers } from '../testing/held-timers';
 import type { Fault, FaultRule } from '../testing/hub/faults';
 import { type LocalHub, startHub } from '../testing/hub/server';
@@ -35,7 +35,7 @@ function bytesOf(length: number, seed: number): Uint8Array<ArrayBuffer> {
 }
 
 // On a busy machine an honest answer may take a while: a short limit is for what never answers.
-const policy = { firstDelayMs: 1, longestDelayMs: 4, stallMs: 30_000, tooOftenMs: 2 };
+const policy = { firstDelayMs: 1, longestDelayMs: 4, stallMs: 30_000, rateLimitDelayMs: 2 };
 
 /** The file as it is on the hub now, in ranges of 64 KiB. */
 async function open(options: HubOptions = {}) {
@@ -251,7 +251,7 @@ const reported: readonly (readonly [name: string, fault: Fault, code: string])[]
 
 test.each(reported)('%s is reported', async (_, fault, code) => {
   const { file } = await openFile();
-  const few = { ...policy, attempts: 4, tooOftenAttempts: 4 };
+  const few = { ...policy, attempts: 4, rateLimitAttempts: 4 };
   const hasty = fault.kind === 'stall' ? { ...few, stallMs: 20 } : few;
   const source = hubByteSource(new HubClient(hub.url, { policy: hasty }), file);
   hub.fail({ fault, host: 'storage', times: 1000 });

@@ -1,8 +1,7 @@
-import type { ByteSource } from '../formats/byte-source';
-import { checkRange } from '../formats/source';
+import type { LocalFile } from '../../contract';
+import { type ByteSource, blobFile, checkRange } from '../formats/source';
 import type { HubClient, RemoteFile } from './client';
 import { RangeReader } from './range-reader';
-import { RangeSize } from './range-size';
 
 /** How a file is fetched. */
 export interface ByteSourceOptions {
@@ -76,6 +75,53 @@ export function hubByteSource(
         at += bytes.length;
       }
       return whole;
+    },
+  };
+}
+
+/** How long one range should take: what a pause or a lost page throws away is a few of them. */
+const aimMs = 1000;
+/** Below this the requests themselves would cost more than what they bring. */
+const leastBytes = 256 * 1024;
+const firstBytes = 512 * 1024;
+
+/** How large the next range of a file should be, by how long the ones before it took. */
+export class RangeSize {
+  #bytes: number;
+
+  constructor(readonly mostBytes: number) {
+    this.#bytes = Math.min(firstBytes, mostBytes);
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** A range of so many bytes took so long, beside the others that were in flight with it. */
+  learn(bytes: number, elapsedMs: number): void {
+    const fitting = elapsedMs > 0 ? (bytes * aimMs) / elapsedMs : Number.POSITIVE_INFINITY;
+    // The last range of a stream may be short: it tells the speed, but is no measure for the size.
+    const grown = Math.min(fitting, this.#bytes * 2);
+    this.#bytes = Math.floor(Math.min(this.mostBytes, Math.max(leastBytes, grown)));
+  }
+}
+
+/** Bytes read at a time: as large as the pieces that are written. */
+const pieceBytes = 8 * 2 ** 20;
+
+/** A picked or dropped file. It is the same as long as its name, size and date are. */
+export function localByteSource({ path, file }: LocalFile): ByteSource {
+  const whole = blobFile(path, file);
+  return {
+    ...whole,
+    identity: `${path}:${file.size}:${file.lastModified}`,
+    sha256: null,
+    async *stream(start, end, signal) {
+      checkRange(path, file.size, start, end);
+      for (let at = start; at < end; at += pieceBytes) {
+        signal.throwIfAborted();
+        yield await whole.read(at, Math.min(end, at + pieceBytes));
+      }
     },
   };
 }

@@ -1,11 +1,11 @@
 import { KinoraError } from '../../contract';
-import type { ByteSource } from '../formats/byte-source';
+import { at } from '../../contract/at';
+import { type ByteSource, truncated } from '../formats/source';
 import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';
+import type { StoreFolder, StoreWriter } from './folder';
 import type { Journal, PieceRecord } from './journal';
-import { PackWriters } from './pack-writers';
 import type { Installation } from './resume';
-import { StreamReader } from './stream-reader';
 import type { Unit } from './units';
 
 /** Making something safe costs nearly the same for one unit and for many. */
@@ -120,12 +120,10 @@ class UnitBatch {
     if (this.#hashed.length > mostHashing) await this.#hashed.shift();
     const records: PieceRecord[] = [];
     for (const { tensor, start, end, firstRow, rows } of unit.pieces) {
-      const conversion = plan.conversions[tensor];
-      if (!conversion) throw new TypeError(`there is no tensor ${tensor}`);
-      const { place, recipe, located } = conversion;
+      const { place, recipe, located } = at(plan.conversions, tensor);
       const part = bytes.subarray(start - unit.start, end - unit.start);
       const { dtype } = located.entry;
-      const source = { bytes: part, dtype, firstRow, rows, factor: this.factors[tensor] ?? 1 };
+      const source = { bytes: part, dtype, firstRow, rows, factor: at(this.factors, tensor) };
       const { regions, squaredError, squaredNorm } = convertRows(
         place,
         recipe,
@@ -184,4 +182,71 @@ function checkedDigest(source: ByteSource, digest: string): string {
 function underway({ state }: Journal) {
   if (state.state !== 'underway') throw new TypeError('the installation has not begun');
   return state;
+}
+
+/** The packs of a component that are being written. Each stays open until the end. */
+export class PackWriters {
+  readonly #open = new Map<string, StoreWriter>();
+  readonly #dirty = new Set<StoreWriter>();
+
+  constructor(readonly folder: StoreFolder) {}
+
+  /** @throws KinoraError `STORAGE_FULL`, `MODEL_BUSY` */
+  async write(pack: string, at: number, bytes: Uint8Array): Promise<void> {
+    const writer = this.#open.get(pack) ?? (await this.folder.write(pack));
+    this.#open.set(pack, writer);
+    this.#dirty.add(writer);
+    await writer.write(at, bytes);
+  }
+
+  /** Returns when everything written so far would survive a crash. */
+  async flush(): Promise<void> {
+    for (const writer of this.#dirty) await writer.flush();
+    this.#dirty.clear();
+  }
+
+  async close(): Promise<void> {
+    for (const writer of this.#open.values()) await writer.close();
+    this.#open.clear();
+    this.#dirty.clear();
+  }
+}
+
+/** Takes pieces of any size and gives them out in pieces of the wanted size. */
+export class StreamReader {
+  readonly #pieces: AsyncIterator<Uint8Array>;
+  #rest = new Uint8Array();
+
+  /** @param name of the file, for the message */
+  constructor(
+    pieces: AsyncIterable<Uint8Array>,
+    readonly name: string,
+  ) {
+    this.#pieces = pieces[Symbol.asyncIterator]();
+  }
+
+  /**
+   * Fills the target with the next bytes.
+   *
+   * @throws KinoraError `MODEL_FILE_TRUNCATED` when the stream ends before
+   */
+  async fill(target: Uint8Array): Promise<void> {
+    let done = 0;
+    while (done < target.length) {
+      if (this.#rest.length === 0) {
+        const next = await this.#pieces.next();
+        if (next.done) throw truncated(this.name, target.length, done);
+        this.#rest = next.value as Uint8Array<ArrayBuffer>;
+      }
+      const part = this.#rest.subarray(0, target.length - done);
+      target.set(part, done);
+      done += part.length;
+      this.#rest = this.#rest.subarray(part.length);
+    }
+  }
+
+  /** Ends the stream, wherever it is. */
+  async close(): Promise<void> {
+    await this.#pieces.return?.();
+  }
 }

@@ -1,3 +1,4 @@
+import { at } from '../../contract/at';
 import { scaleFactor } from '../convert/elements';
 import type { TensorLocation } from '../formats/located';
 import type { WeightFile } from '../formats/source';
@@ -45,7 +46,7 @@ function neighbours<T extends TensorLocation>(sorted: readonly T[]): T[][] {
 }
 
 async function readGroup(file: WeightFile, group: readonly TensorLocation[]) {
-  const start = group[0]?.entry.start ?? 0;
-  const bytes = await file.read(start, group.at(-1)?.entry.end ?? start);
+  const { start } = at(group, 0).entry;
+  const bytes = await file.read(start, at(group, group.length - 1).entry.end);
   return { bytes, start };
 }

@@ -1,13 +1,13 @@
 import { createSHA1 } from 'hash-wasm';
 import { z } from 'zod';
 import { KinoraError, type StoredComponent } from '../../contract';
-import type { ByteSource } from '../formats/byte-source';
+import { at } from '../../contract/at';
+import type { ByteSource } from '../formats/source';
 import { checkPath, parseModelJson } from '../formats/source';
-import { createChecksum } from './checksum';
-import { createSourceHash, type SourceHash } from './digest';
 import type { StoreFolder } from './folder';
+import { writeFile } from './folder';
+import { createChecksum, createSourceHash, type SourceHash } from './hashes';
 import type { InstallProgress } from './install';
-import { writeFile } from './kept-file';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
 
 export interface InstallFilesOptions {
@@ -81,7 +81,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
     sources: files.map(({ source, name }, i) => ({
       name: name ?? source.name,
       bytes: source.size,
-      sha256: done[i]?.sha256 ?? null,
+      sha256: at(done, i).sha256,
     })),
     sourceType: 'files',
     precision: 'f32',

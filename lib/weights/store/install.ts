@@ -4,20 +4,19 @@ import {
   type Precision,
   type StoredComponent,
 } from '../../contract';
-import { type ByteSource, SourceChanged } from '../formats/byte-source';
 import type { LocatedTensor } from '../formats/located';
-import { createChecksum } from './checksum';
+import { type ByteSource, SourceChanged } from '../formats/source';
 import { convertSources } from './conversion';
-import { createSourceHash, type SourceHash } from './digest';
 import type { StoreFolder } from './folder';
+import { type KeptFile, writeFile } from './folder';
+import { createChecksum, createSourceHash, type SourceHash } from './hashes';
 import { Journal, type JournalState } from './journal';
-import { type KeptFile, writeFile } from './kept-file';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
 import type { ComponentRecipe } from './recipe';
 import { forget, prepare, removeTraces } from './resume';
 import { describe, fingerprint, sourcePrints } from './summary';
-import { planUnits, unitBytes } from './units';
+import { locatedTensor, planUnits, unitBytes } from './units';
 
 export interface InstallProgress {
   /** Bytes of the sources that are converted and would survive a crash. */
@@ -74,7 +73,7 @@ export interface InstallOptions {
 export async function installComponent(options: InstallOptions): Promise<StoredComponent> {
   const { folder, recipe, sources, tensors } = options;
   checkRecipe(recipe);
-  const layout = layoutOf(recipe, (source) => tensors.get(source)?.entry.dtype ?? '');
+  const layout = layoutOf(recipe, (source) => locatedTensor(source, tensors).entry.dtype);
   const plan = planUnits(layout, sources, tensors, options.limit ?? unitBytes);
   const checksum = await createChecksum();
   const hash = options.hash ?? (await createSourceHash());

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Checksum } from './checksum';
 import type { StoreFolder, StoreWriter } from './folder';
+import type { Checksum } from './hashes';
 
 /** What is known of a piece once it is written. */
 const pieceSchema = z.object({

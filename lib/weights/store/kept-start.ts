@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ByteSource } from '../formats/byte-source';
+import type { ByteSource } from '../formats/source';
 import { parseModelJson } from '../formats/source';
 import type { StoreFolder } from './folder';
 

@@ -1,6 +1,6 @@
-import type { Checksum } from './checksum';
-import type { SourceHash } from './digest';
+import { at } from '../../contract/at';
 import type { StoreFolder } from './folder';
+import type { Checksum, SourceHash } from './hashes';
 import type { InstallOptions } from './install';
 import type { Journal } from './journal';
 import { keptFiles } from './kept-start';
@@ -43,7 +43,7 @@ export async function prepare(installation: Installation, replaces: boolean): Pr
       name,
       identity,
       size,
-      print: prints[i] ?? '',
+      print: at(prints, i),
     })),
   });
 }

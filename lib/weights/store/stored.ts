@@ -73,7 +73,8 @@ export async function openStoredComponent(folder: StoreFolder): Promise<StoredCh
     readStored,
     async read(name) {
       const data = (await readStored([name])).get(name);
-      return floatsOf(find(name), data ?? new Float32Array());
+      if (!data) throw new TypeError(`${name} was not read`);
+      return floatsOf(find(name), data);
     },
     readRows: (name, rows) => readRows(find(name), packOf(find(name)), rows),
   };

@@ -1,9 +1,10 @@
 import type { StoredComponent } from '../../contract';
-import type { ByteSource } from '../formats/byte-source';
-import type { Checksum } from './checksum';
+import { at } from '../../contract/at';
+import type { ByteSource } from '../formats/source';
+import type { KeptFile } from './folder';
+import type { Checksum } from './hashes';
 import type { InstallOptions } from './install';
 import type { JournalState } from './journal';
-import type { KeptFile } from './kept-file';
 import type { Layout } from './layout';
 import type { ComponentManifest } from './manifest';
 import type { Plan } from './units';
@@ -64,22 +65,21 @@ export function describe(
   const checksums = conversions.map(() => new Map<number, string>()); // first row → checksum
   for (const [u, unit] of units.entries()) {
     for (const [p, piece] of unit.pieces.entries()) {
-      const record = journal.units[u]?.[p];
-      const sum = sums[piece.tensor];
-      if (!record || !sum) throw new TypeError(`unit ${u} is not done`);
+      const record = at(at(journal.units, u), p);
+      const sum = at(sums, piece.tensor);
       sum.squaredError += record.squaredError;
       sum.squaredNorm += record.squaredNorm;
-      checksums[piece.tensor]?.set(piece.firstRow, record.checksum);
+      at(checksums, piece.tensor).set(piece.firstRow, record.checksum);
     }
   }
   const tensors = conversions.map(({ place, located, rowsPerPiece, recipe }, i) => ({
     ...place,
     shape: [...place.shape],
     sourceType: located.entry.dtype,
-    relativeError: relativeError(sums[i]),
+    relativeError: relativeError(at(sums, i)),
     // Reordered tensors have one checksum, whatever their first dimension is now.
     rowsPerChecksum: recipe.reorder ? Math.max(1, place.shape[0] ?? 1) : rowsPerPiece,
-    checksums: [...(checksums[i] ?? [])].sort(([a], [b]) => a - b).map(([, sum]) => sum),
+    checksums: [...at(checksums, i)].sort(([a], [b]) => a - b).map(([, sum]) => sum),
   }));
   const files = new Map([
     ...layout.packs,
@@ -96,8 +96,8 @@ export function describe(
   };
 }
 
-function relativeError(sum: { squaredError: number; squaredNorm: number } | undefined): number {
-  return sum && sum.squaredNorm > 0 ? Math.sqrt(sum.squaredError / sum.squaredNorm) : 0;
+function relativeError(sum: { squaredError: number; squaredNorm: number }): number {
+  return sum.squaredNorm > 0 ? Math.sqrt(sum.squaredError / sum.squaredNorm) : 0;
 }
 
 function componentOf(
@@ -124,7 +124,7 @@ function componentOf(
     sources: sources.map(({ name, size }, i) => ({
       name: sourceNames?.[i] ?? name,
       bytes: size,
-      sha256: digests[i] ?? null,
+      sha256: at(digests, i),
     })),
     sourceType,
     precision,

@@ -67,15 +67,22 @@ export function planUnits(
   return { conversions, units };
 }
 
+/** @throws KinoraError `TENSOR_MISSING` */
+export function locatedTensor(
+  source: string,
+  tensors: ReadonlyMap<string, LocatedTensor>,
+): LocatedTensor {
+  const located = tensors.get(source);
+  if (located) return located;
+  throw new KinoraError('TENSOR_MISSING', `The files lack the tensor ${source}.`);
+}
+
 /** The source of a tensor, checked. @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE` */
 export function sourceOf(
   recipe: TensorRecipe,
   tensors: ReadonlyMap<string, LocatedTensor>,
 ): LocatedTensor {
-  const located = tensors.get(recipe.source);
-  if (!located) {
-    throw new KinoraError('TENSOR_MISSING', `The files lack the tensor ${recipe.source}.`);
-  }
+  const located = locatedTensor(recipe.source, tensors);
   const { shape } = located.entry;
   if (shape.length !== recipe.shape.length || shape.some((n, i) => n !== recipe.shape[i])) {
     const sentence = `${located.storedName} is [${shape}], but [${recipe.shape}] is needed.`;

@@ -1,7 +1,7 @@
 import { KinoraError, type StoredComponent } from '../../contract';
 import type { WeightFile } from '../formats/source';
-import { type Checksum, createChecksum } from './checksum';
 import type { StoreFolder } from './folder';
+import { type Checksum, createChecksum } from './hashes';
 import { rowRanges, rowsOf } from './layout';
 import { type ComponentManifest, readManifest, type StoredTensor, writeManifest } from './manifest';
 import { openPack } from './stored';

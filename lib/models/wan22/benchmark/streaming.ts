@@ -6,7 +6,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { createScheduler } from '../../../pipeline/schedulers';
-import type { ByteSource } from '../../../weights/formats/byte-source';
+import type { ByteSource } from '../../../weights/formats/source';
 import { installComponent, openStoredComponent, type StoreFolder } from '../../../weights/store';
 import type { ModelConfig } from '../config';
 import { Wan22Denoiser } from '../denoiser';

@@ -2,8 +2,8 @@
 import * as Comlink from 'comlink';
 import { toKinoraError } from '../../../contract';
 import { httpFolder, openTensorFile } from '../../../weights';
-import type { ByteSource } from '../../../weights/formats/byte-source';
-import { localByteSource } from '../../../weights/hub/local';
+import type { ByteSource } from '../../../weights/formats/source';
+import { localByteSource } from '../../../weights/hub/source';
 import {
   installComponent,
   installFiles,

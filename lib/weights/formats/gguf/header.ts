@@ -153,11 +153,13 @@ function layOut(
     before = name;
   }
   // In the order of the file's own list, which is the model's.
-  return new Map(infos.flatMap(({ name }) => pair(name, entries.get(name))));
+  return new Map(infos.map(({ name }) => [name, entryOf(entries, name)]));
 }
 
-function pair(name: string, entry: TensorEntry | undefined): [string, TensorEntry][] {
-  return entry ? [[name, entry]] : [];
+function entryOf(entries: ReadonlyMap<string, TensorEntry>, name: string): TensorEntry {
+  const entry = entries.get(name);
+  if (!entry) throw new TypeError(`${name} was not laid out`);
+  return entry;
 }
 
 function byteLength(

@@ -74,7 +74,8 @@ export async function readValue(
   if (type === arrayType) return readArray(window, key, 1);
   const [value] = await readNumbers(window, type, 1, key);
   if (type === boolType) return value !== 0;
-  if (typeof value !== 'bigint') return value ?? 0;
+  if (value === undefined) throw invalid(window, `${key} has no value`);
+  if (typeof value !== 'bigint') return value;
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : value;
 }

@@ -1,7 +1,6 @@
 /** Byte sources for tests: bytes in memory that count what is read of them. */
 import { createHash } from 'node:crypto';
-import { type ByteSource, SourceChanged } from '../../formats/byte-source';
-import { checkRange } from '../../formats/source';
+import { type ByteSource, checkRange, SourceChanged } from '../../formats/source';
 import type { StoreFolder, StoreWriter } from '../folder';
 
 export interface TestSource extends ByteSource {

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { componentIds, type ModelManifest, parseManifest, precisions } from '../contract';
+import type { StoreFolder } from '../weights/store/folder';
+
+const choicesFile = 'library.json';
+
+const schema = z.object({
+  /** Base address of the hub; null for the one that is set by default. */
+  hub: z.string().nullable().default(null),
+  /** Precision that was chosen for each model. */
+  precision: z.record(z.string(), z.enum(precisions)).default({}),
+  /** Parts whose download was begun and neither ended nor cancelled, by model. */
+  wanted: z.record(z.string(), z.array(z.enum(componentIds))).default({}),
+});
+
+/** What the user has chosen. */
+export type Choices = z.output<typeof schema>;
+
+/** Web Lock of the file: whoever reads it may write it next, and no other tab in between. */
+export const choicesLock = 'kinora:library';
+
+/** Reads the choices; what cannot be understood counts as never made. */
+export async function readChoices(folder: StoreFolder): Promise<Choices> {
+  const text = await folder.readText(choicesFile);
+  try {
+    return schema.parse(JSON.parse(text ?? '{}'));
+  } catch {
+    return schema.parse({});
+  }
+}
+
+export async function writeChoices(folder: StoreFolder, choices: Choices): Promise<void> {
+  await folder.writeText(choicesFile, JSON.stringify(choices));
+}
+
+/** Manifest of an added model, in the model's own folder. */
+const manifestFile = 'model.json';
+
+/** The models that the user has added; what cannot be read is no model. */
+export async function addedModels(models: StoreFolder): Promise<readonly ModelManifest[]> {
+  const found: ModelManifest[] = [];
+  for (const id of await models.folders()) {
+    const text = await models.folder(id).readText(manifestFile);
+    if (text === null) continue;
+    try {
+      const manifest = parseManifest(JSON.parse(text));
+      if (manifest.id === id) found.push(manifest);
+    } catch {
+      // Written by another version of Kinora, perhaps: it can be added again.
+    }
+  }
+  return found;
+}
+
+export async function writeAddedModel(folder: StoreFolder, manifest: ModelManifest): Promise<void> {
+  await folder.writeText(manifestFile, JSON.stringify(manifest));
+}
