@@ -15,10 +15,10 @@ import { opfsFolder, type SourceHash } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
 
 /**
- * Chromium tells nobody how much room there really is: never more than 10 GiB, however large the disk
- * is. The real model needs more than that.
+ * Chromium reports at most 10 GiB of free storage, however large the disk is. The real model needs
+ * more than that.
  */
-const mostToldFree = 10 * 2 ** 30;
+const mostReportedFree = 10 * 2 ** 30;
 
 /** The models that come with Kinora: `models/index.json` and a manifest for each id. */
 async function listedModels(): Promise<readonly ListedModel[]> {
@@ -82,7 +82,7 @@ function online(afterMs: number, signal: AbortSignal): Promise<void> {
 function startHash(): HashThread {
   const thread = new Worker(new URL('./hash.ts', import.meta.url), { type: 'module' });
   const remote = Comlink.wrap<SourceHash>(thread);
-  // A thread that does not start answers nothing: without this, nobody would ever know.
+  // A thread that does not start never answers: without this, calls would wait forever.
   const failure = new Promise<never>((_, reject) => {
     thread.addEventListener('error', ({ message }) => {
       const sentence = `The thread for checksums failed: ${message || 'it could not be loaded'}.`;
@@ -114,7 +114,7 @@ Comlink.expose(
     async storage() {
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();
       const persistent = await navigator.storage.persisted();
-      const atLeast = quota - usage === mostToldFree;
+      const atLeast = quota - usage === mostReportedFree;
       return { usage, quota, persistent, ...(atLeast && { atLeast }) };
     },
     tryLock,

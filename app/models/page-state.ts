@@ -15,7 +15,7 @@ export interface Sheet {
   readonly plan: PlanState;
 }
 
-/** What a person is asked before it is gone. */
+/** What is to be deleted once the person agrees. */
 export interface Removal {
   readonly kind: 'files' | 'download' | 'model' | 'lora';
   /** Id of the model, or name of the LoRA. */

@@ -9,7 +9,7 @@ import { formatRelativeError, parts as names, precisionNames } from './wording';
 export function PartRow(props: {
   part: PartState;
   stored: StoredComponent | undefined;
-  /** Whether this tab may steer it: another one may be at it, or nothing is under way at all. */
+  /** Whether it can be paused, resumed or cancelled. */
   steerable: boolean;
   onPause: () => void;
   onResume: () => void;
@@ -21,7 +21,7 @@ export function PartRow(props: {
   const fraction = fractionOf(bytesDone, bytesTotal);
   const moving = status === 'downloading' || status === 'verifying';
   const active = moving || status === 'waiting';
-  const held = status === 'paused' || status === 'failed';
+  const isStopped = status === 'paused' || status === 'failed';
   return (
     <li className="part" data-status={status}>
       <div className="part-head">
@@ -30,14 +30,14 @@ export function PartRow(props: {
       </div>
       <div className="part-foot">
         <p className="field-hint">{stored ? madeOf(stored) : purpose}</p>
-        {steerable && (active || held) && (
+        {steerable && (active || isStopped) && (
           <div className="actions small">
             {active && status !== 'verifying' && (
               <button type="button" aria-label={`Pause ${name}`} onClick={props.onPause}>
                 Pause
               </button>
             )}
-            {held && (
+            {isStopped && (
               <button type="button" aria-label={`Resume ${name}`} onClick={props.onResume}>
                 {status === 'failed' ? 'Try again' : 'Resume'}
               </button>
@@ -48,7 +48,7 @@ export function PartRow(props: {
           </div>
         )}
       </div>
-      {(active || held) && (
+      {(active || isStopped) && (
         <progress
           aria-label={name}
           // Without a size there is nothing to measure; only what moves is shown moving.

@@ -4,7 +4,7 @@ import { Modal } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';
 
-/** Asks before gigabytes are gone. */
+/** Asks before something is deleted. */
 export function RemovalDialog(props: {
   removal: Removal;
   library: LibrarySnapshot;

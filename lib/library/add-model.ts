@@ -15,8 +15,8 @@ import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file'
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import type { Architecture, ModelPlan, WeightComponent } from './environment';
-import { matchFiles } from './local-files';
-import { hubFolder, type LocalFiles } from './sources';
+import { type LocalFiles, matchFiles } from './local-files';
+import { hubFolder } from './sources';
 
 /** A manifest that a repository brings itself. */
 export const ownManifest = 'kinora.json';

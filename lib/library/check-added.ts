@@ -4,8 +4,8 @@ import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, type StoreFolder } from '../weights/store';
 import type { Architecture, ListedModel, ModelPlan } from './environment';
-import { localSource } from './local-files';
-import { filesOf, folderOfFiles, hubFolder, type LocalFiles } from './sources';
+import { type LocalFiles, localSource } from './local-files';
+import { filesOf, folderOfFiles, hubFolder } from './sources';
 
 /** What an added model is looked at with. */
 export interface CheckContext {

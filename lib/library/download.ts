@@ -25,9 +25,9 @@ import type {
   ModelPlan,
   WeightComponent,
 } from './environment';
-import { isLocal } from './local-files';
+import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { type LocalFiles, openFiles } from './sources';
+import { openFiles } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -70,7 +70,7 @@ export class Download {
     try {
       await this.#configure();
       if (!this.#plan) return;
-      // Every part's header before any part's weights: a wrong file is told before gigabytes come.
+      // Every part's header before any part's weights: a wrong file is refused before gigabytes are fetched.
       for (let next = this.#next(true); next; next = this.#next(true)) {
         const component = next;
         await this.#heal(component, (signal) => this.#open(component, signal));
@@ -196,9 +196,9 @@ export class Download {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     const folder = model.folder.folder(component);
-    // From the hub instead of a local file, or the other way round: nobody need be told.
+    // A change between hub and local file was asked for: it needs no notice.
     const begun = await installProgress(folder);
-    const elsewhere = begun?.sources.some(isLocal) === !part.sources.some(isLocal);
+    const otherOrigin = begun?.sources.some(isLocal) === !part.sources.some(isLocal);
     signal.throwIfAborted();
     await this.onBegin();
     model.dispatch(component, { type: 'started' });
@@ -214,7 +214,7 @@ export class Download {
       signal,
       onProgress: this.#progress(component),
       onRestart: (notice) => {
-        if (!elsewhere) model.dispatch(component, { type: 'restarted', notice });
+        if (!otherOrigin) model.dispatch(component, { type: 'restarted', notice });
       },
     });
     this.#complete(component, sources, bytesStored);
@@ -291,7 +291,7 @@ export class Download {
     if (!signal.aborted) this.model.dispatch(component, { type: 'queued' });
   }
 
-  /** No part can go on where one found no room. */
+  /** One part found the storage full, so no other can go on either. */
   #storageFull(component: ComponentId, thrown: KinoraError): void {
     const error = thrown.toRecord();
     this.model.dispatch(component, { type: 'paused', by: 'storage', error });

@@ -9,11 +9,11 @@ import { installProgress } from '../weights/store';
 import { Download } from './download';
 import type { LibraryEnvironment } from './environment';
 import type { HubAccess } from './hub-access';
+import type { LocalFiles } from './local-files';
 import { chooseAgain, isLocal } from './local-files';
 import { isBundled, type ManagedModel } from './managed-model';
 import { planDownload, requireRoom } from './plan';
 import type { ModelRegistry } from './registry';
-import type { LocalFiles } from './sources';
 import type { Tabs } from './tabs';
 import { dropUnfinished } from './upkeep';
 
@@ -180,8 +180,8 @@ export class Downloads {
   }
 
   /**
-   * Looks whether there is room; false when that was ended. Without a connection there are no sizes: then
-   * the download waits for it, and not for this.
+   * Checks the free storage; false when the check was aborted. Without a connection no sizes are known:
+   * then the download begins all the same, and waits for the connection.
    *
    * @throws KinoraError `STORAGE_FULL`, and what the hub answers
    */

@@ -27,7 +27,7 @@ export interface CheckedPart {
   readonly files?: readonly KeptFile[];
 }
 
-/** What the model's own room knows of a configuration. */
+/** What the model family makes of a configuration. */
 export interface ModelPlan {
   /**
    * Checks every tensor of a component's files against the architecture.
@@ -41,7 +41,7 @@ export interface ModelPlan {
     precision: Precision,
   ): CheckedPart;
   /**
-   * Bytes that a component takes in the store; null where only its file tells.
+   * Bytes that a component takes in the store; null where it depends on its file.
    *
    * @param blocks whether its source is quantised in blocks, as GGUF files are
    */
@@ -55,7 +55,7 @@ export interface LoraFacts {
   readonly triggerWords: readonly string[];
 }
 
-/** What the library asks the model's own room: this one knows files, that one knows the model. */
+/** What the library asks of a model family: the library knows files, the family knows the model. */
 export interface Architecture {
   /** Paths of the files that the configuration consists of. */
   readonly configurationFiles: readonly string[];
@@ -93,7 +93,7 @@ export interface LibraryChannel {
   listen(listener: (message: LibraryMessage) => void): void;
 }
 
-/** Everything that the library needs of its surroundings. */
+/** Dependencies of the library. */
 export interface LibraryEnvironment {
   readonly architecture: Architecture;
   /** Folder of all models. */
@@ -102,11 +102,11 @@ export interface LibraryEnvironment {
   /** Manifests that come with Kinora, each with the folder of its config files, if it has one. */
   listed(): Promise<readonly ListedModel[]>;
   storage(): Promise<StorageReport>;
-  /** Runs the work with the lock held by no other tab; null when another has it. */
+  /** Runs the work under the exclusive lock; null when another tab holds it. */
   tryLock<T>(name: string, work: () => Promise<T>): Promise<{ readonly value: T } | null>;
-  /** Runs the work once the lock is free, held by no other tab and no other call. */
+  /** Waits for the exclusive lock and runs the work under it. */
   withLock<T>(name: string, work: () => Promise<T>): Promise<T>;
-  /** Resolves when nobody holds the lock. */
+  /** Resolves when the lock is free. */
   whenFree(name: string): Promise<void>;
   readonly channel: LibraryChannel;
   /** Resolves when the browser finds a connection again, or after so many milliseconds. */
@@ -133,5 +133,5 @@ export interface ListedModel {
   readonly base: ModelFolder | null;
 }
 
-/** Who is told of each change. */
+/** Called with each change. */
 export type SnapshotListener = (snapshot: LibrarySnapshot) => void;

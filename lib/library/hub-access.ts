@@ -17,7 +17,7 @@ export class HubAccess {
     return this.chosen() ?? this.environment.defaultHub ?? publicHub;
   }
 
-  /** A patient one. With a model, its parts tell of each wait. */
+  /** A client with the standard retry policy. With a model, its parts show a notice for each wait. */
   client(model?: ManagedModel): HubClient {
     return this.#create({
       onWait: (sentence, waitMs) => {
@@ -31,7 +31,7 @@ export class HubAccess {
     });
   }
 
-  /** One that gives up soon: someone waits for the answer. */
+  /** A client that gives up after seconds, for answers that a person waits for. */
   brief(): HubClient {
     return this.#create({ policy: { ...briefPolicy, ...this.environment.hubOptions?.policy } });
   }

@@ -3,7 +3,9 @@ import type { ByteSource } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { localByteSource } from '../weights/hub';
 import type { Architecture } from './environment';
-import type { LocalFiles } from './sources';
+
+/** Local files that serve instead of the hub. */
+export type LocalFiles = ReadonlyMap<ComponentId, readonly LocalFile[]>;
 
 /** Begins the identity of every local file: nothing on a hub is called so. */
 const prefix = 'local:';

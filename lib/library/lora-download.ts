@@ -21,7 +21,7 @@ export interface LoraContext {
   readonly onProgress: (name: string, bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
   readonly storage: () => Promise<StorageReport>;
-  /** Runs the work with the lock held by nobody else; null when another has it. */
+  /** Runs the work under the exclusive lock; null when it is held. */
   readonly tryLock: <T>(
     name: string,
     work: () => Promise<T>,
@@ -176,7 +176,7 @@ async function findPlace(
     const other = await readLora(folder, name);
     if (!other) return name;
     if (other.source !== opened.label || other.bytes !== opened.bytes.size) continue;
-    // A local file tells its SHA-256 only when it is read; a link only when it is fetched.
+    // The SHA-256 of a local file is known only after reading it; that of a link only after fetching it.
     const sha256 = opened.local ? await digest(opened.bytes, signal) : opened.bytes.sha256;
     if (sha256 === other.sha256) return other;
   }

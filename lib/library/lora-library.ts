@@ -36,7 +36,7 @@ export class LoraLibrary {
     }));
   }
 
-  /** Deletes what is left of LoRAs that nobody adds any more, and reads what is there. */
+  /** Deletes what closed tabs have left of unfinished LoRAs, and reads what is there. */
   async start(): Promise<void> {
     await sweepLoras(this.environment.loras, this.environment.tryLock);
     await this.load();

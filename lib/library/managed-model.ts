@@ -68,7 +68,7 @@ export class ManagedModel {
     return stored.precision === precision || (better && stored.precision === 'int8');
   }
 
-  /** Whether what was begun of a component may be gone on with in this precision. */
+  /** Whether a begun download of a component can be resumed in this precision. */
   begunIn(component: ComponentId, precision: Precision): boolean {
     return !quantised.includes(component) || (this.precision ?? precision) === precision;
   }
@@ -142,11 +142,11 @@ export class ManagedModel {
     this.#stored = stored ? [...others, stored] : others;
     const before = this.part(component);
     const { status, bytesTotal, pausedBy, error } = before;
-    // What the user paused, or what failed, stays as it is told.
-    const told = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
+    // A pause by the user and a failure stay visible.
+    const keepsStatus = (status === 'paused' && pausedBy !== 'interrupted') || error !== undefined;
     if (stored && status === 'complete') return this.onChange();
     const found = stored ? null : await installProgress(folder);
-    if (told && !stored) {
+    if (keepsStatus && !stored) {
       const { bytesDone = before.bytesDone, bytesStored = before.bytesStored } = found ?? {};
       return this.#replace({ ...before, bytesDone, bytesStored });
     }

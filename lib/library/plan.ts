@@ -9,9 +9,9 @@ import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
 import type { Architecture } from './environment';
-import { localSource } from './local-files';
+import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { configurationOf, filesOf, type LocalFiles } from './sources';
+import { configurationOf, filesOf } from './sources';
 
 /** What a download is planned from. */
 export interface PlanContext {
@@ -26,7 +26,7 @@ export interface PlanContext {
 }
 
 /**
- * What a download will take, before it starts. What it replaces makes room for it.
+ * What a download will take, before it starts. What it replaces is counted as free.
  *
  * @throws KinoraError what the hub answers, and `MODEL_CONFIG_INVALID`
  */
@@ -65,7 +65,7 @@ export async function planDownload(
   return { parts: parts.map(({ part }) => part), download, store, storage, left };
 }
 
-/** @throws KinoraError `STORAGE_FULL` with the numbers, when there is too little room */
+/** @throws KinoraError `STORAGE_FULL` with the numbers, when it does not fit */
 export function requireRoom({ storage, left }: DownloadPlan): void {
   if (left >= 0 || storage.atLeast) return;
   const free = Math.max(0, storage.quota - storage.usage);
@@ -82,7 +82,7 @@ export function gibibytes(bytes: number): string {
   return gib >= 0.1 ? `${gib.toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`;
 }
 
-/** What is there of a download of these very files; of another one's, only the room that it gives. */
+/** What is there of a download of these very files; of other files, only the bytes that become free. */
 async function progressOf(
   model: ManagedModel,
   component: ComponentId,

@@ -16,7 +16,7 @@ const schema = z.object({
 /** What the user has chosen. */
 export type Choices = z.output<typeof schema>;
 
-/** Web Lock of the file: whoever reads it may write it next, and no other tab in between. */
+/** Web Lock for reading and changing the file, so that no other tab writes in between. */
 export const choicesLock = 'kinora:library';
 
 /** Reads the choices; what cannot be understood counts as never made. */

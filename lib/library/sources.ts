@@ -1,7 +1,6 @@
 import {
   type ComponentId,
   KinoraError,
-  type LocalFile,
   type ModelManifest,
   type Precision,
   type SourceFile,
@@ -10,11 +9,8 @@ import {
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
-import { localSource } from './local-files';
+import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
-
-/** Local files that serve instead of the hub. */
-export type LocalFiles = ReadonlyMap<ComponentId, readonly LocalFile[]>;
 
 /** A file of a component, ready to be read. */
 export interface OpenedFile {

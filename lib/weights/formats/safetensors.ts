@@ -115,7 +115,7 @@ function checkEntry(
   const { dtype, shape } = parsed.data;
   const [start, end] = parsed.data.data_offsets;
   if (end < start) throw invalid(file, `the bytes of ${name} end before they start`);
-  // A type we do not know is listed all the same: it matters only to whoever reads it.
+  // An unknown type is listed too: it matters only when the tensor is read.
   const perElement = Object.hasOwn(elementBytes, dtype) ? elementBytes[dtype] : undefined;
   const expected = perElement && shape.reduce((product, n) => product * n, 1) * perElement;
   if (expected !== undefined && expected !== end - start) {

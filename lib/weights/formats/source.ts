@@ -115,7 +115,7 @@ export function checkPath(path: string): string {
 export interface ByteSource extends WeightFile {
   /** What the file is: its etag on the hub, or name, size and date of a local file. */
   readonly identity: string;
-  /** SHA-256 in hex as the hub announced it; null where nobody did. */
+  /** SHA-256 in hex as the hub announced it; null where it announced none. */
   readonly sha256: string | null;
   /** SHA-1 that git gives its content, where the hub announced that: of small files. */
   readonly gitSha1?: string | null;

@@ -100,7 +100,7 @@ export function plainEtag(header: string | null): string | null {
   return header?.replace(/^W\//, '').replaceAll('"', '') || null;
 }
 
-/** Length of an answer that is not compressed on the way; null where it is not told. */
+/** Length of an answer that is not compressed on the way; null where the header is missing. */
 export function bodyLength(headers: Headers): number | null {
   if (headers.get('content-encoding')) return null;
   const length = headers.get('content-length');

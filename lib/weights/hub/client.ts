@@ -146,7 +146,7 @@ export class HubClient {
   }
 
   /**
-   * A file of any web server that tells its size.
+   * A file of any web server that sends its size.
    *
    * @throws KinoraError as {@link list}
    */

@@ -100,7 +100,7 @@ export class RangeSize {
   /** A range of so many bytes took so long, beside the others that were in flight with it. */
   learn(bytes: number, elapsedMs: number): void {
     const fitting = elapsedMs > 0 ? (bytes * aimMs) / elapsedMs : Number.POSITIVE_INFINITY;
-    // The last range of a stream may be short: it tells the speed, but is no measure for the size.
+    // The last range of a stream may be short: it shows the speed, but must not shrink the size.
     const grown = Math.min(fitting, this.#bytes * 2);
     this.#bytes = Math.floor(Math.min(this.mostBytes, Math.max(leastBytes, grown)));
   }

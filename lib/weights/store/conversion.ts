@@ -4,8 +4,8 @@ import { type ByteSource, truncated } from '../formats/source';
 import { BlockBuffer, convertRows } from './convert';
 import { readFactors } from './factors';
 import type { StoreFolder, StoreWriter } from './folder';
+import type { Installation } from './installation';
 import type { Journal, PieceRecord } from './journal';
-import type { Installation } from './resume';
 import type { Unit } from './units';
 
 /** Making something safe costs nearly the same for one unit and for many. */

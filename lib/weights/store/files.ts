@@ -7,7 +7,7 @@ import { checkPath, parseModelJson } from '../formats/source';
 import type { StoreFolder } from './folder';
 import { writeFile } from './folder';
 import { createChecksum, createSourceHash, type SourceHash } from './hashes';
-import type { InstallProgress } from './install';
+import type { InstallProgress } from './installation';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
 
 export interface InstallFilesOptions {

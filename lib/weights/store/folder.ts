@@ -55,7 +55,7 @@ export async function writeWhole(writer: StoreWriter, bytes: Uint8Array): Promis
   }
 }
 
-/** Turns what a failed write threw into an error; a full disk is told as such. */
+/** Turns what a failed write threw into a KinoraError; a full disk becomes `STORAGE_FULL`. */
 export function writeError(thrown: unknown): KinoraError {
   const error = toKinoraError(thrown);
   const full =
@@ -64,9 +64,9 @@ export function writeError(thrown: unknown): KinoraError {
   return full ? storageFull(thrown) : error;
 }
 
-/** The error for a store that has no more room. */
+/** The error for a store that is full. */
 export function storageFull(cause?: unknown): KinoraError {
-  return new KinoraError('STORAGE_FULL', 'There is no more room in the storage for the model.', {
+  return new KinoraError('STORAGE_FULL', 'The storage is full: the model does not fit.', {
     cause,
     remedy: 'Free disk space or delete models, then resume: what is there is kept.',
   });

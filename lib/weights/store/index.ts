@@ -2,12 +2,8 @@ export { type InstallFilesOptions, installFiles } from './files';
 export type { KeptFile } from './folder';
 export { modelFolderOf, type StoreFolder, type StoreWriter, writeError } from './folder';
 export { type SourceHash, sourceHashService } from './hashes';
-export {
-  type InstallOptions,
-  type InstallProgress,
-  installComponent,
-  installProgress,
-} from './install';
+export { installComponent, installProgress } from './install';
+export type { InstallOptions, InstallProgress } from './installation';
 export { keepStart } from './kept-start';
 export { storedBytes } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';

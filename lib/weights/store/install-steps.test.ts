@@ -6,12 +6,8 @@ import { KinoraError } from '../../contract';
 import { locateTensors } from '../formats/located';
 import { openTensorFile } from '../formats/tensor-file';
 import { f32, safetensorsBytes } from '../testing/files';
-import {
-  type InstallOptions,
-  type InstallProgress,
-  installComponent,
-  installProgress,
-} from './install';
+import { installComponent, installProgress } from './install';
+import type { InstallOptions, InstallProgress } from './installation';
 import { keepStart } from './kept-start';
 import type { ComponentRecipe } from './recipe';
 import { openStoredComponent } from './stored';

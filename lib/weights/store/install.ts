@@ -1,60 +1,15 @@
-import {
-  type ComponentId,
-  KinoraError,
-  type Precision,
-  type StoredComponent,
-} from '../../contract';
-import type { LocatedTensor } from '../formats/located';
-import { type ByteSource, SourceChanged } from '../formats/source';
+import { KinoraError, type StoredComponent } from '../../contract';
+import { SourceChanged } from '../formats/source';
 import { convertSources } from './conversion';
-import type { StoreFolder } from './folder';
-import { type KeptFile, writeFile } from './folder';
-import { createChecksum, createSourceHash, type SourceHash } from './hashes';
+import { type StoreFolder, writeFile } from './folder';
+import { createChecksum, createSourceHash } from './hashes';
+import type { InstallOptions } from './installation';
 import { Journal, type JournalState } from './journal';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
-import type { ComponentRecipe } from './recipe';
 import { forget, prepare, removeTraces } from './resume';
 import { describe, fingerprint, sourcePrints } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
-
-export interface InstallProgress {
-  /** Bytes of the sources that are converted and would survive a crash. */
-  readonly bytesDone: number;
-  readonly bytesTotal: number;
-  /** Bytes that are written to the packs. */
-  readonly bytesStored: number;
-}
-
-export interface InstallOptions {
-  /** The component's folder in the store. */
-  readonly folder: StoreFolder;
-  readonly component: ComponentId;
-  /** For the manifest: the precision that the recipe was made for. */
-  readonly precision: Precision;
-  readonly recipe: ComponentRecipe;
-  /** Its files, in the order of the shards; see `keepStart`. */
-  readonly sources: readonly ByteSource[];
-  /** What the manifest calls them: `owner/name/path@revision`; their own names when absent. */
-  readonly sourceNames?: readonly string[];
-  /** By the source names of the recipe; each `file` is one of `sources`. */
-  readonly tensors: ReadonlyMap<string, LocatedTensor>;
-  /** Kept and verified with its weights. */
-  readonly files?: readonly KeptFile[];
-  readonly signal: AbortSignal;
-  /** Called once at the beginning, and whenever more is safe. */
-  readonly onProgress?: (progress: InstallProgress) => void;
-  /** Called when what was there does not fit any more and it starts over. */
-  readonly onRestart?: (reason: string) => void;
-  /** The hash in another thread, by Comlink; in this one when absent. See `sourceHashService`. */
-  readonly hash?: SourceHash;
-  /** Source bytes per unit; for tests. */
-  readonly limit?: number;
-  /** Units that are made safe together at most; for tests. */
-  readonly unitsPerCommit?: number;
-  /** Milliseconds; for tests. */
-  readonly now?: () => number;
-}
 
 /**
  * Installs a component: streams its files, converts each unit and writes it to its place, and notes it in

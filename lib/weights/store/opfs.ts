@@ -90,7 +90,7 @@ export function opfsFolder(path: string): StoreFolder {
   };
 }
 
-/** Runs the work once nobody writes this file any more, in whatever tab or worker. */
+/** Runs the work when no tab and no worker writes this file any more. */
 async function inTurn(file: string, work: () => Promise<void>): Promise<void> {
   await navigator.locks.request(`kinora:write:${file}`, work);
 }
@@ -168,7 +168,7 @@ async function openWriter(file: FileSystemFileHandle): Promise<StoreWriter> {
     }
     throw thrown;
   });
-  /** Runs one step; what fails is told as an error of the store. */
+  /** Runs one step; a failure becomes an error of the store. */
   async function guarded(step: () => void): Promise<void> {
     try {
       step();

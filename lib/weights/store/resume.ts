@@ -1,27 +1,12 @@
 import { at } from '../../contract/at';
 import type { StoreFolder } from './folder';
-import type { Checksum, SourceHash } from './hashes';
-import type { InstallOptions } from './install';
-import type { Journal } from './journal';
+import type { Installation } from './installation';
 import { keptFiles } from './kept-start';
-import { type Layout, rowRanges } from './layout';
+import { rowRanges } from './layout';
 import { deleteManifest } from './manifest';
 import type { Plan } from './units';
 
-/** An installation that is under way in this tab. */
-export interface Installation {
-  readonly options: InstallOptions;
-  readonly plan: Plan;
-  readonly layout: Layout;
-  /** Fingerprints of the sources, and of the whole. */
-  readonly prints: readonly string[];
-  readonly print: string;
-  readonly journal: Journal;
-  readonly hash: SourceHash;
-  readonly checksum: Checksum;
-}
-
-/** Brings the folder into the state that the journal tells, as far as it fits, or begins anew. */
+/** Brings the folder into the state that the journal describes, as far as it can be used, or begins anew. */
 export async function prepare(installation: Installation, replaces: boolean): Promise<void> {
   const { options, plan, print, prints, journal } = installation;
   const { folder, sources, onRestart } = options;
@@ -69,7 +54,7 @@ interface Obstacle {
   readonly keep: number;
 }
 
-/** Why it cannot go on from what the journal tells; null when it can, or when there is nothing. */
+/** Why the installation cannot go on from the journal's state; null when it can, or when there is no journal. */
 async function findObstacle(installation: Installation): Promise<Obstacle | null> {
   const { options, plan, print, prints, hash } = installation;
   const { state } = installation.journal;

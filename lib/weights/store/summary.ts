@@ -3,7 +3,7 @@ import { at } from '../../contract/at';
 import type { ByteSource } from '../formats/source';
 import type { KeptFile } from './folder';
 import type { Checksum } from './hashes';
-import type { InstallOptions } from './install';
+import type { InstallOptions } from './installation';
 import type { JournalState } from './journal';
 import type { Layout } from './layout';
 import type { ComponentManifest } from './manifest';

@@ -8,7 +8,7 @@ export interface GgmlType {
 
 /**
  * GGML's types by the number that GGUF files give them. More than can be read: a file may list any of
- * them, and only whoever reads such a tensor is refused. Gaps are types that were taken back.
+ * them, and an error arises only when such a tensor is read. Gaps are types that GGML has removed.
  */
 const ggmlTypes: ReadonlyMap<number, GgmlType> = new Map(
   (
