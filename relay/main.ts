@@ -3,9 +3,9 @@
  * database is opened only when a request needs it, for commands that want the pages alone. Settings
  * come from the environment; stdout is the log, in JSON lines, and stderr is for people.
  */
-import { openNext } from './server/next';
-import { runNode } from './server/node';
-import { watchLoop } from './server/watchdog';
+import { openNext } from './http/next';
+import { runNode } from './http/node';
+import { watchLoop } from './http/process';
 
 const options = process.argv.slice(2);
 const say = (line: string) => process.stderr.write(`${line}\n`);

@@ -1,21 +1,49 @@
 import type { Logger } from 'pino';
-import { createKeys } from './access/keys';
+import { createKeys, type Keys } from './access/keys';
+import { createLimits, type Limits } from './access/limits';
 import type { Config } from './config';
-import { openDatabase } from './database';
-import { createFiles, createLinks, createSpace, loadSecret } from './files';
-import { createGuard } from './guard';
-import { createIntake } from './intake';
-import { createHeldClaims, createJobs, createSweeper, createWorkers } from './jobs';
-import { createLimits } from './limits';
-import { createLog, createMetrics } from './observe';
-import type { Relay } from './relay';
-import { repeat } from './server/loop';
-import { createWebhooks, sweepDeliveries } from './webhooks';
+import { createFiles, createLinks, createSpace, type Files, loadSecret } from './files';
+import { createIntake, type Intake } from './files/intake';
+import { createGuard, type Guard } from './guard/guard';
+import {
+  createHeldClaims,
+  createJobs,
+  createSweeper,
+  createWorkers,
+  type HeldClaims,
+  type Jobs,
+  type Workers,
+} from './jobs';
+import { repeat } from './loop';
+import { createLog } from './observe/log';
+import { createMetrics, type Metrics } from './observe/metrics';
+import { openDatabase } from './store';
+import type { Store } from './store/store';
+import { createWebhooks, sweepDeliveries, type Webhooks } from './webhooks/webhooks';
 
 /** Seconds between two looks for what is past its time. Nobody waits for it. */
 const retentionSeconds = 60;
 
-/** A relay that can be set to work and stopped. */
+/** The parts of one node. */
+export interface Relay {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly store: Store;
+  readonly keys: Keys;
+  readonly limits: Limits;
+  readonly guard: Guard;
+  readonly files: Files;
+  readonly intake: Intake;
+  readonly jobs: Jobs;
+  readonly webhooks: Webhooks;
+  readonly heldClaims: HeldClaims;
+  readonly workers: Workers;
+  /** Aborted when the node is being stopped: no new claims, held answers end. */
+  readonly stopping: AbortSignal;
+}
+
+/** A relay that can be started and stopped. */
 export interface RunningRelay extends Relay {
   /** Starts what goes on in the background: sweepers, webhooks, fetching of images. */
   start(): void;

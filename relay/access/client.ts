@@ -71,7 +71,7 @@ export async function openClient(config: Config): Promise<Client> {
   // Loaded late: help, refusals and calls of a server need no database.
   const [{ openRelay }, { answer }, { pino }] = await Promise.all([
     import('../open'),
-    import('../api/answer'),
+    import('../http/answer'),
     import('pino'),
   ]);
   const relay = await openRelay(config, { log: pino({ level: 'silent' }) });

@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/contract/v3';
-import type { HandlerOf, Handlers } from '../api/handler';
+import type { HandlerOf, Handlers } from '../http/handler';
 import { type Caller, firstOwner } from './caller';
 import { requireOwnOrigin } from './session';
 

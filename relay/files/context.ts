@@ -1,9 +1,11 @@
+import type { Keys } from '../access/keys';
+import type { Limits } from '../access/limits';
 import type { Config } from '../config';
-import type { Jobs } from '../jobs';
-import type { Limits } from '../limits';
-import type { BlobStore, Guard, Keys } from '../relay';
+import type { Guard } from '../guard/guard';
+import type { Jobs } from '../jobs/index';
 import type { Store } from '../store/store';
-import type { SignedLinks } from './links';
+import type { BlobStore } from './blobs/index';
+import type { Links } from './links';
 import type { OutputParts } from './outputs/parts';
 import type { Access } from './requests';
 import type { Space } from './space';
@@ -23,7 +25,7 @@ export interface FilesDependencies {
 /** What the handlers of this folder work with. */
 export interface FilesContext extends FilesDependencies {
   readonly blobs: BlobStore;
-  readonly links: SignedLinks;
+  readonly links: Links;
   readonly rows: UploadRows;
   readonly parts: OutputParts;
   readonly access: Access;

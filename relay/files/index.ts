@@ -1,9 +1,9 @@
-import type { Files, NodeHandler } from '../relay';
+import type { NodeHandler } from '../http/router';
 import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
-import { createLinks, loadSecret, type SignedLinks } from './links';
+import { createLinks, loadSecret } from './links';
 import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
 import { createAccess } from './requests';
@@ -12,24 +12,19 @@ import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
 import { uploadRows } from './uploads/rows';
 
-export { createLinks, isOwnUpload, loadSecret, type SignedLinks } from './links';
+export { createLinks, isOwnUpload, type Links, loadSecret } from './links';
 export { invalidField } from './requests';
 export { inputKey } from './retention';
 export { createSpace, type Space } from './space';
 export { checkImage, imageType, sentenceOf } from './uploads/kinds';
 export { insertStored, newUpload, type UploadRows, uploadRows } from './uploads/rows';
 
-/** Files, with links that the server can verify. */
-export interface SignedFiles extends Files {
-  readonly links: SignedLinks;
-}
-
 /**
  * Opens the blob store and makes the handlers of large bodies.
  *
  * @throws ApiError `STORAGE_DOWN` when the database does not answer
  */
-export async function createFiles(dependencies: FilesDependencies): Promise<SignedFiles> {
+export async function createFiles(dependencies: FilesDependencies) {
   const { config, store } = dependencies;
   const temporary = partsFolder(config);
   const context: FilesContext = {
@@ -65,9 +60,13 @@ export async function createFiles(dependencies: FilesDependencies): Promise<Sign
   return {
     blobs,
     links,
+    /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,
     ticket: createTicket(context),
     takeOutput: takeOutput(context),
     ...createRetention(context),
   };
 }
+
+/** What callers upload, what workers upload, and who may read it. */
+export type Files = Awaited<ReturnType<typeof createFiles>>;

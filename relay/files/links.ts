@@ -1,22 +1,11 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import type { Config } from '../config';
-import type { Links } from '../relay';
-import { type JobRow, settings } from '../store/schema';
+import { type JobRow, settings, type UploadRow } from '../store/schema';
 import type { Store } from '../store/store';
 
 /** What a signature allows. It is part of the signed text. */
 export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
-
-/** Links, and their verification. */
-export interface SignedLinks extends Links {
-  /**
-   * Verifies that a query was signed for this purpose, id and nonce; its end is not compared with the time.
-   *
-   * @returns when the link ends, or null for a wrong signature
-   */
-  verify(purpose: LinkPurpose, id: string, nonce: string, query: URLSearchParams): Date | null;
-}
 
 /** How long an upload ticket may be used, in milliseconds. */
 export const ticketMs = 3_600_000;
@@ -46,7 +35,7 @@ export function createLinks({
 }: {
   config: Pick<Config, 'KINORA_PUBLIC_URL' | 'KINORA_HOST' | 'PORT'>;
   secret: string;
-}): SignedLinks {
+}) {
   const publicUrl = () =>
     config.KINORA_PUBLIC_URL ?? `http://${reachable(config.KINORA_HOST)}:${config.PORT}`;
   const sign = (purpose: LinkPurpose, id: string, nonce: string, expires: number) =>
@@ -55,7 +44,17 @@ export function createLinks({
     const expires = Math.floor(end.getTime() / 1000);
     return `expires=${expires}&signature=${sign(purpose, id, nonce, expires)}`;
   };
-  const verify: SignedLinks['verify'] = (purpose, id, nonce, asked) => {
+  /**
+   * Verifies that a query was signed for this purpose, id and nonce; its end is not compared with the time.
+   *
+   * @returns when the link ends, or null for a wrong signature
+   */
+  const verify = (
+    purpose: LinkPurpose,
+    id: string,
+    nonce: string,
+    asked: URLSearchParams,
+  ): Date | null => {
     const expires = Number(asked.get('expires'));
     const given = asked.get('signature') ?? '';
     if (!Number.isSafeInteger(expires) || !/^[0-9a-f]{64}$/.test(given)) return null;
@@ -64,33 +63,38 @@ export function createLinks({
   };
 
   return {
-    get publicUrl() {
+    get publicUrl(): string {
       return publicUrl();
     },
     verify,
-    prediction: (id) => `${publicUrl()}/api/v3/predictions/${id}/result`,
-    output(job) {
+    /** Address of a prediction's result. */
+    prediction: (id: string) => `${publicUrl()}/api/v3/predictions/${id}/result`,
+    /** Address of the video; null where there is none or it has expired. */
+    output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;
       if (status !== 'completed' || !outputKey || !outputNonce || !outputExpiresAt) return null;
       if (outputExpiresAt.getTime() <= Date.now()) return null;
       return `${publicUrl()}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
     },
-    workerImage: (job) =>
+    /** Path (no origin) for workers: the image of a job, or one of its adapters. */
+    workerImage: (job: JobRow) =>
       `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), leaseEnd(job))}`,
-    workerLora: (job, index) => {
+    workerLora: (job: JobRow, index: number) => {
       const signed = query(`lora/${index}`, job.id, leaseNonce(job), leaseEnd(job));
       return `/files/jobs/${job.id}/lora/${index}?${signed}`;
     },
-    uploadTarget(upload) {
+    /** The address to which an upload's bytes are sent, and the one from which they are read. */
+    uploadTarget(upload: UploadRow): string {
       const end = new Date(upload.createdAt.getTime() + ticketMs);
       return `${publicUrl()}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
     },
-    uploadDownload(upload) {
+    uploadDownload(upload: UploadRow): string {
       const name = encodeURIComponent(upload.filename);
       const signed = query('download', upload.id, '', upload.expiresAt);
       return `${publicUrl()}/files/uploads/${upload.id}/${name}?${signed}`;
     },
-    uploadOf(text) {
+    /** The upload that one of our own download links names; null for any other address. */
+    uploadOf(text: string): string | null {
       if (!isOwnUpload(text, publicUrl())) return null;
       const url = new URL(text);
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
@@ -99,6 +103,8 @@ export function createLinks({
     },
   };
 }
+
+export type Links = ReturnType<typeof createLinks>;
 
 /** Whether an address has the form of our own download links, valid or not. */
 export function isOwnUpload(text: string, publicUrl: string): boolean {

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
-import type { Limits } from '../limits';
-import type { Caller, Keys } from '../relay';
-import { addressHeader } from '../server/caller';
-import { sendJson } from '../server/reply';
+import type { Caller } from '../access/caller';
+import type { Keys } from '../access/keys';
+import type { Limits } from '../access/limits';
+import { sendJson } from '../http/reply';
+import { addressHeader } from '../http/request';
 
 /** The query of a request. */
 export function queryOf(request: IncomingMessage): URLSearchParams {

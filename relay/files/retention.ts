@@ -1,7 +1,6 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
-import type { Files } from '../relay';
 import { storageErrors } from '../store';
 import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
 import { onStorage } from './blobs';
@@ -21,7 +20,7 @@ export function inputKey(jobId: string): string {
  * Removes expired files. Any number of nodes may do it at once: every step may be done twice. Bytes are removed
  * first and the record after, so that an interrupted removal is found again.
  */
-export function createRetention(context: FilesContext): Pick<Files, 'sweep' | 'removeOf'> {
+export function createRetention(context: FilesContext) {
   const { config, store, blobs, rows } = context;
   const { db } = store;
 
@@ -111,13 +110,15 @@ export function createRetention(context: FilesContext): Pick<Files, 'sweep' | 'r
   }
 
   return {
-    async sweep() {
+    /** Removes what has expired: outputs (the record says so), uploads, parts. Bounded per call. */
+    async sweep(): Promise<void> {
       await sweepOutputs();
       await sweepInputs();
       await sweepUploads();
       await sweepParts();
     },
-    async removeOf(job) {
+    /** Removes every file of a job. */
+    async removeOf(job: Pick<JobRow, 'id' | 'owner' | 'image' | 'outputKey'>): Promise<void> {
       if (job.outputKey !== null) await blobs.remove(job.outputKey);
       await removeImage(job);
     },

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import send from 'send';
 import { ApiError } from '../../lib/contract/v3';
-import type { BlobStore } from '../relay';
 import { isDisk } from './blobs';
+import type { BlobStore } from './blobs/index';
 
 /** How a blob is presented to browsers. */
 export interface Presentation {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { endpoints, type OperationId } from '../../lib/contract/v3';
-import { handlers } from '../api/handlers';
+import { handlers } from './handlers';
 import { findOperation } from './router';
 
 const id = '0123456789abcdef0123456789abcdef';

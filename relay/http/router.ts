@@ -1,6 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { z } from 'zod';
 import { type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
-import type { NodeHandler } from '../relay';
+
+/** A handler of the Node server for what does not go through Next. `params` come from the path. */
+export type NodeHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  params: Readonly<Record<string, string>>,
+) => Promise<void>;
 
 /** One method of one path. */
 interface Route<Target> {

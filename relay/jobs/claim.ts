@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller } from '../relay';
+import type { Caller } from '../access/caller';
 import { type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, workerName } from './context';
-import { storable } from './text';
+import { inSeconds, type JobsDependencies, now, storable, workerName } from './context';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
 const countedJobs = 1000;

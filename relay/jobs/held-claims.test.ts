@@ -5,9 +5,8 @@ import { fillQueue } from '../../lib/cli/bench/relay-store-load';
 import { openStore, type Store } from '../store';
 import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
-import type { ClaimRequest, HeldClaims } from './held-claims';
-import { createHeldClaims } from './held-claims';
-import type { Jobs } from './types';
+import { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-claims';
+import type { Jobs } from './index';
 
 const ada = testCaller('ada');
 const token = testCaller('ada', { kind: 'worker', keyId: 'token-ada' });

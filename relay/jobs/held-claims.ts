@@ -2,11 +2,11 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller } from '../relay';
+import type { Caller } from '../access/caller';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { workerName } from './context';
-import type { Jobs } from './types';
+import type { Jobs } from './index';
 
 /** Most claims that one node holds; each costs a connection. */
 const mostHeld = 5000;
@@ -22,35 +22,12 @@ const longestPauseMs = 5000;
 export interface ClaimRequest {
   readonly caller: Caller;
   readonly worker: WorkerDeclaration;
-  /** It is there, and takes no job now. */
+  /** The worker is connected and takes no job now. */
   readonly paused: boolean;
-}
-
-/** Claims that wait for a job on this node. */
-export interface HeldClaims {
-  /** How many this node holds. */
-  readonly count: number;
-  /** No more are held: a claim is answered at once. */
-  readonly isFull: boolean;
-  /** Whether a claim of this worker is held here. */
-  isHeld(caller: Caller, worker: WorkerDeclaration): boolean;
-  /**
-   * Gives a job at once where there is one, else the moment one comes. A claim of the same worker that is
-   * held already ends without a job.
-   *
-   * @param ms how long it is held, in milliseconds
-   * @param client aborts when the connection is gone
-   * @returns null when the time is over, the client has gone, or the node is being stopped
-   */
-  claim(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null>;
-  close(): Promise<void>;
 }
 
 /** A claim that waits. */
-interface Held {
-  readonly caller: Caller;
-  readonly worker: WorkerDeclaration;
-  readonly paused: boolean;
+interface HeldClaim extends ClaimRequest {
   end(job: JobRow | null): void;
 }
 
@@ -66,10 +43,10 @@ export function createHeldClaims(dependencies: {
   readonly jobs: Pick<Jobs, 'claimNext' | 'release'>;
   readonly log: Logger;
   readonly stopping: AbortSignal;
-}): HeldClaims {
+}) {
   const { store, jobs, log, stopping } = dependencies;
   /** By worker, the longest wait first. */
-  const held = new Map<string, Held>();
+  const held = new Map<string, HeldClaim>();
   /** Pools with news since the last round: payloads of `jobAvailable`, or `all`. */
   let news = new Set<string>();
   let newsCount = 0;
@@ -138,7 +115,7 @@ export function createHeldClaims(dependencies: {
         resolve(job);
       };
       const onAbort = () => end(null);
-      const claim: Held = { caller, worker, paused, end };
+      const claim: HeldClaim = { caller, worker, paused, end };
       const timer = setTimeout(onAbort, ms);
       held.set(name, claim);
       for (const signal of [client, stopping]) {
@@ -156,11 +133,22 @@ export function createHeldClaims(dependencies: {
   timer.unref();
 
   return {
-    get count() {
+    /** Number of claims that this node holds. */
+    get count(): number {
       return held.size;
     },
-    isHeld: (caller, worker) => held.has(workerName(caller.keyId, worker.worker_id)),
-    async claim(request, ms, client) {
+    /** Whether a claim of this worker is held here. */
+    isHeld: (caller: Caller, worker: WorkerDeclaration): boolean =>
+      held.has(workerName(caller.keyId, worker.worker_id)),
+    /**
+     * Gives a job at once where there is one, else as soon as one comes. An earlier claim of the same
+     * worker ends without a job.
+     *
+     * @param ms longest wait in milliseconds
+     * @param client aborts when the connection has ended
+     * @returns null when the time is over, the client has disconnected, or the node is being stopped
+     */
+    async claim(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null> {
       const { caller, worker, paused } = request;
       // A worker waits once: an earlier claim has lost its connection, or said something else.
       held.get(workerName(caller.keyId, worker.worker_id))?.end(null);
@@ -172,10 +160,11 @@ export function createHeldClaims(dependencies: {
       if (newsCount !== before) announce(`own:${caller.owner}`);
       return await ended;
     },
-    get isFull() {
+    /** A full node holds no more claims: each is answered at once. */
+    get isFull(): boolean {
       return held.size >= mostHeld;
     },
-    async close() {
+    async close(): Promise<void> {
       clearInterval(timer);
       for (const claim of [...held.values()]) claim.end(null);
       await listening.then(
@@ -186,8 +175,10 @@ export function createHeldClaims(dependencies: {
   };
 }
 
+export type HeldClaims = ReturnType<typeof createHeldClaims>;
+
 /** Claims of the same kind fit the same jobs, but for those that one of their workers failed at. */
-function kindOf({ caller, worker }: Held): string {
+function kindOf({ caller, worker }: HeldClaim): string {
   const { owner, shared } = caller;
   const { model, precision, sizes, loras, max_duration } = worker;
   return JSON.stringify([owner, shared, model, precision, [...sizes].sort(), loras, max_duration]);

@@ -1,35 +1,60 @@
 import { and, eq, type SQL } from 'drizzle-orm';
-import type { WorkerDeclaration } from '../../lib/contract/v3';
-import type { Caller } from '../relay';
+import type {
+  ClaimAnswer,
+  Failure,
+  Heartbeat,
+  LeaseAnswer,
+  WorkerDeclaration,
+} from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
 import { storageErrors } from '../store';
-import { type JobRow, jobs } from '../store/schema';
+import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
-import { announce, type JobsDependencies, writeStep } from './context';
-import { finishIntake, returnIntake, takenBy, takeWaiting } from './intake';
-import { completeLease, endLease, leasedJob, type NamedLease, renewLease } from './lease';
-import { createPositions } from './positions';
-import { getJob, listJobs, previewOf, queueDepth, removeJobs } from './queries';
+import { announce, type JobsDependencies, storable, writeStep } from './context';
+import { finishIntake, returnIntake, type TakenIntake, takenBy, takeWaiting } from './intake';
+import {
+  completeLease,
+  endLease,
+  type JobResult,
+  leasedJob,
+  type NamedLease,
+  renewLease,
+} from './lease';
+import {
+  createPositions,
+  getJob,
+  type JobsQuery,
+  type ListedJob,
+  listJobs,
+  previewOf,
+  type QueueDepth,
+  queueDepth,
+  removeJobs,
+} from './queries';
 import { failureCode, type JobEvent, nextStep } from './status';
-import { countUnfinished, createSubmitter, submittedBefore } from './submit';
+import {
+  countUnfinished,
+  createSubmitter,
+  type Idempotency,
+  type NewJob,
+  submittedBefore,
+} from './submit';
 import { sweepJobs } from './sweep';
-import { storable } from './text';
-import type { Jobs } from './types';
 
 /** Unfinished jobs of a key are counted no further where it may have any number. */
 const countedAtMost = 1000;
 
-export type { JobsDependencies } from './context';
-export { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-claims';
+export type { JobsDependencies, OutboxRow } from './context';
+export { createHeldClaims, type HeldClaims } from './held-claims';
 export { freeReleases } from './status';
-export { createSweeper } from './sweeper';
-export type { Idempotency, Jobs, ListedJob, NewJob, OutboxRow, TakenIntake } from './types';
+export { createSweeper } from './sweep';
 export { createWorkers, type Workers } from './workers';
 
 /**
  * The jobs of an installation: leases per attempt with a fencing token (README.md). Every method is one
  * transaction and throws ApiError `STORAGE_DOWN` when the database is not there.
  */
-export function createJobs(dependencies: JobsDependencies): Jobs {
+export function createJobs(dependencies: JobsDependencies) {
   const { store, config, outboxRow, log, metrics } = dependencies;
   const { db } = store;
   const submit = createSubmitter(dependencies);
@@ -69,34 +94,66 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
     return job;
   }
 
-  const methods: Jobs = {
-    async submit(job) {
+  return withStorageErrors({
+    /**
+     * @returns the new job; an earlier one (with another id) that has the same `Idempotency-Key`
+     * @throws ApiError `TOO_MANY_JOBS`, `IDEMPOTENCY_MISMATCH`
+     */
+    async submit(job: NewJob): Promise<JobRow> {
       const row = await submit(job);
       if (row.id === job.id) announce(store, row);
       return row;
     },
-    submittedBefore: (keyId, idempotency) => submittedBefore(db, keyId, idempotency),
-    get: (id, owner) => getJob(db, id, owner),
-    list: (owner, query) => listJobs(db, owner, query),
-    remove: (ids, owner) => removeJobs(db, ids, owner),
-    position: (job) => positions.of(job),
-    unfinishedOf: (keyId) =>
+    /**
+     * The job that this key submitted under an `Idempotency-Key` within a day; null where there is none.
+     *
+     * @throws ApiError `IDEMPOTENCY_MISMATCH` where that was another request
+     */
+    submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
+      submittedBefore(db, keyId, idempotency),
+    get: (id: string, owner?: string): Promise<JobRow | null> => getJob(db, id, owner),
+    list: (owner: string, query: JobsQuery): Promise<ListedJob[]> => listJobs(db, owner, query),
+    /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
+    remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
+      removeJobs(db, ids, owner),
+    /** Jobs that come before this one among those its workers choose from; 0 is next. */
+    position: (job: JobRow): Promise<number> => positions.of(job),
+    unfinishedOf: (keyId: string): Promise<number> =>
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
+    /** The first waiting job that fits the worker, under a new lease; null where there is none. */
     claimNext: claim,
-    skippedFor: (caller, worker) => skippedFor(db, caller, worker),
-    async claim(caller, worker) {
+    /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
+    skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
+      skippedFor(db, caller, worker),
+    /** `claimNext`, with the reasons where nothing was given. */
+    async claim(
+      caller: Caller,
+      worker: WorkerDeclaration,
+    ): Promise<{ job: JobRow | null; skipped: ClaimAnswer['skipped'] }> {
       const job = await claim(caller, worker);
       return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
     },
-    async heartbeat(id, token, heartbeat, by) {
+    /**
+     * @param by key id of the caller's worker token, where there is a caller: the lease is that token's
+     * alone (as in all with a lease token)
+     * @throws ApiError `LEASE_LOST` (as do all with a lease token)
+     */
+    async heartbeat(
+      id: string,
+      token: string,
+      heartbeat: Omit<Heartbeat, 'lease_token'>,
+      by?: string,
+    ): Promise<LeaseAnswer> {
       const answer = await renewLease(db, dependencies, { id, token, by }, heartbeat);
       void store.notify('jobChanged', `${id}:step`);
       if (heartbeat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
       return answer;
     },
-    lease: (id, token, by) => leasedJob(db, { id, token, by }),
-    async complete(id, token, result, by) {
+    lease: (id: string, token: string, by?: string): Promise<JobRow> =>
+      leasedJob(db, { id, token, by }),
+    /** With the outbox row, in one transaction. The same completion again answers the same. */
+    async complete(id: string, token: string, result: JobResult, by?: string): Promise<JobRow> {
       const lease = { id, token, by };
       const { job, delivery, repeated } = await completeLease(db, dependencies, lease, result);
       if (repeated) return job;
@@ -105,7 +162,13 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       metrics?.inference(result.inference_ms / 1000);
       return job;
     },
-    async fail(id, token, { message, code, retryable }, by) {
+    /** Requeues where another attempt may succeed and is left, else ends it. */
+    async fail(
+      id: string,
+      token: string,
+      { message, code, retryable }: Omit<Failure, 'lease_token'>,
+      by?: string,
+    ): Promise<JobRow> {
       const job = await end(
         { id, token, by },
         { type: 'failed', message: storable(message), retryable, code: failureCode(code) },
@@ -114,30 +177,49 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       log.info({ job: id, code, status: job.status }, 'an attempt failed');
       return job;
     },
-    async release(id, token, by) {
+    async release(id: string, token: string, by?: string): Promise<JobRow> {
       const job = await end({ id, token, by }, { type: 'released' });
       metrics?.attempt('released');
       return job;
     },
-    async cancel(id, owner) {
+    /** Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. */
+    async cancel(id: string, owner: string): Promise<JobRow | null> {
       const own = and(eq(jobs.id, storable(id)), eq(jobs.owner, owner));
-      // A worker that has it hears of it with its next heartbeat.
+      // The answer to its next heartbeat tells the worker.
       return (await apply(own, { type: 'cancelled' }))?.job ?? null;
     },
 
-    takeIntake: (limit, seconds) => takeWaiting(db, limit, seconds),
-    async intakeDone(id, image, loras) {
+    /** Takes waiting jobs whose files are to be fetched, for this node and `seconds`. */
+    takeIntake: (limit: number, seconds: number): Promise<JobRow[]> =>
+      takeWaiting(db, limit, seconds),
+    /** The first node that has the files calls it. @returns null where the job no longer waits for them */
+    async intakeDone(
+      id: string,
+      image: JobImage,
+      loras: readonly JobLora[],
+    ): Promise<JobRow | null> {
       const job = await finishIntake(db, id, image, loras);
       if (job) changed(job);
       return job;
     },
-    async intakeFailed(taken, message) {
+    /** @returns null, with nothing changed, where another node has taken the job over */
+    async intakeFailed(taken: TakenIntake, message: string): Promise<JobRow | null> {
       const event = { type: 'intake-failed', message: storable(message) } as const;
       return (await apply(takenBy(taken), event))?.job ?? null;
     },
-    intakeReturned: (taken, seconds) => returnIntake(db, taken, seconds),
+    /**
+     * Gives a taken job back after `seconds`, its attempt too: the failure was not one of its files.
+     * Changes nothing where another node has taken it over.
+     */
+    intakeReturned: (taken: TakenIntake, seconds: number): Promise<void> =>
+      returnIntake(db, taken, seconds),
 
-    async sweep(which) {
+    /**
+     * Requeues or fails what has lost its lease or passed its deadline. Any node, any number at once.
+     *
+     * @param which lost leases alone, or all but them; everything where absent
+     */
+    async sweep(which?: 'leases' | 'others'): Promise<{ requeued: number; failed: number }> {
       const swept = await sweepJobs(dependencies, which);
       for (const { job, delivery, event } of swept) {
         changed(job, delivery);
@@ -148,43 +230,21 @@ export function createJobs(dependencies: JobsDependencies): Jobs {
       const requeued = swept.filter(({ job }) => job.status === 'created').length;
       return { requeued, failed: swept.length - requeued };
     },
-    depth: () => queueDepth(db),
-    preview: (id) => previewOf(db, id),
-  };
-  return guarded(methods);
+    depth: (): Promise<QueueDepth> => queueDepth(db),
+    preview: (id: string): Promise<{ step: number; image: string } | null> => previewOf(db, id),
+  });
 }
 
-/** Every method with the database's errors named. */
-function guarded(methods: Jobs): Jobs {
-  const wrap =
-    <Arguments extends readonly unknown[], Result>(
-      method: (...args: Arguments) => Promise<Result>,
-    ): ((...args: Arguments) => Promise<Result>) =>
-    (...args) =>
-      storageErrors(() => method(...args));
-  return {
-    submit: wrap(methods.submit),
-    submittedBefore: wrap(methods.submittedBefore),
-    get: wrap(methods.get),
-    list: wrap(methods.list),
-    remove: wrap(methods.remove),
-    position: wrap(methods.position),
-    unfinishedOf: wrap(methods.unfinishedOf),
-    claimNext: wrap(methods.claimNext),
-    skippedFor: wrap(methods.skippedFor),
-    claim: wrap(methods.claim),
-    heartbeat: wrap(methods.heartbeat),
-    lease: wrap(methods.lease),
-    complete: wrap(methods.complete),
-    fail: wrap(methods.fail),
-    release: wrap(methods.release),
-    cancel: wrap(methods.cancel),
-    takeIntake: wrap(methods.takeIntake),
-    intakeDone: wrap(methods.intakeDone),
-    intakeFailed: wrap(methods.intakeFailed),
-    intakeReturned: wrap(methods.intakeReturned),
-    sweep: wrap(methods.sweep),
-    depth: wrap(methods.depth),
-    preview: wrap(methods.preview),
-  };
+/** The one place that changes a job's row. */
+export type Jobs = ReturnType<typeof createJobs>;
+
+/** The same methods, with the database's errors as {@link storageErrors} names them. */
+function withStorageErrors<Methods extends object>(methods: Methods): Methods {
+  return new Proxy(methods, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
+    },
+  });
 }

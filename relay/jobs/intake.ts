@@ -1,10 +1,11 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds } from './context';
+import { inSeconds, storableJson } from './context';
 import { maxIntakeAttempts } from './sweep';
-import { storableJson } from './text';
-import type { TakenIntake } from './types';
+
+/** A job that a node has taken for intake; its `intakeUntil` is the token. */
+export type TakenIntake = Pick<JobRow, 'id' | 'intakeUntil'>;
 
 const waiting = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
 

@@ -13,7 +13,7 @@ import {
   testWorker,
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
-import type { Jobs } from './types';
+import type { Jobs } from './index';
 
 /**
  * Random histories of the job store on both engines, with several workers and sweepers at once. There is

@@ -12,7 +12,7 @@ import {
   testWorker,
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
-import type { Jobs } from './types';
+import type { Jobs } from './index';
 
 const ada = testCaller('ada');
 const bob = testCaller('bob');

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
-import { ApiError, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
+import { ApiError, type Completion, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, workerName, writeStep } from './context';
+import { inSeconds, type JobsDependencies, now, storable, workerName, writeStep } from './context';
 import { type JobEvent, nextStep } from './status';
-import { storable } from './text';
-import type { Jobs } from './types';
+
+/** What a worker reports of a finished job, and where its video is kept. */
+export type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
 
 /** A lease as a call names it. */
 export interface NamedLease {
@@ -109,7 +110,7 @@ export async function completeLease(
   db: Database,
   { config, outboxRow }: Pick<JobsDependencies, 'config' | 'outboxRow'>,
   lease: NamedLease,
-  result: Parameters<Jobs['complete']>[2],
+  result: JobResult,
 ): Promise<{ job: JobRow; delivery: boolean; repeated: boolean }> {
   return db.transaction(async (tx) => {
     const [job] = await tx.select().from(jobs).where(byLease(lease)).for('update');

@@ -1,8 +1,84 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
+import type { PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { storable } from './text';
-import type { Jobs, ListedJob } from './types';
+import { storable } from './context';
+
+/** Jobs before a job are counted no further. */
+export const maxPosition = 1000;
+/** How long one look at a queue serves, in milliseconds, and how long when this node changed it. */
+const keptMs = 1000;
+const keptChangedMs = 50;
+/** Owners whose queues are remembered. */
+const maxOwners = 1000;
+
+interface Look {
+  readonly at: number;
+  readonly places: Promise<ReadonlyMap<string, number>>;
+  changed: boolean;
+}
+
+/**
+ * Places in the queue. Every poll of a waiting prediction asks for one, so an owner's queue is looked at
+ * once and not for each: an answer is up to a second old.
+ */
+export function createPositions(db: Database): {
+  of(job: JobRow): Promise<number>;
+  /** A job of this owner began, ended or came back. */
+  changed(owner: string): void;
+} {
+  const looks = new Map<string, Look>();
+
+  async function look(owner: string): Promise<ReadonlyMap<string, number>> {
+    const first = await db
+      .select({ id: jobs.id })
+      .from(jobs)
+      .where(sql`${jobs.status} = 'created' and ${jobs.ready} and ${eq(jobs.owner, owner)}`)
+      .orderBy(sql`${jobs.priority} desc, ${jobs.createdAt}`)
+      .limit(maxPosition);
+    return new Map(first.map(({ id }, index) => [id, index]));
+  }
+
+  return {
+    async of(job) {
+      if (job.status !== 'created') return 0;
+      const { owner } = job;
+      let kept = looks.get(owner);
+      const age = kept ? performance.now() - kept.at : 0;
+      if (!kept || age > (kept.changed ? keptChangedMs : keptMs)) {
+        kept = { at: performance.now(), places: look(owner), changed: false };
+        looks.delete(owner);
+        looks.set(owner, kept);
+        const [oldest] = looks.keys();
+        if (looks.size > maxOwners && oldest !== undefined) looks.delete(oldest);
+        // A failure is this answer's, not that of the next second.
+        kept.places.catch(() => looks.delete(owner));
+      }
+      const places = await kept.places;
+      // Not seen: it came after the look, or waits further back than is counted.
+      return places.get(job.id) ?? places.size;
+    },
+    changed(owner) {
+      const kept = looks.get(owner);
+      if (kept) kept.changed = true;
+    },
+  };
+}
+
+/** A job of a list, without its parameters where they were not asked for. */
+export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
+
+/** Which jobs of an owner a list has. */
+export interface JobsQuery {
+  readonly page: number;
+  readonly pageSize: number;
+  readonly model?: string | undefined;
+  readonly status?: PredictionStatus | undefined;
+  readonly after?: Date | undefined;
+  readonly before?: Date | undefined;
+  /** Whether the parameters are read too, up to 80 kB each. Default false. */
+  readonly withInput?: boolean;
+}
 
 /** Ids as they can be in the table; anything else is not there, and may not be storable either. */
 const idForm = /^[0-9a-f]{32}$/;
@@ -22,7 +98,7 @@ const { input, ...columns } = getTableColumns(jobs);
 export async function listJobs(
   db: Database,
   owner: string,
-  { page, pageSize, model, status, after, before, withInput = false }: Parameters<Jobs['list']>[1],
+  { page, pageSize, model, status, after, before, withInput = false }: JobsQuery,
 ): Promise<ListedJob[]> {
   const offset = (page - 1) * pageSize;
   if (offset > maxOffset) return [];
@@ -64,8 +140,14 @@ export async function removeJobs(
     .returning();
 }
 
-/** How much waits and runs, and for how many seconds the oldest has waited. */
-export async function queueDepth(db: Database): Promise<Awaited<ReturnType<Jobs['depth']>>> {
+/** Jobs that wait and that run, and the age in seconds of the one that has waited longest. */
+export interface QueueDepth {
+  readonly waiting: number;
+  readonly processing: number;
+  readonly oldestSeconds: number;
+}
+
+export async function queueDepth(db: Database): Promise<QueueDepth> {
   const [row] = await db
     .select({
       waiting: sql`(count(*) filter (where ${jobs.status} = 'created'))::int`.mapWith(Number),

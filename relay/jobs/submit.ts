@@ -1,11 +1,30 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { resolveSeed } from '../../lib/contract/request';
-import { ApiError } from '../../lib/contract/v3';
-import { type JobRow, jobs, type NewJobRow } from '../store/schema';
+import { ApiError, type PredictionInput } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
+import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
-import type { JobsDependencies } from './context';
-import { storable, storableJson } from './text';
-import type { Idempotency, NewJob } from './types';
+import { type JobsDependencies, storable, storableJson } from './context';
+
+/** A job to be inserted. */
+export interface NewJob {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly model: string;
+  readonly webhookUrl: string | null;
+  readonly input: PredictionInput;
+  readonly image: JobImage | null;
+  readonly loras: readonly JobLora[];
+  readonly ready: boolean;
+  readonly idempotency: Idempotency | null;
+}
+
+/** The `Idempotency-Key` of a submission, and the hash by which the submission is compared. */
+export interface Idempotency {
+  readonly key: string;
+  /** SHA-256, hex. */
+  readonly hash: string;
+}
 
 /** How long a caller with too many jobs is asked to wait: a video takes minutes. */
 const tooManyRetrySeconds = 10;

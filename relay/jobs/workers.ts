@@ -1,5 +1,4 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
-
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { storageErrors } from '../store/errors';
@@ -13,27 +12,11 @@ const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */
 const rewriteMs = 15_000;
 
-/** The workers of all nodes, for people. */
-export interface Workers {
-  /** A worker has claimed, or waits. */
-  seen(caller: Caller, worker: WorkerDeclaration, state: WorkerRow['state']): Promise<void>;
-  /** A heartbeat of a job: its worker lives and is busy. */
-  heartbeat(jobId: string): Promise<void>;
-  /** One more job done by the worker that had it. */
-  done(jobId: string): Promise<void>;
-  /** The connection of a waiting worker has ended. */
-  gone(caller: Caller, worker: WorkerDeclaration): Promise<void>;
-  /** Those heard of within a minute, on any node; of every owner where none is named. */
-  list(owner?: string): Promise<WorkerRecord[]>;
-  /** Forgets workers that were not heard of for a day. */
-  sweep(): Promise<void>;
-}
-
 /**
  * The table of the workers of all nodes. Who is connected follows from claims, which are held while a
  * worker waits, and from heartbeats.
  */
-export function createWorkers(store: Pick<Store, 'db'>): Workers {
+export function createWorkers(store: Pick<Store, 'db'>) {
   const { db } = store;
   /** When this node wrote a worker's row last, and with which state; by worker or by job. */
   const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
@@ -50,7 +33,12 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
     db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
 
   return {
-    async seen(caller, declaration, state) {
+    /** A worker has claimed, or waits. */
+    async seen(
+      caller: Caller,
+      declaration: WorkerDeclaration,
+      state: WorkerRow['state'],
+    ): Promise<void> {
       const id = declaration.worker_id;
       if (!isNews(id, state)) return;
       const { owner, keyId: tokenId } = caller;
@@ -66,7 +54,8 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
           }),
       );
     },
-    async heartbeat(jobId) {
+    /** A heartbeat of a job: its worker is alive and busy. */
+    async heartbeat(jobId: string): Promise<void> {
       if (!isNews(jobId, 'busy')) return;
       await storageErrors(() =>
         db
@@ -75,7 +64,8 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
           .where(eq(workers.id, workerOf(jobId))),
       );
     },
-    async done(jobId) {
+    /** Counts one more job of the worker that had it. */
+    async done(jobId: string): Promise<void> {
       written.delete(jobId);
       await storageErrors(() =>
         db
@@ -84,14 +74,16 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
           .where(eq(workers.id, workerOf(jobId))),
       );
     },
-    async gone(caller, { worker_id: id }) {
+    /** The connection of a waiting worker has ended. */
+    async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
       written.delete(id);
       const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
       await storageErrors(() =>
         db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId))),
       );
     },
-    async list(owner) {
+    /** Workers seen within a minute, on any node; of every owner where none is named. */
+    async list(owner?: string): Promise<WorkerRecord[]> {
       const recently = gt(workers.seenAt, new Date(Date.now() - listedMs));
       const rows = await storageErrors(() =>
         db
@@ -111,7 +103,8 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
         seen_at: row.seenAt.toISOString(),
       }));
     },
-    async sweep() {
+    /** Deletes workers that were not seen for a day. */
+    async sweep(): Promise<void> {
       const now = performance.now();
       for (const [key, { at }] of written) if (now - at > listedMs) written.delete(key);
       const before = new Date(Date.now() - keptMs);
@@ -119,3 +112,6 @@ export function createWorkers(store: Pick<Store, 'db'>): Workers {
     },
   };
 }
+
+/** The workers of all nodes, for people. */
+export type Workers = ReturnType<typeof createWorkers>;

@@ -1,7 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { WorkerRecord } from '../../lib/contract/v3';
-import type { Jobs } from '../jobs';
-import type { Metrics } from '../relay';
+import type { QueueDepth } from '../jobs/queries';
 
 const attemptOutcomes = ['completed', 'failed', 'requeued', 'released', 'expired'] as const;
 const deliveryOutcomes = ['delivered', 'retry', 'exhausted'] as const;
@@ -12,36 +11,28 @@ const answerSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 const deliverySeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const inferenceSeconds = [1, 5, 15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 10_800];
 
-type Depth = Awaited<ReturnType<Jobs['depth']>>;
-
 /** What is looked up at each scrape. */
 export interface MetricSources {
-  depth(): Promise<Depth>;
+  depth(): Promise<QueueDepth>;
   /** Recently seen workers of all nodes. */
   workers(): Promise<readonly Pick<WorkerRecord, 'state'>[]>;
   /** Claims that this node holds. */
   heldClaims(): number;
 }
 
-/** The metrics of one node, gauges included. */
-export interface NodeMetrics extends Metrics {
-  /** Sets where the gauges get their values. */
-  watch(sources: MetricSources): void;
-}
-
 /**
  * The metrics of one node in their own registry, with the prefix `kinora_`. Gauges are looked up at each
  * scrape; one that fails (the database is down) is left out of that scrape, and the others stay.
  */
-export function createMetrics(): NodeMetrics {
+export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
   let sources: MetricSources | null = null;
   collectDefaultMetrics({ register: registry, prefix: 'kinora_' });
 
   // Both gauges of the queue are collected at the same time: they share one query.
-  let looking: Promise<Depth | null> | null = null;
-  const depth = (): Promise<Depth | null> => {
+  let looking: Promise<QueueDepth | null> | null = null;
+  const depth = (): Promise<QueueDepth | null> => {
     looking ??= Promise.resolve(sources?.depth() ?? null)
       .catch(() => null)
       .finally(() => {
@@ -132,17 +123,20 @@ export function createMetrics(): NodeMetrics {
 
   return {
     registry,
-    watch(next) {
+    /** Sets the source of the gauges' values. */
+    watch(next: MetricSources): void {
       sources = next;
     },
-    request(operation, status, seconds) {
+    request(operation: string, status: number, seconds: number): void {
       answers.observe({ operation, status: `${Math.floor(status / 100)}xx` }, seconds);
     },
-    attempt: (outcome) => attempts.inc({ outcome }),
-    delivery(outcome, seconds) {
+    attempt: (outcome: (typeof attemptOutcomes)[number]): void => attempts.inc({ outcome }),
+    delivery(outcome: (typeof deliveryOutcomes)[number], seconds: number): void {
       deliveries.inc({ outcome });
       deliveryTimes.observe(seconds);
     },
-    inference: (seconds) => inferences.observe(seconds),
+    inference: (seconds: number): void => inferences.observe(seconds),
   };
 }
+
+export type Metrics = ReturnType<typeof createMetrics>;

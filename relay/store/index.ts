@@ -4,6 +4,10 @@ import type { Store } from './store';
 export { storageDown, storageErrors, withoutValues } from './errors';
 export * from './store';
 
+import { mkdir } from 'node:fs/promises';
+import { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
+
 /**
  * Opens the database and brings its schema up to date. Only the server process calls it: nothing
  * opens a database when a module is loaded (README.md).
@@ -22,4 +26,47 @@ export async function openStore(
   }
   const { openPglite } = await import('./pglite');
   return await openPglite(config.KINORA_DATA, log);
+}
+
+/**
+ * Makes the folder of everything that is kept on this machine.
+ *
+ * @throws Error with one sentence that names the setting
+ */
+export async function makeDataFolder({ KINORA_DATA: folder }: Pick<Config, 'KINORA_DATA'>) {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (thrown) {
+    const code = thrown instanceof Error && 'code' in thrown ? thrown.code : '';
+    if (code === 'EEXIST' || code === 'ENOTDIR') {
+      throw new Error(`KINORA_DATA must be a folder, and ${folder} is none. Name another one.`);
+    }
+    throw new Error(`KINORA_DATA cannot be used: the folder ${folder} cannot be made (${code}).`);
+  }
+}
+
+/**
+ * Opens the database that the settings name, for a process that is being started: what keeps it from
+ * opening is told in sentences for whoever set it up.
+ *
+ * @throws Error which names the setting, and never an address or a password
+ */
+export async function openDatabase(
+  config: Pick<Config, 'KINORA_DATA' | 'DATABASE_URL'>,
+  log?: Logger,
+): Promise<Store> {
+  await makeDataFolder(config);
+  if (config.DATABASE_URL === undefined) return await openStore(config, log);
+  try {
+    return await openStore(config, log);
+  } catch (thrown) {
+    throw new Error(`${sentenceOf(thrown)} Start it, or correct DATABASE_URL.`);
+  }
+}
+
+function sentenceOf(thrown: unknown): string {
+  const cause = thrown instanceof ApiError ? thrown.cause : thrown;
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  const why = typeof code === 'string' ? ` (${code})` : '';
+  return `The PostgreSQL that DATABASE_URL names cannot be used${why}.`;
 }

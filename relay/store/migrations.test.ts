@@ -11,8 +11,8 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { testJobs } from '../testing/jobs';
 import { openStore } from '.';
-import { migrationsFolder } from './migrations';
 import * as schema from './schema';
+import { migrationsFolder } from './store';
 
 const journalSchema = z.object({ entries: z.array(z.object({ idx: z.int() })) });
 

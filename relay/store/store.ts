@@ -1,4 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { ApiError } from '../../lib/contract/v3';
 import type * as schema from './schema';
 
 /** The database under Drizzle, whichever engine it is. A transaction has the same face. */
@@ -28,4 +31,19 @@ export interface Store {
   /** `select 1` within a second. @throws ApiError `STORAGE_DOWN` */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Where `npm run migrations` puts them. */
+export const migrationsFolder = fileURLToPath(new URL('./migrations', import.meta.url));
+
+/** @throws ApiError `STORAGE_DOWN` when it takes longer */
+export async function withinASecond(work: PromiseLike<unknown>): Promise<void> {
+  const timer = new AbortController();
+  const late = delay(1000, true, { signal: timer.signal, ref: false }).catch(() => false);
+  try {
+    const answered = Promise.resolve(work).then(() => false);
+    if (await Promise.race([answered, late])) throw new ApiError('STORAGE_DOWN');
+  } finally {
+    timer.abort();
+  }
 }

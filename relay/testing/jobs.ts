@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
 import { type Config, readConfig } from '../config';
-import type { Jobs, NewJob, OutboxRow } from '../jobs';
 import { createJobs } from '../jobs';
-import type { Caller } from '../relay';
+import type { OutboxRow } from '../jobs/context';
+import type { Jobs } from '../jobs/index';
+import type { NewJob } from '../jobs/submit';
 import type { Store } from '../store';
 
 /** Jobs over a store, with a webhook row for every job that asked for one. */

@@ -1,5 +1,5 @@
 /** The process of `startNodeProcess`: one node without Next, with the settings of its environment. */
-import { endOnSignals } from '../server/signals';
+import { endOnSignals } from '../http/process';
 import { startTestRelay } from './server';
 
 const settings = Object.fromEntries(

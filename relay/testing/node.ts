@@ -1,5 +1,5 @@
 /** `npm start` without Next, as a program that tests start, signal and kill. */
-import { runNode } from '../server/node';
+import { runNode } from '../http/node';
 
 try {
   await runNode({

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { openStore } from '../store';
-import { migrationsFolder } from '../store/migrations';
+import { migrationsFolder } from '../store/store';
 
 /**
  * A folder with an embedded database that is up to date, made once per version of the engine and of the

@@ -7,10 +7,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { type Logger, pino } from 'pino';
-import { answer } from '../api/answer';
 import { type Config, readConfig } from '../config';
+import { answer } from '../http/answer';
+import { startServer } from '../http/start';
 import { openRelay, type RunningRelay } from '../open';
-import { startServer } from '../server/start';
 import { pgliteTemplate } from './pglite';
 
 /** A node with everything real but Next: the API answers where Next's route handlers would call it. */

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Signal } from '../../lib/contract/signal';
-import type { Metrics } from '../relay';
+import type { Metrics } from '../observe/metrics';
 import { type Store, withoutValues } from '../store';
 import type { DeliveryRow } from '../store/schema';
 import { type DeliveryEvent, reduceDelivery } from './delivery';

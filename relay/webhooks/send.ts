@@ -1,9 +1,10 @@
+import { createHmac } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { type Guard, GuardError, type Keys } from '../relay';
+import type { Keys } from '../access/keys';
+import { GuardError } from '../guard/errors';
+import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
-import type { DeliveryEvent } from './delivery';
-import { readRetryAfter } from './schedule';
-import { signatureHeaders } from './signature';
+import { type DeliveryEvent, readRetryAfter } from './delivery';
 
 /** How long an attempt may take. */
 export interface SendLimits {
@@ -76,4 +77,42 @@ async function beginningOf(body: Readable): Promise<string> {
   // `stream` leaves out a character that was cut in two. PostgreSQL's text holds no NUL.
   const decoder = new TextDecoder();
   return decoder.decode(Buffer.concat(kept), { stream: true }).replaceAll('\0', '');
+}
+
+const prefix = 'whsec_';
+
+/** What a webhook's signature is made over. */
+export interface Signed {
+  /** `whsec_` + base64 of 32 bytes. */
+  readonly secret: string;
+  readonly id: string;
+  /** Unix seconds of the attempt. */
+  readonly timestamp: number;
+  /** The exact bytes that are sent. */
+  readonly body: string;
+}
+
+/**
+ * The headers of both schemes (README.md): `webhook-*` with `v3,<hex>` of this API family, whose key
+ * is the secret's text; `svix-*` with `v1,<base64>` of Standard Webhooks, whose key is what the text
+ * decodes to. Both in one header would break verifiers of the first kind.
+ */
+export function signatureHeaders({
+  secret,
+  id,
+  timestamp,
+  body,
+}: Signed): Readonly<Record<string, string>> {
+  const key = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret;
+  const message = `${id}.${timestamp}.${body}`;
+  const hex = createHmac('sha256', key).update(message).digest('hex');
+  const base64 = createHmac('sha256', Buffer.from(key, 'base64')).update(message).digest('base64');
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v3,${hex}`,
+    'svix-id': id,
+    'svix-timestamp': String(timestamp),
+    'svix-signature': `v1,${base64}`,
+  };
 }

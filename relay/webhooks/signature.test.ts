@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, test } from 'vitest';
-import { signatureHeaders } from './signature';
+import { signatureHeaders } from './send';
 
 const secret = `whsec_${randomBytes(32).toString('base64')}`;
 const body = '{"prompt":"Zwölf Boxkämpfer 🥊"}';

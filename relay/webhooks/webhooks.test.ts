@@ -5,13 +5,12 @@ import { Webhook as SvixWebhook } from 'svix';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { webhookBodySchema } from '../../lib/contract/v3';
 import { readConfig } from '../config';
-import { createGuard } from '../guard';
+import { createGuard } from '../guard/guard';
 import { deliveries, jobs, type NewJobRow } from '../store/schema';
 import { clearJobs, engines, withStore } from '../testing/store';
 import { claimDue, settle } from './rows';
 import { insert, newDelivery, rowOf, startReceiver, testSecret, webhooksOn } from './testing';
-import type { Webhooks } from './webhooks';
-import { sweepDeliveries } from './webhooks';
+import { sweepDeliveries, type Webhooks } from './webhooks';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

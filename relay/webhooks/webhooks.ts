@@ -1,36 +1,68 @@
+import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
+import { ApiError, type DeliveryRecord, type WebhookBody } from '../../lib/contract/v3';
+import type { Keys } from '../access/keys';
 import type { Config } from '../config';
-import type { OutboxRow } from '../jobs';
-import { type Guard, GuardError, type Keys, type Metrics } from '../relay';
+import type { Links } from '../files/links';
+import { GuardError } from '../guard/errors';
+import type { Guard } from '../guard/guard';
+import type { OutboxRow } from '../jobs/context';
+import type { Metrics } from '../observe/metrics';
 import { type Store, storageErrors } from '../store';
-import type { DeliveryRow } from '../store/schema';
-import { createOutboxRow, type WebhookLinks } from './body';
+import type { DeliveryRow, JobRow } from '../store/schema';
 import { deliverUntil, type LoopLimits } from './loop';
 import { listDeliveries, removeFinished, replayDelivery } from './rows';
 import { type SendLimits, sendWebhook } from './send';
 
+/** The addresses that a webhook tells. */
+export type WebhookLinks = Pick<Links, 'prediction' | 'output'>;
+
+/** What a webhook says of a finished job; null for one that has not ended. */
+export function webhookBody(job: JobRow, links: WebhookLinks): WebhookBody | null {
+  if (job.status !== 'completed' && job.status !== 'failed') return null;
+  const output = job.status === 'completed' ? links.output(job) : null;
+  const outputs = output === null ? [] : [output];
+  return {
+    id: job.id,
+    model: job.model,
+    input: { ...job.input },
+    ...(job.status === 'completed' && { outputs }),
+    urls: { get: links.prediction(job.id) },
+    has_nsfw_contents: outputs.map(() => false),
+    status: job.status,
+    created_at: job.createdAt.toISOString(),
+    error: job.error,
+  };
+}
+
+/**
+ * The outbox row of a terminal status, for its transaction. Its body is what every attempt signs and
+ * sends, so that a retry says the same as the first attempt.
+ *
+ * @param firstDelay seconds before the first attempt
+ */
+export function createOutboxRow(links: WebhookLinks, firstDelay: number): OutboxRow {
+  return (job) => {
+    if (job.webhookUrl === null) return null;
+    const body = webhookBody(job, links);
+    if (body === null) return null;
+    return {
+      id: `msg_${randomBytes(16).toString('hex')}`,
+      jobId: job.id,
+      owner: job.owner,
+      url: job.webhookUrl,
+      body: JSON.stringify(body),
+      // Without a delay the database's own clock, which the deliveries are chosen by, sets it.
+      ...(firstDelay > 0 && { nextAt: new Date(Date.now() + firstDelay * 1000) }),
+    };
+  };
+}
+
 /** Limits of delivering; durations in milliseconds. */
 export type WebhookLimits = LoopLimits & SendLimits;
 
-/** The outbox and its deliveries. */
-export interface Webhooks {
-  /** @throws ApiError `INVALID_WEBHOOK` */
-  checkUrl(url: string): string;
-  readonly outboxRow: OutboxRow;
-  /** Newest first; of every owner where none is named. */
-  list(
-    owner: string | undefined,
-    query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
-  ): Promise<DeliveryRecord[]>;
-  /** @throws ApiError `NOT_FOUND` */
-  replay(id: string, owner?: string): Promise<DeliveryRecord>;
-  /** Delivers what is due until the signal; then finishes what is under way. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
-/** What webhooks are made of. */
-export interface WebhookParts {
+/** What {@link createWebhooks} works with. */
+export interface WebhookDependencies {
   readonly store: Store;
   readonly config: Pick<Config, 'KINORA_WEBHOOK_DELAYS' | 'KINORA_STOP_SECONDS'>;
   readonly guard: Guard;
@@ -55,7 +87,7 @@ export function createWebhooks({
   log,
   metrics,
   ...options
-}: WebhookParts): Webhooks {
+}: WebhookDependencies) {
   const delays = config.KINORA_WEBHOOK_DELAYS;
   const limits: WebhookLimits = {
     concurrency: 64,
@@ -68,7 +100,8 @@ export function createWebhooks({
     ...options.limits,
   };
   return {
-    checkUrl(url) {
+    /** @throws ApiError `INVALID_WEBHOOK` */
+    checkUrl(url: string): string {
       try {
         return guard.check(url).href;
       } catch (thrown) {
@@ -78,13 +111,19 @@ export function createWebhooks({
       }
     },
     outboxRow: createOutboxRow(links, delays[0] ?? 0),
-    list: (owner, query) => storageErrors(() => listDeliveries(store.db, owner, query)),
-    async replay(id, owner) {
+    /** Newest first; of every owner where none is named. */
+    list: (
+      owner: string | undefined,
+      query: { page: number; pageSize: number; status?: DeliveryRow['status'] | undefined },
+    ): Promise<DeliveryRecord[]> => storageErrors(() => listDeliveries(store.db, owner, query)),
+    /** @throws ApiError `NOT_FOUND` */
+    async replay(id: string, owner?: string): Promise<DeliveryRecord> {
       const record = await storageErrors(() => replayDelivery(store.db, id, owner));
       await store.notify('deliveryDue', '').catch(() => undefined);
       return record;
     },
-    run: (signal) =>
+    /** Delivers what is due until the signal; then finishes what has begun. */
+    run: (signal: AbortSignal): Promise<void> =>
       deliverUntil(
         signal,
         {
@@ -98,6 +137,9 @@ export function createWebhooks({
       ),
   };
 }
+
+/** The outbox and its deliveries. */
+export type Webhooks = ReturnType<typeof createWebhooks>;
 
 /** Deliveries are kept so many times longer than outputs: who missed one asks for it later. */
 const keptRetentions = 4;

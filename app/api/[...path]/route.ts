@@ -1,4 +1,4 @@
-import { handle } from '../../../relay/door';
+import { handle } from '../../../relay/http/route-handler';
 
 /** Every operation of `lib/contract/v3/endpoints.ts` that goes through Next; `relay/api` answers. */
 export const dynamic = 'force-dynamic';

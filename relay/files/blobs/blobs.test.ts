@@ -7,9 +7,9 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ApiError } from '../../../lib/contract/v3';
 import { readConfig } from '../../config';
-import type { BlobStore } from '../../relay';
 import { startBucket, type TestBucket } from '../testing/s3';
 import { openBlobs, partsFolder, withLocalFile } from '.';
+import type { BlobStore } from './index';
 
 const options = { type: 'video/mp4', maxBytes: 1_000_000 };
 let folder = '';

@@ -2,8 +2,8 @@ import { constants, createReadStream } from 'node:fs';
 import { access, copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ApiError } from '../../../lib/contract/v3';
-import type { BlobStore } from '../../relay';
 import { checkKey, isMissing, onStorage } from './errors';
+import type { BlobStore } from './index';
 import { temporaryFile, writeNewFile } from './write';
 
 /** Blobs as files of this machine: each can also be had by its path. */

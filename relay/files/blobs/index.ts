@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import type { Config } from '../../config';
-import type { BlobStore } from '../../relay';
 import { type DiskBlobs, diskBlobs } from './disk';
 import { checkKey, onStorage } from './errors';
 import { temporaryFile, writeNewFile } from './write';
@@ -9,6 +9,28 @@ import { temporaryFile, writeNewFile } from './write';
 export * from './disk';
 export * from './errors';
 export * from './write';
+
+/** Large files, on disk or in a bucket. Keys are made by the relay: `outputs/ab/….mp4`. */
+export interface BlobStore {
+  readonly kind: 'disk' | 's3';
+  /** Writes a blob whole or not at all, with its SHA-256 on the way. @throws ApiError `TOO_LARGE` */
+  put(
+    key: string,
+    source: Readable | Uint8Array,
+    options: { type: string; maxBytes: number },
+  ): Promise<{ bytes: number; sha256: string }>;
+  /** Moves a file of this machine into the store. */
+  putFile(key: string, file: string, type: string): Promise<void>;
+  /** @param range first and last byte, both counted */
+  read(
+    key: string,
+    range?: { first: number; last: number },
+  ): Promise<{ body: Readable; bytes: number }>;
+  stat(key: string): Promise<{ bytes: number } | null>;
+  remove(key: string): Promise<void>;
+  /** A readiness check. @throws ApiError `STORAGE_DOWN` */
+  ping(): Promise<void>;
+}
 
 /** Folder of this node for parts of uploads and temporary files. */
 export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { BlobStore } from '../../relay';
 import { withLocalFile } from '.';
+import type { BlobStore } from './index';
 import { s3Blobs } from './s3';
 
 let folder = '';

@@ -12,8 +12,8 @@ import {
 } from '@aws-sdk/client-s3';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import type { BlobStore } from '../../relay';
 import { checkKey, onStorage } from './errors';
+import type { BlobStore } from './index';
 import { temporaryFile, writeNewFile } from './write';
 
 /** The settings that name a bucket. */

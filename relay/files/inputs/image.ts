@@ -1,5 +1,5 @@
 import { ApiError } from '../../../lib/contract/v3';
-import type { NodeHandler } from '../../relay';
+import type { NodeHandler } from '../../http/router';
 import type { JobRow } from '../../store/schema';
 import type { FilesContext } from '../context';
 import { type LinkPurpose, leaseNonce } from '../links';

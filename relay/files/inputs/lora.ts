@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
-import { GuardError } from '../../guard';
-import type { NodeHandler } from '../../relay';
+import { GuardError } from '../../guard/errors';
+import type { NodeHandler } from '../../http/router';
 import type { FilesContext } from '../context';
 import { invalidField, queryOf } from '../requests';
 import { headersOf, sendBody, serveBlob } from '../serving';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiError, type UploadAnswer } from '../../../lib/contract/v3';
-import type { Files, NodeHandler } from '../../relay';
+import { ApiError, type Completion, type UploadAnswer } from '../../../lib/contract/v3';
+import type { NodeHandler } from '../../http/router';
 import type { JobRow } from '../../store/schema';
 import { tooLarge, withLocalFile } from '../blobs';
 import type { FilesContext } from '../context';
@@ -61,8 +61,11 @@ export function headOutput(context: FilesContext): NodeHandler {
  *
  * @throws ApiError `OUTPUT_REJECTED`; `CONFLICT` when it is not complete
  */
-export function takeOutput({ blobs, temporary }: FilesContext): Files['takeOutput'] {
-  return async (job, { lease_token, sha256, bytes: declared }) => {
+export function takeOutput({ blobs, temporary }: FilesContext) {
+  return async (
+    job: JobRow,
+    { lease_token, sha256, bytes: declared }: Completion,
+  ): Promise<{ key: string; bytes: number }> => {
     const key = outputKey({ jobId: job.id, leaseToken: lease_token, sha256 });
     const stored = await blobs.stat(key);
     if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');

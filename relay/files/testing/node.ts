@@ -2,7 +2,7 @@ import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Caller } from '../../relay';
+import type { Caller } from '../../access/caller';
 import type { JobRow } from '../../store/schema';
 import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../testing/server';

@@ -1,8 +1,10 @@
 import { rm } from 'node:fs/promises';
 import { ApiError } from '../../../lib/contract/v3';
-import type { BlobStore, Files, NodeHandler } from '../../relay';
+import type { Caller } from '../../access/caller';
+import type { NodeHandler } from '../../http/router';
 import type { UploadRow } from '../../store/schema';
 import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
+import type { BlobStore } from '../blobs/index';
 import type { FilesContext } from '../context';
 import { bodyOf, invalidField, lengthOf, queryOf, sendData, typeOf } from '../requests';
 import { serveBlob } from '../serving';
@@ -14,8 +16,11 @@ import { newUpload, uploadKey } from './rows';
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
-export function createTicket({ config, rows, space }: FilesContext): Files['ticket'] {
-  return async (caller, input) => {
+export function createTicket({ config, rows, space }: FilesContext) {
+  return async (
+    caller: Caller,
+    input: { filename: string; size: number; content_type?: string | undefined },
+  ): Promise<{ upload: UploadRow; headers: Readonly<Record<string, string>> }> => {
     const filename = checkFilename(input.filename);
     const { kind, type } = announcedKind(filename, input.content_type);
     if (input.size > maxBytesOf(kind, config)) throw tooLarge(maxBytesOf(kind, config), 'size');

@@ -5,7 +5,7 @@ import { finished } from 'node:stream/promises';
 import busboy from 'busboy';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
-import type { NodeHandler } from '../../relay';
+import type { NodeHandler } from '../../http/router';
 import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import type { FilesContext } from '../context';
 import { invalidField, sendData, typeOf } from '../requests';

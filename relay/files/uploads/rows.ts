@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
+import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import type { BlobStore, Caller } from '../../relay';
 import { type Store, storageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
+import type { BlobStore } from '../blobs/index';
 
 /** A row to insert; the database sets its time. */
 export type NewUpload = Omit<UploadRow, 'createdAt'>;

@@ -1,0 +1,209 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ApiError } from '../../lib/contract/v3';
+import { startPostgres, type TestPostgres } from '../testing/postgres';
+import type { Caller } from './caller';
+import { addressGroup, createLimits, type Limits } from './limits';
+
+const settings = {
+  DATABASE_URL: undefined,
+  KINORA_SUBMITS_PER_MINUTE: 3,
+  KINORA_READS_PER_MINUTE: 4,
+  KINORA_READS_PER_JOB_PER_MINUTE: 2,
+  KINORA_REQUESTS_PER_ADDRESS: 5,
+  KINORA_BAD_KEYS_PER_ADDRESS: 2,
+};
+type Options = Parameters<typeof createLimits>[0];
+const inMemory = (config: Partial<Options['config']> = {}, jobs?: Options['jobs']) =>
+  createLimits({
+    store: { engine: 'pglite' },
+    config: { ...settings, ...config },
+    ...(jobs && { jobs }),
+  });
+const caller = (keyId: string): Caller => ({
+  keyId,
+  kind: 'api',
+  owner: 'ada',
+  name: 'Test',
+  scopes: [],
+  shared: false,
+});
+const times = async (count: number, work: () => Promise<unknown>) => {
+  for (let done = 0; done < count; done++) await work();
+};
+const refusalOf = async (work: Promise<unknown>): Promise<ApiError> => {
+  const thrown: unknown = await work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (thrown instanceof ApiError) return thrown;
+  throw new Error('It was not refused.', { cause: thrown });
+};
+
+describe('in memory', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('counts submissions and reads of a key apart, and tells how many are left', async () => {
+    const limits = inMemory();
+    const ada = caller('a');
+    const remaining: (string | undefined)[] = [];
+    await times(3, async () => {
+      const headers = await limits.key(ada, 'submit');
+      expect(headers['RateLimit-Limit']).toBe('3');
+      expect(Number(headers['RateLimit-Reset'])).toBeGreaterThan(50);
+      remaining.push(headers['RateLimit-Remaining']);
+    });
+    expect(remaining).toEqual(['2', '1', '0']);
+    const refusal = await refusalOf(limits.key(ada, 'submit'));
+    expect(refusal).toMatchObject({ code: 'RATE_LIMITED', status: 429 });
+    const { 'Retry-After': after, ...others } = refusal.headers;
+    expect(others).toEqual({
+      'RateLimit-Limit': '3',
+      'RateLimit-Remaining': '0',
+      'RateLimit-Reset': after,
+    });
+    expect(Number(after)).toBeGreaterThan(0);
+    expect(Number(after)).toBeLessThanOrEqual(60);
+    expect((await limits.key(ada, 'read'))['RateLimit-Remaining']).toBe('3');
+    expect((await limits.key(caller('b'), 'submit'))['RateLimit-Remaining']).toBe('2');
+  });
+
+  it('lets a key read more for each unfinished prediction, with few queries', async () => {
+    // A number is believed for two seconds: they shall not pass by themselves.
+    vi.useFakeTimers({ toFake: ['performance'] });
+    let queries = 0;
+    const unfinishedOf = async (keyId: string) => {
+      queries++;
+      return keyId === 'busy' ? 3 : 0;
+    };
+    const limits = inMemory({}, { unfinishedOf });
+    await times(10, () => limits.key(caller('busy'), 'read'));
+    const refusal = await refusalOf(limits.key(caller('busy'), 'read'));
+    expect(refusal.headers['RateLimit-Limit']).toBe('10');
+    await times(4, () => limits.key(caller('idle'), 'read'));
+    await refusalOf(limits.key(caller('idle'), 'read'));
+    expect(queries).toBe(2);
+    vi.advanceTimersByTime(2001);
+    await refusalOf(limits.key(caller('idle'), 'read'));
+    expect(queries).toBe(3);
+  });
+
+  it('keeps to the base where predictions cannot be counted', async () => {
+    const unfinishedOf = () => Promise.reject(new Error('The database is away.'));
+    const limits = inMemory({}, { unfinishedOf });
+    await times(4, () => limits.key(caller('a'), 'read'));
+    expect((await refusalOf(limits.key(caller('a'), 'read'))).code).toBe('RATE_LIMITED');
+  });
+
+  it('counts requests and wrong keys of an address', async () => {
+    const limits = inMemory();
+    await times(5, () => limits.address('192.0.2.1'));
+    expect((await refusalOf(limits.address('::ffff:192.0.2.1'))).headers).toHaveProperty(
+      'Retry-After',
+    );
+    await limits.address('192.0.2.2');
+    await times(2, () => limits.badKey('2001:db8::1'));
+    expect((await refusalOf(limits.badKey('2001:db8::ffff'))).status).toBe(429);
+    await limits.badKey('2001:db8:0:1::1');
+  });
+
+  it('has no limit where the setting is 0', async () => {
+    const limits = inMemory({
+      KINORA_SUBMITS_PER_MINUTE: 0,
+      KINORA_READS_PER_MINUTE: 0,
+      KINORA_REQUESTS_PER_ADDRESS: 0,
+      KINORA_BAD_KEYS_PER_ADDRESS: 0,
+    });
+    await times(50, async () => {
+      expect(await limits.key(caller('a'), 'submit')).toEqual({});
+      expect(await limits.key(caller('a'), 'read')).toEqual({});
+      await limits.address('192.0.2.1');
+      await limits.badKey('192.0.2.1');
+    });
+  });
+});
+
+describe('an address', () => {
+  it('is one for one subscriber', () => {
+    expect(addressGroup('::ffff:192.0.2.1')).toBe('192.0.2.1');
+    expect(addressGroup('2001:db8:1:2::3')).toBe(addressGroup('2001:db8:1:2:ffff::'));
+    expect(addressGroup('2001:db8:1:2::3')).not.toBe(addressGroup('2001:db8:1:3::3'));
+    expect(addressGroup('x'.repeat(1000))).toHaveLength(64);
+  });
+});
+
+describe('on PostgreSQL', { tags: ['full'] }, () => {
+  let postgres: TestPostgres;
+  const open: Limits[] = [];
+  beforeAll(async () => {
+    postgres = await startPostgres();
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all(open.map((limits) => limits.close()));
+    await postgres.stop();
+  });
+  const node = (url: string) => {
+    const config = { ...settings, DATABASE_URL: url };
+    // A machine that pauses is no database that is away.
+    const limits = createLimits({ store: { engine: 'postgres' }, config, databaseMs: 30_000 });
+    open.push(limits);
+    return limits;
+  };
+
+  it('counts submissions and wrong keys of all nodes together, reads of each node', async () => {
+    const url = await postgres.database('limits_shared');
+    const [one, two] = [node(url), node(url)];
+    const remaining = [];
+    for (const limits of [one, two, one]) {
+      remaining.push((await limits.key(caller('a'), 'submit'))['RateLimit-Remaining']);
+    }
+    expect(remaining).toEqual(['2', '1', '0']);
+    for (const limits of [two, one, two, one]) {
+      const { headers } = await refusalOf(limits.key(caller('a'), 'submit'));
+      expect(Number(headers['Retry-After'])).toBeGreaterThan(0);
+      expect(Number(headers['Retry-After'])).toBeLessThanOrEqual(60);
+    }
+    await one.badKey('192.0.2.1');
+    await two.badKey('192.0.2.1');
+    expect((await refusalOf(one.badKey('192.0.2.1'))).status).toBe(429);
+    await times(4, () => one.key(caller('a'), 'read'));
+    expect((await two.key(caller('a'), 'read'))['RateLimit-Remaining']).toBe('3');
+  });
+
+  it('asks the database no more about a key that is over its limit', async () => {
+    const url = await postgres.database('limits_flood');
+    const limits = node(url);
+    await times(3, () => limits.key(caller('a'), 'submit'));
+    await times(20, () => refusalOf(limits.key(caller('a'), 'submit')));
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query('select key, points from rate_limits');
+    await client.end();
+    expect(rows).toEqual([{ key: 'submit:a', points: 4 }]);
+  });
+
+  it('counts together from when the database is there, although it was not at the start', async () => {
+    const url = new URL(postgres.url);
+    const name = `limits_late_${randomBytes(6).toString('hex')}`;
+    url.pathname = `/${name}`;
+    const [one, two] = [node(url.href), node(url.href)];
+    let tries = 0;
+    const leftAfterTwo = async () => {
+      tries += 1;
+      await one.key(caller(`${tries}`), 'submit');
+      return (await two.key(caller(`${tries}`), 'submit'))['RateLimit-Remaining'];
+    };
+    expect(await leftAfterTwo()).toBe('2');
+    await postgres.database(name);
+    await expect.poll(leftAfterTwo, { timeout: 20_000 }).toBe('1');
+  });
+
+  it('counts in memory while the database is away', async () => {
+    const limits = node('postgresql://postgres@127.0.0.1:9/none');
+    await times(3, () => limits.key(caller('a'), 'submit'));
+    expect((await refusalOf(limits.key(caller('a'), 'submit'))).status).toBe(429);
+  });
+});

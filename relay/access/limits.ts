@@ -1,0 +1,161 @@
+import ipaddr from 'ipaddr.js';
+import type { Logger } from 'pino';
+import { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
+import type { Jobs } from '../jobs';
+import type { Store } from '../store/store';
+import type { Caller } from './caller';
+import { type Count, type Counter, memoryCounter, sharedCounters } from './counters';
+
+/**
+ * What an address is counted under: an IPv4 address itself, however it is written; of an IPv6 address
+ * its /64, which is what one subscriber has.
+ */
+export function addressGroup(address: string): string {
+  if (!ipaddr.isValid(address)) return address.slice(0, 64);
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === 'ipv4') return parsed.toString();
+  const network = parsed.toByteArray().slice(0, 8);
+  return network.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** How long the count of a key's unfinished predictions is used, in milliseconds. */
+const countedMs = 2000;
+/** Keys whose counts are remembered. */
+const countedKeys = 5000;
+
+/** The settings that limits are made of; 0 means that there is none. */
+type LimitSettings = Pick<
+  Config,
+  | 'DATABASE_URL'
+  | 'KINORA_SUBMITS_PER_MINUTE'
+  | 'KINORA_READS_PER_MINUTE'
+  | 'KINORA_READS_PER_JOB_PER_MINUTE'
+  | 'KINORA_REQUESTS_PER_ADDRESS'
+  | 'KINORA_BAD_KEYS_PER_ADDRESS'
+>;
+
+/**
+ * Limits per key and per address, in windows of a minute.
+ *
+ * Submissions and wrong keys are counted by all nodes of one PostgreSQL together: both cost a query
+ * anyway, and it is submissions that cost GPU time. Reads, and requests of an address, are counted by each node
+ * for itself, in memory: a query per poll would double what a poll costs. With n nodes a key can so
+ * read up to n times as often. On PGlite there is one node, and all is in memory.
+ *
+ * @param options.jobs counts unfinished predictions: each allows more reads, as clients poll each
+ * @param options.databaseMs how long PostgreSQL is waited for before memory counts, in milliseconds;
+ * default 1,000
+ */
+export function createLimits(options: {
+  store: Pick<Store, 'engine'>;
+  config: LimitSettings;
+  jobs?: Pick<Jobs, 'unfinishedOf'>;
+  log?: Logger;
+  databaseMs?: number;
+}) {
+  const { store, config, jobs, log, databaseMs } = options;
+  const shared =
+    store.engine === 'postgres' && config.DATABASE_URL !== undefined
+      ? sharedCounters(config.DATABASE_URL, log, databaseMs)
+      : null;
+  const counter = (name: string, limit: number): Counter =>
+    shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();
+
+  const submits = counter('submit', config.KINORA_SUBMITS_PER_MINUTE);
+  const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
+  const reads = memoryCounter();
+  const addresses = memoryCounter();
+  const counts = new Map<string, { readonly at: number; readonly count: Promise<number> }>();
+
+  /** Unfinished predictions of a key, counted at most every {@link countedMs}. */
+  function unfinishedOf(keyId: string): Promise<number> {
+    const at = performance.now();
+    const known = counts.get(keyId);
+    if (known && at - known.at <= countedMs) return known.count;
+    if (counts.size >= countedKeys) counts.clear();
+    // Where the database does not answer, the limit is that of a key without predictions.
+    const count = (jobs?.unfinishedOf(keyId) ?? Promise.resolve(0)).catch(() => 0);
+    counts.set(keyId, { at, count });
+    return count;
+  }
+
+  const ofAddress = async (count: Counter, limit: number, address: string, sentence: string) => {
+    if (limit === 0) return;
+    const counted = await count(addressGroup(address));
+    if (counted.used > limit) throw refusal(sentence, limit, counted);
+  };
+
+  const readLimit = (jobsOfKey: number) =>
+    config.KINORA_READS_PER_MINUTE + config.KINORA_READS_PER_JOB_PER_MINUTE * jobsOfKey;
+
+  return {
+    /** Counts one request of an address. @throws ApiError `RATE_LIMITED` */
+    address: async (address: string): Promise<void> =>
+      await ofAddress(
+        addresses,
+        config.KINORA_REQUESTS_PER_ADDRESS,
+        address,
+        'Too many requests came from this address within a minute.',
+      ),
+    /** Counts a wrong key of an address. @throws ApiError `RATE_LIMITED` when there were too many */
+    badKey: async (address: string): Promise<void> =>
+      await ofAddress(
+        badKeys,
+        config.KINORA_BAD_KEYS_PER_ADDRESS,
+        address,
+        'Too many wrong keys came from this address within a minute.',
+      ),
+    /**
+     * Counts one request of a key.
+     *
+     * @returns the `RateLimit-*` headers of the answer
+     * @throws ApiError `RATE_LIMITED` with `Retry-After`
+     */
+    async key(
+      { keyId }: Pick<Caller, 'keyId'>,
+      kind: 'submit' | 'read',
+    ): Promise<Readonly<Record<string, string>>> {
+      const base =
+        kind === 'submit' ? config.KINORA_SUBMITS_PER_MINUTE : config.KINORA_READS_PER_MINUTE;
+      if (base === 0) return {};
+      if (kind === 'submit') {
+        const sentence = 'This key has submitted too many predictions within a minute.';
+        return admit(sentence, base, await submits(keyId));
+      }
+      const counted = await reads(keyId);
+      // Most callers stay below the base, and cost no query.
+      const limit = counted.used > base ? readLimit(await unfinishedOf(keyId)) : base;
+      return admit('This key has asked too often within a minute.', limit, counted);
+    },
+    async close(): Promise<void> {
+      await shared?.close();
+    },
+  };
+}
+
+export type Limits = ReturnType<typeof createLimits>;
+
+function admit(sentence: string, limit: number, count: Count): Readonly<Record<string, string>> {
+  if (count.used > limit) throw refusal(sentence, limit, count);
+  return headersOf(limit, count);
+}
+
+/** `RateLimit-*` as IETF's draft of the header fields has them up to revision 6; the reset in seconds. */
+function headersOf(limit: number, { used, msLeft }: Count): Record<string, string> {
+  return {
+    'RateLimit-Limit': String(limit),
+    'RateLimit-Remaining': String(Math.max(0, limit - used)),
+    'RateLimit-Reset': String(secondsOf(msLeft)),
+  };
+}
+
+function refusal(sentence: string, limit: number, count: Count): ApiError {
+  const headers = { ...headersOf(limit, count), 'Retry-After': String(secondsOf(count.msLeft)) };
+  return new ApiError('RATE_LIMITED', sentence, { headers });
+}
+
+/** At least 1: a client that is told 0 comes back at once. */
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}

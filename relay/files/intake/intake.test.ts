@@ -1,0 +1,331 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { testCaller, testJob } from '../../testing/jobs';
+import { startTestRelay, type TestRelay } from '../../testing/server';
+import { inputKey, uploadRows } from '..';
+import type { BlobStore } from '../blobs';
+import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
+import { fetchImage } from './image';
+import { runIntake } from './run';
+
+let node: FilesTest;
+/** A node whose background work does not run by itself. */
+let quiet: TestRelay | null = null;
+const quietNode = async () => {
+  quiet ??= await startTestRelay({ background: false });
+  return quiet;
+};
+let web: Server;
+let origin = '';
+/** Requests by path. */
+const asked = new Map<string, number>();
+
+beforeAll(async () => {
+  node = await startFilesTest();
+  web = createServer((request, response) => {
+    const path = request.url ?? '';
+    const count = (asked.get(path) ?? 0) + 1;
+    asked.set(path, count);
+    if (path === '/good.png' || (path === '/flaky.png' && count === 3)) response.end(node.image);
+    else if (path === '/flaky.png') request.socket.destroy();
+    else if (path === '/moved.png') response.writeHead(302, { location: '/good.png' }).end();
+    else if (path === '/loop.png') response.writeHead(302, { location: '/loop.png' }).end();
+    else if (path === '/page.png') response.end('<html></html>');
+    else if (path === '/cut.png') response.end(node.image.subarray(0, 500));
+    else if (path.startsWith('/hang')) request.socket.on('error', () => undefined);
+    else if (path === '/busy.png') response.writeHead(503).end();
+    else if (path === '/large.png') response.writeHead(200, { 'content-length': 30_000_000 }).end();
+    else response.writeHead(404).end();
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => web.once('listening', resolve));
+  origin = `http://127.0.0.1:${(web.address() as AddressInfo).port}`;
+}, 60_000);
+afterAll(async () => {
+  web.closeAllConnections();
+  web.close();
+  await node.stop();
+  await quiet?.stop();
+});
+
+const submit = (input: Record<string, unknown>) =>
+  node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', { prompt: 'A test', ...input });
+const dataUri = (bytes: Uint8Array, type = 'image/png') =>
+  `data:${type};base64,${Buffer.from(bytes).toString('base64')}`;
+
+/** The job once its files are there, or it has ended. */
+async function settled(answer: { body: ApiBody }) {
+  const id = answer.body.data?.id ?? '';
+  const find = () => node.relay.jobs.get(id);
+  const options = { timeout: 20_000, interval: 30 };
+  await expect
+    .poll(async () => {
+      const job = await find();
+      return job?.ready === true || job?.status === 'failed';
+    }, options)
+    .toBe(true);
+  const job = await find();
+  if (!job) throw new Error(`There is no job: ${answer.body.message}`);
+  return job;
+}
+
+async function upload(name: string, bytes: Uint8Array, key = node.apiKey): Promise<string> {
+  const form = new FormData();
+  form.append('file', new Blob([new Uint8Array(bytes)]), name);
+  const headers = { authorization: `Bearer ${key}` };
+  const init = { method: 'POST', headers, body: form };
+  const answer = await node.get('/api/v3/media/upload/binary', init);
+  const body = (await answer.json()) as ApiBody;
+  return body.data?.download_url ?? body.message;
+}
+
+describe('an image', () => {
+  it('as data URI is stored at once and told as an address', async () => {
+    const answer = await submit({ image: dataUri(node.image, 'image/webp') });
+    const job = await settled(answer);
+    expect(job.image).toEqual({
+      key: inputKey(job.id),
+      type: 'image/png', // by its bytes, whatever the URI says
+      bytes: node.image.length,
+    });
+    const told = await node.get(job.input.image);
+    expect(Buffer.from(await told.arrayBuffer()).equals(node.image)).toBe(true);
+    // What is told can be used again.
+    expect((await settled(await submit({ image: job.input.image }))).image).toEqual(job.image);
+  });
+
+  it('as own upload is used as it is, for its owner only', async () => {
+    const url = await upload('a.png', node.image);
+    const job = await settled(await submit({ image: url }));
+    expect(job.input.image).toBe(url);
+    const other = await node.relay.keys.create({ kind: 'api', owner: 'other', name: 'other' });
+    const foreign = await upload('b.png', node.image, other.key);
+    const lora = await upload('a.safetensors', node.lora);
+    for (const image of [foreign, lora, `${url}0`, url.replace(/\?.*/, '')]) {
+      const { status, body } = await submit({ image });
+      expect({ status, code: body.error_code }).toEqual({ status: 400, code: 'INVALID_IMAGE' });
+    }
+  });
+
+  it.each([
+    ['no image', Buffer.from('hello')],
+    ['nothing', Buffer.alloc(0)],
+    ['half an image', null],
+  ])('as data URI of %s is refused at once', async (_, bytes) => {
+    const { status, body } = await submit({
+      image: dataUri(bytes ?? node.image.subarray(0, 500)),
+    });
+    expect(status).toBe(400);
+    expect(['INVALID_IMAGE', 'INVALID_PARAMETER']).toContain(body.error_code);
+    expect(body.details?.[0]?.field).toBe('image');
+  });
+
+  it('by address is fetched before a worker sees the job', async () => {
+    for (const path of ['/good.png', '/moved.png']) {
+      const job = await settled(await submit({ image: origin + path }));
+      expect(job).toMatchObject({ status: 'created', ready: true });
+      expect(job.input.image).toBe(origin + path);
+      const { body } = await node.relay.files.blobs.read(job.image?.key ?? '');
+      expect(Buffer.concat(await body.toArray()).equals(node.image)).toBe(true);
+    }
+  });
+
+  it('is tried three times where the connection breaks', async () => {
+    const job = await settled(await submit({ image: `${origin}/flaky.png` }));
+    expect(job.ready).toBe(true);
+    expect(asked.get('/flaky.png')).toBe(3);
+  });
+
+  it.each([
+    ['/missing.png', /could not be loaded: 127\.0\.0\.1:\d+ answered 404\./, 1],
+    ['/busy.png', /answered 503/, 3],
+    ['/page.png', /cannot be used/, 1],
+    ['/cut.png', /cannot be used: .* ends too early/, 1],
+    ['/large.png', /could not be loaded/, 1],
+    ['/loop.png', /redirects more than 3 times/, 4],
+  ])('that cannot be had ends the job with a sentence: %s', async (path, sentence, requests) => {
+    const job = await settled(await submit({ image: origin + path }));
+    expect(job).toMatchObject({ status: 'failed', code: 1402 });
+    expect(job.error).toMatch(sentence);
+    expect(asked.get(path)).toBe(requests);
+    expect(await node.relay.files.blobs.stat(inputKey(job.id))).toBeNull();
+  });
+
+  it('of a host that does not begin to answer is not waited for', async () => {
+    const { relay } = node;
+    const context = {
+      config: relay.config,
+      guard: relay.guard,
+      blobs: relay.files.blobs,
+      links: relay.files.links,
+      rows: uploadRows(relay.store),
+    };
+    const stop = new AbortController();
+    const url = `${origin}/hang/late.png`;
+    expect(await fetchImage(context, 'late', url, stop.signal, 50)).toMatch(
+      /did not answer within/,
+    );
+    // The stop of a node is another thing: the image is fetched again.
+    const stopped = fetchImage(context, 'late', url, stop.signal);
+    stop.abort(new Error('stopping'));
+    await expect(stopped).rejects.toThrow('stopping');
+  });
+
+  it('is not held up by a host that hangs, of the same owner or another', async () => {
+    const other = await node.relay.keys.create({ kind: 'api', owner: 'hanger', name: 'hanger' });
+    const hanging: string[] = [];
+    for (let count = 0; count < 20; count += 1) {
+      const image = `${origin}/hang/${count}.png`;
+      const answer = await node.get('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${other.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ prompt: 'A test', image }),
+      });
+      hanging.push(((await answer.json()) as ApiBody).data?.id ?? '');
+    }
+    expect((await settled(await submit({ image: `${origin}/good.png` }))).ready).toBe(true);
+    for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');
+  });
+
+  it('that was taken in twice is kept for the job that the quicker one finished', async () => {
+    const { relay } = await quietNode();
+    const context = {
+      ...{ config: relay.config, guard: relay.guard, links: relay.files.links },
+      ...{ store: relay.store, rows: uploadRows(relay.store), jobs: relay.jobs, log: relay.log },
+    };
+    // A storage that hangs the first time, until the second is done.
+    let isPutting = false;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const blobs: BlobStore = {
+      ...relay.files.blobs,
+      async put(...order) {
+        const isFirst = !isPutting;
+        isPutting = true;
+        if (isFirst) await held;
+        return await relay.files.blobs.put(...order);
+      },
+    };
+    const stop = new AbortController();
+    const running = runIntake({ ...context, blobs }, stop.signal);
+    const image = `${origin}/good.png`;
+    const order = testJob(testCaller('two'), { ready: false, image: null, input: { image } });
+    const { id } = await relay.jobs.submit(order);
+    await expect.poll(() => isPutting, { timeout: 20_000, interval: 20 }).toBe(true);
+    await relay.store.db.execute(
+      sql`update jobs set intake_until = now() - interval '1 second' where id = ${id}`,
+    );
+    const isReady = async () => (await relay.jobs.get(id))?.ready;
+    await expect.poll(isReady, { timeout: 20_000, interval: 20 }).toBe(true);
+    stop.abort();
+    goOn();
+    await running;
+    const stored = { bytes: node.image.length };
+    expect(await relay.files.blobs.stat(inputKey(id))).toMatchObject(stored);
+    expect(await relay.jobs.get(id)).toMatchObject({ ready: true, image: { key: inputKey(id) } });
+  });
+
+  it('costs the job no attempt where the storage, or the node, was at fault', async () => {
+    const { relay } = await quietNode();
+    const { owner, keyId } = await relay.keys.authenticate(`Bearer ${quiet?.apiKey}`, 'api');
+    const waiting = async (image: string) => {
+      const caller = testCaller(owner, { keyId });
+      const job = testJob(caller, { ready: false, image: null, input: { image } });
+      return (await relay.jobs.submit(job)).id;
+    };
+    const stop = new AbortController();
+    const running = relay.intake.run(stop.signal);
+    // Where images are kept there is a file: nothing can be written.
+    const inputs = path.join(relay.config.KINORA_DATA, 'files', 'inputs');
+    await rm(inputs, { recursive: true, force: true });
+    await mkdir(path.dirname(inputs), { recursive: true });
+    await writeFile(inputs, '');
+    const refused = await waiting(`${origin}/good.png`);
+    const returned = async () => {
+      const job = await relay.jobs.get(refused);
+      return job?.intakeAttempts === 0 && job.intakeUntil !== null;
+    };
+    await expect.poll(returned, { timeout: 20_000, interval: 20 }).toBe(true);
+
+    const cut = await waiting(`${origin}/hang/cut.png`);
+    const taken = async () => (await relay.jobs.get(cut))?.intakeAttempts;
+    await expect.poll(taken, { timeout: 20_000, interval: 20 }).toBe(1);
+    stop.abort();
+    await running;
+    expect(await relay.jobs.get(cut)).toMatchObject({ intakeAttempts: 0, intakeUntil: null });
+  });
+
+  it('at an address that is refused is an error of the request', async () => {
+    const { status, body } = await submit({ image: 'https://user:pw@example.com/a.png' });
+    expect(status).toBe(400);
+    expect(body.details?.[0]?.field).toBe('image');
+  });
+});
+
+describe('an adapter', () => {
+  const lorasOf = async (...paths: string[]) => {
+    const loras = paths.map((path) => ({ path, scale: 1 }));
+    return await submit({ image: dataUri(node.image), loras });
+  };
+
+  it('is understood in each of its forms', async () => {
+    const url = await upload('mine.safetensors', node.lora);
+    const id = /uploads\/([0-9a-f]{32})/.exec(url)?.[1];
+    const hub = await settled(
+      await lorasOf(
+        'owner/repo',
+        'owner/repo/deep/x.safetensors',
+        'https://huggingface.co/owner/repo/resolve/main/y.safetensors',
+      ),
+    );
+    expect(hub.loras).toMatchObject([
+      { from: 'hub', repository: 'owner/repo', file: null },
+      { from: 'hub', repository: 'owner/repo', file: 'deep/x.safetensors' },
+      { from: 'hub', repository: 'owner/repo', file: 'y.safetensors' },
+    ]);
+    const rest = await settled(await lorasOf('mine.safetensors', url, `${origin}/z.safetensors`));
+    expect(rest.loras).toMatchObject([
+      { path: 'mine.safetensors', from: 'upload', uploadId: id },
+      { path: 'mine.safetensors', from: 'upload', uploadId: id },
+      { from: 'link', url: `${origin}/z.safetensors` },
+    ]);
+  });
+
+  it('of another revision is fetched as a link', async () => {
+    const url = 'https://huggingface.co/owner/repo/blob/v2/y.safetensors';
+    const { loras } = await settled(await lorasOf(url));
+    expect(loras).toMatchObject([{ path: url, from: 'link', url: url.replace('blob', 'resolve') }]);
+  });
+
+  it('by the name of an upload is the newest one', async () => {
+    await upload('twice.safetensors', node.lora);
+    const newest = await upload('twice.safetensors', node.lora);
+    const { loras } = await settled(await lorasOf('twice.safetensors'));
+    expect(newest).toContain(loras[0]?.from === 'upload' ? loras[0].uploadId : 'none');
+  });
+
+  it('by the name of no upload fails the task with a sentence', async () => {
+    const job = await settled(await lorasOf('never.safetensors'));
+    expect(job).toMatchObject({ status: 'failed', code: 1402 });
+    expect(job.error).toContain('never.safetensors');
+  });
+
+  it.each([
+    'x',
+    'owner/repo/x.bin',
+    '../a/b',
+    'ftp://x/y.safetensors',
+    'https://a:b@c.de/x.safetensors',
+  ])('that cannot be read is refused: %s', async (path) => {
+    const { status, body } = await lorasOf('owner/repo', path);
+    expect({ status, field: body.details?.[0]?.field }).toEqual({
+      status: 400,
+      field: 'loras.1.path',
+    });
+  });
+});

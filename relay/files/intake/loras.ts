@@ -1,0 +1,114 @@
+import { KinoraError } from '../../../lib/contract';
+import { ApiError } from '../../../lib/contract/v3';
+import { parseAddress } from '../../../lib/weights/hub/address';
+import type { Config } from '../../config';
+import { GuardError } from '../../guard/errors';
+import type { Guard } from '../../guard/guard';
+import type { JobLora } from '../../store/schema';
+import { invalidField, isOwnUpload, type UploadRows } from '..';
+import type { Links } from '../links';
+
+/** What finding adapters works with. */
+export interface LoraFinder {
+  readonly config: Pick<Config, 'KINORA_HUB'>;
+  readonly guard: Pick<Guard, 'check'>;
+  readonly links: Pick<Links, 'uploadOf' | 'publicUrl'>;
+  readonly rows: Pick<UploadRows, 'get' | 'newest'>;
+}
+
+/** An adapter as it was asked for. */
+interface AskedLora {
+  readonly path: string;
+  readonly scale: number;
+}
+
+/** Stands for an upload that is not there (yet): looked for again before a worker gets the job. */
+const notFound = '';
+
+/**
+ * What a path of an adapter means: the name of an uploaded file (no slash, ends in `.safetensors`), the
+ * address of an upload, a hub repository or file, or a link.
+ *
+ * @throws ApiError `INVALID_PARAMETER` naming the field
+ */
+export async function findLora(
+  { config, guard, links, rows }: LoraFinder,
+  owner: string,
+  asked: AskedLora,
+  index: number,
+): Promise<JobLora> {
+  const field = `loras.${index}.path`;
+  const { scale } = asked;
+  const path = asked.path.trim();
+  if (isUploadName(path)) {
+    const upload = await rows.newest(owner, path.normalize('NFC'));
+    return { path, scale, from: 'upload', uploadId: upload?.id ?? notFound };
+  }
+  if (isOwnUpload(path, links.publicUrl)) {
+    const id = links.uploadOf(path);
+    const upload = id === null ? null : await rows.get(id);
+    if (upload?.owner !== owner || !upload.filename.toLowerCase().endsWith('.safetensors')) {
+      throw invalidField(field, `${field} is not an upload of a LoRA of yours, or has expired.`);
+    }
+    // Its bytes may still be on their way: then it is looked for again by its name.
+    const uploadId = upload.blobKey === null ? notFound : upload.id;
+    return { path: upload.filename, scale, from: 'upload', uploadId };
+  }
+  try {
+    const address = parseAddress(path, config.KINORA_HUB);
+    const isLink = /^https?:/i.test(path);
+    if (address.kind === 'link' || (isLink && address.revision !== 'main')) {
+      // Workers fetch the main revision only; any other comes through the relay.
+      const url = address.kind === 'link' ? address.url : path.replace('/blob/', '/resolve/');
+      return { path, scale, from: 'link', url: guard.check(url).href };
+    }
+    const file = address.kind === 'file' ? address.path : null;
+    if (file !== null && !file.toLowerCase().endsWith('.safetensors')) {
+      throw invalidField(field, `${field} must name a .safetensors file.`);
+    }
+    return { path, scale, from: 'hub', repository: address.repository, file };
+  } catch (thrown) {
+    if (thrown instanceof ApiError) throw thrown;
+    if (!(thrown instanceof KinoraError || thrown instanceof GuardError)) throw thrown;
+    throw invalidField(field, `${field}: ${shortened(thrown.message)}`, { cause: thrown });
+  }
+}
+
+/** Whether an adapter's bytes are known to be where its job says. */
+export function isFound(lora: JobLora): boolean {
+  return lora.from !== 'upload' || lora.uploadId !== notFound;
+}
+
+/**
+ * Looks once more for uploads that were not there.
+ *
+ * @returns the adapters, or a sentence that names the one that cannot be had
+ */
+export async function findAgain(
+  { rows }: Pick<LoraFinder, 'rows'>,
+  owner: string,
+  loras: readonly JobLora[],
+): Promise<readonly JobLora[] | string> {
+  const found: JobLora[] = [];
+  for (const lora of loras) {
+    if (isFound(lora)) {
+      found.push(lora);
+      continue;
+    }
+    const upload = await rows.newest(owner, lora.path.normalize('NFC'));
+    if (!upload) return `The LoRA ${shortened(lora.path)} is not among your uploads.`;
+    found.push({ path: lora.path, scale: lora.scale, from: 'upload', uploadId: upload.id });
+  }
+  return found;
+}
+
+/** Longest text of a caller that is repeated in an answer, in characters. */
+const maxEcho = 200;
+
+function shortened(text: string): string {
+  return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
+}
+
+function isUploadName(path: string): boolean {
+  return !/[/\\]/.test(path) && path.toLowerCase().endsWith('.safetensors');
+}

@@ -1,2 +1,0 @@
-export { GuardError } from './errors';
-export * from './guard';

@@ -1,0 +1,198 @@
+import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
+import type { Relay } from '../open';
+import { toApiError } from './errors';
+import type { Handler } from './handler';
+import { handlers } from './handlers';
+import { check, readJson } from './input';
+import { addressHeader, requestIdHeader, requestIdOf } from './request';
+import { findOperation, type Match } from './router';
+
+/** Headers that browsers may send to the public API from any page (README.md of relay). */
+const allowedHeaders =
+  'authorization, content-type, idempotency-key, x-client-name, x-client-version, x-client-os';
+/** Headers that scripts of other origins may read. */
+const exposedHeaders =
+  'X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
+
+/** What is known about a request while it is answered. */
+interface RequestContext {
+  readonly requestId: string;
+  readonly address: string;
+  readonly route: Match<OperationId>;
+  caller: Caller | null;
+  /** For the answer, whether it succeeds or not: limits, `Allow`. */
+  readonly headers: Headers;
+}
+
+/**
+ * Answers one request of the API: finds the operation, authenticates the caller, checks the input and calls the
+ * operation's handler. Never throws; every refusal is an `ApiError`'s body.
+ */
+export async function answer(relay: Relay, request: Request): Promise<Response> {
+  const started = performance.now();
+  const { pathname } = new URL(request.url);
+  const context: RequestContext = {
+    requestId: requestIdOf(request.headers.get(requestIdHeader)),
+    // Set by our server, which drops a value from outside.
+    address: request.headers.get(addressHeader) ?? 'unknown',
+    route: findOperation(request.method, pathname),
+    caller: null,
+    headers: new Headers(),
+  };
+  let response: Response;
+  try {
+    response = await serve(relay, request, context);
+  } catch (error) {
+    response = await refuse(relay, context, error);
+  }
+  finish(request, response, context);
+  const seconds = (performance.now() - started) / 1000;
+  const operation = nameOf(context.route);
+  relay.metrics.request(operation, response.status, seconds);
+  relay.log.info(
+    {
+      request_id: context.requestId,
+      method: request.method,
+      operation,
+      status: response.status,
+      ms: Math.round(seconds * 1000),
+      key_id: context.caller?.keyId,
+    },
+    'request',
+  );
+  if (request.method !== 'HEAD') return response;
+  await response.body?.cancel();
+  return new Response(null, { status: response.status, headers: response.headers });
+}
+
+async function serve(relay: Relay, request: Request, context: RequestContext): Promise<Response> {
+  const { route } = context;
+  if (request.method === 'OPTIONS') return preflight(request, context);
+  await relay.limits.address(context.address);
+  if (route.kind === 'nothing') throw new ApiError('NOT_FOUND');
+  if (route.kind === 'method') {
+    throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
+      headers: { Allow: route.allow.join(', ') },
+    });
+  }
+  const endpoint: Endpoint = endpoints[route.target];
+  const handler: Handler | undefined = handlers[route.target];
+  // Uploads have no handler here: the server answers them before Next sees them.
+  if (handler === undefined) throw new ApiError('NOT_FOUND');
+  context.caller = await authenticate(relay, request, endpoint);
+  if (context.caller !== null && endpoint.limit !== 'none') {
+    const headers = await relay.limits.key(context.caller, endpoint.limit);
+    for (const [name, value] of Object.entries(headers)) context.headers.set(name, value);
+  }
+  const query = endpoint.query && check(endpoint.query, queryOf(request));
+  const body =
+    endpoint.body &&
+    check(endpoint.body, await readJson(request, relay.config.KINORA_MAX_BODY_BYTES));
+  const answered = await handler(relay, {
+    request,
+    caller: context.caller,
+    params: endpoint.params?.parse(route.params) ?? {},
+    query: query ?? {},
+    body: body ?? {},
+    requestId: context.requestId,
+  });
+  if (answered instanceof Response) return answered;
+  return Response.json({ code: 200, message: 'success', data: answered });
+}
+
+async function authenticate(
+  relay: Relay,
+  request: Request,
+  endpoint: Endpoint,
+): Promise<Caller | null> {
+  const { access } = endpoint;
+  const header = (name: string) => request.headers.get(name);
+  const authorization = header('authorization');
+  if (access === 'anyone') return null;
+  if (access === 'admin') {
+    return relay.keys.authenticateAdmin({
+      authorization,
+      cookie: header('cookie'),
+      method: request.method,
+      origin: header('origin'),
+      host: header('host'),
+    });
+  }
+  if (access === 'worker') return relay.keys.authenticate(authorization, 'worker');
+  const caller = await relay.keys.authenticate(authorization, 'api');
+  if (!caller.scopes.includes(access)) {
+    throw new ApiError('FORBIDDEN', undefined, {
+      details: [{ field: 'scope', message: `The key needs the scope ${access}.` }],
+    });
+  }
+  return caller;
+}
+
+/** Of a name that comes twice, the last value counts. */
+function queryOf(request: Request): Record<string, string> {
+  return Object.fromEntries(new URL(request.url).searchParams);
+}
+
+function preflight(request: Request, context: RequestContext): Response {
+  const { route } = context;
+  if (route.kind === 'nothing') throw new ApiError('NOT_FOUND');
+  // No operation uses OPTIONS, so a known path is a match of kind `method`.
+  if (route.kind === 'method') {
+    context.headers.set('Allow', route.allow.join(', '));
+    if (!isInternal(route) && request.headers.has('access-control-request-method')) {
+      context.headers.set('Access-Control-Allow-Methods', route.allow.join(', '));
+      context.headers.set('Access-Control-Allow-Headers', allowedHeaders);
+      context.headers.set('Access-Control-Max-Age', '86400');
+    }
+  }
+  return new Response(null, { status: 204 });
+}
+
+async function refuse(relay: Relay, context: RequestContext, error: unknown): Promise<Response> {
+  let refusal = toApiError(error);
+  if (refusal.code === 'UNAUTHORIZED') {
+    try {
+      await relay.limits.badKey(context.address);
+    } catch (tooMany) {
+      refusal = toApiError(tooMany);
+    }
+  }
+  // A refusal is in the request's log line; anything else is a fault of the server or its storage.
+  const isStop = refusal.code === 'SHUTTING_DOWN';
+  if (!isStop && (refusal.status >= 500 || !(error instanceof ApiError))) {
+    relay.log.error(
+      { request_id: context.requestId, operation: nameOf(context.route), err: error },
+      refusal.code,
+    );
+  }
+  return Response.json(refusal.toBody(context.requestId), {
+    status: refusal.status,
+    headers: refusal.headers,
+  });
+}
+
+/** Headers of every answer. */
+function finish(request: Request, response: Response, context: RequestContext): void {
+  const { headers } = response;
+  for (const [name, value] of context.headers) headers.set(name, value);
+  headers.set('X-Request-Id', context.requestId);
+  if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'no-store');
+  // Pages of other origins may call the public API, with a key, but no operation that takes a session cookie.
+  const { route } = context;
+  if (isInternal(route)) return;
+  headers.set('Access-Control-Allow-Origin', '*');
+  if (request.headers.has('origin')) headers.set('Access-Control-Expose-Headers', exposedHeaders);
+}
+
+/** The name for metrics and logs, which never hold the path itself: it may contain secrets. */
+function nameOf(route: Match<OperationId>): string {
+  return route.kind === 'found' ? route.target : route.kind;
+}
+
+/** Whether the operation is for our own pages and commands. */
+function isInternal(route: Match<OperationId>): boolean {
+  if (route.kind === 'nothing') return false;
+  const { internal }: Endpoint = endpoints[route.target];
+  return internal === true;
+}

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Client } from 'wavespeed';
+import { submission } from '../testing/api';
+import { startTestRelay, type TestRelay } from '../testing/server';
+
+/** The unmodified public client, without a worker; with one it is a test of the whole (`e2e/`). */
+let server: TestRelay;
+beforeAll(async () => {
+  server = await startTestRelay();
+}, 60_000);
+afterAll(() => server?.stop(), 60_000);
+
+test('a client hears of a cancel, and its webhook keeps a query of its own', async () => {
+  const { relay, origin, apiKey } = server;
+  const caller = await relay.keys.authenticate(`Bearer ${apiKey}`, 'api');
+  const hook = `${origin}/hook?a=1&b=2`;
+  const client = new Client(apiKey, { baseUrl: origin });
+  const model = `wavespeed-ai/wan-2.1/i2v-720p-lora?webhook=${hook}`;
+  const run = client.run(model, { ...submission }, { pollInterval: 0.05 });
+  const cancelled = expect(run).rejects.toThrow('cancelled by user');
+  const first = async () => (await relay.jobs.list(caller.owner, { page: 1, pageSize: 1 }))[0];
+  await expect.poll(first, { timeout: 20_000 }).toMatchObject({ webhookUrl: hook });
+  await relay.jobs.cancel((await first())?.id ?? '', caller.owner);
+  await cancelled;
+});

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { submitSchema, variants } from '../../../lib/contract/v3';
+import type { HandlerOf } from '../handler';
+
+/** What a caller may write: JSON Schema of the input, before defaults. */
+const requestSchema = (() => {
+  const { $schema: _, ...schema } = z.toJSONSchema(submitSchema, { io: 'input' });
+  const properties = Object.keys(schema.properties ?? {});
+  // Tools draw a form in this order: what everybody fills in comes first.
+  const first = ['image', 'prompt', 'negative_prompt', 'loras'];
+  const order = [...first, ...properties.filter((name) => !first.includes(name))];
+  return { ...schema, 'x-order-properties': order };
+})();
+
+const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
+  'i2v-720p-lora': 'Turns a still image and a prompt into a 720p video, with up to three LoRAs.',
+  'i2v-720p-lora-ultra-fast':
+    'As i2v-720p-lora, by the ultra-fast profile of the worker’s model. It is faster where the model has one; otherwise both compute the same.',
+};
+
+/** `GET /api/v3/models`, in the shape that tools of this API family read. */
+export const models: HandlerOf<'models'> = async ({ config, files }) =>
+  config.KINORA_FAMILIES.flatMap((family) =>
+    variants.map((variant) => ({
+      model_id: `${family}/${variant}`,
+      name: `${family}/${variant}`,
+      type: 'image-to-video',
+      base_price: 0,
+      description: descriptions[variant],
+      api_schema: {
+        api_schemas: [
+          {
+            type: 'model_run',
+            method: 'POST',
+            server: files.links.publicUrl,
+            api_path: `/api/v3/${family}/${variant}`,
+            request_schema: requestSchema,
+          },
+        ],
+      },
+    })),
+  );
+
+/** Tools ask for it to see whether a key works: it must look like there is enough. */
+export const balance: HandlerOf<'balance'> = async () => ({ balance: 1_000_000 });
+
+/** Nothing costs anything here, whatever is asked for. */
+export const pricing: HandlerOf<'pricing'> = async () => ({ unit_price: 0 });
+export const price: HandlerOf<'price'> = async () => ({ price: 0, discounted_price: 0 });

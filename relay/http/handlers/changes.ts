@@ -1,0 +1,172 @@
+import { setMaxListeners } from 'node:events';
+import { Signal } from '../../../lib/contract/signal';
+import { ApiError } from '../../../lib/contract/v3';
+import type { Relay } from '../../open';
+import type { JobRow } from '../../store/schema';
+import type { Store } from '../../store/store';
+import { isTerminal } from './describe';
+
+/** What changed in a job. */
+export type Change = 'status' | 'step' | 'preview';
+type Listener = (change: Change) => void;
+
+/**
+ * Who waits for which job on this node. All share one subscription of the database, made for the
+ * first of them. Messages may be lost, so waiting answers also look by time.
+ */
+class Changes {
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #subscription: Promise<unknown> | null = null;
+
+  constructor(readonly store: Store) {}
+
+  /** Jobs that somebody waits for. */
+  get watched(): number {
+    return this.#listeners.size;
+  }
+
+  /** Calls back for every change of a job. @returns ends it */
+  async watch(id: string, listener: Listener): Promise<() => void> {
+    const listeners = this.#listeners.get(id) ?? new Set();
+    this.#listeners.set(id, listeners);
+    listeners.add(listener);
+    const end = () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id);
+    };
+    try {
+      this.#subscription ??= this.store.listen('jobChanged', (payload) => this.#tell(payload));
+      await this.#subscription;
+      return end;
+    } catch (error) {
+      this.#subscription = null;
+      end();
+      throw error;
+    }
+  }
+
+  #tell(payload: string): void {
+    const [id = '', change] = payload.split(':');
+    if (change !== 'status' && change !== 'step' && change !== 'preview') return;
+    for (const listener of this.#listeners.get(id) ?? []) listener(change);
+  }
+}
+
+const hubs = new WeakMap<Store, Changes>();
+
+/** The one hub of a node. */
+export function changesOf(store: Store): Changes {
+  const hub = hubs.get(store) ?? new Changes(store);
+  hubs.set(store, hub);
+  return hub;
+}
+
+/** Longest time between two looks at the row of a job that is waited for, in milliseconds. */
+export const lookEveryMs = 5000;
+
+/**
+ * Calls back once, when the first of the signals aborts; at once where one has aborted already, which
+ * tells nobody any more. By hand and not with `AbortSignal.any`: the node's own signal lives as long as
+ * the node, and would remember every request that ever waited.
+ *
+ * @returns takes the listeners away again
+ */
+export function onAbort(signals: readonly AbortSignal[], wake: () => void): () => void {
+  const unhook = () => {
+    for (const signal of signals) signal.removeEventListener('abort', first);
+  };
+  const first = () => {
+    unhook();
+    wake();
+  };
+  if (signals.some(({ aborted }) => aborted)) {
+    wake();
+    return unhook;
+  }
+  for (const signal of signals) {
+    // The node's own signal has as many listeners as there are open answers.
+    setMaxListeners(0, signal);
+    signal.addEventListener('abort', first);
+  }
+  return unhook;
+}
+
+/**
+ * Waits until a job has ended, the time is over, the client has gone, or the server stops. Where its key
+ * has too many answers open already, it does not wait: the job exists, and can be asked for again.
+ *
+ * @returns the job as it stands then; null when it was deleted meanwhile
+ */
+export async function waitForEnd(
+  relay: Relay,
+  job: JobRow,
+  seconds: number,
+  client: AbortSignal,
+): Promise<JobRow | null> {
+  const endCount = tryCountOpen(relay.store, job.keyId);
+  const until = performance.now() + (endCount ? seconds * 1000 : 0);
+  const signal = new Signal();
+  const wake = () => signal.raise();
+  const unhook = onAbort([relay.stopping, client], wake);
+  let end = () => {};
+  try {
+    end = await changesOf(relay.store).watch(job.id, (change) => {
+      if (change === 'status') wake();
+    });
+    while (true) {
+      // Read after the subscription: what changed before it is seen here.
+      const now = await relay.jobs.get(job.id);
+      const left = until - performance.now();
+      if (now === null || isTerminal(now) || left <= 0) return now;
+      if (relay.stopping.aborted || client.aborted) return now;
+      await signal.wait(Math.min(left, lookEveryMs));
+    }
+  } finally {
+    end();
+    unhook();
+    endCount?.();
+  }
+}
+
+/** Answers to one key that a node keeps open at a time, at most: events and waits for results. */
+export const maxOpen = 50;
+
+const openByNode = new WeakMap<Store, Map<string, number>>();
+
+/**
+ * Counts one more open answer of a key: each costs a connection, and a look at the database every few
+ * seconds.
+ *
+ * @param store of the node
+ * @returns ends the count; calling it again changes nothing
+ * @throws ApiError `RATE_LIMITED` when the key has too many open already
+ */
+export function countOpen(store: Store, keyId: string): () => void {
+  const end = tryCountOpen(store, keyId);
+  if (end) return end;
+  throw new ApiError(
+    'RATE_LIMITED',
+    `This key has ${maxOpen} answers open, and may have no more.`,
+    {
+      headers: { 'Retry-After': '5' },
+      remedy: 'Close one, or ask for the results by `urls.get`.',
+    },
+  );
+}
+
+/** {@link countOpen} for an answer that need not stay open: null when the key has too many already. */
+export function tryCountOpen(store: Store, keyId: string): (() => void) | null {
+  const counts = openByNode.get(store) ?? new Map<string, number>();
+  openByNode.set(store, counts);
+  const open = counts.get(keyId) ?? 0;
+  if (open >= maxOpen) return null;
+  counts.set(keyId, open + 1);
+  let counted = true;
+  return () => {
+    if (!counted) return;
+    counted = false;
+    const left = (counts.get(keyId) ?? 1) - 1;
+    if (left > 0) counts.set(keyId, left);
+    else counts.delete(keyId);
+  };
+}

@@ -1,0 +1,59 @@
+import { type Caller, controlCaller } from '../../access/caller';
+import { adminHandlers } from '../../access/handlers';
+import type { HandlerOf, Handlers } from '../handler';
+import { balance, models, price, pricing } from './catalogue';
+import { events } from './events';
+import { cancel, get, list, remove, result } from './predictions';
+import { submit } from './submit';
+import { workerHandlers } from './worker';
+
+/** `POST /api/v3/media/uploads`: where to put the bytes, and where they will be had. */
+export const uploadTicket: HandlerOf<'uploadTicket'> = async ({ files }, { body, caller }) => {
+  const { upload, headers } = await files.ticket(caller, body);
+  return {
+    download_url: files.links.uploadDownload(upload),
+    upload: { method: 'PUT', url: files.links.uploadTarget(upload), headers },
+  };
+};
+
+/** `GET /api/v3/webhook/secret` */
+export const webhookSecret: HandlerOf<'webhookSecret'> = async ({ keys }, { caller }) => ({
+  secret: await keys.webhookSecret(caller.owner),
+});
+
+/** `GET /api/v3/webhook/deliveries` */
+export const deliveries: HandlerOf<'deliveries'> = async ({ webhooks }, { query, caller }) => {
+  const { page, page_size: pageSize, status } = query;
+  return { page, items: await webhooks.list(ownerFor(caller), { page, pageSize, status }) };
+};
+
+/** `POST /api/v3/webhook/deliveries/{id}/replay` */
+export const replay: HandlerOf<'replay'> = async ({ webhooks }, { params, caller }) =>
+  webhooks.replay(params.id, ownerFor(caller));
+
+/** Commands on the server's machine see the webhooks of every owner. */
+function ownerFor(caller: Caller): string | undefined {
+  return caller.keyId === controlCaller.keyId ? undefined : caller.owner;
+}
+
+/** Every operation that goes through Next. The two multipart uploads are the Node server's. */
+export const handlers: Handlers = {
+  submit,
+  result,
+  get,
+  legacyResult: get,
+  list,
+  remove,
+  cancel,
+  events,
+  uploadTicket,
+  models,
+  balance,
+  pricing,
+  price,
+  webhookSecret,
+  deliveries,
+  replay,
+  ...adminHandlers,
+  ...workerHandlers,
+};

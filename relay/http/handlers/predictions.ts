@@ -1,0 +1,73 @@
+import { ApiError } from '../../../lib/contract/v3';
+import type { Caller } from '../../access/caller';
+import type { Relay } from '../../open';
+import type { JobRow } from '../../store/schema';
+import type { HandlerOf } from '../handler';
+import { waitForEnd } from './changes';
+import { describePrediction, describeWithPosition, isTerminal } from './describe';
+
+/** A prediction of the caller; another owner's is not found, like one that never was. */
+export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
+  const job = await relay.jobs.get(id, caller.owner);
+  if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
+  return job;
+}
+
+/** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */
+export const result: HandlerOf<'result'> = async (relay, { params, query, caller, request }) => {
+  const job = await ownJob(relay, params.id, caller);
+  if (query.wait === undefined || isTerminal(job)) return describeWithPosition(relay, job);
+  const last = await waitForEnd(relay, job, query.wait, request.signal);
+  if (last === null) throw new ApiError('NOT_FOUND', 'This prediction was deleted.');
+  return describeWithPosition(relay, last);
+};
+
+/** The same without a wait, under its other addresses. */
+export const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, caller }) =>
+  describeWithPosition(relay, await ownJob(relay, params.id, caller));
+
+/** `POST /api/v3/predictions`: newest first. */
+export const list: HandlerOf<'list'> = async (relay, { body, caller }) => {
+  const jobs = await relay.jobs.list(caller.owner, {
+    page: body.page,
+    pageSize: body.page_size,
+    model: body.model,
+    status: body.status,
+    withInput: body.include_inputs,
+    after: body.created_after === undefined ? undefined : instantOf(body.created_after),
+    before: body.created_before === undefined ? undefined : instantOf(body.created_before),
+  });
+  const items = jobs.map((job) =>
+    describePrediction(relay.files.links, job, { withInput: body.include_inputs }),
+  );
+  return { page: body.page, items };
+};
+
+/** Years 1970 to 9999: beyond, JavaScript writes years in a way that PostgreSQL does not read. */
+function instantOf(text: string): Date {
+  const latest = Date.UTC(9999, 0);
+  return new Date(Math.min(latest, Math.max(0, Date.parse(text))));
+}
+
+/** `POST /api/v3/predictions/delete`: finished ones with everything that was kept of them. */
+export const remove: HandlerOf<'remove'> = async (relay, { body, caller, requestId }) => {
+  const ids = [...new Set(body.ids)];
+  const removed = ids.length === 0 ? [] : await relay.jobs.remove(ids, caller.owner);
+  for (const job of removed) {
+    // The row is gone, so nothing links to its files any more; a file that stays is only lost space.
+    await relay.files.removeOf(job).catch((err: unknown) => {
+      relay.log.warn(
+        { request_id: requestId, job: job.id, err },
+        'files of a job were not removed',
+      );
+    });
+  }
+  return { deleted_count: removed.length };
+};
+
+/** `POST …/cancel`: ends it at once; one that has ended stays as it is. */
+export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {
+  const job = await relay.jobs.cancel(params.id, caller.owner);
+  if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
+  return describeWithPosition(relay, job);
+};

@@ -1,0 +1,118 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  ApiError,
+  type ApiPrediction,
+  predictionCodes,
+  type Submission,
+} from '../../../lib/contract/v3';
+import type { Caller } from '../../access/caller';
+import type { Relay } from '../../open';
+import type { JobRow } from '../../store/schema';
+import { toApiError } from '../errors';
+import type { CallOf, HandlerOf } from '../handler';
+import { waitForEnd } from './changes';
+import { describeWithPosition, isTerminal } from './describe';
+
+/** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */
+export function idempotencyKeyOf(request: Request): string | null {
+  const key = request.headers.get('idempotency-key');
+  if (key === null || key === '') return null;
+  if (key.length <= 255) return key;
+  throw new ApiError('INVALID_PARAMETER', 'Idempotency-Key must have at most 255 characters.', {
+    details: [{ field: 'Idempotency-Key', message: 'It must have at most 255 characters.' }],
+  });
+}
+
+/** SHA-256 over model, webhook and the body as it was understood: the order of fields does not count. */
+export function hashOf(model: string, webhookUrl: string | null, submission: Submission): string {
+  return createHash('sha256')
+    .update(JSON.stringify([model, webhookUrl, submission]))
+    .digest('hex');
+}
+
+/** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
+export const submit: HandlerOf<'submit'> = async (relay, call) => {
+  const { provider, family, variant } = call.params;
+  if (!relay.config.KINORA_FAMILIES.includes(`${provider}/${family}`)) {
+    throw new ApiError('NOT_FOUND', 'There is no such model.');
+  }
+  const model = `${provider}/${family}/${variant}`;
+  const webhook = webhookOf(call.request.url);
+  const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
+  const order: Order = { model, webhookUrl, caller: call.caller, submission: call.body };
+  const job = await submitOnce(relay, call, order);
+  if (!call.body.enable_sync_mode) return describeWithPosition(relay, job);
+  return holdAnswer(relay, job, call.request.signal);
+};
+
+interface Order {
+  readonly model: string;
+  readonly webhookUrl: string | null;
+  readonly caller: Caller;
+  readonly submission: Submission;
+}
+
+/**
+ * The webhook as it was meant. Clients write it percent-encoded, or glue it to the model's name as it
+ * is (lib/contract/v3/README.md): then everything after `webhook=` is its address, whose own query may have `&`.
+ *
+ * @param address of the request
+ */
+export function webhookOf(address: string): string | null {
+  const query = address.split('#')[0]?.replace(/^[^?]*\??/, '') ?? '';
+  const glued = /(?:^|&)webhook=([a-z][a-z0-9+.-]*:\/\/.*)$/i.exec(query)?.[1];
+  return glued ?? new URLSearchParams(query).get('webhook');
+}
+
+/**
+ * Submits a job, or finds the one that was submitted before under the same `Idempotency-Key`. Of two
+ * equal requests at the same time the first insert counts, and both are answered with its job.
+ */
+async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): Promise<JobRow> {
+  const { model, webhookUrl, caller, submission } = order;
+  const key = idempotencyKeyOf(call.request);
+  const idempotency = key === null ? null : { key, hash: hashOf(model, webhookUrl, submission) };
+  const earlier = idempotency && (await relay.jobs.submittedBefore(caller.keyId, idempotency));
+  if (earlier) return earlier;
+
+  const id = randomUUID().replaceAll('-', '');
+  const accepted = await relay.intake.accept(id, submission, caller);
+  // Best effort: the sweep of files finds what could not be removed.
+  const removeFiles = () =>
+    relay.files
+      .removeOf({ id, owner: caller.owner, image: accepted.image, outputKey: null })
+      .catch(() => undefined);
+  try {
+    const job = await relay.jobs.submit({
+      id,
+      caller,
+      model,
+      webhookUrl,
+      idempotency,
+      ...accepted,
+    });
+    if (job.id !== id) await removeFiles();
+    return job;
+  } catch (error) {
+    // A commit whose answer was lost may have come through: then the job is there, and needs its image.
+    if (toApiError(error).status < 500) await removeFiles();
+    throw error;
+  }
+}
+
+/**
+ * Synchronous mode: the answer is held until the video is there, or says that the task goes on
+ * (lib/contract/v3/README.md, 5).
+ */
+async function holdAnswer(relay: Relay, job: JobRow, client: AbortSignal): Promise<ApiPrediction> {
+  const last = (await waitForEnd(relay, job, relay.config.KINORA_SYNC_SECONDS, client)) ?? job;
+  const prediction = await describeWithPosition(relay, last);
+  if (isTerminal(last)) return prediction;
+  return {
+    ...prediction,
+    // Also while it still waits for a worker: clients look for this one word.
+    status: 'processing',
+    code: predictionCodes.timeout,
+    error: 'Sync mode timed out; the task goes on. Ask for its result at `urls.get`.',
+  };
+}

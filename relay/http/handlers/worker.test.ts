@@ -1,0 +1,445 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ApiPrediction, endpoints, type WorkerJob } from '../../../lib/contract/v3';
+import { outputKey } from '../../files/outputs/parts';
+import { createHeldClaims } from '../../jobs';
+import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
+import { makeVideo } from '../../testing/video';
+import { answer } from '../answer';
+import { changesOf } from './changes';
+import { describePrediction } from './describe';
+
+const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
+
+let api: TestApi;
+let video: Uint8Array;
+let sha256 = '';
+beforeAll(async () => {
+  api = await openTestApi({ KINORA_SYNC_SECONDS: '30' });
+  video = await makeVideo();
+  sha256 = createHash('sha256').update(video).digest('hex');
+}, 60_000);
+afterAll(() => api?.close(), 60_000);
+
+/** Each test has an owner of its own: nobody else's jobs are in its way. */
+let key = '';
+let token = '';
+let owners = 0;
+beforeEach(async () => {
+  const owner = `owner${owners++}`;
+  [key, token] = [await api.key(owner), await api.workerToken(owner)];
+});
+
+const submit = async (body: object = submission, as = key): Promise<ApiPrediction> =>
+  (await api.send('POST', model, { key: as, body })).json.data;
+const result = async (id: string): Promise<ApiPrediction> =>
+  (await api.send('GET', `/api/v3/predictions/${id}/result`, { key })).json.data;
+const work = (path: string, body: object, as = token) =>
+  api.send('POST', `/api/worker/${path}`, { key: as, body });
+const claim = async (more = {}, as = token) =>
+  (await work('claim', { ...declarationOf(more), wait_seconds: 0 }, as)).json.data;
+const claimed = async (): Promise<WorkerJob> => (await claim()).job;
+const lost = { status: 409, json: { error_code: 'LEASE_LOST' } };
+
+const completionOf = ({ lease_token }: WorkerJob) => ({
+  lease_token,
+  sha256,
+  bytes: video.length,
+  seed: 7,
+  inference_ms: 1234,
+  model: 'tiny',
+  precision: 'f32',
+  encoder: 'none',
+});
+
+/** Puts the video where an upload under this lease ends. */
+async function upload(job: WorkerJob, bytes = video): Promise<void> {
+  const name = { jobId: job.id, leaseToken: job.lease_token, sha256 };
+  const options = { type: 'video/mp4', maxBytes: 1_000_000 };
+  await api.relay.files.blobs.put(outputKey(name), bytes, options);
+}
+async function complete(job: WorkerJob) {
+  await upload(job);
+  return work(`jobs/${job.id}/complete`, completionOf(job));
+}
+
+describe('claiming', () => {
+  test('gives a job with everything that it needs, and an explicit seed', async () => {
+    const loras = [
+      { path: 'owner/style', scale: 1 },
+      { path: 'https://example.com/a.safetensors', scale: 0.5 },
+    ];
+    const { id } = await submit({ ...submission, seed: -1, loras });
+    // The adapter that is a link is looked at in the background, which does not run here.
+    const row = await api.relay.jobs.get(id);
+    if (row?.image) await api.relay.jobs.intakeDone(id, row.image, row.loras);
+    const job = await claimed();
+    expect(job).toMatchObject({
+      id,
+      attempt: 1,
+      lease_token: expect.any(String),
+      heartbeat_interval_ms: 2000,
+      model: 'kinora/wan-2.2/i2v-720p-lora',
+      parameters: { prompt: 'a boat', duration: 5, size: '1280*720', loras },
+      enable_prompt_optimizer: false,
+      enable_safety_checker: true,
+      image: {
+        url: expect.stringMatching(/^\/files\/jobs\/.+signature=/),
+        type: 'image/png',
+        bytes: expect.any(Number),
+      },
+      loras: [
+        { path: 'owner/style', scale: 1, from: 'hub', repository: 'owner/style', file: null },
+        { scale: 0.5, from: 'relay', url: expect.stringMatching(/^\/files\/jobs\/.+signature=/) },
+      ],
+    });
+    expect(job.parameters.seed).toBeGreaterThanOrEqual(0);
+    expect(Date.parse(job.lease_until)).toBeGreaterThan(Date.now());
+    expect(Object.keys(job.parameters).sort()).toEqual(
+      ['prompt', 'negative_prompt', 'loras', 'size', 'num_inference_steps', 'duration']
+        .concat(['guidance_scale', 'flow_shift', 'seed'])
+        .sort(),
+    );
+  });
+
+  test('says why nothing was given', async () => {
+    await submit();
+    expect(await claim({ model: 'another' })).toEqual({
+      job: null,
+      skipped: { model: 1 },
+      retry_after_ms: 0,
+    });
+    const foreign = await api.workerToken('somebody-else', true);
+    expect((await claim({}, foreign)).job).toBeNull();
+    expect(await api.send('GET', '/api/worker/me', { key: token })).toMatchObject({
+      json: { data: { waiting: 1, shared: false, accepts_models: ['wan2.2-ti2v-5b', 'tiny'] } },
+    });
+    expect((await api.send('GET', '/api/worker/me', { key: foreign })).json.data.waiting).toBe(0);
+  });
+
+  test('an API key claims nothing, and a worker token submits nothing', async () => {
+    expect((await work('claim', declarationOf(), key)).status).toBeGreaterThanOrEqual(401);
+    const answered = await api.send('POST', model, { key: token, body: submission });
+    expect([401, 403]).toContain(answered.status);
+  });
+
+  test('a node that is being stopped gives nothing, and ends what it holds', async () => {
+    const stopping = new AbortController();
+    const { store, jobs, log } = api.relay;
+    const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
+    const relay = { ...api.relay, stopping: stopping.signal, heldClaims };
+    const { id } = await submit();
+    const send = (method: string, path: string, as: string, body?: object) =>
+      answer(
+        relay,
+        new Request(`http://localhost${path}`, {
+          method,
+          headers: { Authorization: `Bearer ${as}`, 'Content-Type': 'application/json' },
+          ...(body && { body: JSON.stringify(body) }),
+        }),
+      );
+    const sync = send('POST', model, key, { ...submission, enable_sync_mode: true });
+    const waiting = send('GET', `/api/v3/predictions/${id}/result?wait=8`, key);
+    const events = await send('GET', `/api/v3/predictions/${id}/events`, key);
+    const text = events.text();
+    const held = send('POST', '/api/worker/claim', token, declarationOf({ model: 'another' }));
+    await expect.poll(() => heldClaims.count, { timeout: 20_000 }).toBe(1);
+    stopping.abort();
+    expect((await held).status).toBe(503);
+    expect(await (await sync).json()).toMatchObject({ data: { code: 5004 } });
+    expect(await (await waiting).json()).toMatchObject({ data: { status: 'created' } });
+    expect(await text).toContain('retry:');
+    const refused = await send('POST', '/api/worker/claim', token, declarationOf());
+    expect(await refused.json()).toMatchObject({ error_code: 'SHUTTING_DOWN' });
+    await heldClaims.close();
+    expect((await result(id)).status).toBe('created');
+  });
+
+  /** A claim whose connection the test may cut. */
+  const claimCut = (client: AbortSignal, declaration = declarationOf()) => {
+    const request = new Request('http://localhost/api/worker/claim', {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(declaration),
+    });
+    Object.defineProperty(request, 'signal', { value: client });
+    return answer(api.relay, request);
+  };
+
+  test('a worker whose request was cut off does not keep the job', async () => {
+    const { id } = await submit();
+    await claimCut(AbortSignal.abort());
+    expect((await result(id)).status).toBe('created');
+    expect((await claimed()).attempt).toBe(1);
+  });
+
+  test('who is connected follows from claims and heartbeats', async () => {
+    const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
+    const states = async () => (await api.relay.workers.list(owner)).map(({ state }) => state);
+    expect(await states()).toEqual([]);
+    const declaration = declarationOf();
+    const client = new AbortController();
+    const cut = claimCut(client.signal, declaration);
+    await expect.poll(states, { timeout: 20_000 }).toEqual(['idle']);
+    await expect.poll(() => api.relay.heldClaims.count, { timeout: 20_000 }).toBe(1);
+    client.abort();
+    await cut;
+    expect(await states()).toEqual([]);
+    expect(api.relay.heldClaims.count).toBe(0);
+
+    const paused = { ...declaration, paused: true, wait_seconds: 0 };
+    await submit();
+    expect((await work('claim', paused)).json.data).toMatchObject({ job: null, skipped: {} });
+    expect(await states()).toEqual(['paused']);
+    await work('claim', declaration);
+    expect(await states()).toEqual(['busy']);
+  });
+
+  test('a waiting worker is given a job the moment it is submitted', async () => {
+    const waiting = work('claim', declarationOf());
+    await expect.poll(() => api.relay.heldClaims.count, { timeout: 20_000 }).toBe(1);
+    const { id } = await submit();
+    expect((await waiting).json.data).toMatchObject({ job: { id }, retry_after_ms: 0 });
+  });
+});
+
+describe('a lease', () => {
+  test('is moved by heartbeats, asked for, and lost by a cancel', async () => {
+    const { id } = await submit();
+    const job = await claimed();
+    const { lease_token } = job;
+    const heartbeat = await work(`jobs/${id}/heartbeat`, {
+      lease_token,
+      phase: 'denoise',
+      step: 3,
+      steps: 9,
+    });
+    expect(heartbeat.status).toBe(200);
+    expect(Date.parse(heartbeat.json.data.lease_until)).toBeGreaterThanOrEqual(
+      Date.parse(job.lease_until),
+    );
+    const asked = await work(`jobs/${id}/lease`, { lease_token });
+    expect(asked.json.data).toEqual(heartbeat.json.data);
+    // Another token of the same owner does not have it.
+    const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
+    const other = await api.workerToken(owner);
+    for (const [what, body] of [
+      ['lease', { lease_token }],
+      ['heartbeat', { lease_token, step: 4, steps: 9 }],
+      ['release', { lease_token }],
+      ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
+      ['complete', completionOf(job)],
+    ] as const) {
+      expect(await work(`jobs/${id}/${what}`, body, other)).toMatchObject(lost);
+    }
+    await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
+    for (const [what, body] of [
+      ['heartbeat', { lease_token }],
+      ['lease', { lease_token }],
+      ['release', { lease_token }],
+      ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
+      ['complete', completionOf(job)],
+    ] as const) {
+      expect(await work(`jobs/${id}/${what}`, body)).toMatchObject(lost);
+    }
+  });
+
+  test('that is handed back leaves the job to the next', async () => {
+    const { id } = await submit();
+    const { lease_token } = await claimed();
+    const released = await work(`jobs/${id}/release`, { lease_token });
+    expect(released.json.data).toEqual({ status: 'created' });
+    expect(await claimed()).toMatchObject({ id, attempt: 1 });
+  });
+
+  test('a failure that another attempt cannot mend ends it with the worker’s sentence', async () => {
+    const { id } = await submit();
+    const { lease_token } = await claimed();
+    const failure = {
+      code: 'LORA_WRONG_BASE',
+      message: 'The LoRA does not fit.',
+      retryable: false,
+    };
+    expect((await work(`jobs/${id}/fail`, { lease_token, ...failure })).json.data).toEqual({
+      status: 'failed',
+    });
+    expect(await result(id)).toMatchObject({
+      status: 'failed',
+      error: 'The LoRA does not fit.',
+      code: 1401,
+      outputs: [],
+      has_nsfw_contents: [],
+    });
+  });
+});
+
+describe('completing', () => {
+  test('makes the video the output, once; the same again is no error', async () => {
+    const { id } = await submit();
+    const job = await claimed();
+    expect(await work(`jobs/${id}/complete`, completionOf(job))).toMatchObject({ status: 409 });
+    const done = await complete(job);
+    expect(done).toMatchObject({ status: 200, json: { data: { status: 'completed' } } });
+    expect(await work(`jobs/${id}/complete`, completionOf(job))).toMatchObject({
+      status: 200,
+      json: { data: { status: 'completed' } },
+    });
+    const prediction = await result(id);
+    expect(prediction).toMatchObject({
+      status: 'completed',
+      has_nsfw_contents: [false],
+      error: '',
+      timings: { inference: 1234 },
+    });
+    expect(prediction.outputs).toEqual([expect.stringMatching(/^https:\/\/kinora\.test\/files\//)]);
+    expect(prediction).not.toHaveProperty('queue_position');
+    endpoints.result.answer.parse({ code: 200, message: 'success', data: prediction });
+    // Another file under the same lease, after the end
+    const other = { ...completionOf(job), sha256: 'f'.repeat(64) };
+    expect(await work(`jobs/${id}/complete`, other)).toMatchObject(lost);
+    const removed = await api.send('POST', '/api/v3/predictions/delete', {
+      key,
+      body: { ids: [id] },
+    });
+    expect(removed.json.data).toEqual({ deleted_count: 1 });
+    const name = { jobId: id, leaseToken: job.lease_token, sha256 };
+    expect(await api.relay.files.blobs.stat(outputKey(name))).toBeNull();
+  });
+
+  test('a file that is no such video is refused, and the lease stands', async () => {
+    const { id } = await submit();
+    const job = await claimed();
+    await upload(job, video.slice(0, video.length - 500));
+    expect(await work(`jobs/${id}/complete`, completionOf(job))).toMatchObject({
+      status: 422,
+      json: { error_code: 'OUTPUT_REJECTED' },
+    });
+    expect((await work(`jobs/${id}/heartbeat`, { lease_token: job.lease_token })).status).toBe(200);
+    expect((await complete(job)).status).toBe(200);
+  });
+
+  test('ends a synchronous submission with its outputs', async () => {
+    const held = submit({ ...submission, enable_sync_mode: true });
+    await expect.poll(async () => (await claim()).job, { timeout: 20_000 }).not.toBeNull();
+    // Which job it is: the one that is being worked on.
+    const [running] = await api.relay.jobs.list(
+      (await api.relay.keys.authenticate(`Bearer ${key}`, 'api')).owner,
+      { page: 1, pageSize: 1 },
+    );
+    if (!running?.leaseToken) throw new Error('The job is not leased.');
+    const job = { id: running.id, lease_token: running.leaseToken } as WorkerJob;
+    await complete(job);
+    const prediction = await held;
+    expect(prediction).toMatchObject({ id: running.id, status: 'completed' });
+    expect(prediction.outputs).toHaveLength(1);
+    expect(prediction).not.toHaveProperty('code');
+  });
+
+  test('an output past its time is gone, and the record says so', async () => {
+    const { id } = await submit();
+    await complete(await claimed());
+    const row = await api.relay.jobs.get(id);
+    if (!row) throw new Error('The job is gone.');
+    const expired = { ...row, outputExpiresAt: new Date(Date.now() - 1000) };
+    expect(describePrediction(api.relay.files.links, expired)).toMatchObject({
+      status: 'completed',
+      outputs: [],
+      has_nsfw_contents: [],
+      error: expect.stringContaining('gone'),
+    });
+  });
+});
+
+describe('events', () => {
+  /** Reads events as they come. */
+  async function* eventsOf(response: Response): AsyncGenerator<{ type: string; data: unknown }> {
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      const parts = text.split('\n\n');
+      text = parts.pop() ?? '';
+      for (const part of parts) {
+        const [, type = '', data = 'null'] = /^event: (\w+)\ndata: (.*)$/.exec(part) ?? [];
+        if (type !== '') yield { type, data: JSON.parse(data) as unknown };
+      }
+    }
+  }
+
+  test('tell the state at once, then steps and previews, and end with the last status', async () => {
+    const { id } = await submit();
+    const response = await api.open(`/api/v3/predictions/${id}/events`, key);
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    const events = eventsOf(response);
+    const next = async () => (await events.next()).value;
+    expect(await next()).toMatchObject({
+      type: 'status',
+      data: { prediction: { id, status: 'created', queue_position: 0 } },
+    });
+    const job = await claimed();
+    expect(await next()).toMatchObject({
+      type: 'status',
+      data: { prediction: { status: 'processing' } },
+    });
+    const image = 'data:image/webp;base64,AAAA';
+    const { lease_token } = job;
+    const heartbeat = {
+      lease_token,
+      phase: 'denoise',
+      step: 2,
+      steps: 30,
+      seconds_remaining: 61.5,
+    };
+    await work(`jobs/${id}/heartbeat`, { ...heartbeat, preview: image });
+    const two = [await next(), await next()];
+    expect(two).toContainEqual({
+      type: 'step',
+      data: { phase: 'denoise', step: 2, steps: 30, seconds_remaining: 61.5 },
+    });
+    expect(two).toContainEqual({ type: 'preview', data: { step: 2, image } });
+    // Who comes later hears the state, step and preview at once.
+    const late = eventsOf(await api.open(`/api/v3/predictions/${id}/events`, key));
+    const heard: (string | undefined)[] = [];
+    for (let i = 0; i < 3; i++) heard.push((await late.next()).value?.type);
+    expect(heard).toEqual(['status', 'step', 'preview']);
+    await complete(job);
+    for (const stream of [events, late]) {
+      expect((await stream.next()).value).toMatchObject({
+        type: 'status',
+        data: { prediction: { status: 'completed', outputs: [expect.any(String)] } },
+      });
+      expect((await stream.next()).done).toBe(true);
+    }
+  });
+
+  test('end when the client goes, and leave nobody listening', async () => {
+    const { id } = await submit();
+    const response = await api.open(`/api/v3/predictions/${id}/events`, key);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    await reader?.read();
+    await reader?.cancel();
+    const client = new AbortController();
+    const cut = await api.open(`/api/v3/predictions/${id}/events`, key, client.signal);
+    const text = cut.text().catch(() => 'cut');
+    client.abort();
+    await text;
+    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(0);
+  });
+
+  test('may be followed by many; all hear the end', async () => {
+    const { id } = await submit();
+    const texts = Array.from({ length: 30 }, async () =>
+      (await api.open(`/api/v3/predictions/${id}/events`, key)).text(),
+    );
+    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(1);
+    await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
+    for (const text of await Promise.all(texts)) expect(text).toContain('cancelled by user');
+  });
+
+  test('of another owner’s prediction are not found', async () => {
+    const { id } = await submit();
+    const foreign = await api.key('somebody-else');
+    expect((await api.open(`/api/v3/predictions/${id}/events`, foreign)).status).toBe(404);
+  });
+});

@@ -1,0 +1,192 @@
+import { and, count, eq, or, sql } from 'drizzle-orm';
+import {
+  ApiError,
+  type ClaimAnswer,
+  type Completion,
+  type WorkerIdentity,
+  type WorkerJob,
+  type WorkerLora,
+} from '../../../lib/contract/v3';
+import type { Caller } from '../../access/caller';
+import type { Relay } from '../../open';
+import { storageErrors } from '../../store/errors';
+import { type JobLora, type JobRow, jobs } from '../../store/schema';
+import type { HandlerOf, Handlers } from '../handler';
+
+/** A claimed job as its worker gets it; null for a row that lacks what a claimed job has. */
+export function toWorkerJob({ config, files }: Relay, job: JobRow): WorkerJob | null {
+  const { leaseToken, leaseUntil, deadline, image } = job;
+  if (leaseToken === null || leaseUntil === null || deadline === null || image === null)
+    return null;
+  const { enable_prompt_optimizer, enable_safety_checker, image: _, ...parameters } = job.input;
+  return {
+    id: job.id,
+    attempt: job.attempt,
+    lease_token: leaseToken,
+    lease_until: leaseUntil.toISOString(),
+    deadline: deadline.toISOString(),
+    heartbeat_interval_ms: config.KINORA_HEARTBEAT_SECONDS * 1000,
+    model: job.model,
+    // Drawn at submission: every attempt makes the same video.
+    parameters: { ...parameters, seed: job.seed },
+    enable_prompt_optimizer,
+    enable_safety_checker,
+    image: { url: files.links.workerImage(job), type: image.type, bytes: image.bytes },
+    loras: job.loras.map((lora, index) => toWorkerLora(files.links.workerLora(job, index), lora)),
+  };
+}
+
+/** Hub files are fetched by the worker itself; everything else comes through the relay. */
+function toWorkerLora(url: string, lora: JobLora): WorkerLora {
+  const { path, scale } = lora;
+  if (lora.from !== 'hub') return { path, scale, from: 'relay', url };
+  return { path, scale, from: 'hub', repository: lora.repository, file: lora.file };
+}
+
+/** When a worker asks again whose claim could not be held. */
+const retryAfterMs = 5000;
+
+/** `GET /api/worker/me` */
+const workerMe: HandlerOf<'workerMe'> = async ({ config, store }, { caller }) => {
+  const waiting = and(sql`${jobs.status} = 'created'`, jobs.ready);
+  const own = eq(jobs.owner, caller.owner);
+  const mine = caller.shared ? or(own, jobs.shared) : own;
+  const [row] = await storageErrors(() =>
+    store.db.select({ count: count() }).from(jobs).where(and(waiting, mine)),
+  );
+  return {
+    token: caller.keyId,
+    owner: caller.owner,
+    shared: caller.shared,
+    accepts_models: config.KINORA_SERVING_MODELS,
+    waiting: row?.count ?? 0,
+  } satisfies WorkerIdentity;
+};
+
+/**
+ * `POST /api/worker/claim`: answered at once where there is a job, else held until one comes or the time
+ * is over. A node that is being stopped gives nothing away.
+ */
+const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, requestId }) => {
+  const { wait_seconds: waitSeconds, paused, ...worker } = body;
+  const { heldClaims, jobs, stopping, workers } = relay;
+  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+  const note = (state: 'idle' | 'busy' | 'paused') =>
+    noted(relay, requestId, workers.seen(caller, worker, state));
+
+  await note(paused ? 'paused' : 'idle');
+  const { signal } = request;
+  const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
+  const given = job && toWorkerJob(relay, job);
+  if (given && !signal.aborted) {
+    await note('busy');
+    return { job: given, skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
+  }
+  // Nobody is there any more to take it, or it is no job that could be done.
+  if (job) await jobs.release(job.id, job.leaseToken ?? '');
+  if (signal.aborted && !heldClaims.isHeld(caller, worker)) {
+    await noted(relay, requestId, workers.disconnected(caller, worker));
+  }
+  if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
+  const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
+  const isEarly = job !== null || heldClaims.isFull;
+  return {
+    job: null,
+    skipped,
+    retry_after_ms: isEarly ? retryAfterMs : 0,
+  } satisfies ClaimAnswer;
+};
+
+/** `POST …/heartbeat`: 409 `LEASE_LOST` is how a worker hears of a cancel. */
+const heartbeat: HandlerOf<'heartbeat'> = async (relay, { params, body, caller, requestId }) => {
+  const { lease_token: token, ...progress } = body;
+  const answer = await relay.jobs.heartbeat(params.id, token, progress, caller.keyId);
+  await noted(relay, requestId, relay.workers.heartbeat(params.id));
+  return answer;
+};
+
+/** `POST …/lease`: does my lease still stand? */
+const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
+  const { leaseUntil, deadline } = await relay.jobs.lease(
+    params.id,
+    body.lease_token,
+    caller.keyId,
+  );
+  return { lease_until: leaseUntil?.toISOString(), deadline: deadline?.toISOString() };
+};
+
+/**
+ * `POST …/complete`: the uploaded file is looked at first, the status follows. A file that is not what was
+ * asked for leaves the lease as it is: the worker uploads again, or fails.
+ */
+const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
+  const { id } = params;
+  const done = await earlierCompletion(relay, id, body, caller);
+  if (done !== null) return { status: done.status };
+  const { lease_token: token, ...result } = body;
+  const job = await relay.jobs.lease(id, token, caller.keyId);
+  const { key: outputKey } = await relay.files.takeOutput(job, body);
+  try {
+    const completed = await relay.jobs.complete(id, token, { ...result, outputKey }, caller.keyId);
+    await noted(relay, requestId, relay.workers.done(id));
+    return { status: completed.status };
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'LEASE_LOST') {
+      await dropOutput(relay, id, outputKey);
+    }
+    throw error;
+  }
+};
+
+/** The same completion again, when its first answer was lost on the way: no lease stands any more. */
+async function earlierCompletion(
+  relay: Relay,
+  id: string,
+  { lease_token: token, ...result }: Completion,
+  { keyId }: Caller,
+): Promise<JobRow | null> {
+  const job = await relay.jobs.get(id);
+  if (job?.status !== 'completed' || job.outputSha256 !== result.sha256) return null;
+  return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' }, keyId);
+}
+
+/** The lease went between the look at the file and the status: cancelled, swept, or deleted. */
+async function dropOutput(relay: Relay, id: string, key: string): Promise<void> {
+  const job = await relay.jobs.get(id);
+  // Another request of the same worker may just have completed it with this very file.
+  if (job?.outputKey === key) return;
+  await relay.files.blobs.remove(key).catch((err: unknown) => {
+    relay.log.warn({ job: id, err }, 'a video without a job was not removed');
+  });
+}
+
+/** `POST …/fail` */
+const fail: HandlerOf<'fail'> = async (relay, { params, body, caller }) => {
+  const { lease_token: token, ...failure } = body;
+  const { status } = await relay.jobs.fail(params.id, token, failure, caller.keyId);
+  return { status };
+};
+
+/** `POST …/release` */
+const release: HandlerOf<'release'> = async (relay, { params, body, caller }) => {
+  const { status } = await relay.jobs.release(params.id, body.lease_token, caller.keyId);
+  return { status };
+};
+
+/** What a connected tab calls. */
+export const workerHandlers = {
+  workerMe,
+  claim,
+  heartbeat,
+  lease,
+  complete,
+  fail,
+  release,
+} as const satisfies Handlers;
+
+/** The list of workers is for people; what the worker does does not fail with it. */
+async function noted(relay: Relay, requestId: string, writing: Promise<void>): Promise<void> {
+  await writing.catch((err: unknown) => {
+    relay.log.warn({ request_id: requestId, err }, 'a worker was not written down');
+  });
+}

@@ -1,0 +1,366 @@
+import { once } from 'node:events';
+import type { IncomingHttpHeaders } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ApiError } from '../../lib/contract/v3';
+import { readConfig } from '../config';
+import { createMetrics } from '../observe/metrics';
+import type { RunningRelay } from '../open';
+import { checkMethod } from './request';
+import type { NodeHandler } from './router';
+import { type RunningServer, startServer } from './start';
+import type { Patience } from './timeouts';
+
+/**
+ * The HTTP layer alone: handlers of a few lines in place of files, no pages, a database that can be
+ * said to be down.
+ */
+let down = false;
+const received: number[] = [];
+/** Headers that the pages saw last. */
+let asked: IncomingHttpHeaders = {};
+const routes: Readonly<Record<string, NodeHandler>> = {
+  'GET /files/things/{id}': async (request, response, { id }) => {
+    const { 'x-kinora-address': address, 'x-request-id': requestId } = request.headers;
+    response.end(JSON.stringify({ id, address, requestId }));
+  },
+  'PUT /files/things/{id}': async (request, response) => {
+    let bytes = 0;
+    for await (const chunk of request) bytes += (chunk as Buffer).length;
+    received.push(bytes);
+    response.end('{}');
+  },
+  'PUT /files/refused/{id}': async () => {
+    throw new ApiError('UNAUTHORIZED');
+  },
+  'GET /files/broken/{id}': async () => {
+    throw new Error('hush: the reason');
+  },
+  'GET /files/half/{id}': async (_request, response) => {
+    response.writeHead(200, { 'Content-Length': 100 });
+    response.write('half');
+    throw new Error('then it broke');
+  },
+};
+
+const ping = async () => {
+  if (down) throw new ApiError('STORAGE_DOWN');
+};
+/** Lines that would wake somebody up. */
+const faults: string[] = [];
+const log = pino({ level: 'error' }, { write: (line: string) => void faults.push(line) });
+const stopping = new AbortController();
+const config = readConfig({ PORT: '0', KINORA_METRICS_TOKEN: 'metrics-token-of-a-test' });
+
+/** The parts of a relay that the HTTP layer touches. */
+function smallRelay(): RunningRelay {
+  const parts = {
+    config,
+    log,
+    metrics: createMetrics(),
+    store: { ping },
+    keys: { authenticateAdmin: () => Promise.reject(new ApiError('UNAUTHORIZED')) },
+    limits: { address: async () => undefined },
+    files: { routes, blobs: { ping } },
+    stopping: stopping.signal,
+    finish: async () => stopping.abort(),
+    stop: async () => undefined,
+  };
+  return parts as unknown as RunningRelay;
+}
+
+async function start(patience?: Patience): Promise<RunningServer> {
+  const started = await startServer({
+    config,
+    log,
+    pages: async () => ({
+      handle: async (request, response) => {
+        asked = request.headers;
+        response.end(`page ${request.url}`);
+      },
+      close: async () => undefined,
+    }),
+    open: async () => smallRelay(),
+    ...(patience && { patience }),
+  });
+  await started.relay;
+  return started;
+}
+
+let server: RunningServer;
+/** One that waits for nobody. */
+let impatient: RunningServer;
+/** In milliseconds. */
+const idleMs = 300;
+beforeAll(async () => {
+  server = await start();
+  impatient = await start({ headMs: 30_000, bodyMs: 300, idleMs, keepAliveMs: 1000 });
+});
+afterAll(() => Promise.all([server.stop(), impatient.stop()]));
+
+const get = (path: string, options?: RequestInit) => fetch(server.origin + path, options);
+
+const raw = (text: string) => rawAt(server, text);
+
+/** Sends bytes as they are. @returns everything that comes back */
+async function rawAt({ port }: RunningServer, ...pieces: readonly string[]): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.toString();
+  });
+  socket.on('error', () => undefined);
+  for (const piece of pieces) socket.write(piece);
+  await once(socket, 'close');
+  return text;
+}
+
+describe('the server', () => {
+  it('hands what is not its own to the pages, with an id on every answer', async () => {
+    const response = await get('/somewhere?a=1');
+    expect(await response.text()).toBe('page /somewhere?a=1');
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('keeps a sane request id and replaces any other', async () => {
+    const sane = await get('/files/things/a', { headers: { 'x-request-id': 'mine-12345678' } });
+    expect(sane.headers.get('x-request-id')).toBe('mine-12345678');
+    expect(await sane.json()).toMatchObject({ requestId: 'mine-12345678' });
+    const odd = await get('/files/things/a', { headers: { 'x-request-id': 'a "b" {c}' } });
+    expect(odd.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('never believes an address that a caller claims', async () => {
+    const headers = { 'x-kinora-address': '8.8.8.8', 'x-forwarded-for': '8.8.4.4' };
+    const response = await get('/files/things/a', { headers });
+    expect(await response.json()).toMatchObject({ address: '127.0.0.1' });
+  });
+
+  it('answers a refusal as the API does, whoever asks from wherever', async () => {
+    const response = await get('/files/refused/a', { method: 'PUT', body: 'x' });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    expect(await response.json()).toMatchObject({
+      code: 401,
+      error_code: 'UNAUTHORIZED',
+      request_id: response.headers.get('x-request-id'),
+    });
+  });
+
+  it('says nothing of an error of its own', async () => {
+    const response = await get('/files/broken/a');
+    expect(response.status).toBe(500);
+    const text = await response.text();
+    expect(text).toContain('INTERNAL');
+    expect(text).not.toContain('hush');
+  });
+
+  it('cuts an answer that broke off, so that half of it is not taken for the whole', async () => {
+    const whole = get('/files/half/a').then((response) => response.text());
+    await expect(whole).rejects.toThrow();
+  });
+
+  it.each([
+    ['TRACE /api/v3/models', 405, 'METHOD_NOT_ALLOWED'],
+    ['PROPFIND /api/v3/models', 405, 'METHOD_NOT_ALLOWED'],
+    ['QUERY /a-page', 405, 'METHOD_NOT_ALLOWED'],
+    ['OPTIONS *', 400, 'INVALID_PARAMETER'],
+    ['GET http://a.example/api/v3/models', 400, 'INVALID_PARAMETER'],
+  ])('answers itself what is not for the pages: %s', async (line, status, code) => {
+    const answer = await raw(`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toContain(`"error_code":"${code}"`);
+    if (line.endsWith('/models') && status === 405) {
+      expect(answer).toMatch(/^Allow: GET, HEAD, OPTIONS\r$/m);
+    }
+  });
+
+  it.each(['POST', 'OPTIONS', 'DELETE', 'PUT', 'PATCH'])(
+    'reads pages and files, and nothing else: %s',
+    async (method) => {
+      for (const path of ['/a-page', '/openapi.json', '/_next/static/a.js', '/', '/api']) {
+        const response = await get(path, { method });
+        expect(response.status, path).toBe(405);
+        expect(response.headers.get('allow')).toBe('GET, HEAD');
+        expect(await response.json()).toMatchObject({ error_code: 'METHOD_NOT_ALLOWED' });
+      }
+      // The API, and the address that a base URL with a slash at its end gives: Next corrects it.
+      for (const path of ['/api/v3/balance', '//api/v3/balance']) {
+        expect(await (await get(path, { method })).text()).toBe(`page ${path}`);
+      }
+    },
+  );
+
+  it('leaves every method to Next’s own tools in development', () => {
+    const path = '/__nextjs_original-stack-frames';
+    expect(() => checkMethod('POST', path, { anyMethod: true })).not.toThrow();
+    expect(() => checkMethod('POST', path, {})).toThrow(ApiError);
+  });
+
+  it('keeps from the API what Next’s pages tell its server', async () => {
+    const headers = { rsc: '1', 'next-router-prefetch': '1', authorization: 'Bearer x' };
+    await get('/api/v3/models', { headers });
+    expect(Object.keys(asked)).not.toContain('rsc');
+    expect(Object.keys(asked)).not.toContain('next-router-prefetch');
+    expect(asked.authorization).toBe('Bearer x');
+    await get('/a-page', { headers });
+    expect(asked).toMatchObject({ rsc: '1', 'next-router-prefetch': '1' });
+  });
+
+  it('names the methods of a path, and answers a preflight', async () => {
+    const wrong = await get('/files/things/a', { method: 'DELETE' });
+    expect(wrong.status).toBe(405);
+    expect(wrong.headers.get('allow')).toBe('GET, PUT, HEAD, OPTIONS');
+    const preflight = await get('/files/things/a', { method: 'OPTIONS' });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-methods')).toContain('PUT');
+    expect(preflight.headers.get('access-control-allow-headers')).toContain('authorization');
+  });
+
+  it('lets the sender of a refused upload hear why, however much of it is under way', async () => {
+    // fetch of Node sends the whole body: with a plain close it would see a reset.
+    const body = Buffer.alloc(20_000_000);
+    for (let round = 0; round < 3; round++) {
+      const response = await get('/files/refused/a', { method: 'PUT', body });
+      expect(response.status).toBe(401);
+      expect(await response.json()).toMatchObject({ error_code: 'UNAUTHORIZED' });
+    }
+  });
+
+  /** Uploads six pieces, one every 100 ms. @returns the status, and the longest pause that came of it */
+  async function uploadSlowly(): Promise<{ status: number; longestMs: number }> {
+    let pieces = 0;
+    let last = performance.now();
+    let longestMs = 0;
+    const look = () => {
+      longestMs = Math.max(longestMs, performance.now() - last);
+      last = performance.now();
+    };
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        await delay(100);
+        look();
+        controller.enqueue(new Uint8Array(10));
+        pieces += 1;
+        if (pieces === 6) controller.close();
+      },
+    });
+    const options = { method: 'PUT', body, duplex: 'half' } as RequestInit;
+    const answer = await fetch(`${impatient.origin}/files/things/a`, options).catch(() => null);
+    look();
+    return { status: answer?.status ?? 0, longestMs };
+  }
+
+  it('takes an upload that is slow as a whole and never stands still', async () => {
+    received.length = 0;
+    let upload = await uploadSlowly();
+    // One that was cut when the machine stood still proves nothing. Half: the other half of the server's
+    // wait may lie on the way to it.
+    for (let tries = 1; tries < 20; tries += 1) {
+      if (upload.status === 200 || upload.longestMs < idleMs / 2) break;
+      upload = await uploadSlowly();
+    }
+    expect(upload.status).toBe(200);
+    expect(received).toEqual([60]);
+  });
+
+  it('ends an upload that stands still', async () => {
+    const head = 'PUT /files/things/a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
+    expect(await rawAt(impatient, head, 'only this')).not.toContain('200 OK');
+  });
+});
+
+describe('malformed requests', () => {
+  it.each([
+    ['no HTTP at all', 'hello\r\n\r\n', 400],
+    [
+      'two lengths',
+      'GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      400,
+    ],
+    ['no host', 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(40_000)}\r\n\r\n`, 431],
+    [
+      'half an escape',
+      'GET /files/things/%f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      400,
+    ],
+    [
+      'a bad escape for the pages',
+      'GET /%ff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      400,
+    ],
+    [
+      'an upgrade to nothing',
+      'GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+      404,
+    ],
+    [
+      'a bad escape in an upgrade',
+      'GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
+      400,
+    ],
+  ])('%s', async (_name, text, status) => {
+    faults.length = 0;
+    const answer = await raw(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).not.toContain('`details`');
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('health', () => {
+  it('is ready while database and files answer', async () => {
+    const response = await get('/readyz');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({
+      status: 'ready',
+      parts: { node: 'ok', database: 'ok', files: 'ok' },
+    });
+  });
+
+  it('lives on without a database, and says that it is not ready', async () => {
+    down = true;
+    try {
+      const ready = await get('/readyz');
+      expect(ready.status).toBe(503);
+      expect(await ready.json()).toMatchObject({ parts: { node: 'ok', database: 'down' } });
+      expect((await get('/healthz')).status).toBe(200);
+    } finally {
+      down = false;
+    }
+  });
+
+  it('gives its numbers to this machine and to who has the token, not to who came by a proxy', async () => {
+    const open = await get('/metrics');
+    expect(open.headers.get('content-type')).toContain('text/plain');
+    expect(await open.text()).toContain('kinora_attempts_total');
+    const proxied = { 'x-forwarded-for': '203.0.113.7' };
+    expect((await get('/metrics', { headers: proxied })).status).toBe(401);
+    const wrong = { ...proxied, authorization: 'Bearer wrong' };
+    expect((await get('/metrics', { headers: wrong })).status).toBe(401);
+    const right = { ...proxied, authorization: 'Bearer metrics-token-of-a-test' };
+    expect((await get('/metrics', { headers: right })).status).toBe(200);
+  });
+
+  it('counts what bypasses the API under the name of its route', async () => {
+    await get('/files/things/secret-name');
+    const numbers = async () => await (await get('/metrics')).text();
+    const counted = 'operation="GET /files/things/{id}",status="2xx"';
+    await expect.poll(numbers, { timeout: 30_000 }).toContain(counted);
+    const text = await numbers();
+    expect(text).not.toContain('secret-name');
+  });
+});
+
+it('says in one sentence that its port is taken', async () => {
+  const second = startServer({
+    config: { ...config, PORT: server.port },
+    log,
+    pages: async () => ({ handle: async () => undefined, close: async () => undefined }),
+    open: async () => smallRelay(),
+  });
+  await expect(second).rejects.toThrow(/^Port \d+ of 127\.0\.0\.1 is taken\. .+ PORT/);
+});

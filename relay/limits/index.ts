@@ -1,1 +1,0 @@
-export { createLimits, type Limits } from './limits';

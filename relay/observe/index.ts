@@ -1,2 +1,0 @@
-export * from './log';
-export * from './metrics';
