@@ -48,8 +48,8 @@ export const configSchema = z.object({
     .default(path.join(projectRoot, '.kinora', 'relay'))
     .transform((folder) => path.resolve(folder)),
   /**
-   * Free bytes of that folder's disk below which nothing new is taken; what runs goes on. The embedded
-   * database does not survive a full disk.
+   * Free bytes of that folder's disk below which nothing new is accepted; running jobs continue. A full
+   * disk damages the embedded database.
    */
   KINORA_MIN_FREE_BYTES: count(256_000_000),
   /** A PostgreSQL address; absent means the embedded PGlite. */
@@ -61,7 +61,7 @@ export const configSchema = z.object({
   S3_SECRET_ACCESS_KEY: z.string().optional(),
   S3_PREFIX: z.string().default('kinora/'),
 
-  /** `{provider}/{family}` of the API that are answered. */
+  /** `{provider}/{family}` of the models that the API offers. */
   KINORA_FAMILIES: list('kinora/wan-2.2,wavespeed-ai/wan-2.1'),
   /** Manifest ids of the models that may serve them, `*` for any. */
   KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,tiny'),
@@ -72,7 +72,7 @@ export const configSchema = z.object({
   KINORA_HEARTBEAT_SECONDS: seconds(2),
   KINORA_SWEEP_SECONDS: seconds(2),
   KINORA_MAX_ATTEMPTS: whole(1, 3).default(3),
-  /** Hard end of one attempt. */
+  /** Time limit of one attempt. */
   KINORA_ATTEMPT_SECONDS: seconds(3 * 3600),
   /** How long a synchronous submission is held. */
   KINORA_SYNC_SECONDS: seconds(100),
@@ -88,13 +88,13 @@ export const configSchema = z.object({
   KINORA_SUBMITS_PER_MINUTE: count(120),
   KINORA_READS_PER_MINUTE: count(600),
   KINORA_READS_PER_JOB_PER_MINUTE: count(120),
-  /** Per address and minute, before a key is looked at. */
+  /** Per address and minute, before a key is checked. */
   KINORA_REQUESTS_PER_ADDRESS: count(3000),
   /** Wrong keys per address and minute. */
   KINORA_BAD_KEYS_PER_ADDRESS: count(30),
   /** Unfinished predictions per key. */
   KINORA_JOBS_PER_KEY: count(1000),
-  /** Name of the header that a proxy in front puts the caller's address in; empty without a proxy. */
+  /** Name of the header in which a proxy passes the caller's address on; empty without a proxy. */
   KINORA_ADDRESS_HEADER: z.string().default(''),
 
   /** Delays before the webhook's attempts, in seconds. */
@@ -106,18 +106,27 @@ export const configSchema = z.object({
   /** The hub: `loras[].path` may be a link to a file of it, which a worker fetches from its own hub. */
   KINORA_HUB: z.url().default('https://huggingface.co'),
   KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
-  /** Whoever has it as a bearer token may read `/metrics` from other machines; admins may in any case. */
+  /** Bearer token that opens `/metrics` to other machines; admins need none. */
   KINORA_METRICS_TOKEN: z.string().min(16).optional(),
-  /** Where the first start also writes its keys, for programs that start a server: JSON, mode 0600. */
+  /** File in which the first start also writes its keys, for programs that start a server: JSON, mode 0600. */
   KINORA_FIRST_START_FILE: z.string().optional(),
   /** Ends the server when the process that started it ends. For programs that start a server. */
   KINORA_END_WITH_PARENT: flag,
-  /** Seconds that a stop waits for deliveries and open answers. */
+  /** How long a stop waits for deliveries and open answers. */
   KINORA_STOP_SECONDS: seconds(10),
 });
 
 /** Every setting, checked. */
 export type Config = z.output<typeof configSchema>;
+
+/**
+ * Address of the server for programs of this machine, such as `http://127.0.0.1:3000`. A server on all
+ * addresses is reached by loopback; IPv6 addresses stand in brackets.
+ */
+export function localOrigin({ KINORA_HOST: host, PORT }: Pick<Config, 'KINORA_HOST' | 'PORT'>) {
+  if (host === '0.0.0.0' || host === '::') return `http://127.0.0.1:${PORT}`;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${PORT}`;
+}
 
 /**
  * Reads the settings.

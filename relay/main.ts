@@ -8,9 +8,9 @@ import { runNode } from './http/node';
 import { watchLoop } from './http/process';
 
 const options = process.argv.slice(2);
-const say = (line: string) => process.stderr.write(`${line}\n`);
+const print = (line: string) => process.stderr.write(`${line}\n`);
 
-// Where Next compiles, the loop may stand still for long; and nobody waits for a server in development.
+// Next's compiler may block the event loop of a development server for long.
 if (!options.includes('--dev')) watchLoop();
 
 try {
@@ -18,14 +18,14 @@ try {
     environment: process.env,
     lazy: options.includes('--lazy'),
     pages: (at) => openNext({ dev: options.includes('--dev'), ...at }),
-    say,
+    print,
   });
 } catch (error) {
-  say(describe(error));
+  print(describe(error));
   process.exit(1);
 }
 
-/** A failed start, in sentences. */
+/** The message of a failed start, with that of its cause. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? `\n${error.cause.message}` : '';

@@ -21,7 +21,7 @@ import { openDatabase } from './store';
 import type { Store } from './store/store';
 import { createWebhooks, sweepDeliveries, type Webhooks } from './webhooks/webhooks';
 
-/** Seconds between two looks for what is past its time. Nobody waits for it. */
+/** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
 
 /** The parts of one node. */
@@ -57,7 +57,7 @@ export interface RunningRelay extends Relay {
 }
 
 /**
- * Opens every room of one node. Nothing goes on by itself before `start()`.
+ * Opens every part of one node. Background work begins with `start()`.
  *
  * @param config with the port that the server has: links are made of it
  * @throws Error with sentences as `openDatabase` does; what was opened before is closed again
@@ -67,22 +67,22 @@ export async function openRelay(
   options: { log?: Logger } = {},
 ): Promise<RunningRelay> {
   const log = options.log ?? createLog(config);
-  /** What to close, the last first. */
+  /** Functions that close parts; the last part is closed first. */
   const closers: (() => Promise<unknown>)[] = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) {
-      await close().catch((error: unknown) => log.error({ err: error }, 'a room did not close'));
+      await close().catch((error: unknown) => log.error({ err: error }, 'a part did not close'));
     }
   };
   try {
-    return await openRooms(config, log, (close) => closers.push(close), closeAll);
+    return await openParts(config, log, (close) => closers.push(close), closeAll);
   } catch (error) {
     await closeAll();
     throw error;
   }
 }
 
-async function openRooms(
+async function openParts(
   config: Config,
   log: Logger,
   onClose: (close: () => Promise<unknown>) => void,
@@ -98,26 +98,11 @@ async function openRooms(
   const links = createLinks({ config, secret: await loadSecret(store) });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const { outboxRow } = webhooks;
-  const queue = createJobs({ store, config, outboxRow, log, metrics });
-  const jobs: Relay['jobs'] = {
-    ...queue,
-    async submit(order) {
-      await space.require();
-      return await queue.submit(order);
-    },
-  };
+  const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ store, config, jobs, log });
   onClose(() => limits.close());
   const files = await createFiles({ config, store, keys, limits, guard, jobs, space });
-  const fetched = createIntake({ config, store, guard, files, jobs, log });
-  const intake: Relay['intake'] = {
-    ...fetched,
-    // Before the image of a submission is written, too.
-    async accept(...order) {
-      await space.require();
-      return await fetched.accept(...order);
-    },
-  };
+  const intake = createIntake({ config, store, guard, files, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   onClose(() => heldClaims.close());
@@ -152,8 +137,8 @@ async function openRooms(
     start() {
       if (background.length > 0 || stopping.signal.aborted) return;
       const loop = { signal: stopping.signal, log };
-      const fallen = (room: string) => (error: unknown) => {
-        log.error({ err: error }, `${room} stopped working on this node`);
+      const onFailure = (part: string) => (error: unknown) => {
+        log.error({ err: error }, `${part} stopped working on this node`);
       };
       background.push(
         repeat('sweep of leases', config.KINORA_SWEEP_SECONDS, createSweeper(jobs, config), loop),
@@ -161,8 +146,8 @@ async function openRooms(
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
-        webhooks.run(stopping.signal).catch(fallen('webhooks')),
-        intake.run(stopping.signal).catch(fallen('intake')),
+        webhooks.run(stopping.signal).catch(onFailure('webhooks')),
+        intake.run(stopping.signal).catch(onFailure('intake')),
       );
     },
     finish,

@@ -37,15 +37,19 @@ export async function writeControl(
   const { origin, token = processControlToken() } = listening;
   const publicUrl = config.KINORA_PUBLIC_URL ?? origin;
   const control: Control = { origin, publicUrl, token, pid: process.pid };
-  const file = fileOf(config);
-  const draft = `${file}.${process.pid}`;
   await mkdir(config.KINORA_DATA, { recursive: true });
+  await writePrivateFile(fileOf(config), JSON.stringify(control));
+}
+
+/** Writes a file whole or not at all, readable by this user alone, also where there is one already. */
+export async function writePrivateFile(file: string, text: string): Promise<void> {
+  const draft = `${file}.${process.pid}`;
   await rm(draft, { force: true });
-  await writeFile(draft, JSON.stringify(control), { mode: 0o600, flag: 'wx' });
+  await writeFile(draft, text, { mode: 0o600, flag: 'wx' });
   await rename(draft, file);
 }
 
-/** The running server's control file; null where there is none, or its process is gone. */
+/** The running server's control file; null where there is none, or its process has ended. */
 export async function readControl(config: DataFolder): Promise<Control | null> {
   const control = await parseFile(fileOf(config));
   return control && isAlive(control.pid) ? control : null;

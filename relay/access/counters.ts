@@ -40,7 +40,7 @@ export interface SharedCounters {
 }
 
 /** Longest wait for a connection, and for an answer, in milliseconds. */
-const usualPatienceMs = 1000;
+const defaultTimeoutMs = 1000;
 /** Between two tries to make the table, in milliseconds. */
 const tableRetryMs = 1000;
 
@@ -49,18 +49,18 @@ const tableRetryMs = 1000;
  * front of the jobs. Where the database fails, memory counts.
  *
  * @param url `DATABASE_URL`
- * @param patienceMs how long a connection, and an answer, is waited for
+ * @param timeoutMs longest wait for a connection, and for an answer, in milliseconds
  */
 export function sharedCounters(
   url: string,
   log: Logger | undefined,
-  patienceMs = usualPatienceMs,
+  timeoutMs = defaultTimeoutMs,
 ): SharedCounters {
   const pool = new Pool({
     connectionString: url,
     max: 2,
-    connectionTimeoutMillis: patienceMs,
-    query_timeout: patienceMs,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
   });
   const warn = (error: Error) => log?.warn({ err: error }, 'the shared limits do not answer');
   pool.on('error', warn);

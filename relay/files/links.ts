@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import type { Config } from '../config';
+import { type Config, localOrigin } from '../config';
 import { type JobRow, settings, type UploadRow } from '../store/schema';
 import type { Store } from '../store/store';
 
@@ -36,8 +36,7 @@ export function createLinks({
   config: Pick<Config, 'KINORA_PUBLIC_URL' | 'KINORA_HOST' | 'PORT'>;
   secret: string;
 }) {
-  const publicUrl = () =>
-    config.KINORA_PUBLIC_URL ?? `http://${reachable(config.KINORA_HOST)}:${config.PORT}`;
+  const publicUrl = () => config.KINORA_PUBLIC_URL ?? localOrigin(config);
   const sign = (purpose: LinkPurpose, id: string, nonce: string, expires: number) =>
     createHmac('sha256', secret).update([purpose, id, expires, nonce].join('\n')).digest('hex');
   const query = (purpose: LinkPurpose, id: string, nonce: string, end: Date) => {
@@ -118,10 +117,4 @@ export function leaseNonce(job: Pick<JobRow, 'attempt' | 'leaseToken'>): string 
 
 function leaseEnd(job: JobRow): Date {
   return job.deadline ?? new Date(Date.now() + ticketMs);
-}
-
-/** Host of a URL: loopback for a server on all addresses; IPv6 in brackets. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::' || host === '') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

@@ -5,15 +5,9 @@ import { toApiError } from './errors';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
 import { check, readJson } from './input';
+import { corsHeaders, preflightHeaders } from './reply';
 import { addressHeader, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
-
-/** Headers that browsers may send to the public API from any page (README.md of relay). */
-const allowedHeaders =
-  'authorization, content-type, idempotency-key, x-client-name, x-client-version, x-client-os';
-/** Headers that scripts of other origins may read. */
-const exposedHeaders =
-  'X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
 
 /** What is known about a request while it is answered. */
 interface RequestContext {
@@ -46,7 +40,7 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
   } catch (error) {
     response = await refuse(relay, context, error);
   }
-  finish(request, response, context);
+  setCommonHeaders(response, context);
   const seconds = (performance.now() - started) / 1000;
   const operation = nameOf(context.route);
   relay.metrics.request(operation, response.status, seconds);
@@ -141,9 +135,9 @@ function preflight(request: Request, context: RequestContext): Response {
   if (route.kind === 'method') {
     context.headers.set('Allow', route.allow.join(', '));
     if (!isInternal(route) && request.headers.has('access-control-request-method')) {
-      context.headers.set('Access-Control-Allow-Methods', route.allow.join(', '));
-      context.headers.set('Access-Control-Allow-Headers', allowedHeaders);
-      context.headers.set('Access-Control-Max-Age', '86400');
+      for (const [name, value] of Object.entries(preflightHeaders(route.allow))) {
+        context.headers.set(name, value);
+      }
     }
   }
   return new Response(null, { status: 204 });
@@ -173,16 +167,15 @@ async function refuse(relay: Relay, context: RequestContext, error: unknown): Pr
 }
 
 /** Headers of every answer. */
-function finish(request: Request, response: Response, context: RequestContext): void {
+function setCommonHeaders(response: Response, context: RequestContext): void {
   const { headers } = response;
   for (const [name, value] of context.headers) headers.set(name, value);
   headers.set('X-Request-Id', context.requestId);
   if (!headers.has('Cache-Control')) headers.set('Cache-Control', 'no-store');
-  // Pages of other origins may call the public API, with a key, but no operation that takes a session cookie.
+  // Pages of other origins may call the public API with a key, but no operation that takes a session cookie.
   const { route } = context;
   if (isInternal(route)) return;
-  headers.set('Access-Control-Allow-Origin', '*');
-  if (request.headers.has('origin')) headers.set('Access-Control-Expose-Headers', exposedHeaders);
+  for (const [name, value] of Object.entries(corsHeaders)) headers.set(name, value);
 }
 
 /** The name for metrics and logs, which never hold the path itself: it may contain secrets. */

@@ -6,9 +6,9 @@ import { sendJson } from './reply';
 import { addressHeader, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
-/** How a node stands, for those who ask without a key. */
-export interface Standing {
-  /** Null while the node is being started. */
+/** The state of a node's server. */
+export interface ServerStatus {
+  /** Null until the relay is open. */
   relay(): Relay | null;
   readonly stopping: boolean;
 }
@@ -20,35 +20,35 @@ export interface Readiness {
   readonly parts: Readonly<Record<'node' | 'database' | 'files', string>>;
 }
 
-/** `/healthz`, `/readyz`, `/metrics`: nothing of a caller's is told here. */
-export function healthRoutes(standing: Standing): Readonly<Record<string, NodeHandler>> {
+/** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
+export function healthRoutes(status: ServerStatus): Readonly<Record<string, NodeHandler>> {
   return {
-    /** The process lives. A restart is the remedy when this does not answer. */
+    /** The process is alive. Restart it when this does not answer. */
     'GET /healthz': async (_request, response) => sendJson(response, 200, { status: 'ok' }),
 
-    /** Traffic may come: database and files answer, and the node is not being stopped. */
+    /** Ready for requests: database and files answer, and the node is not being stopped. */
     'GET /readyz': async (_request, response) => {
-      const { ready, parts } = await readiness(standing);
+      const { ready, parts } = await readiness(status);
       sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', parts });
     },
 
     'GET /metrics': async (request, response) => {
-      const relay = standing.relay();
+      const relay = status.relay();
       if (!relay) throw new ApiError('SHUTTING_DOWN', 'The server is being started.');
-      await mayReadMetrics(request, relay);
+      await authorizeMetrics(request, relay);
       await sendMetrics(response, relay);
     },
   };
 }
 
-/** Asks every part that a node cannot work without. */
-export async function readiness(standing: Standing): Promise<Readiness> {
-  const relay = standing.relay();
+/** Checks every part that a node needs. */
+export async function readiness(status: ServerStatus): Promise<Readiness> {
+  const relay = status.relay();
   const [database, files] = await Promise.all([
     state(relay && (() => relay.store.ping())),
     state(relay && (() => relay.files.blobs.ping())),
   ]);
-  const node = standing.stopping ? 'stopping' : relay ? 'ok' : 'starting';
+  const node = status.stopping ? 'stopping' : relay ? 'ok' : 'starting';
   const parts = { node, database, files };
   return { ready: Object.values(parts).every((part) => part === 'ok'), parts };
 }
@@ -62,10 +62,12 @@ async function state(ping: (() => Promise<void>) | null): Promise<string> {
 }
 
 /**
- * The numbers are for this machine, for whoever has `KINORA_METRICS_TOKEN`, and for admins. A request
- * that a proxy on this machine passed on did not come from this machine.
+ * Metrics are for this machine, for holders of `KINORA_METRICS_TOKEN`, and for admins. A request that a
+ * proxy on this machine passed on did not come from this machine.
+ *
+ * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
  */
-async function mayReadMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
+async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
   const address = request.headers[addressHeader];
   if (typeof address === 'string' && isLoopback(address) && !isForwarded(request)) return;
   const { authorization, cookie } = request.headers;

@@ -20,13 +20,13 @@ export async function openNext(options: {
   if (!options.dev && !existsSync(path.join(projectRoot, '.next', 'BUILD_ID'))) {
     throw new Error('There is no build of the app yet. Run npm run build first.');
   }
-  // Next reads it while its modules are loaded, and test runners set it to what Next does not know.
+  // Next reads it while its modules are loaded; test runners set a value that Next does not know.
   Object.assign(process.env, { NODE_ENV: options.dev ? 'development' : 'production' });
   const { default: next } = await import('next');
-  // Left to itself Next listens for every upgrade of the server it finds. It is given a server that never
-  // listens, so that malformed upgrades are answered by ours.
-  const ears = createServer();
-  const app = next({ ...options, dir: projectRoot, httpServer: ears });
+  // Next handles every upgrade of the server that it is given. This one never listens, so that our server
+  // answers malformed upgrades.
+  const upgrades = createServer();
+  const app = next({ ...options, dir: projectRoot, httpServer: upgrades });
   if (options.dev) await app.prepare();
   else await toStderr(() => app.prepare());
   const handle = app.getRequestHandler();
@@ -34,13 +34,13 @@ export async function openNext(options: {
     anyMethod: options.dev,
     handle: (request, response) => handle(request, response),
     ...(options.dev && {
-      upgrade: (request, socket, head) => void ears.emit('upgrade', request, socket, head),
+      upgrade: (request, socket, head) => void upgrades.emit('upgrade', request, socket, head),
     }),
     close: () => app.close(),
   };
 }
 
-/** What Next says while it starts is for people: stdout is the log, which goes there on its own. */
+/** Sends Next's lines about its start to stderr, as stdout is the log. */
 async function toStderr(work: () => Promise<void>): Promise<void> {
   const { log } = console;
   console.log = console.error;
@@ -51,12 +51,12 @@ async function toStderr(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** What answers everything that the Node server does not answer itself: Next, or a test's stand-in. */
+/** Answers every request that the Node server does not answer itself: Next, or a substitute in tests. */
 export interface Pages {
-  /** Whether more than GET and HEAD means anything outside of the API: Next's tools in development. */
+  /** Whether paths outside of the API take other methods than GET and HEAD: Next's development tools. */
   readonly anyMethod?: boolean;
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Takes over an upgraded connection; absent where there are none. */
+  /** Handles an upgraded connection; absent where there are none. */
   upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): Promise<void>;
 }

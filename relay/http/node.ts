@@ -1,81 +1,34 @@
-import { rename, rm, writeFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import { removeControl, writeControl } from '../access/control';
+import { removeControl, writeControl, writePrivateFile } from '../access/control';
 import { type Config, readConfig } from '../config';
 import { createLog } from '../observe/log';
 import type { RunningRelay } from '../open';
 import { endOnSignals } from './process';
 import { type RunningServer, type StartOptions, startServer } from './start';
 
-/**
- * What people are told when the node is up. On the very first start this is the one time that the keys
- * are shown; they go to the terminal alone, which is why this is not a line of the log.
- *
- * @returns lines for the terminal
- */
-export async function greet(
-  relay: RunningRelay,
-  config: Pick<Config, 'KINORA_FIRST_START_FILE'>,
-): Promise<readonly string[]> {
-  const { publicUrl } = relay.files.links;
-  const first = await relay.keys.firstStart();
-  const everyStart = [
-    `Kinora runs at ${publicUrl}`,
-    `  Connect a tab: ${publicUrl}/serve`,
-    `  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``,
-  ];
-  if (!first) return everyStart;
-  const made = [
-    ...(first.apiKey === '' ? [] : [`  API key       ${first.apiKey}`]),
-    ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
-  ];
-  if (config.KINORA_FIRST_START_FILE) {
-    await writeSecretly(config.KINORA_FIRST_START_FILE, JSON.stringify({ publicUrl, ...first }));
-  }
-  return [
-    ...everyStart,
-    '',
-    'This is its first start. The lines below are shown this once: keep what they hold.',
-    '',
-    ...made,
-    '',
-    'Sign in within the hour, once, to manage keys in the browser:',
-    `  ${publicUrl}/keys#sign-in=${first.signInToken}`,
-    '',
-  ];
-}
-
-/** Whole or not at all, and of this user alone: a file that is there may be readable by others. */
-async function writeSecretly(file: string, text: string): Promise<void> {
-  const draft = `${file}.${process.pid}`;
-  await rm(draft, { force: true });
-  await writeFile(draft, text, { mode: 0o600, flag: 'wx' });
-  await rename(draft, file);
-}
-
 /** How the process of a node is run. */
 export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Opens the relay only when a request needs it. */
   readonly lazy: boolean;
-  /** Takes lines for people. */
-  readonly say: (line: string) => void;
+  /** Prints a line to the terminal. */
+  readonly print: (line: string) => void;
 }
 
 /**
- * Runs one node as this process, until a signal ends it. Resolves when it is up; in a lazy one that is
- * when its relay was needed.
+ * Runs one node as this process, until a signal ends it. Resolves when its relay is open; in a lazy one
+ * that is when a request needed it.
  *
  * @throws Error with sentences, one a line, when it cannot start
  */
-export async function runNode({ environment, lazy, pages, say }: NodeOptions): Promise<void> {
+export async function runNode({ environment, lazy, pages, print }: NodeOptions): Promise<void> {
   const config = readConfig(environment);
   const log = createLog(config);
   let server: RunningServer | null = null;
   let ending = false;
   endOnSignals({
     log,
-    say,
+    print,
     limitMs: config.KINORA_STOP_SECONDS * 1000 + 5000,
     withParent: config.KINORA_END_WITH_PARENT,
     stop: async () => {
@@ -94,16 +47,16 @@ export async function runNode({ environment, lazy, pages, say }: NodeOptions): P
   try {
     const relay = await server.relay;
     await writeControl(config, { origin: server.origin });
-    for (const line of await greet(relay, config)) say(line);
+    for (const line of await describeStart(relay, config)) print(line);
   } catch (error) {
-    // Stopped before it was up: the stop ends the process.
+    // A stop during the start ends the process itself.
     if (ending) return;
     await server.stop();
     throw error;
   }
 }
 
-/** The relay at work, where Next's route handlers find it. Loaded late: pages do not need it. */
+/** A started relay, registered for Next's route handlers. Loaded late: pages do not need it. */
 async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
   const [{ openRelay }, { answer }, { setRelay }] = await Promise.all([
     import('../open'),
@@ -114,4 +67,38 @@ async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
   setRelay(relay, answer);
   relay.start();
   return relay;
+}
+
+/**
+ * Lines for the terminal when the node is up. The very first start shows the keys, here only: they are not
+ * written to the log.
+ */
+async function describeStart(
+  relay: RunningRelay,
+  config: Pick<Config, 'KINORA_FIRST_START_FILE'>,
+): Promise<readonly string[]> {
+  const { publicUrl } = relay.files.links;
+  const first = await relay.keys.firstStart();
+  const everyStart = [
+    `Kinora runs at ${publicUrl}`,
+    `  Connect a tab: ${publicUrl}/serve`,
+    `  Manage keys:   ${publicUrl}/keys, sign in with \`npm run keys -- sign-in\``,
+  ];
+  if (!first) return everyStart;
+  if (config.KINORA_FIRST_START_FILE) {
+    const text = JSON.stringify({ publicUrl, ...first });
+    await writePrivateFile(config.KINORA_FIRST_START_FILE, text);
+  }
+  return [
+    ...everyStart,
+    '',
+    'This is its first start. The keys below are shown only once: keep them.',
+    '',
+    ...(first.apiKey === '' ? [] : [`  API key       ${first.apiKey}`]),
+    ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
+    '',
+    'Sign in within the hour, once, to manage keys in the browser:',
+    `  ${publicUrl}/keys#sign-in=${first.signInToken}`,
+    '',
+  ];
 }

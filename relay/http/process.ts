@@ -3,28 +3,29 @@ import { Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { within } from '../loop';
 
-/** One Ctrl-C may arrive twice, by the terminal and by npm: only a later one is a second. */
+/** One Ctrl-C may arrive twice, from the terminal and from npm: a second one comes later than this. */
 const sameSignalMs = 500;
-const lookAtParentMs = 500;
+const parentCheckMs = 500;
 
 /** How a process ends. */
 export interface Ending {
   readonly log: Logger;
-  readonly say: (line: string) => void;
-  /** Ends everything gently. */
+  readonly print: (line: string) => void;
+  /** Ends the node in an orderly way. */
   readonly stop: () => Promise<void>;
-  /** Longest time that may take; then the process ends as it is. */
+  /** Time limit of the stop, in milliseconds; then the process ends as it is. */
   readonly limitMs: number;
-  /** Also ends when the process that started this one has gone. */
+  /** Also ends when the process that started this one has ended. */
   readonly withParent: boolean;
 }
 
 /**
- * Ends the process by SIGINT, SIGTERM or SIGHUP: gently at the first, with code 0; at once at the
- * second. An uncaught exception is logged and ends it with code 1, as what it broke is not known.
+ * Ends the process by SIGINT, SIGTERM or SIGHUP: the first one stops the node and ends with code 0, the
+ * second one ends at once. An uncaught exception is logged and ends the process with code 1, as the state
+ * after it is unknown.
  */
-export function endOnSignals({ log, say, stop, limitMs, withParent }: Ending): void {
-  let askedAt = 0;
+export function endOnSignals({ log, print, stop, limitMs, withParent }: Ending): void {
+  let firstAt = 0;
   const end = async () => {
     const ended = await within(limitMs, stop()).catch((error: unknown) => {
       log.error({ err: error }, 'the stop failed');
@@ -34,12 +35,12 @@ export function endOnSignals({ log, say, stop, limitMs, withParent }: Ending): v
   };
   const onSignal = (code: number) => () => {
     const now = performance.now();
-    if (askedAt === 0) {
-      askedAt = now;
+    if (firstAt === 0) {
+      firstAt = now;
       log.info('stopping');
-      say('Stopping; once more to end at once …');
+      print('Stopping; once more to end at once …');
       void end();
-    } else if (now - askedAt > sameSignalMs) {
+    } else if (now - firstAt > sameSignalMs) {
       process.exit(code);
     }
   };
@@ -48,48 +49,47 @@ export function endOnSignals({ log, say, stop, limitMs, withParent }: Ending): v
   process.on('SIGHUP', onSignal(129));
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'uncaught exception');
-    say(`Kinora ends: ${error.message}`);
+    print(`Kinora ends: ${error.message}`);
     process.exit(1);
   });
-  // Next lets rejections of requests that were broken off through to here: no reason to end.
+  // Next does not handle rejections of requests that were cut off: no reason to end.
   process.on('unhandledRejection', (error) => {
     log.error({ err: error }, 'unhandled rejection');
   });
-  // Whoever read our sentences may be gone.
+  // The reader of stderr may have ended.
   process.stderr.on('error', () => undefined);
   if (withParent) followParent(onSignal(143));
 }
 
-/** Windows gives orphans no new parent: there, a stop has to be asked for. */
-function followParent(onGone: () => void): void {
+/** On Windows the parent's id does not change when the parent ends, so this has no effect there. */
+function followParent(onEnd: () => void): void {
   const parent = process.ppid;
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     if (process.ppid === parent) return;
-    clearInterval(look);
-    onGone();
-  }, lookAtParentMs);
-  look.unref();
+    clearInterval(timer);
+    onEnd();
+  }, parentCheckMs);
+  timer.unref();
 }
 
-/** How long the main thread may do nothing but one thing, in seconds. */
-const standstillSeconds = 30;
+/** How long the event loop of the main thread may be blocked, in seconds. */
+const blockedSeconds = 30;
 
 /**
- * What the other thread runs, as text: the main one is of no use when it stands still, and a file
- * would have to be found and compiled. It counts its own beats and reads no clock, so that a machine
- * that slept has not stood still.
+ * Program of the watching thread, as text: a file would have to be found and compiled. It counts its own
+ * timer and reads no clock, so that the sleep of the machine does not count as a blocked loop.
  */
 const program = `
   const { workerData } = require('node:worker_threads');
   const { writeSync } = require('node:fs');
-  const beats = new Int32Array(workerData.beats);
+  const ticks = new Int32Array(workerData.ticks);
   let seen = -1;
   let missed = 0;
   setInterval(() => {
-    const now = Atomics.load(beats, 0);
+    const now = Atomics.load(ticks, 0);
     missed = now === seen ? missed + 1 : 0;
     seen = now;
-    if (missed < workerData.ticks) return;
+    if (missed < workerData.maxMissed) return;
     try {
       writeSync(2, workerData.sentence);
     } catch {}
@@ -98,26 +98,26 @@ const program = `
 `;
 
 /**
- * Ends the process when its event loop stands still for half a minute: nothing is answered then, and no
- * signal is heard, so that only a restart helps. One known reason is a full disk under PGlite, which
- * spins for ever. Not under a debugger, which stops the loop on purpose.
+ * Ends the process when its event loop is blocked for half a minute: it then answers nothing and handles
+ * no signal, so that only a restart helps. A known cause is a full disk under PGlite, which loops
+ * for ever. Not under a debugger, which stops the loop on purpose.
  *
- * @param options.seconds tests need less
+ * @param options.seconds time limit; default 30
  */
-export function watchLoop({ seconds = standstillSeconds }: { seconds?: number } = {}): void {
+export function watchLoop({ seconds = blockedSeconds }: { seconds?: number } = {}): void {
   if (inspector.url() !== undefined) return;
-  const ticks = 10;
-  const tickMs = (seconds * 1000) / ticks;
-  const beats = new Int32Array(new SharedArrayBuffer(4));
-  setInterval(() => Atomics.add(beats, 0, 1), tickMs / 2).unref();
+  const maxMissed = 10;
+  const tickMs = (seconds * 1000) / maxMissed;
+  const ticks = new Int32Array(new SharedArrayBuffer(4));
+  setInterval(() => Atomics.add(ticks, 0, 1), tickMs / 2).unref();
   const sentence = `Kinora ends: it has answered nothing for ${seconds} s. Is the disk full? Start it again.\n`;
   const worker = new Worker(program, {
     eval: true,
-    // What loads TypeScript for the main thread is nothing for this one.
+    // This thread needs no TypeScript loader.
     execArgv: [],
-    workerData: { beats: beats.buffer, ticks, tickMs, sentence },
+    workerData: { ticks: ticks.buffer, maxMissed, tickMs, sentence },
   });
-  // Without it the server is what it was before: no reason to end.
+  // The server works without the watchdog.
   worker.on('error', () => undefined);
   worker.unref();
 }

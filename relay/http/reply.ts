@@ -6,73 +6,26 @@ import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import { toApiError } from './errors';
 
-/**
- * Answers what was no HTTP request, or never became one. There is no response object to write to:
- * Node hands over the bare connection.
- */
-export function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
-  // A client that went away is told nothing.
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const [status, sentence, remedy] = told(error.code);
-  sendBare(socket, status, new ApiError('INVALID_PARAMETER', sentence, { remedy }));
-}
+/** Limits of reading the rest of a refused body, so that its sender can read the answer. */
+const maxDrainBytes = 64 * 1024 * 1024;
+const maxDrainMs = 5000;
 
-/** Refuses to upgrade a connection. */
-export function refuseUpgrade(socket: Duplex, refusal: ApiError): void {
-  sendBare(socket, refusal.status, refusal);
-}
-
-/** What Node's parser says, as a caller is told it. */
-function told(
-  code: string | undefined,
-): readonly [status: number, sentence: string, remedy: string] {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    return [431, 'The headers are too large.', `Send at most ${maxHeaderSize} bytes of them.`];
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return [408, 'The request did not arrive in time.', 'Send it again.'];
-  }
-  return [400, 'This is not an HTTP request.', 'Send one of HTTP/1.1.'];
-}
-
-function sendBare(socket: Duplex, status: number, refusal: ApiError): void {
-  const requestId = randomUUID();
-  const body = JSON.stringify({ ...refusal.toBody(requestId), code: status });
-  const more = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${requestId}`,
-      ...more,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
-}
-
-/** Bytes of an unwanted body that are read so that its sender hears the answer, and for how long. */
-const lingerBytes = 64 * 1024 * 1024;
-const lingerMs = 5000;
-
-/** Anybody may call from any page: keys travel in a header, never in cookies (v3-api.md, rule 8). */
+/** CORS headers of every answer of the public API (../README.md). */
 export const corsHeaders = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers':
     'X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Upload-Offset',
 } as const;
 
-/** What a browser may send across origins. */
-const preflightHeaders = {
-  'Access-Control-Allow-Headers':
-    'authorization, content-type, content-range, idempotency-key, range, x-client-name, x-client-version, x-client-os, x-request-id',
-  'Access-Control-Max-Age': '86400',
-} as const;
+/** Further headers of the answer to a preflight request. */
+export function preflightHeaders(allow: readonly string[]): Readonly<Record<string, string>> {
+  return {
+    'Access-Control-Allow-Methods': allow.join(', '),
+    'Access-Control-Allow-Headers':
+      'authorization, content-type, content-range, idempotency-key, range, x-client-name, x-client-version, x-client-os, x-request-id',
+    'Access-Control-Max-Age': '86400',
+  };
+}
 
 /** Sends a whole JSON answer. */
 export function sendJson(
@@ -81,30 +34,30 @@ export function sendJson(
   body: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): void {
+  const text = writeHead(response, status, body, headers);
+  response.end(response.req.method === 'HEAD' ? undefined : text);
+}
+
+function writeHead(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+): Buffer {
   const text = Buffer.from(JSON.stringify(body));
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.writeHead(status, {
+    ...headers,
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': text.length,
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
   });
-  response.end(response.req.method === 'HEAD' ? undefined : text);
-}
-
-/** Answers a preflight for a path of ours. */
-export function sendPreflight(response: ServerResponse, allow: readonly string[]): void {
-  response.writeHead(204, {
-    ...corsHeaders,
-    ...preflightHeaders,
-    'Access-Control-Allow-Methods': allow.join(', '),
-  });
-  response.end();
+  return text;
 }
 
 /**
- * Answers with what went wrong. Refusals go out as they are; what is our own fault is logged. A client that has gone gets nothing, and is no error. Where an answer has begun, the
- * connection is cut: the client must not take half of it for the whole.
+ * Answers with an error. Unexpected errors are logged. A client that has disconnected gets nothing. Where
+ * an answer has begun, the connection is cut, so that the client does not take a part for the whole.
  */
 export async function sendError(
   request: IncomingMessage,
@@ -119,57 +72,80 @@ export async function sendError(
     if (!response.writableEnded) response.destroy();
     return;
   }
-  await stopBody(request, response, error.toBody(requestId), error);
-}
-
-/**
- * Sends the whole answer first and then reads on for a while before the connection ends: closing with
- * unread bytes would reset it, and the client would see a broken pipe in place of the answer.
- */
-async function stopBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  body: unknown,
-  error: ApiError,
-): Promise<void> {
+  const body = error.toBody(requestId);
   const headers = { ...corsHeaders, ...error.headers };
   if (request.complete || !hasBody(request)) {
     sendJson(response, error.status, body, headers);
     return;
   }
-  const text = Buffer.from(JSON.stringify(body));
-  response.writeHead(error.status, {
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': text.length,
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-    Connection: 'close',
-  });
-  response.write(text);
+  // A connection that is closed with unread bytes is reset, and its client sees a broken pipe and no answer.
+  response.write(writeHead(response, error.status, body, { ...headers, Connection: 'close' }));
   await drain(request);
   response.end();
 }
 
-/** Reads and drops what still comes, within bounds. Also resolves when the client goes. */
+/** Reads and drops the rest of a body, within limits. Also resolves when the client disconnects. */
 async function drain(request: IncomingMessage): Promise<void> {
   let bytes = 0;
-  const enough = AbortSignal.timeout(lingerMs);
   const stop = new AbortController();
   request.unpipe();
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > lingerBytes) stop.abort();
+    if (bytes > maxDrainBytes) stop.abort();
   });
   request.resume();
-  await finished(request as Readable, { signal: AbortSignal.any([enough, stop.signal]) }).catch(
-    () => undefined,
-  );
+  const signal = AbortSignal.any([AbortSignal.timeout(maxDrainMs), stop.signal]);
+  await finished(request as Readable, { signal }).catch(() => undefined);
 }
 
 function hasBody(request: IncomingMessage): boolean {
   return (
     request.headers['transfer-encoding'] !== undefined ||
     Number(request.headers['content-length'] ?? 0) > 0
+  );
+}
+
+/** Answers what Node's parser refused: there is only the bare connection, and no response object. */
+export function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, message, remedy] = describeParseError(error.code);
+  sendBare(socket, status, new ApiError('INVALID_PARAMETER', message, { remedy }));
+}
+
+/** Refuses to upgrade a connection. */
+export function refuseUpgrade(socket: Duplex, error: ApiError): void {
+  sendBare(socket, error.status, error);
+}
+
+function describeParseError(
+  code: string | undefined,
+): readonly [status: number, message: string, remedy: string] {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return [431, 'The headers are too large.', `Send at most ${maxHeaderSize} bytes of them.`];
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return [408, 'The request did not arrive in time.', 'Send it again.'];
+  }
+  return [400, 'This is not an HTTP request.', 'Send one of HTTP/1.1.'];
+}
+
+function sendBare(socket: Duplex, status: number, error: ApiError): void {
+  const requestId = randomUUID();
+  const body = JSON.stringify({ ...error.toBody(requestId), code: status });
+  const headers = Object.entries(error.headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(
+    [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${requestId}`,
+      ...headers,
+      'Connection: close',
+      '',
+      body,
+    ].join('\r\n'),
   );
 }

@@ -11,7 +11,7 @@ import type { RunningRelay } from '../open';
 import { checkMethod } from './request';
 import type { NodeHandler } from './router';
 import { type RunningServer, startServer } from './start';
-import type { Patience } from './timeouts';
+import type { Timeouts } from './timeouts';
 
 /**
  * The HTTP layer alone: handlers of a few lines in place of files, no pages, a database that can be
@@ -71,7 +71,7 @@ function smallRelay(): RunningRelay {
   return parts as unknown as RunningRelay;
 }
 
-async function start(patience?: Patience): Promise<RunningServer> {
+async function start(timeouts?: Timeouts): Promise<RunningServer> {
   const started = await startServer({
     config,
     log,
@@ -83,7 +83,7 @@ async function start(patience?: Patience): Promise<RunningServer> {
       close: async () => undefined,
     }),
     open: async () => smallRelay(),
-    ...(patience && { patience }),
+    ...(timeouts && { timeouts }),
   });
   await started.relay;
   return started;

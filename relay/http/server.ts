@@ -4,78 +4,65 @@ import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Relay } from '../open';
-import { healthRoutes, type Standing } from './health';
+import { healthRoutes, type ServerStatus } from './health';
 import type { Pages } from './next';
-import { answerMalformed, corsHeaders, refuseUpgrade, sendError, sendPreflight } from './reply';
-import { checkMethod, checkTarget, introduce, withoutNextHeaders } from './request';
+import { answerMalformed, corsHeaders, preflightHeaders, refuseUpgrade, sendError } from './reply';
+import { assignContext, checkMethod, pathOf, removeNextHeaders } from './request';
 import { createNodeRouter, type Match, type NodeTarget } from './router';
-import { type Patience, setTimeouts, patience as usualPatience, watchBody } from './timeouts';
+import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
 
-/** What an HTTP server is made of. Relay and pages may come later: requests that need them wait. */
-export interface ServerParts {
+/** What an HTTP server works with. Requests wait for a relay or pages that are not open yet. */
+export interface ServerDependencies {
   readonly config: Config;
   readonly log: Logger;
-  /** Asked by the first request that needs it, which may be what opens it. */
+  /** Called for the first request that needs the relay, which it may open. */
   readonly relay: () => Promise<Relay>;
   readonly pages: Promise<Pages>;
-  readonly standing: Standing;
-  readonly patience?: Patience;
-}
-
-/** An HTTP server, with what is under way on it. */
-export interface RequestServer {
-  readonly server: Server;
-  /** Answers that have not ended. */
-  readonly open: number;
-  /** Resolves once no answer is under way. */
-  quiet(): Promise<void>;
-  /** Cuts upgraded connections, which the server itself forgets. */
-  cutUpgrades(): void;
+  readonly status: ServerStatus;
+  readonly timeouts?: Timeouts;
 }
 
 /**
- * The one HTTP server of a node. Large bodies and the health checks are answered here;
- * everything else goes to the pages (v3-api.md §5 says why).
+ * The one HTTP server of a node. It answers large bodies and health checks itself; everything else goes
+ * to the pages (../README.md says why).
  */
-export function createRequestServer(parts: ServerParts): RequestServer {
-  const { config, log, standing, patience = usualPatience } = parts;
-  const health = createNodeRouter(healthRoutes(standing));
-  let relayRouter: ReturnType<typeof openRouter> | null = null;
-  /** Why a relay did not open is told by whoever opens it; callers are only sent away. */
+export function createRequestServer(dependencies: ServerDependencies) {
+  const { config, log, status, timeouts = defaultTimeouts } = dependencies;
+  const health = createNodeRouter(healthRoutes(status));
+  let relayRouter: Promise<ReturnType<typeof createNodeRouter> | null> | null = null;
+  // The error of a relay that does not open is reported by the caller that opens it; requests get 503.
   const openRouter = () =>
-    parts.relay().then(
+    dependencies.relay().then(
       (relay) => createNodeRouter(relay.files.routes),
       () => null,
     );
 
-  const underWay = new Set<ServerResponse>();
-  const waiters: (() => void)[] = [];
+  const openResponses = new Set<ServerResponse>();
+  const idleWaiters: (() => void)[] = [];
   const upgraded = new Set<Duplex>();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { requestId, address } = introduce(request, config);
+    const { requestId, address } = assignContext(request, config);
     response.setHeader('X-Request-Id', requestId);
-    // The client is to come back to another node.
-    if (standing.stopping) response.shouldKeepAlive = false;
+    // The client connects again, to another node.
+    if (status.stopping) response.shouldKeepAlive = false;
     try {
-      checkTarget(request);
       const path = pathOf(request);
       const method = request.method ?? 'GET';
       const own = health(method, path);
-      const match = own.kind === 'nothing' ? await ofRelay(method, path) : own;
+      const match = own.kind === 'nothing' ? await matchRelay(method, path) : own;
       if (match.kind === 'nothing') {
-        watchBody(request, response, 'ordinary', patience);
-        const pages = await parts.pages;
+        watchBody(request, response, 'ordinary', timeouts);
+        const pages = await dependencies.pages;
         checkMethod(method, path, pages);
-        withoutNextHeaders(request, path);
+        removeNextHeaders(request, path);
         await pages.handle(request, response);
         return;
       }
-      watchBody(request, response, 'upload', patience);
-      const name = match.kind === 'found' ? match.target.name : method;
+      watchBody(request, response, 'upload', timeouts);
       if (path !== '/healthz' && path !== '/readyz') {
-        note(request, response, name);
-        await standing.relay()?.limits.address(address);
+        record(request, response, match.kind === 'found' ? match.target.name : method);
+        await status.relay()?.limits.address(address);
       }
       await serve(match, request, response);
     } catch (thrown) {
@@ -83,8 +70,8 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     }
   }
 
-  /** What the relay answers without Next. Pages need no relay, and do not wait for it. */
-  async function ofRelay(method: string, path: string): Promise<Match<NodeTarget>> {
+  /** Routes of the relay that do not go through Next. Pages need no relay and do not wait for it. */
+  async function matchRelay(method: string, path: string): Promise<Match<NodeTarget>> {
     if (!path.startsWith('/api/') && !path.startsWith('/files/')) return { kind: 'nothing' };
     relayRouter ??= openRouter();
     const router = await relayRouter;
@@ -92,21 +79,22 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     return router(method, path);
   }
 
-  /** Tells metrics and log about an answer that does not go through the API's own code. */
-  function note(request: IncomingMessage, response: ServerResponse, name: string): void {
+  /**
+   * Metrics and log of an answer that does not go through `answer.ts`.
+   *
+   * @param name the route's template and not its path: paths and queries carry signatures and leases
+   */
+  function record(request: IncomingMessage, response: ServerResponse, name: string): void {
     const startedAt = performance.now();
-    const requestId = response.getHeader('X-Request-Id');
     response.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
-      const status = response.statusCode;
-      standing.relay()?.metrics.request(name, status, seconds);
-      // The template, not the path: paths and queries carry signatures and leases.
+      status.relay()?.metrics.request(name, response.statusCode, seconds);
       log.info(
         {
-          request_id: requestId,
+          request_id: response.getHeader('X-Request-Id'),
           method: request.method,
           operation: name,
-          status,
+          status: response.statusCode,
           ms: Math.round(seconds * 1000),
         },
         response.writableFinished ? 'request' : 'request cut off',
@@ -114,24 +102,24 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     });
   }
 
-  /** Next's tools in development are the only ones that upgrade a connection. */
+  /** Only Next's development tools upgrade connections. */
   async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    introduce(request, config);
-    // An error of a cut connection must not end the process.
+    assignContext(request, config);
+    // Without a listener an error of a cut connection would end the process.
     socket.on('error', () => socket.destroy());
     upgraded.add(socket);
     socket.once('close', () => upgraded.delete(socket));
     pathOf(request);
-    const pages = await parts.pages;
+    const pages = await dependencies.pages;
     if (pages.upgrade) pages.upgrade(request, socket, head);
     else refuseUpgrade(socket, new ApiError('NOT_FOUND'));
   }
 
-  const server = createServer((request, response) => {
-    underWay.add(response);
+  const server: Server = createServer((request, response) => {
+    openResponses.add(response);
     response.once('close', () => {
-      underWay.delete(response);
-      if (underWay.size === 0) for (const waiter of waiters.splice(0)) waiter();
+      openResponses.delete(response);
+      if (openResponses.size === 0) for (const resolve of idleWaiters.splice(0)) resolve();
     });
     // Without a listener an error of a cut connection would end the process.
     request.on('error', () => undefined);
@@ -149,24 +137,30 @@ export function createRequestServer(parts: ServerParts): RequestServer {
     });
   });
   server.on('clientError', answerMalformed);
-  setTimeouts(server, patience);
+  setTimeouts(server, timeouts);
 
   return {
     server,
-    get open() {
-      return underWay.size;
+    /** Answers that have not ended. */
+    get open(): number {
+      return openResponses.size;
     },
-    quiet: () =>
-      underWay.size === 0
+    /** Resolves once every answer has ended. */
+    idle: (): Promise<void> =>
+      openResponses.size === 0
         ? Promise.resolve()
-        : new Promise<void>((resolve) => {
-            waiters.push(resolve);
+        : new Promise((resolve) => {
+            idleWaiters.push(resolve);
           }),
-    cutUpgrades() {
+    /** Cuts upgraded connections, which Node's server does not close. */
+    cutUpgrades(): void {
       for (const socket of upgraded) socket.destroy();
     },
   };
 }
+
+/** An HTTP server with its open answers. */
+export type RequestServer = ReturnType<typeof createRequestServer>;
 
 async function serve(
   match: Exclude<Match<NodeTarget>, { kind: 'nothing' }>,
@@ -174,36 +168,18 @@ async function serve(
   response: ServerResponse,
 ): Promise<void> {
   if (match.kind === 'found') {
-    // Files that are read say themselves who may read them.
+    // Handlers of files that are read set these headers themselves.
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      for (const [name, value] of Object.entries(corsHeaders)) response.setHeader(name, value);
+      response.setHeaders(new Headers(corsHeaders));
     }
     await match.target.handler(request, response, match.params);
     return;
   }
   if (request.method === 'OPTIONS') {
-    sendPreflight(response, match.allow);
+    response.writeHead(204, { ...corsHeaders, ...preflightHeaders(match.allow) }).end();
     return;
   }
   throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
     headers: { Allow: match.allow.join(', ') },
   });
-}
-
-/**
- * The path of a request, percent-encoded as it came.
- *
- * @throws ApiError `INVALID_PARAMETER` for one that cannot be decoded: nothing behind may trip over it
- */
-function pathOf(request: IncomingMessage): string {
-  const [path = '/'] = (request.url ?? '/').split('?');
-  try {
-    decodeURIComponent(path);
-  } catch (cause) {
-    throw new ApiError('INVALID_PARAMETER', 'The address is not percent-encoded as it should be.', {
-      cause,
-      remedy: 'Write a percent sign as `%25`.',
-    });
-  }
-  return path;
 }

@@ -1,46 +1,46 @@
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import type { Config } from '../config';
+import { type Config, localOrigin } from '../config';
 import { within } from '../loop';
 import type { RunningRelay } from '../open';
 import type { Pages } from './next';
 import { createRequestServer, type RequestServer } from './server';
-import type { Patience } from './timeouts';
+import type { Timeouts } from './timeouts';
 
-/** What a node is started from. */
+/** What a node is started with. */
 export interface StartOptions {
   readonly config: Config;
   readonly log: Logger;
-  /** Starts what answers everything else; called once the port is known. */
+  /** Opens the pages; called once the port is known. */
   readonly pages: (at: { hostname: string; port: number }) => Promise<Pages>;
   /** Opens the relay, with the port that the server has. */
   readonly open: (config: Config) => Promise<RunningRelay>;
   /** Opens the relay only when a request needs it: for programs that only want the pages. */
   readonly lazy?: boolean;
-  readonly patience?: Patience;
+  readonly timeouts?: Timeouts;
 }
 
 /** A node that listens. */
 export interface RunningServer {
-  /** Where this machine reaches it, such as `http://127.0.0.1:3000`. */
+  /** Address for programs of this machine, such as `http://127.0.0.1:3000`. */
   readonly origin: string;
   readonly port: number;
-  /** Resolves once the relay is open; rejects with what kept it from opening. */
+  /** Resolves once the relay is open; rejects with the error that kept it from opening. */
   readonly relay: Promise<RunningRelay>;
-  /** Answers that are under way. */
+  /** Number of answers that have not ended. */
   readonly open: number;
   /**
-   * Ends the node: no new claims; held answers, open answers and webhooks under way end, within
-   * `KINORA_STOP_SECONDS`; then everything is closed. Calling it again waits for the same end.
+   * Ends the node: no new claims; held claims, open answers and webhook attempts end within
+   * `KINORA_STOP_SECONDS`; then everything is closed. Later calls wait for the same end.
    */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a node. The port comes first: a taken one is said before anything is opened. Pages come
- * second and the relay last, as a page can be shown without it; requests that need it wait.
+ * Starts a node. The port comes first, so that one that is in use is reported before anything is opened.
+ * Pages come second and the relay last, as a page needs no relay; requests that need it wait.
  *
- * @throws Error with one sentence when it cannot listen; whatever `pages` throws
+ * @throws Error with one sentence when it cannot listen; errors of `pages`
  */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { log } = options;
@@ -48,7 +48,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const pages = deferred<Pages>();
   let opened: RunningRelay | null = null;
   let stopping: Promise<void> | null = null;
-  let asked = false;
+  let openCalled = false;
   const requests = createRequestServer({
     config: options.config,
     log,
@@ -57,13 +57,13 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
       return relay.promise;
     },
     pages: pages.promise,
-    standing: {
+    status: {
       relay: () => opened,
       get stopping() {
         return stopping !== null;
       },
     },
-    ...(options.patience && { patience: options.patience }),
+    ...(options.timeouts && { timeouts: options.timeouts }),
   });
   const port = await listen(requests.server, options.config);
   const { KINORA_HOST: hostname, KINORA_STOP_SECONDS: stopSeconds } = options.config;
@@ -74,18 +74,18 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     return stopping;
   };
   const stopAll = async () => {
-    if (!asked) relay.reject(new Error('The node was stopped before its relay was opened.'));
-    asked = true;
-    // It may also be stopped while the relay is being opened.
+    if (!openCalled) relay.reject(new Error('The node was stopped before its relay was opened.'));
+    openCalled = true;
+    // The relay may be opening just now.
     const running = await relay.promise.catch(() => null);
-    await endGently(requests, running, stopSeconds * 1000, log);
+    await endAnswers(requests, running, stopSeconds * 1000, log);
     await running?.stop();
     await pages.promise.then((open) => open.close()).catch(() => undefined);
   };
 
   const openOnce = () => {
-    if (asked) return;
-    asked = true;
+    if (openCalled) return;
+    openCalled = true;
     void options.open(config).then(
       (running) => {
         opened = running;
@@ -105,7 +105,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   }
   if (!options.lazy) openOnce();
   return {
-    origin: `http://${reachable(hostname)}:${port}`,
+    origin: localOrigin(config),
     port,
     relay: relay.promise,
     get open() {
@@ -115,20 +115,17 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   };
 }
 
-/** Lets what is under way end, and then ends what has not. */
-async function endGently(
+/** Waits until answers and background work have ended, for a limited time, and cuts the others. */
+async function endAnswers(
   requests: RequestServer,
   relay: RunningRelay | null,
-  patienceMs: number,
+  limitMs: number,
   log: Logger,
 ): Promise<void> {
   const { server } = requests;
-  const deadline = performance.now() + patienceMs;
-  const left = () => Math.max(0, deadline - performance.now());
-  const work = relay?.finish() ?? Promise.resolve();
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
-  const ended = await within(left(), Promise.all([requests.quiet(), work]));
+  const ended = await within(limitMs, Promise.all([requests.idle(), relay?.finish()]));
   if (!ended) log.warn({ open: requests.open }, 'some answers or deliveries were cut off');
   requests.cutUpgrades();
   server.closeAllConnections();
@@ -139,26 +136,20 @@ function listen(server: RequestServer['server'], config: Config): Promise<number
   const { KINORA_HOST: host, PORT } = config;
   return new Promise((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
-      reject(new Error(sentence(cause, host, PORT), { cause }));
+      reject(new Error(listenError(cause, host, PORT), { cause }));
     });
     server.listen(PORT, host, () => resolve((server.address() as AddressInfo).port));
   });
 }
 
-function sentence(error: NodeJS.ErrnoException, host: string, port: number): string {
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): string {
   if (error.code === 'EADDRINUSE') {
     return `Port ${port} of ${host} is taken. Stop what has it, or set PORT to another one.`;
   }
-  if (error.code === 'EACCES')
+  if (error.code === 'EACCES') {
     return `Port ${port} may not be used here. Set PORT to one above 1023.`;
+  }
   return `The server cannot listen on ${host}, port ${port}: ${error.message}.`;
-}
-
-/** The host as an address has it; of all addresses of this machine, the one it calls itself by. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 interface Deferred<T> {
@@ -167,7 +158,7 @@ interface Deferred<T> {
   reject(reason: unknown): void;
 }
 
-/** A promise with its handles (Node 20 has no `Promise.withResolvers`). Its rejection may go unheard. */
+/** A promise with its handles (Node 20 has no `Promise.withResolvers`); a rejection may stay unhandled. */
 function deferred<T>(): Deferred<T> {
   let handles: Pick<Deferred<T>, 'resolve' | 'reject'> | null = null;
   const promise = new Promise<T>((resolve, reject) => {

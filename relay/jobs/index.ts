@@ -60,13 +60,13 @@ export function createJobs(dependencies: JobsDependencies) {
   const submit = createSubmitter(dependencies);
   const positions = createPositions(db);
 
-  /** Tells others, and our own memory of the queue. */
+  /** Announces a change to this node and to others. */
   function changed(job: JobRow, delivery = false): void {
-    positions.changed(job.owner);
+    positions.changed(job);
     announce(store, job, delivery);
   }
 
-  /** Ends or requeues a job that nobody's token speaks for: cancel, files that cannot be had. */
+  /** Applies an event that comes with no lease token: a cancel, files that cannot be fetched. */
   async function apply(
     which: SQL | undefined,
     event: JobEvent,
@@ -101,7 +101,7 @@ export function createJobs(dependencies: JobsDependencies) {
      */
     async submit(job: NewJob): Promise<JobRow> {
       const row = await submit(job);
-      if (row.id === job.id) announce(store, row);
+      if (row.id === job.id) changed(row);
       return row;
     },
     /**
@@ -208,7 +208,7 @@ export function createJobs(dependencies: JobsDependencies) {
       return (await apply(takenBy(taken), event))?.job ?? null;
     },
     /**
-     * Gives a taken job back after `seconds`, its attempt too: the failure was not one of its files.
+     * Gives a taken job back after `seconds`, its attempt too: the failure was not caused by its files.
      * Changes nothing where another node has taken it over.
      */
     intakeReturned: (taken: TakenIntake, seconds: number): Promise<void> =>

@@ -4,67 +4,6 @@ import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 import { storable } from './context';
 
-/** Jobs before a job are counted no further. */
-export const maxPosition = 1000;
-/** How long one look at a queue serves, in milliseconds, and how long when this node changed it. */
-const keptMs = 1000;
-const keptChangedMs = 50;
-/** Owners whose queues are remembered. */
-const maxOwners = 1000;
-
-interface Look {
-  readonly at: number;
-  readonly places: Promise<ReadonlyMap<string, number>>;
-  changed: boolean;
-}
-
-/**
- * Places in the queue. Every poll of a waiting prediction asks for one, so an owner's queue is looked at
- * once and not for each: an answer is up to a second old.
- */
-export function createPositions(db: Database): {
-  of(job: JobRow): Promise<number>;
-  /** A job of this owner began, ended or came back. */
-  changed(owner: string): void;
-} {
-  const looks = new Map<string, Look>();
-
-  async function look(owner: string): Promise<ReadonlyMap<string, number>> {
-    const first = await db
-      .select({ id: jobs.id })
-      .from(jobs)
-      .where(sql`${jobs.status} = 'created' and ${jobs.ready} and ${eq(jobs.owner, owner)}`)
-      .orderBy(sql`${jobs.priority} desc, ${jobs.createdAt}`)
-      .limit(maxPosition);
-    return new Map(first.map(({ id }, index) => [id, index]));
-  }
-
-  return {
-    async of(job) {
-      if (job.status !== 'created') return 0;
-      const { owner } = job;
-      let kept = looks.get(owner);
-      const age = kept ? performance.now() - kept.at : 0;
-      if (!kept || age > (kept.changed ? keptChangedMs : keptMs)) {
-        kept = { at: performance.now(), places: look(owner), changed: false };
-        looks.delete(owner);
-        looks.set(owner, kept);
-        const [oldest] = looks.keys();
-        if (looks.size > maxOwners && oldest !== undefined) looks.delete(oldest);
-        // A failure is this answer's, not that of the next second.
-        kept.places.catch(() => looks.delete(owner));
-      }
-      const places = await kept.places;
-      // Not seen: it came after the look, or waits further back than is counted.
-      return places.get(job.id) ?? places.size;
-    },
-    changed(owner) {
-      const kept = looks.get(owner);
-      if (kept) kept.changed = true;
-    },
-  };
-}
-
 /** A job of a list, without its parameters where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
 
@@ -174,4 +113,66 @@ export async function previewOf(
     .innerJoin(jobs, and(eq(jobs.id, previews.jobId), sql`${jobs.status} = 'processing'`))
     .where(eq(previews.jobId, id));
   return row ?? null;
+}
+
+/** Jobs before a job are counted no further. */
+export const maxPosition = 1000;
+/** How long a queue that was read once is used, in milliseconds. */
+const queueMs = 1000;
+/** Owners whose queues are kept. */
+const maxOwners = 1000;
+
+/**
+ * Positions in the queue. Every poll of a waiting prediction asks for one, so an owner's queue is read
+ * once a second and not for each poll. What this node changes is applied to it at once; a change by
+ * another node is seen within a second.
+ */
+export function createPositions(db: Database) {
+  const queues = new Map<string, { readonly at: number; readonly ids: Promise<Set<string>> }>();
+
+  async function readQueue(owner: string): Promise<Set<string>> {
+    const first = await db
+      .select({ id: jobs.id })
+      .from(jobs)
+      .where(sql`${jobs.status} = 'created' and ${jobs.ready} and ${eq(jobs.owner, owner)}`)
+      .orderBy(sql`${jobs.priority} desc, ${jobs.createdAt}`)
+      .limit(maxPosition);
+    return new Set(first.map(({ id }) => id));
+  }
+
+  function queueOf(owner: string): Promise<Set<string>> {
+    const kept = queues.get(owner);
+    if (kept && performance.now() - kept.at <= queueMs) return kept.ids;
+    const ids = readQueue(owner);
+    queues.delete(owner);
+    queues.set(owner, { at: performance.now(), ids });
+    const [oldest] = queues.keys();
+    if (queues.size > maxOwners && oldest !== undefined) queues.delete(oldest);
+    ids.catch(() => queues.delete(owner));
+    return ids;
+  }
+
+  return {
+    async of({ id, owner, status }: JobRow): Promise<number> {
+      if (status !== 'created') return 0;
+      const ids = await queueOf(owner);
+      // A job that is not in the set came later, or waits further back than is counted.
+      return ids.has(id) ? [...ids].indexOf(id) : ids.size;
+    },
+    /** Applies a change of a job to the kept queue of its owner. */
+    changed({ id, owner, status, ready, attempt, releases }: JobRow): void {
+      const isWaiting = status === 'created' && ready;
+      // A job that came back has its old position, which only the database knows.
+      if (isWaiting && attempt + releases > 0) queues.delete(owner);
+      else {
+        void queues.get(owner)?.ids.then(
+          (ids) => {
+            if (!isWaiting) ids.delete(id);
+            else if (ids.size < maxPosition) ids.add(id);
+          },
+          () => undefined,
+        );
+      }
+    },
+  };
 }

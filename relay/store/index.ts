@@ -1,12 +1,11 @@
+import { mkdir } from 'node:fs/promises';
 import type { Logger } from 'pino';
+import { ApiError } from '../../lib/contract/v3';
+import type { Config } from '../config';
 import type { Store } from './store';
 
 export { storageDown, storageErrors, withoutValues } from './errors';
 export * from './store';
-
-import { mkdir } from 'node:fs/promises';
-import { ApiError } from '../../lib/contract/v3';
-import type { Config } from '../config';
 
 /**
  * Opens the database and brings its schema up to date. Only the server process calls it: nothing
@@ -19,7 +18,7 @@ export async function openStore(
   config: { readonly KINORA_DATA: string; readonly DATABASE_URL?: string | undefined },
   log?: Logger,
 ): Promise<Store> {
-  // Only the engine that is used is loaded: together they cost a start 0.4 s.
+  // Only the engine that is used is loaded: both together take 0.4 s.
   if (config.DATABASE_URL) {
     const { openPostgres } = await import('./postgres');
     return await openPostgres(config.DATABASE_URL, log);
@@ -29,11 +28,11 @@ export async function openStore(
 }
 
 /**
- * Makes the folder of everything that is kept on this machine.
+ * Makes the data folder.
  *
  * @throws Error with one sentence that names the setting
  */
-export async function makeDataFolder({ KINORA_DATA: folder }: Pick<Config, 'KINORA_DATA'>) {
+async function makeDataFolder({ KINORA_DATA: folder }: Pick<Config, 'KINORA_DATA'>) {
   try {
     await mkdir(folder, { recursive: true });
   } catch (thrown) {
@@ -46,10 +45,9 @@ export async function makeDataFolder({ KINORA_DATA: folder }: Pick<Config, 'KINO
 }
 
 /**
- * Opens the database that the settings name, for a process that is being started: what keeps it from
- * opening is told in sentences for whoever set it up.
+ * {@link openStore} for a process that is being started, in the data folder, which it makes.
  *
- * @throws Error which names the setting, and never an address or a password
+ * @throws Error with sentences for the operator, which name the setting, and never an address or a password
  */
 export async function openDatabase(
   config: Pick<Config, 'KINORA_DATA' | 'DATABASE_URL'>,
@@ -60,11 +58,11 @@ export async function openDatabase(
   try {
     return await openStore(config, log);
   } catch (thrown) {
-    throw new Error(`${sentenceOf(thrown)} Start it, or correct DATABASE_URL.`);
+    throw new Error(`${describeFailure(thrown)} Start it, or correct DATABASE_URL.`);
   }
 }
 
-function sentenceOf(thrown: unknown): string {
+function describeFailure(thrown: unknown): string {
   const cause = thrown instanceof ApiError ? thrown.cause : thrown;
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   const why = typeof code === 'string' ? ` (${code})` : '';

@@ -1,13 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { ApiError } from '../../lib/contract/v3';
+import { within } from '../loop';
 import type * as schema from './schema';
 
-/** The database under Drizzle, whichever engine it is. A transaction has the same face. */
+/** The database under Drizzle, whichever engine it is. A transaction has the same type. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof schema>;
 
-/** Channels over which the nodes of one database tell each other; payloads stay under 200 bytes. */
+/** Channels of messages between the nodes of one database; payloads stay under 200 bytes. */
 export const channels = {
   /** A job became claimable; payload: `own:` or `shared:`, and its owner. */
   jobAvailable: 'kinora_job_available',
@@ -24,7 +24,7 @@ export type Channel = keyof typeof channels;
 export interface Store {
   readonly engine: 'pglite' | 'postgres';
   readonly db: Database;
-  /** Tells every node, this one too. Best effort: everything that matters is also found by time. */
+  /** Sends a message to every node, this one too. It may be lost: receivers also look at intervals. */
   notify(channel: Channel, payload: string): Promise<void>;
   /** @returns a function that ends it */
   listen(channel: Channel, onMessage: (payload: string) => void): Promise<() => Promise<void>>;
@@ -38,12 +38,5 @@ export const migrationsFolder = fileURLToPath(new URL('./migrations', import.met
 
 /** @throws ApiError `STORAGE_DOWN` when it takes longer */
 export async function withinASecond(work: PromiseLike<unknown>): Promise<void> {
-  const timer = new AbortController();
-  const late = delay(1000, true, { signal: timer.signal, ref: false }).catch(() => false);
-  try {
-    const answered = Promise.resolve(work).then(() => false);
-    if (await Promise.race([answered, late])) throw new ApiError('STORAGE_DOWN');
-  } finally {
-    timer.abort();
-  }
+  if (!(await within(1000, work))) throw new ApiError('STORAGE_DOWN');
 }

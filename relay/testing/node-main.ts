@@ -12,7 +12,7 @@ const settings = Object.fromEntries(
 const node = await startTestRelay({ settings, folder: settings.KINORA_DATA ?? '' });
 endOnSignals({
   log: node.relay.log,
-  say: () => undefined,
+  print: () => undefined,
   stop: () => node.stop(),
   limitMs: 15_000,
   withParent: true,

@@ -11,7 +11,7 @@ try {
       },
       close: async () => undefined,
     }),
-    say: (line) => process.stderr.write(`${line}\n`),
+    print: (line) => process.stderr.write(`${line}\n`),
   });
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
