@@ -1,7 +1,7 @@
 import { formatSeconds, formatSize } from '../../lib/contract/format';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
-import { outcomeNames } from './texts';
+import { outcomeNames } from '../../lib/worker/serve-page';
 
 /** Which jobs this worker takes, of whom, and who can see their content. */
 export function TakesPanel(props: {

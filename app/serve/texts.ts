@@ -1,25 +1,6 @@
 import { phaseNames } from '../../lib/contract/format';
-import type { SkipReason } from '../../lib/contract/v3/worker';
-import type { ServedJob } from '../../lib/worker/api';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
-
-/** Why a job was not assigned, as the end of "3 jobs wait, but …". */
-const skipSentences: Readonly<Record<SkipReason, string>> = {
-  model: 'this server does not assign its jobs to this model',
-  size: 'they need a size that this worker does not support',
-  loras: 'they use LoRAs',
-  precision: 'this server does not assign its jobs to this precision',
-  duration: 'they are longer than the limit of this worker',
-  'not-ready': 'their images are still being fetched',
-};
-
-/** Labels of the outcomes of a job. */
-export const outcomeNames: Readonly<Record<ServedJob['outcome'], string>> = {
-  completed: 'Done',
-  failed: 'Failed',
-  lost: 'Cancelled or taken over',
-  released: 'Handed back',
-};
+import { skippedSentences } from '../../lib/worker/serve-page';
 
 /** Heading of the connection panel. */
 export function titleOf(connection: Connection): string {
@@ -91,14 +72,6 @@ function unanswered(answered: boolean): readonly string[] {
   return [
     'The server does not respond at the moment. The work continues, and so do the attempts to reach it.',
   ];
-}
-
-/** One sentence for each reason why waiting jobs are not assigned. */
-export function skippedSentences(skipped: Skipped): readonly string[] {
-  return Object.entries(skipped).map(([reason, count]) => {
-    const jobs = count === 1 ? '1 job waits' : `${count} jobs wait`;
-    return `${jobs}, but ${skipSentences[reason as SkipReason]}.`;
-  });
 }
 
 /** Topic and text for screen readers, see `LiveText`. */

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { ServeReport } from '../../app/serve/serve-api';
+import type { ServeReport } from '../worker/serve-page';
 import { WorkerReport } from './worker-report';
 
 const job = {

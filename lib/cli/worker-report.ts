@@ -1,6 +1,5 @@
-import type { ServeReport } from '../../app/serve/serve-api';
-import { outcomeNames, skippedSentences } from '../../app/serve/texts';
-import { formatBytes, formatSeconds, formatSize, phaseNames } from '../../lib/contract/format';
+import { formatBytes, formatSeconds, formatSize, phaseNames } from '../contract/format';
+import { outcomeNames, type ServeReport, skippedSentences } from '../worker/serve-page';
 
 /** Shortest time between two lines about steps of one job, in milliseconds. */
 const quietMs = 10_000;
