@@ -8,7 +8,7 @@ import { Client } from 'wavespeed';
 import { WaveSpeed } from 'wavespeed-0.0.15';
 import { quickStarts } from '../app/docs/quick-starts';
 import { type ApiServer, startServer } from '../lib/cli/app-server';
-import { exitCode, saidBy, startChild } from '../lib/cli/process';
+import { exitCode, outputOf, startChild } from '../lib/cli/process';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
 import { full, picturePath } from './support/fixtures';
@@ -235,7 +235,7 @@ test('the quick starts of the documentation make a video as they are', full, asy
       process.stderr.write(stderr ?? ''); process.exit(status ?? 1);`;
     const env = { KINORA_URL: server.origin, KINORA_KEY: server.apiKey };
     const child = startChild(['-e', run], { cwd: folder, env });
-    const told = saidBy(child.stderr);
+    const told = outputOf(child.stderr);
     const code = await exitCode(child);
     expect(code, `${name}: ${told()}`).toBe(0);
     const facts = await inspectVideo(new Blob([await readFile(path.join(folder, 'video.mp4'))]));

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
 
-/** The page at `/keys`, by what a person sees and hears of it. */
+/** The page at `/keys`, found by what a user sees and hears. */
 export class KeysPage {
   readonly signIn: Locator;
   readonly signOutButton: Locator;
@@ -23,7 +23,7 @@ export class KeysPage {
     this.dialog = page.getByRole('dialog');
   }
 
-  /** Opens the link that lets a browser in, and waits until it is. */
+  /** Opens a sign-in link and waits until the browser is signed in. */
   async openLink(token: string): Promise<void> {
     await this.page.goto(`/keys#sign-in=${token}`);
     await expect(this.signOutButton).toBeVisible();
@@ -38,7 +38,7 @@ export class KeysPage {
     return (await this.created.locator('.keys-whole code').textContent()) ?? '';
   }
 
-  /** A key that works, or has ended, by its name. */
+  /** An active or revoked key, by its name. */
   key(name: string): Locator {
     return this.list.getByRole('listitem').filter({ hasText: name });
   }

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
 
-/** The models page at `/models`, by what a person sees and hears of it. */
+/** The models page at `/models`, found by what a user sees and hears. */
 export class ModelsPage {
   readonly storage: Locator;
   readonly loras: Locator;
@@ -80,7 +80,7 @@ export class ModelsPage {
     return this.page.locator(`[data-code="${code}"]`);
   }
 
-  /** Waits until a model says this of itself. */
+  /** Waits until a model has this status. */
   async waitForStatus(model: Locator, status: string | RegExp): Promise<void> {
     await expect(model.locator('.chip')).toHaveText(status, { timeout: 120_000 });
   }

@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
 import type { Connection } from '../../lib/worker/connection';
 
-/** The page at `/serve`, by what a person sees and hears of it. */
+/** The page at `/serve`, found by what a user sees and hears. */
 export class ServePage {
   readonly form: Locator;
   readonly token: Locator;

@@ -4,7 +4,7 @@ import type { InputFile } from '../../lib/cli/inputs';
 
 type Files = string | InputFile;
 
-/** The studio at `/`, by what a person sees and hears of it. */
+/** The studio at `/`, found by what a user sees and hears. */
 export class StudioPage {
   readonly image: Locator;
   readonly prompt: Locator;
@@ -15,7 +15,7 @@ export class StudioPage {
   /** The finished video. */
   readonly result: Locator;
   readonly video: Locator;
-  /** What stands there when a run did not end well. */
+  /** Shown when a run has failed or was cancelled. */
   readonly failure: Locator;
   readonly history: Locator;
 
@@ -122,7 +122,7 @@ export class StudioPage {
     });
   }
 
-  /** Loads the page anew, as a person would who accepts to leave a running video. */
+  /** Reloads the page and accepts the question whether to leave a running video. */
   async reload(): Promise<void> {
     this.page.once('dialog', (dialog) => void dialog.accept());
     await this.page.reload();

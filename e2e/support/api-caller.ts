@@ -5,7 +5,7 @@ import { picture } from './fixtures';
 
 const model = 'kinora/wan-2.2/i2v-720p-lora';
 
-/** Calls the API as a program with a key would. What it has submitted, it can take back. */
+/** Calls the API with a key, and can cancel everything that it has submitted. */
 export class ApiCaller {
   readonly #submitted: string[] = [];
 
@@ -29,7 +29,7 @@ export class ApiCaller {
     return id;
   }
 
-  /** How a prediction stands; with `wait`, at its end or after so many seconds (8 at most). */
+  /** The prediction now; with `wait`, at its end or after so many seconds (8 at most). */
   result(id: string, wait = 0): Promise<ApiPrediction> {
     return this.json('GET', `/api/v3/predictions/${id}/result${wait > 0 ? `?wait=${wait}` : ''}`);
   }
@@ -58,7 +58,7 @@ export class ApiCaller {
     return this.json('POST', `/api/v3/predictions/${id}/cancel`);
   }
 
-  /** Leaves nothing in the queue for whoever connects next. */
+  /** Cancels what is unfinished, so that the next worker finds an empty queue. */
   async cancelAll(): Promise<void> {
     for (const id of this.#submitted) {
       const { status } = await this.result(id);
@@ -78,7 +78,7 @@ export class ApiCaller {
     return filename;
   }
 
-  /** Everything that is told of a prediction until its end, or until `enough`: names with data. */
+  /** The events of a prediction until its end, or until `enough`, as text. */
   async events(id: string, enough: (seen: ReadonlySet<string>) => boolean): Promise<string> {
     const headers = { Authorization: `Bearer ${this.key}` };
     const url = `${this.origin}/api/v3/predictions/${id}/events`;

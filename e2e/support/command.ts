@@ -2,9 +2,9 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { root } from '../../lib/cli/paths';
-import { exitCode, saidBy, signalTree, startChild } from '../../lib/cli/process';
+import { exitCode, outputOf, signalTree, startChild } from '../../lib/cli/process';
 
-/** A command of ours as it runs, with no terminal. */
+/** A running command without a terminal. */
 export interface RunningCommand {
   /** Where it was started. */
   readonly folder: string;
@@ -17,9 +17,9 @@ export interface RunningCommand {
 }
 
 /**
- * Starts a command of `lib/cli` as npm does, on the GPU that the processor plays.
+ * Starts a command of `lib/cli` as npm does, with WebGPU on the CPU.
  *
- * @param folder where the person stands; made if need be
+ * @param folder the working directory; created where it is missing
  */
 export async function startCommand(
   command: 'generate' | 'models' | 'worker',
@@ -29,22 +29,22 @@ export async function startCommand(
 ): Promise<RunningCommand> {
   await mkdir(folder, { recursive: true });
   const script = path.join(root, 'lib', 'cli', `${command}.ts`);
-  // As the scripts of package.json do. The `tsx` program would kill a command that is too busy to hear
-  // of a signal within 60 ms, and nothing could be handed back or cleared away.
+  // As the scripts of package.json do. The `tsx` program kills a command that does not handle a signal
+  // within 60 ms, so that it could not clean up.
   const child = startChild(['--import', 'tsx/esm', script, ...args], {
     cwd: folder,
-    // npm says in INIT_CWD where the person stands.
+    // npm passes the user's working directory in INIT_CWD.
     env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
   });
-  // At `exit` a part of what it said may still be on its way.
+  // At `exit` a part of the output may not have arrived.
   const ended = exitCode(child).then(async (code) => {
     await Promise.all([child.stdout, child.stderr].map((stream) => stream && finished(stream)));
     return code;
   });
   return {
     folder,
-    stdout: saidBy(child.stdout),
-    stderr: saidBy(child.stderr),
+    stdout: outputOf(child.stdout),
+    stderr: outputOf(child.stderr),
     code: ended,
     end: (signal) => signalTree(child, signal),
   };

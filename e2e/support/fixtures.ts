@@ -14,18 +14,18 @@ interface Fixtures {
   readonly hub: LocalHub;
   /** The studio, opened. The test fails when its page writes anything to the console. */
   readonly studio: StudioPage;
-  /** The models page, opened, and as silent. */
+  /** The models page, opened. The test fails when its page writes anything to the console. */
   readonly models: ModelsPage;
 }
 
 /**
- * What Chromium itself writes when a fetch fails: no page can prevent it. From the app's own origin
- * it is a fault all the same.
+ * What Chromium writes when a fetch fails; a page cannot prevent it. From the app's own origin it is
+ * still an error.
  */
 const failedFetch = /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
 
 /** Lets the test fail when the page writes anything to the console while it is used. */
-async function inSilence(page: Page, use: () => Promise<void>): Promise<void> {
+async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<void> {
   const said: string[] = [];
   page.on('console', (message) => {
     const { url } = message.location();
@@ -49,14 +49,14 @@ export const test = base.extend<Fixtures>({
   },
   studio: async ({ page }, use) => {
     const studio = new StudioPage(page);
-    await inSilence(page, async () => {
+    await withSilentConsole(page, async () => {
       await studio.open();
       await use(studio);
     });
   },
   models: async ({ page }, use) => {
     const models = new ModelsPage(page);
-    await inSilence(page, async () => {
+    await withSilentConsole(page, async () => {
       await models.open();
       await use(models);
     });
@@ -70,7 +70,7 @@ const views = [
   { colorScheme: 'dark', width: 390 },
 ] as const;
 
-/** axe finds nothing in any scheme and width, and nothing sticks out at the side. */
+/** Checks that axe finds nothing, and that nothing overflows, in each colour scheme and width. */
 export async function expectAccessible(page: Page): Promise<void> {
   for (const { colorScheme, width } of views) {
     await test.step(`${colorScheme}, ${width} px`, async () => {

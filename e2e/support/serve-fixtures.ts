@@ -5,9 +5,9 @@ import { ApiCaller } from './api-caller';
 import { test as base, expect } from './fixtures';
 
 interface Fixtures {
-  /** Whether the test cuts or refuses requests on purpose: what Chromium itself writes then is let pass. */
+  /** Whether the test breaks requests on purpose: what Chromium then writes is ignored. */
   readonly cuts: boolean;
-  /** A caller of the API; what it leaves waiting is cancelled after the test. */
+  /** A caller of the API. Its unfinished predictions are cancelled after the test. */
   readonly caller: ApiCaller;
   readonly workerToken: string;
   /** The page, opened. The test fails when any page of its browser writes to the console. */
@@ -15,7 +15,7 @@ interface Fixtures {
 }
 
 interface WorkerFixtures {
-  /** A server of this process of Playwright's own: what it is asked for, no tab of another file takes. */
+  /** A server for each process of Playwright, so that tabs of other files take none of its jobs. */
   readonly server: ApiServer;
 }
 

@@ -6,12 +6,12 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { nextEnvironment } from './build';
 import { root } from './paths';
-import { exitCode, freePort, saidBy, signalTree, startChild, stopTree } from './process';
+import { exitCode, freePort, outputOf, signalTree, startChild, stopTree } from './process';
 
 const host = '127.0.0.1';
 const startLimitMs = 120_000;
 
-/** What the first start of a server gives out. */
+/** The keys that the first start of a server creates. */
 export interface FirstKeys {
   /** Of the owner, with every scope. */
   readonly apiKey: string;
@@ -26,9 +26,9 @@ export interface AppServer {
   readonly origin: string;
   /** Everything the server printed so far. */
   output(): string;
-  /** Ends the server as a person would, and removes its temporary folder. */
+  /** Ends the server with SIGTERM and removes its temporary folder. */
   stop(): Promise<void>;
-  /** Ends it without a chance to say goodbye, as a crash would. The folder stays until `stop()`. */
+  /** Ends it with SIGKILL, as a crash would. The folder stays until `stop()`. */
   kill(): Promise<void>;
 }
 
@@ -37,9 +37,9 @@ export type ApiServer = AppServer & FirstKeys;
 
 /** How a server is started. */
 export interface ServerOptions {
-  /** Settings over the usual ones; those of this process are not passed on. */
+  /** Settings that replace the defaults of tests. Settings of this process are not passed on. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it keeps its data, for a start on what another left; a folder of its own where absent. */
+  /** Folder of its data, to start on existing data; a new temporary folder where absent. */
   readonly folder?: string;
   /** A free port where absent. */
   readonly port?: number;
@@ -49,7 +49,7 @@ export interface ServerOptions {
  * Serves the app's pages from this machine only, and waits until they are there. The API's database,
  * which takes longer, is opened when something asks for it.
  *
- * The caller stops it; should this process end without doing so, the server ends with it.
+ * The caller stops it. When this process ends first, the server ends with it.
  */
 export async function startApp(): Promise<AppServer> {
   return (await launch(['--lazy'], {})).app;
@@ -59,7 +59,7 @@ export async function startApp(): Promise<AppServer> {
  * Starts the server as `npm start` does, on a free port of this machine only, and waits until pages
  * and API are there. The caller stops it, as with {@link startApp}.
  *
- * @returns with the keys of the first start in this folder; empty where the database is another's
+ * @returns with the keys of the first start in this folder; they are empty where the database existed before
  */
 export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
   const { app, keysFile } = await launch([], options);
@@ -81,7 +81,7 @@ async function launch(
   const port = options.port ?? (await freePort());
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
   const keysFile = path.join(folder, 'first-start.json');
-  // The loader for modules alone: the one for `require` reads all of Next's files as well.
+  // `tsx/esm` only: the loader for `require` would also transform all files of Next.
   const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay', 'main.ts'), ...flags], {
     env: {
       ...nextEnvironment,
@@ -96,7 +96,7 @@ async function launch(
       ...options.env,
     },
   });
-  const output = saidBy(child.stdout, child.stderr);
+  const output = outputOf(child.stdout, child.stderr);
   const removeFolder = () => {
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   };
@@ -124,7 +124,7 @@ async function launch(
   return { app: { origin, output, kill, stop }, keysFile };
 }
 
-/** Settings of this process's own environment, blank: the server is to start from what is given. */
+/** The settings of this process, blank: the server must use only those that it is given. */
 function withoutSettings(): Record<string, string> {
   const names = Object.keys(process.env).filter((name) =>
     /^(KINORA_|S3_|DATABASE_URL$)/.test(name),
@@ -138,7 +138,7 @@ function didNotStart(error: Error, output: string): Error {
   });
 }
 
-/** What the first start on this folder wrote; the server says where it runs once that is there. */
+/** Reads the keys file of the first start. The server prints its address after it has written the file. */
 async function readKeys(file: string, output: () => string): Promise<FirstKeys> {
   const deadline = performance.now() + startLimitMs;
   while (!output().includes('Kinora runs at')) {

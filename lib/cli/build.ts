@@ -6,7 +6,7 @@ import path from 'node:path';
 import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
-import { exitCode, saidBy, signalTree, startChild, stopTree } from './process';
+import { exitCode, outputOf, signalTree, startChild, stopTree } from './process';
 
 /** Test runners set NODE_ENV to `test`, which Next does not know. */
 export const nextEnvironment = { NODE_ENV: 'production', NEXT_TELEMETRY_DISABLED: '1' };
@@ -112,7 +112,7 @@ export async function ensureBuild(
 async function runQuietly(args: readonly string[], signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const child = startChild(args, { env: nextEnvironment });
-  const output = saidBy(child.stdout, child.stderr);
+  const output = outputOf(child.stdout, child.stderr);
   const stop = () => void stopTree(child);
   const endWithUs = () => signalTree(child, 'SIGKILL');
   signal?.addEventListener('abort', stop);

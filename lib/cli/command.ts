@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { KinoraError, toKinoraError } from '../contract';
 import { Screen } from './screen';
 
-/** One command as it runs: what it says, what ends it, and what to take down after it. */
+/** A running command: its output, the signals that end it, and its cleanup. */
 export class Command {
   readonly screen = new Screen(process.stdout);
   readonly #abort = new AbortController();
-  /** The last first. */
+  /** Run in reverse order. */
   readonly #cleanups: (() => Promise<unknown>)[] = [];
 
   /** Aborted by Ctrl-C. */
@@ -16,34 +16,34 @@ export class Command {
 
   readonly say = (line: string): void => this.screen.line(line);
 
-  /** To be done at the end, however it ends. */
+  /** Registers work for the end of the command, also after an error. */
   afterwards(cleanup: () => Promise<unknown>): void {
     this.#cleanups.push(cleanup);
   }
 
   /**
-   * Lets Ctrl-C end the work where it is done first; what does not end by itself is left behind.
+   * Runs work that Ctrl-C stops. When it does not stop in time, it is abandoned.
    *
-   * @param stop asks the work to end
-   * @param patienceMs how long it may take to do so
+   * @param stop asks the work to stop
+   * @param timeoutMs how long stopping may take
    * @throws KinoraError `CANCELLED`, with what `stopped` says
    */
   async interruptible<T>(
     work: () => Promise<T>,
     stop: () => Promise<unknown>,
-    { patienceMs = 3000, stopped = () => new KinoraError('CANCELLED') } = {},
+    { timeoutMs = 3000, stopped = () => new KinoraError('CANCELLED') } = {},
   ): Promise<T> {
-    // A signal that came before the listener below would be lost.
+    // The listener below would miss a signal that came earlier.
     this.signal.throwIfAborted();
     let onAbort = () => {};
     const aborted = new Promise<never>((_, reject) => {
       onAbort = () => {
         const asked = stop().catch(() => undefined);
-        void Promise.race([asked, delay(patienceMs)]).then(() => reject(stopped()));
+        void Promise.race([asked, delay(timeoutMs)]).then(() => reject(stopped()));
       };
       this.signal.addEventListener('abort', onAbort);
     });
-    // Work that was asked to stop may end well or badly: either way it was stopped.
+    // Work that was asked to stop counts as stopped, whether it then resolves or rejects.
     const ended = work().then(
       (value) => (this.signal.aborted ? aborted : value),
       (thrown: unknown) => (this.signal.aborted ? aborted : Promise.reject(thrown)),
@@ -59,7 +59,7 @@ export class Command {
   async run(work: (command: Command) => Promise<void>): Promise<number> {
     let abortedAt = 0;
     const onSignal = () => {
-      // The terminal and npm may each pass on one Ctrl-C; only a later one means impatience.
+      // The terminal and npm may both pass on one Ctrl-C. Only a second one after a second ends at once.
       if (this.signal.aborted && performance.now() - abortedAt > 1000) process.exit(130);
       if (this.signal.aborted) return;
       abortedAt = performance.now();

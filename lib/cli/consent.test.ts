@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
 import { type DownloadPlan, parseManifest } from '../contract';
-import { askToDownload, offerText, withDiskRoom } from './consent';
+import { askToDownload, offerText, withDiskSpace } from './consent';
 
 const manifest = parseManifest({
   id: 'm',
@@ -51,7 +51,7 @@ it('tells what would be fetched, its licence, where to, and the room before and 
   const text = offerText({
     manifest,
     precision: 'int8',
-    plan: withDiskRoom(plan, 10_000_000_000),
+    plan: withDiskSpace(plan, 10_000_000_000),
     hub: 'https://hub',
     home: '/models',
   });
@@ -73,8 +73,8 @@ it('tells what would be fetched, its licence, where to, and the room before and 
 });
 
 it('counts the room of the disk, and the quota where that is less', () => {
-  expect(withDiskRoom(plan, 1_000_000_000).left).toBe(-1_100_000_000);
-  expect(withDiskRoom(plan, 1e15).left).toBe(93_900_000_000);
+  expect(withDiskSpace(plan, 1_000_000_000).left).toBe(-1_100_000_000);
+  expect(withDiskSpace(plan, 1e15).left).toBe(93_900_000_000);
 });
 
 it.each(['y\n', 'Y\n', 'yes\n', ' yes \n'])('takes %j for a yes', async (answer) => {

@@ -4,7 +4,7 @@ import { parts } from '../../app/models/wording';
 import { type DownloadPlan, KinoraError, type ModelManifest, type Precision } from '../contract';
 import { formatBytes } from '../contract/format';
 
-/** What a person decides on before gigabytes are fetched. */
+/** What is shown to a person before a download of gigabytes. */
 export interface Offer {
   readonly manifest: ModelManifest;
   readonly precision: Precision;
@@ -20,14 +20,14 @@ export async function freeBytes(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** The plan with the room that the disk really has: the browser counts by its quota. */
-export function withDiskRoom(plan: DownloadPlan, free: number): DownloadPlan {
+/** The plan with the free space of the disk; the browser knows only its quota. */
+export function withDiskSpace(plan: DownloadPlan, free: number): DownloadPlan {
   const { usage, quota, persistent } = plan.storage;
   const storage = { usage, quota: Math.min(quota, usage + free), persistent };
   return { ...plan, storage, left: storage.quota - usage - plan.store };
 }
 
-/** Everything about a download before it starts: what, under which licence, how much, where to. */
+/** The text before a download: what is fetched, its licence, its size and where it is stored. */
 export function offerText({ manifest, precision, plan, hub, home }: Offer): string {
   const { name, licence, choices } = manifest;
   const begun = plan.parts.reduce((sum, part) => sum + part.bytesTotal - part.bytesLeft, 0);
@@ -66,10 +66,10 @@ export interface Terminal {
 }
 
 /**
- * Asks once whether to go on; anything but yes is a no.
+ * Asks once whether to go on. Every answer but yes means no.
  *
- * @param what what would be done, to be named where nobody can be asked
- * @throws KinoraError `MODEL_NOT_INSTALLED` where there is no terminal to ask on, or the answer is no
+ * @param what what would be downloaded; named in the error where there is no terminal
+ * @throws KinoraError `MODEL_NOT_INSTALLED` without a terminal, or when the answer is no
  */
 export async function askToDownload(
   what: string,

@@ -3,15 +3,15 @@ import type { ComponentId, ModelEntry, PartState } from '../contract';
 import { formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
-/** Without a terminal a line for every so many hundredths of a part is enough. */
+/** Without a terminal a line is printed each time a part has grown by so many percent. */
 const percentPerLine = 10;
 const moving: readonly PartState['status'][] = ['downloading', 'verifying'];
 
-/** Shows a download, or a check of every byte, from the states that the library tells. */
+/** Prints the progress of a download or a verification, from the states that the library reports. */
 export class DownloadReport {
-  /** What was last said of each part. */
+  /** The last line of each part. */
   readonly #said = new Map<string, string>();
-  /** Parts that were seen before they were complete: what was there already is no news. */
+  /** Parts that were once incomplete. Parts that were complete from the start are not reported. */
   readonly #unfinished = new Set<ComponentId>();
 
   constructor(readonly screen: Screen) {}
@@ -31,7 +31,7 @@ export class DownloadReport {
     if (line) this.#sayOnce(part.component, ...line);
   }
 
-  /** @param key what makes it another line than the one before; the line itself when absent */
+  /** @param key a line with the key of the last one is not printed; the line itself when absent */
   #sayOnce(subject: string, line: string, key: string = line): void {
     if (this.#said.get(subject) === key) return;
     this.#said.set(subject, key);
@@ -50,7 +50,7 @@ export class DownloadReport {
     if (!moving.includes(status) || !bytesTotal) return null;
     const verb = status === 'verifying' ? 'checking' : 'fetching';
     const tenth = Math.floor((100 * bytesDone) / bytesTotal / percentPerLine);
-    // The bar shows the rest where there is one.
+    // In a terminal the bar shows the numbers.
     const key = this.screen.isTTY ? verb : `${verb} ${tenth}`;
     const done = `${formatBytes(bytesDone)} of ${formatBytes(bytesTotal)}`;
     const share = formatPercent(bytesDone / bytesTotal);
@@ -74,7 +74,7 @@ function paceOf(bytesLeft: number, bytesPerSecond: number): string {
   return `, ${formatBytes(bytesPerSecond)}/s, about ${left} left`;
 }
 
-/** What should be known besides the numbers. */
+/** A notice beside the numbers. */
 function noticeOf({ status, pausedBy, notice, error }: PartState): string | undefined {
   if (status === 'paused' && pausedBy === 'network') {
     return `waiting for the hub. ${error?.message ?? ''}`.trimEnd();

@@ -2,24 +2,24 @@ import { KinoraError, type ModelEntry, type Precision } from '../contract';
 import { formatBytes } from '../contract/format';
 import { requireRoom } from '../library/plan';
 import type { Command } from './command';
-import { askToDownload, freeBytes, offerText, withDiskRoom } from './consent';
+import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';
 import type { LibrarySession } from './session';
 
-/** How long a paused download may take to write down how far it came. */
+/** How long a paused download may take to save its progress. */
 const pauseLimitMs = 15_000;
 
 /** How a model is to be fetched. */
 export interface FetchOptions {
-  /** The one it has, or the model's default, when undefined. */
+  /** Undefined: that of the stored parts, or the model's default. */
   readonly precision: Precision | undefined;
   /** Agreed to beforehand. */
   readonly yes: boolean;
 }
 
 /**
- * Makes a model ready to run: says what is to be fetched, asks, and fetches it. What was fetched
- * before is kept; a model that is there costs no request.
+ * Makes a model ready to run: shows what has to be fetched, asks, and fetches it. What was fetched
+ * before is kept. A complete model needs no request.
  *
  * @throws KinoraError `MODEL_NOT_INSTALLED` without consent, `STORAGE_FULL`, what the hub answers,
  *   `CANCELLED` when Ctrl-C has paused the download
@@ -43,7 +43,7 @@ export async function fetchModel(
     () => page.call('planDownload', id, precision),
     async () => undefined,
   );
-  const known = withDiskRoom(plan, await freeBytes(home));
+  const known = withDiskSpace(plan, await freeBytes(home));
   command.say(offerText({ manifest, precision, plan: known, hub, home }));
   requireRoom(known);
   if (!yes) {
@@ -82,22 +82,22 @@ async function download(
       remedy: 'Run the same command again: it goes on where it stopped.',
     });
   try {
-    await command.interruptible(() => fetching, pause, { patienceMs: pauseLimitMs, stopped });
+    await command.interruptible(() => fetching, pause, { timeoutMs: pauseLimitMs, stopped });
   } finally {
     watch.end();
   }
   return checkReady(await watch.last());
 }
 
-/** What is shown of a model while something is done with its parts. */
+/** Shows the progress of a model while its parts change. */
 export interface Watch {
-  /** Shows nothing more. */
+  /** Stops showing progress. */
   end(): void;
-  /** Shows how it ended, which may not have been told any more; the model as it is now. */
+  /** Shows the final state, which may not have been reported; returns the model as it is now. */
   last(): Promise<ModelEntry>;
 }
 
-/** Shows how a model's parts come along. @param before the model as it is at the start */
+/** Starts to show the progress of a model. @param before the model at the start */
 export function watchModel(command: Command, session: LibrarySession, before: ModelEntry): Watch {
   const { id } = before.manifest;
   const report = new DownloadReport(command.screen);

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import path from 'node:path';
 
-/** A folder of this machine, served to the page of another port on loopback. */
+/** A folder served on loopback, for a page of another port. */
 export interface FileServer {
   /** With a trailing slash. */
   readonly base: string;
@@ -32,7 +32,7 @@ export async function serveFolder(root: string): Promise<FileServer> {
 }
 
 async function answer(root: string, request: IncomingMessage, response: ServerResponse) {
-  // A range makes the request "not simple": the browser asks first. The page is cross-origin isolated.
+  // A request with a range needs a CORS preflight, and the page is cross-origin isolated.
   response.setHeader('Access-Control-Allow-Origin', '*');
   response.setHeader('Access-Control-Allow-Headers', 'Range');
   response.setHeader('Access-Control-Expose-Headers', 'Content-Range, Content-Length');

@@ -142,7 +142,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
 
 type Values = Arguments<typeof optionTypes>['values'];
 
-/** `--seed -1` as people write it: parseArgs would take `-1` for an option. */
+/** Joins `--seed -1`: parseArgs would take `-1` for an option. */
 function joinNegative(args: readonly string[]): string[] {
   const joined: string[] = [];
   for (const arg of args) {

@@ -27,7 +27,7 @@ process.exitCode = await new Command().run(async (command) => {
 });
 
 async function generate(command: Command, options: GenerateOptions): Promise<void> {
-  // Everything that can be wrong is looked at first: nothing is built or started for a bad request.
+  // All inputs are checked first: nothing is built or started for a bad request.
   const home = kinoraHome();
   const listed = await readManifest(options.model, await addedIds(home));
   const bundled = listed !== null && listed.sources.length === 0;
@@ -66,7 +66,7 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   command.say(`\n${summary(path.relative('', file), result)}`);
 }
 
-/** A browser in which the model is kept, after it was downloaded where it was not. */
+/** Opens the browser that stores the model, and downloads the model where it is missing. */
 async function openWithModel(
   command: Command,
   home: string,
@@ -78,7 +78,7 @@ async function openWithModel(
   return { ...session, manifest };
 }
 
-/** What a person without a GPU should know about where the work is done. */
+/** Where the work is done, on a machine without a GPU. */
 function withoutGpu(backend: Backend, asked: boolean): string {
   if (backend === 'webgpu') return 'No GPU is used: WebGPU runs on the CPU (SwiftShader).';
   return asked
@@ -86,7 +86,7 @@ function withoutGpu(backend: Backend, asked: boolean): string {
     : 'There is no GPU here: the CPU computes (WebAssembly). --backend webgpu emulates one, slower.';
 }
 
-/** The file on disk must be what was asked for; one that is not does not stay. */
+/** Checks that the file on disk is what was asked for, and deletes it where it is not. */
 async function verify(
   file: string,
   asked: { width: number; height: number; finishedEarly: boolean },

@@ -56,7 +56,7 @@ async function fetchImage(address: string, signal: AbortSignal): Promise<Buffer>
     if (Number(response.headers.get('content-length')) > maxImageBytes) {
       throw new KinoraError('IMAGE_TOO_LARGE');
     }
-    // The header may lie or be absent: count what really comes.
+    // The header may be wrong or missing, so the received bytes are counted.
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of response.body ?? []) {
@@ -79,13 +79,13 @@ function unreachable(sentence: string, cause?: unknown): KinoraError {
   return new KinoraError('IMAGE_UNREACHABLE', sentence, { cause });
 }
 
-/** `fetch failed` says nothing; what lies behind it does. */
+/** The message of a failed fetch is in its cause. */
 function reason(error: Error): string {
   return error.cause instanceof Error && error.cause.message ? error.cause.message : error.message;
 }
 
 /**
- * Checks that an adapter's file is there and may be read; its contents are the engine's matter.
+ * Checks that an adapter's file exists and can be read. The engine checks its contents.
  *
  * @throws KinoraError `LORA_MISSING`
  */
@@ -101,14 +101,14 @@ export async function checkLora(file: string): Promise<void> {
   });
 }
 
-/** Adapters as they are handed to the page: files of this machine, and names of its library. */
+/** Adapters for the page: files of this machine, and names of its library. */
 export interface SortedLoras {
   readonly loras: readonly { readonly path: string; readonly scale: number }[];
   readonly libraryLoras: readonly { readonly name: string; readonly scale: number }[];
 }
 
 /**
- * Tells files from names of the library: a file that is there goes first.
+ * Separates files from names of the library. An existing file wins.
  *
  * @param library whether there is a library whose names count
  * @throws KinoraError `LORA_MISSING`; of a name, only the library can say

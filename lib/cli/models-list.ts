@@ -2,9 +2,9 @@ import type { LibrarySnapshot, LoraEntry, ModelEntry } from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
 
 /**
- * Models, LoRAs and the room there is, as lines.
+ * Models, LoRAs and free space, as lines.
  *
- * @param freeBytes room on the disk of `home`; what the browser tells of it lags behind
+ * @param freeBytes free space on the disk of `home`; what the browser reports lags behind
  */
 export function listText(
   { hub, models, loras }: LibrarySnapshot,

@@ -56,7 +56,7 @@ export function signalTree(child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | '
 }
 
 /** What streams of a child have said so far, in the order in which it came. */
-export function saidBy(...streams: readonly (Readable | null)[]): () => string {
+export function outputOf(...streams: readonly (Readable | null)[]): () => string {
   const chunks: Buffer[] = [];
   for (const stream of streams) stream?.on('data', (chunk: Buffer) => chunks.push(chunk));
   return () => Buffer.concat(chunks).toString('utf8');

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { root } from './paths';
-import { saidBy } from './process';
+import { outputOf } from './process';
 
 const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
   readonly scripts: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ it('every command of ours starts in the way that lets it end well while it is bu
     await writeFile(file, busy);
     const [, ...options] = starts[0]?.split(' ') ?? [];
     const child = spawn(process.execPath, [...options, file], { cwd: root });
-    const said = saidBy(child.stdout);
+    const said = outputOf(child.stdout);
     await once(child.stdout, 'data');
     child.kill('SIGTERM');
     const [code] = await once(child, 'close');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { root } from '../../lib/cli/paths';
-import { saidBy, signalTree, startChild } from '../../lib/cli/process';
+import { outputOf, signalTree, startChild } from '../../lib/cli/process';
 
 /** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
 const folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));
@@ -38,11 +38,11 @@ function start(settings: Readonly<Record<string, string>> = {}): Started {
     env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
   });
   children.push(child);
-  const told = saidBy(child.stderr);
+  const told = outputOf(child.stderr);
   return {
     child,
     told,
-    log: saidBy(child.stdout),
+    log: outputOf(child.stdout),
     ended: once(child, 'close').then(([code]) => code),
     async origin() {
       await expect.poll(told, { timeout: 100_000 }).toMatch(/runs at \S+\n/);

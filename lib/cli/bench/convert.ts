@@ -118,7 +118,7 @@ async function install(
   }
 }
 
-/** A source that is as fast as memory: what remains is our own work. */
+/** A source in memory, so that only our own work is measured. */
 function memorySource(bytes: Uint8Array): ByteSource {
   return {
     name: 'weights',

@@ -9,7 +9,7 @@ Runs the denoising loop in Chromium with all blocks on the device, and with all 
 OPFS: where one block's compute outlasts its read by far, and where it is a close call.
 `;
 
-/** What streaming costs; the target is less than 15 %. */
+/** Measures what streaming costs; the target is less than 15 %. */
 export async function benchStream(args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
