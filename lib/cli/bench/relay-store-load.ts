@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { readConfig } from '../../../relay/config';
-import type { NewJob } from '../../../relay/jobs/submit';
-import { createJobs } from '../../../relay/jobs';
 import type { Caller } from '../../../relay/access/caller';
+import { readConfig } from '../../../relay/config';
+import { createJobs } from '../../../relay/jobs';
+import type { NewJob } from '../../../relay/jobs/submit';
 import { type JobRow, jobs } from '../../../relay/store/schema';
 import type { Store } from '../../../relay/store/store';
 import { testJob } from '../../../relay/testing/jobs';
