@@ -9,7 +9,7 @@ import type {
 } from '../lib/library/environment';
 import { Library } from '../lib/library/library';
 import { loraFolder } from '../lib/library/loras';
-import { wanArchitecture } from '../lib/models/wan22/install';
+import { wan22Installation } from '../lib/models/wan22/install';
 import { httpFolder } from '../lib/weights';
 import { opfsFolder, type SourceHash } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
@@ -107,7 +107,7 @@ function startHash(): HashThread {
 installErrorTransfer();
 Comlink.expose(
   new Library({
-    architecture: wanArchitecture,
+    installation: wan22Installation,
     models: opfsFolder(modelFolder),
     loras: opfsFolder(loraFolder),
     listed: listedModels,

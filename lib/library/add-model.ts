@@ -10,11 +10,11 @@ import {
   parseManifest,
   type SourceFile,
 } from '../contract';
+import type { ModelInstallation, ModelPlan, WeightComponent } from '../pipeline/installation';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
-import type { Architecture, ModelPlan, WeightComponent } from './environment';
 import { type LocalFiles, matchFiles } from './local-files';
 import { hubFolder } from './sources';
 
@@ -63,10 +63,10 @@ export async function addedModel(source: ModelSource, context: AddContext): Prom
 async function withFittingChoices(
   manifest: ModelManifest,
   plan: ModelPlan,
-  { architecture, base }: AddContext,
+  { installation, base }: AddContext,
 ): Promise<ModelManifest> {
   if (!base.base || manifest.choices !== base.manifest.choices) return manifest;
-  const basePlan = await architecture.plan(base.base);
+  const basePlan = await installation.plan(base.base);
   const size = (of: ModelPlan, precision: Precision) =>
     of.storedBytes('transformer', precision, false);
   const same = size(plan, 'f32') === size(basePlan, 'f32');
@@ -120,10 +120,10 @@ async function localManifest(
     const named = { ...manifest, id: uniqueId(manifest.id, context.taken) };
     // Beside it there may be files of the model, or none.
     const alone = !files.some(({ path }) => weightEnding.test(path));
-    const local = alone ? new Map() : await matchFiles(files, context.architecture);
+    const local = alone ? new Map() : await matchFiles(files, context.installation);
     return { manifest: named, local };
   }
-  const matched = await matchFiles(files, context.architecture);
+  const matched = await matchFiles(files, context.installation);
   const [first] = matched.get('transformer') ?? [...matched.values()].flat();
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
   const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
@@ -165,8 +165,8 @@ async function fromOwnManifest(
 }
 
 async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promise<ModelManifest> {
-  const { architecture, client, base } = context;
-  const { configurationFiles, optionalFiles } = architecture;
+  const { installation, client, base } = context;
+  const { configurationFiles, optionalFiles } = installation;
   const configuration = configurationFiles
     .filter((path) => files.has(path) || !optionalFiles.includes(path))
     .map((path) => files.file(path));
@@ -213,17 +213,17 @@ async function weightsIn(
 
 /** One file of weights in the place of the base model's part. */
 async function fromFile(file: SourceFile, context: AddContext): Promise<ModelManifest> {
-  const { client, base, architecture } = context;
+  const { client, base, installation } = context;
   const header = await openTensorFile(hubByteSource(client, await client.file(file)));
-  const component = partOf(header, architecture);
+  const component = partOf(header, installation);
   const sources = base.manifest.sources.filter((source) => source.component !== component);
   const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
   const all = [...sources, { component, files: [file], optional: false }];
   return derived(name, `${file.repository}/${file.path}`, all, context);
 }
 
-function partOf(header: TensorFile, architecture: Architecture): ComponentId {
-  const { name, component } = architecture.recognise(header);
+function partOf(header: TensorFile, installation: ModelInstallation): ComponentId {
+  const { name, component } = installation.recognise(header);
   if (component !== null) return component;
   const what = name === '' ? 'no weights that Kinora knows' : name;
   throw new KinoraError('MODEL_WRONG_KIND', `${header.file.name} is ${what}.`);

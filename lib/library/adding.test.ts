@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { wanArchitecture } from '../models/wan22/install';
+import { wan22Installation } from '../models/wan22/install';
 import { openStoredParts } from '../models/wan22/parts';
 import { goldenBytes, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { tinyFolder } from '../models/wan22/testing/model';
@@ -20,7 +20,7 @@ function openGoldenTab() {
 
 /** Files of the golden configuration, without some of them. */
 async function localConfiguration(without: readonly string[] = []) {
-  const paths = wanArchitecture.configurationFiles.filter((path) => !without.includes(path));
+  const paths = wan22Installation.configurationFiles.filter((path) => !without.includes(path));
   return Promise.all(paths.map((path) => local(`model/${path}`, `my/${path}`)));
 }
 

@@ -1,16 +1,17 @@
 import type { LocalFile, ModelManifest, SourceFile } from '../contract';
+import type { ModelInstallation, ModelPlan } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
 import { keepStart, type StoreFolder } from '../weights/store';
-import type { Architecture, ListedModel, ModelPlan } from './environment';
+import type { ListedModel } from './environment';
 import { type LocalFiles, localSource } from './local-files';
 import { filesOf, folderOfFiles, hubFolder } from './sources';
 
 /** What an added model is looked at with. */
 export interface CheckContext {
   readonly client: HubClient;
-  readonly architecture: Architecture;
+  readonly installation: ModelInstallation;
   /** The model whose parts serve where a source has only some. */
   readonly base: ListedModel;
   /** The folder of all models. */
@@ -31,7 +32,7 @@ export async function checkAdded(
 ): Promise<ModelPlan | null> {
   const configuration = configurationFor(manifest, local, context);
   if (!configuration) return null;
-  const plan = await context.architecture.plan(configuration);
+  const plan = await context.installation.plan(configuration);
   const { sources } = manifest;
   for (const { component, precision = manifest.precision, files, optional } of sources) {
     if (component === 'configuration' || local.has(component) || optional) continue;

@@ -7,6 +7,7 @@ import {
   type StoredComponent,
   toKinoraError,
 } from '../contract';
+import type { CheckedPart, ModelPlan, WeightComponent } from '../pipeline/installation';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import type { HubClient } from '../weights/hub';
@@ -18,13 +19,7 @@ import {
   modelFolderOf,
 } from '../weights/store';
 import { localFolder } from './check-added';
-import type {
-  CheckedPart,
-  HashThread,
-  LibraryEnvironment,
-  ModelPlan,
-  WeightComponent,
-} from './environment';
+import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { openFiles } from './sources';
@@ -141,13 +136,13 @@ export class Download {
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {
-        this.#plan = await this.environment.architecture.plan(localFolder(picked));
+        this.#plan = await this.environment.installation.plan(localFolder(picked));
         return;
       }
       await this.#installConfiguration();
     }
     if (this.model.part(component).status === 'complete') {
-      this.#plan = await this.environment.architecture.plan(modelFolderOf(folder));
+      this.#plan = await this.environment.installation.plan(modelFolderOf(folder));
       return;
     }
     // Nothing can be checked, and so nothing fetched, without the configuration.

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { wanArchitecture } from '../models/wan22/install';
+import { wan22Installation } from '../models/wan22/install';
 import { openStoredParts } from '../models/wan22/parts';
 import { goldenId, goldenRepository, goldenWeights } from '../models/wan22/testing/golden-model';
 import { modelLock } from '../weights/store';
@@ -248,7 +248,7 @@ describe('local files', () => {
       local(weights.text_encoder, 'b.gguf'),
       local(weights.vae, 'c.safetensors'),
       local(weights.tiny_decoder, 'd.safetensors'),
-      ...wanArchitecture.configurationFiles.map((file) => local(`model/${file}`, `my/${file}`)),
+      ...wan22Installation.configurationFiles.map((file) => local(`model/${file}`, `my/${file}`)),
     ]);
     await library.importFiles(id, 'int8', files);
     expect((await modelOf(library)).ready).toBe(true);

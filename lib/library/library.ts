@@ -71,10 +71,10 @@ export class Library implements LibraryApi {
 
   async addModel(source: ModelSource): Promise<ModelEntry> {
     await this.#start();
-    const { architecture, models } = this.#environment;
+    const { installation, models } = this.#environment;
     const manifest = await addedModel(source, {
       client: this.#hubs.brief(),
-      architecture,
+      installation,
       base: this.#registry.get(baseModel).listed,
       taken: new Set(this.#registry.models.map((model) => model.manifest.id)),
       models,
@@ -99,9 +99,9 @@ export class Library implements LibraryApi {
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#environment.storage();
-    const { architecture } = this.#environment;
+    const { installation } = this.#environment;
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, architecture, storage });
+    return planDownload(model, precision, { client, installation, storage });
   }
 
   async download(id: string, precision: Precision): Promise<void> {
@@ -129,7 +129,7 @@ export class Library implements LibraryApi {
 
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
-    const local = await matchFiles(files, this.#environment.architecture);
+    const local = await matchFiles(files, this.#environment.installation);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {

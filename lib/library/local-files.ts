@@ -1,8 +1,8 @@
 import { type ComponentId, KinoraError, type LocalFile } from '../contract';
+import type { ModelInstallation } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { localByteSource } from '../weights/hub';
-import type { Architecture } from './environment';
 
 /** Local files that serve instead of the hub. */
 export type LocalFiles = ReadonlyMap<ComponentId, readonly LocalFile[]>;
@@ -51,7 +51,7 @@ const foreignEnding = /\.(ckpt|pth|pt|bin|msgpack|onnx)$/i;
  */
 export async function matchFiles(
   files: readonly LocalFile[],
-  architecture: Architecture,
+  installation: ModelInstallation,
 ): Promise<LocalFiles> {
   const matched = new Map<ComponentId, LocalFile[]>();
   const wrong: { readonly path: string; readonly what: string }[] = [];
@@ -61,7 +61,7 @@ export async function matchFiles(
     }
     if (!weightEnding.test(local.path)) continue;
     const header = await openTensorFile(localSource(local));
-    const { name, component } = architecture.recognise(header);
+    const { name, component } = installation.recognise(header);
     if (component === null) wrong.push({ path: local.path, what: name || 'unknown weights' });
     else matched.set(component, [...(matched.get(component) ?? []), local]);
   }
@@ -73,7 +73,7 @@ export async function matchFiles(
     throw new KinoraError('MODEL_WRONG_KIND', `${list} ${verb} no part of this model.`);
   }
   for (const all of matched.values()) all.sort((a, b) => (a.path < b.path ? -1 : 1));
-  const configuration = configurationIn(files, architecture);
+  const configuration = configurationIn(files, installation);
   if (configuration) matched.set('configuration', configuration);
   if (matched.size === 0) {
     const sentence = 'None of these files is a part of the model.';
@@ -85,7 +85,7 @@ export async function matchFiles(
 /** The configuration, when all that it needs is there, under the paths by which it is kept. */
 function configurationIn(
   files: readonly LocalFile[],
-  { configurationFiles, optionalFiles }: Architecture,
+  { configurationFiles, optionalFiles }: ModelInstallation,
 ): LocalFile[] | null {
   const found = configurationFiles.map((path) => {
     // A picked folder's own name comes before the paths inside it.

@@ -1,10 +1,10 @@
 import { createSHA256 } from 'hash-wasm';
 import { KinoraError, type LoraEntry, type StorageReport } from '../contract';
+import type { LoraFacts } from '../pipeline/installation';
 import { openSafetensors } from '../weights/formats/checkpoint';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { type HubClient, hubByteSource, onlyLora, parseAddress } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
-import type { LoraFacts } from './environment';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
 import { gibibytes } from './plan';

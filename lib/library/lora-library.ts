@@ -57,7 +57,7 @@ export class LoraLibrary {
     client: HubClient,
     models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
   ): Promise<LoraEntry> {
-    const { loras: folder, architecture, tryLock, storage } = this.environment;
+    const { loras: folder, installation, tryLock, storage } = this.environment;
     const stop = new AbortController();
     let shown: string | undefined;
     const fetching = fetchLora(source, {
@@ -67,7 +67,7 @@ export class LoraLibrary {
       storage,
       signal: stop.signal,
       inspect: async (bytes, name) =>
-        architecture.inspectLora(await openLoraHeader(bytes, name), name, models),
+        installation.inspectLora(await openLoraHeader(bytes, name), name, models),
       onProgress: (name, bytesDone, bytesTotal) => {
         shown = name;
         this.#downloads.set(name, { bytesDone, bytesTotal, cancel });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { wanArchitecture } from '../models/wan22/install';
+import { wan22Installation } from '../models/wan22/install';
 import { triggerWords } from '../models/wan22/lora-metadata';
 import { goldenBytes } from '../models/wan22/testing/golden-model';
 import { HubClient } from '../weights/hub';
@@ -57,7 +57,7 @@ function add(source: LoraSource, attempts = 4, lock = tryLock) {
     client: new HubClient(hub.url, { policy }),
     signal: new AbortController().signal,
     inspect: async (bytes, name) =>
-      wanArchitecture.inspectLora(await openLoraHeader(bytes, name), name, models),
+      wan22Installation.inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
     storage: async () => ({ usage: 0, quota: room, persistent: true }),
     tryLock: lock,

@@ -5,10 +5,10 @@ import {
   type Precision,
   type StorageReport,
 } from '../contract';
+import type { ModelInstallation } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
-import type { Architecture } from './environment';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 import { configurationOf, filesOf } from './sources';
@@ -16,7 +16,7 @@ import { configurationOf, filesOf } from './sources';
 /** What a download is planned from. */
 export interface PlanContext {
   readonly client: HubClient;
-  readonly architecture: Architecture;
+  readonly installation: ModelInstallation;
   readonly storage: StorageReport;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
@@ -33,9 +33,9 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, architecture, storage, local = new Map(), only, signal }: PlanContext,
+  { client, installation, storage, local = new Map(), only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
-  const plan = await architecture.plan(await configurationOf(model, precision, client));
+  const plan = await installation.plan(await configurationOf(model, precision, client));
   const wanted = model.parts.filter(({ component }) => only?.includes(component) ?? true);
   const parts = await Promise.all(
     wanted.map(async ({ component }) => {

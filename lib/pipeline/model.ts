@@ -3,6 +3,7 @@ import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
 import type { BenchmarkOptions, BenchmarkStage, StreamResult } from './benchmark';
+import type { ModelInstallation } from './installation';
 import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
 import type { ParityOptions, ParityStage } from './parity';
@@ -155,6 +156,11 @@ export interface ModelFamily {
    * @throws KinoraError as {@link open}, and `MODEL_NOT_INSTALLED`
    */
   openInstalled(manifest: ModelManifest, folder: StoreFolder): Promise<VideoModel>;
+  /**
+   * What the library has to know to download, check, convert and store a model of this family; null
+   * where all its models are bundled.
+   */
+  readonly installation: ModelInstallation | null;
   /** A memory plan from the configuration files alone, for weights of a precision. */
   plan(
     precision: Precision,

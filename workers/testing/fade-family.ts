@@ -148,6 +148,7 @@ async function plan({ native }: PlanRequest): Promise<MemoryPlanner> {
 }
 
 export const fadeFamily: ModelFamily = {
+  installation: null,
   open: async (manifest) => new Fade(manifest),
   openInstalled: async (manifest) => new Fade(manifest),
   plan: (_, __, request) => plan(request),

@@ -12,7 +12,7 @@ import {
   parseManifest,
   type StorageReport,
 } from '../../contract';
-import { wanArchitecture } from '../../models/wan22/install';
+import { wan22Installation } from '../../models/wan22/install';
 import {
   type GoldenWeights,
   goldenId,
@@ -51,7 +51,7 @@ export class LibraryTest {
     let hear: ((message: LibraryMessage) => void) | undefined;
     const { held } = this;
     return new Library({
-      architecture: wanArchitecture,
+      installation: wan22Installation,
       models: diskStore(`${this.root}/models`),
       loras: diskStore(`${this.root}/loras`),
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],

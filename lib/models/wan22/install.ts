@@ -1,5 +1,5 @@
 import { at, KinoraError, toKinoraError } from '../../contract';
-import type { Architecture, LoraFacts, ModelPlan } from '../../library/environment';
+import type { LoraFacts, ModelInstallation, ModelPlan } from '../../pipeline/installation';
 import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
 import { type KeptFile, storedBytes } from '../../weights/store';
 import { readModelConfig } from './config';
@@ -25,7 +25,7 @@ const configurationFiles = [
 const tokenizerFiles = ['tokenizer/tokenizer.json', 'tokenizer/tokenizer_config.json'] as const;
 
 /** What the library has to know of the model: the Wan2.2-TI2V architecture. */
-export const wanArchitecture: Architecture = {
+export const wan22Installation: ModelInstallation = {
   configurationFiles,
   optionalFiles: tokenizerFiles,
   recognise,

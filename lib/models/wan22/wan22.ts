@@ -17,6 +17,7 @@ import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { Wan22Denoiser } from './denoiser';
+import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
 import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
@@ -151,6 +152,7 @@ export class Wan22 implements VideoModel {
 
 /** The family of Wan2.2-TI2V models. */
 export const wan22Family: ModelFamily = {
+  installation: wan22Installation,
   open: async (manifest, folder) => new Wan22(await openParts(manifest, folder)),
   openInstalled: async (manifest, folder) => new Wan22(await openStoredParts(manifest, folder)),
   async plan(precision, configuration, { native, promptTokens }) {

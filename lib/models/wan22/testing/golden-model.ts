@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LocalHub } from '../../../weights/testing/hub/server';
-import { wanArchitecture } from '../install';
+import { wan22Installation } from '../install';
 
-const { configurationFiles } = wanArchitecture;
+const { configurationFiles } = wan22Installation;
 
 const goldens = fileURLToPath(new URL('../goldens/', import.meta.url));
 const publicModels = fileURLToPath(new URL('../../../../public/models/', import.meta.url));

@@ -13,7 +13,7 @@ import {
   verifyComponent,
 } from '../../../weights/store';
 import { readModelConfig } from '../config';
-import { wanArchitecture } from '../install';
+import { wan22Installation } from '../install';
 import { canonicalise } from '../naming';
 import { componentRecipe } from '../recipes';
 import { type InstallAnswer, type InstallTask, isBeyond } from './install-messages';
@@ -36,7 +36,7 @@ self.onmessage = async ({ data }: MessageEvent<InstallTask>) => {
 async function install({ goldens, model, killedAt }: InstallTask): Promise<void> {
   const store = (await openModelStore()).folder(model);
   const { signal } = new AbortController();
-  const files = wanArchitecture.configurationFiles.map(async (path) => ({
+  const files = wan22Installation.configurationFiles.map(async (path) => ({
     path,
     source: await fetched(goldens, `model/${path}`),
   }));

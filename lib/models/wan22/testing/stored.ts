@@ -6,7 +6,7 @@ import { installComponent, installFiles, type StoreFolder } from '../../../weigh
 import { type TestSource, testSource } from '../../../weights/store/testing/source';
 import { goldens } from '../../../weights/testing/files';
 import { readModelConfig } from '../config';
-import { wanArchitecture } from '../install';
+import { wan22Installation } from '../install';
 import { canonicalise } from '../naming';
 import { type ConvertedComponent, componentRecipe } from '../recipes';
 import { tinyFolder } from './model';
@@ -56,7 +56,7 @@ export async function installGoldenModel(
   files: Readonly<Record<ConvertedComponent, string>>,
   precision: Precision,
 ): Promise<void> {
-  const entries = wanArchitecture.configurationFiles.map(async (path) => ({
+  const entries = wan22Installation.configurationFiles.map(async (path) => ({
     path,
     source: await goldenSource(`model/${path}`),
   }));

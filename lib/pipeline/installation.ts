@@ -1,0 +1,70 @@
+import type { ComponentId, Precision } from '../contract';
+import type { SafetensorsCheckpoint } from '../weights/formats/checkpoint';
+import type { LocatedTensors } from '../weights/formats/located';
+import type { ModelFolder } from '../weights/formats/source';
+import type { TensorFile } from '../weights/formats/tensor-file';
+import type { KeptFile } from '../weights/store/folder';
+import type { ComponentRecipe } from '../weights/store/recipe';
+
+/** A component that holds weights. */
+export type WeightComponent = Exclude<ComponentId, 'configuration'>;
+
+/** A component's files, understood and checked; nothing but their headers has been read. */
+export interface CheckedPart {
+  readonly recipe: ComponentRecipe;
+  /** By the names of the recipe. */
+  readonly tensors: LocatedTensors;
+  /** What a header brings besides weights and is to be kept with them: a tokenizer. */
+  readonly files?: readonly KeptFile[];
+}
+
+/** What the model family makes of a configuration. */
+export interface ModelPlan {
+  /**
+   * Checks every tensor of a component's files against the architecture.
+   *
+   * @throws KinoraError `MODEL_WRONG_KIND`, `TENSOR_MISSING`, `TENSOR_SHAPE`, `TENSOR_EXTRA`;
+   * `MODEL_FILE_MISSING` when neither configuration nor files have something that it cannot run without
+   */
+  check(
+    component: WeightComponent,
+    files: readonly TensorFile[],
+    precision: Precision,
+  ): CheckedPart;
+  /**
+   * Bytes that a component takes in the store; null where it depends on its file.
+   *
+   * @param blocks whether its source is quantised in blocks, as GGUF files are
+   */
+  storedBytes(component: WeightComponent, precision: Precision, blocks: boolean): number | null;
+}
+
+/** What a LoRA file is, by its header. */
+export interface LoraFacts {
+  readonly rank: number;
+  readonly base: string;
+  readonly triggerWords: readonly string[];
+}
+
+/** What the library asks of a model family: the library knows files, the family knows the model. */
+export interface ModelInstallation {
+  /** Paths of the files that the configuration consists of. */
+  readonly configurationFiles: readonly string[];
+  /** Those of them that the header of a weight file may have instead. */
+  readonly optionalFiles: readonly string[];
+  /** @throws KinoraError `MODEL_CONFIG_INVALID`, `MODEL_FILE_MISSING`, `MODEL_FILE_INVALID` */
+  plan(configuration: ModelFolder): Promise<ModelPlan>;
+  /** What a weight file is, and which part of a model it may be. */
+  recognise(file: TensorFile): { readonly name: string; readonly component: ComponentId | null };
+  /**
+   * Checks a LoRA's header against the models there are.
+   *
+   * @param models name and configuration of each
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+   */
+  inspectLora(
+    checkpoint: SafetensorsCheckpoint,
+    name: string,
+    models: readonly { readonly name: string; readonly configuration: ModelFolder }[],
+  ): Promise<LoraFacts>;
+}
