@@ -14,12 +14,12 @@ export interface Count {
   readonly msLeft: number;
 }
 
-/** Counts one request of somebody. */
+/** Counts one request under a name, such as an address or a key id. */
 export type Counter = (who: string) => Promise<Count>;
 
 /**
- * A counter of this node, in memory: about 2 µs a request. It holds no limit of its own, so that whoever
- * asks may compare with one that moves.
+ * A counter of this node, in memory: about 2 µs a request. It has no limit of its own, as
+ * the limit of reads changes with the number of predictions.
  */
 export function memoryCounter(): Counter {
   const limiter = new RateLimiterMemory({
@@ -34,7 +34,7 @@ export function memoryCounter(): Counter {
 
 /** Counters that all nodes of one PostgreSQL share. */
 export interface SharedCounters {
-  /** @param limit above which this node answers by itself, without asking the database, to the window's end */
+  /** @param limit above which this node counts in memory, without a query, until the window ends */
   counter(name: string, limit: number): Counter;
   close(): Promise<void>;
 }
@@ -83,7 +83,7 @@ export function sharedCounters(
   const firstTry = makeTable();
   let lastTry = firstTry;
   let triedAt = performance.now();
-  /** Where the table could not be made, memory counts, and it is tried again while nobody waits. */
+  /** Where the table could not be made, memory counts, and another attempt runs in the background. */
   const ready = async (): Promise<void> => {
     await firstTry;
     if (isMade || performance.now() - triedAt < tableRetryMs) return;

@@ -33,7 +33,7 @@ export function isKeyId(text: string): boolean {
   return /^[0-9A-Za-z]{8}$/.test(text);
 }
 
-/** SHA-256, hex. A slow password hash is not needed: nobody can guess 256 random bits. */
+/** SHA-256, hex. A slow password hash is not needed, as 256 random bits cannot be guessed. */
 export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }

@@ -155,7 +155,7 @@ function refusal(sentence: string, limit: number, count: Count): ApiError {
   return new ApiError('RATE_LIMITED', sentence, { headers });
 }
 
-/** At least 1: a client that is told 0 comes back at once. */
+/** At least 1: a client that reads 0 repeats at once. */
 function secondsOf(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }

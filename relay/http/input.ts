@@ -5,7 +5,7 @@ import { ApiError } from '../../lib/contract/v3';
 /**
  * Reads the JSON body of a request.
  *
- * @param maxBytes largest body, looked at before and while it is read
+ * @param maxBytes largest body, checked before and while it is read
  * @throws ApiError `UNSUPPORTED_MEDIA_TYPE`, `TOO_LARGE`, `INVALID_JSON`
  */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
@@ -17,7 +17,7 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
   } catch {
-    // Not even a part of the body may be told back: it may carry a prompt.
+    // No part of the body may be repeated: it may contain a prompt.
     throw new ApiError('INVALID_JSON');
   }
 }
@@ -39,7 +39,7 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
     }
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw new ApiError('INVALID_JSON', 'The body broke off.', { cause: error });
+    throw new ApiError('INVALID_JSON', 'The body ended too early.', { cause: error });
   }
   return Buffer.concat(chunks, length);
 }
@@ -61,7 +61,7 @@ export function check(schema: z.ZodType, value: unknown): unknown {
   throw new ApiError('INVALID_PARAMETER', details[0]?.message, { details });
 }
 
-/** Wrong fields that are told, and the length of what is told of each: both may be the caller's. */
+/** Most wrong fields in an answer, and the length of each text: both may come from the caller. */
 const maxDetails = 50;
 const maxEcho = 200;
 
@@ -69,7 +69,7 @@ function shortened(text: string): string {
   return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
 }
 
-/** Deeper than any schema of ours; deeper values would overflow the stack where they are written. */
+/** Deeper than any schema; deeper values would overflow the stack where they are serialised. */
 const maxDepth = 32;
 
 /** With the flag `u` a surrogate is only found where it stands alone. */

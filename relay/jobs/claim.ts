@@ -12,21 +12,21 @@ const countedJobs = 1000;
 /** The order in which jobs are given: that of the indexes `jobs_waiting` and `jobs_waiting_shared`. */
 const queueOrder = sql`${jobs.priority} desc, ${jobs.createdAt}`;
 
-// Written out, not as parameters: only so does the planner know that a partial index fits, also in
+// Literals and not parameters: the planner uses a partial index only where it sees the condition, also in
 // the generic plan of a prepared statement.
 const waiting = sql`${jobs.status} = 'created' and ${jobs.ready}`;
 const waitingShared = sql`${jobs.status} = 'created' and ${jobs.ready} and ${jobs.shared}`;
 
-/** How long a job waits after an attempt that failed in a way that may pass, for each attempt so far. */
+/** How long a job waits after a retryable failure, for each attempt so far. */
 const retrySeconds = 5;
-/** How long the worker that failed at a job is not given it again: another may do better. */
-const passOverSeconds = 30;
+/** How long the worker that failed at a job does not get it again. */
+const excludeSeconds = 30;
 
-/** What failed a moment ago: nobody is given it at once, and its last worker not for a while. */
-function failedLately(caller: Caller, worker: WorkerDeclaration): SQL {
+/** A job that failed recently: no worker gets it at once, and its last worker only after a pause. */
+function failedRecently(caller: Caller, worker: WorkerDeclaration): SQL {
   return sql`(${jobs.failedAt} is not null and (
     ${jobs.failedAt} + ${jobs.attempt} * make_interval(secs => ${retrySeconds}) > now()
-    or (${jobs.failedAt} + make_interval(secs => ${passOverSeconds}) > now()
+    or (${jobs.failedAt} + make_interval(secs => ${excludeSeconds}) > now()
       and ${jobs.failedWorker} = ${workerName(caller.keyId, worker.worker_id)})))`;
 }
 
@@ -42,7 +42,7 @@ function mismatches(
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
-    ['not-ready', failedLately(caller, worker)],
+    ['not-ready', failedRecently(caller, worker)],
   ];
 }
 
@@ -118,18 +118,18 @@ export async function skippedFor(
     [sql`'not-ready'`, notReady, sql`${jobs.createdAt}`],
   ];
   for (const [reason, condition, order] of windows) {
-    const looked = db
+    const first = db
       .select({ reason: reason.mapWith(String).as('reason') })
       .from(jobs)
       .where(condition)
       .orderBy(order)
       .limit(countedJobs)
-      .as('looked');
+      .as('first');
     const rows = await db
-      .select({ reason: looked.reason, count: sql`count(*)::int`.mapWith(Number) })
-      .from(looked)
-      .where(sql`${looked.reason} is not null`)
-      .groupBy(looked.reason);
+      .select({ reason: first.reason, count: sql`count(*)::int`.mapWith(Number) })
+      .from(first)
+      .where(sql`${first.reason} is not null`)
+      .groupBy(first.reason);
     for (const row of rows) {
       // The texts are those of `mismatches`.
       const name = row.reason as SkipReason;

@@ -19,7 +19,7 @@ export interface JobsDependencies {
   readonly metrics?: Metrics;
 }
 
-/** The database's own clock: nodes need not agree about the time. */
+/** The database's clock, as those of nodes may differ. */
 export const now = sql`now()`;
 
 /** A time so many seconds from now. */
@@ -27,12 +27,12 @@ export function inSeconds(seconds: number): SQL {
   return sql`now() + make_interval(secs => ${seconds})`;
 }
 
-/** A worker as a job remembers it. */
+/** A worker as jobs name it. */
 export function workerName(token: string | null, id: string | null): string {
   return `${token} ${id}`;
 }
 
-/** A job that nobody works on: what it loses with its lease. */
+/** The columns that a job loses with its lease. */
 export const withoutLease = {
   leaseToken: null,
   leaseUntil: null,
@@ -71,13 +71,13 @@ export async function writeStep(
     })
     .where(eq(jobs.id, job.id))
     .returning();
-  if (!written) throw new Error('A locked job has gone.');
+  if (!written) throw new Error('A locked job was deleted.');
   const row = ended ? outboxRow(written) : null;
   if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
   return { job: written, delivery: row !== null };
 }
 
-/** Tells what a change means to others, after its transaction. */
+/** Notifies other parts and nodes of a change, after its transaction. */
 export function announce(store: Store, job: JobRow, delivery = false): void {
   void store.notify('jobChanged', `${job.id}:status`);
   if (delivery) void store.notify('deliveryDue', '');

@@ -12,12 +12,12 @@ const waiting = sql`${jobs.status} = 'created' and not ${jobs.ready}`;
 /** Jobs of an owner that are fetched at a time, on all nodes: in all, and from one host. */
 const perOwner = 8;
 const perHost = 2;
-/** Jobs of an owner that are looked at: what his slow hosts hold up beyond them is his own. */
+/** Jobs of an owner that are considered: slow hosts of an owner delay only that owner's jobs beyond them. */
 const windowSize = 1000;
 
 /**
- * The next jobs whose files are to be fetched. The owners take turns, and nobody's slow host holds more
- * than its share: a host that hangs must not stop everybody else's images.
+ * The next jobs whose files are to be fetched. The owners take turns, and a slow host gets no more
+ * than its share: a host that does not answer must not block the images of others.
  *
  * The owners are found one by one, each by the index `jobs_intake`: the length of the queue costs nothing.
  */
@@ -63,7 +63,7 @@ export async function takeWaiting(db: Database, limit: number, seconds: number):
       and(
         sql`${jobs.id} = any(array(${nextInTurn(limit)}))`,
         waiting,
-        // Another node may have taken it since the look.
+        // Another node may have taken it meanwhile.
         sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
       ),
     )
@@ -86,12 +86,12 @@ export function takenBy({ id, intakeUntil }: TakenIntake) {
   return and(
     eq(jobs.id, id),
     waiting,
-    // A job that nobody took is no one's: nothing equals NULL.
+    // A job that was not taken has NULL here, which equals nothing.
     eq(jobs.intakeUntil, sql.param(intakeUntil, jobs.intakeUntil)),
   );
 }
 
-/** Gives a job back whose files this node could not take in, at no cost to the job. */
+/** Returns a job whose files this node could not process, without counting an attempt. */
 export async function returnIntake(
   db: Database,
   taken: TakenIntake,
@@ -107,8 +107,8 @@ export async function returnIntake(
 }
 
 /**
- * The files are there: the job may be claimed. It need not be this node's any more: the first to have
- * them has them for all, or a storage that takes longer than a node has the job would never be done.
+ * Stores where the files are; the job may be claimed now. Another node may have taken the intake over
+ * meanwhile: the first one that has the files ends it, so that a slow storage does not repeat it for ever.
  *
  * @returns null where it no longer waits for them
  */

@@ -21,7 +21,7 @@ export interface JobsQuery {
 
 /** Ids as they can be in the table; anything else is not there, and may not be storable either. */
 const idForm = /^[0-9a-f]{32}$/;
-/** Rows that a list may pass over: far more pages than anybody reads. */
+/** Largest offset of a list. */
 const maxOffset = 1_000_000;
 
 /** @returns null where it does not exist, or is another owner's */

@@ -6,13 +6,13 @@ import type { Jobs } from './';
 import { type JobsDependencies, writeStep } from './context';
 import { type JobEvent, nextStep } from './status';
 
-/** Jobs per transaction, and transactions per sweep: a node that was away must not stand still. */
+/** Jobs per transaction, and transactions per sweep, so that a long backlog does not block a node. */
 const batch = 100;
 const batches = 20;
 /** How often a node may begin to fetch a job's files before the job is given up. */
 export const maxIntakeAttempts = 5;
 
-/** One kind of job that time has overtaken. */
+/** One kind of overdue job. */
 interface Overdue {
   readonly where: ReturnType<typeof sql>;
   readonly event: JobEvent;
@@ -75,7 +75,7 @@ export async function sweepJobs(
   return changed;
 }
 
-/** Previews of jobs that no longer run: up to 48 kB each, and of use to nobody. */
+/** Previews of jobs that no longer run: up to 48 kB each, which are no longer shown. */
 async function removePreviews(db: JobsDependencies['store']['db']): Promise<void> {
   const idle = db
     .select({ id: previews.jobId })
@@ -85,18 +85,16 @@ async function removePreviews(db: JobsDependencies['store']['db']): Promise<void
   await db.delete(previews).where(inArray(previews.jobId, idle));
 }
 
-/** The loop's pauses are up to this much longer than they are set. */
+/** The loop's pauses are at most this many times as long as configured. */
 const longestPause = 1.2;
-/** A busy machine is late by this much now and then, and has not stood still. In milliseconds. */
+/** A delay that also occurs on a busy machine, in milliseconds. */
 const busyMs = 1000;
 
 /**
- * What a node's loop does every `KINORA_SWEEP_SECONDS`: it sweeps, but takes no lease away before its
- * workers could be heard for one lease period. A heartbeat that waits in a socket while the machine sleeps,
- * the database is away or the server starts again is otherwise too late for a lease it would have kept.
- *
- * One period, because a worker that lives sends a heartbeat within it at any other time too; one that is gone is
- * noticed within two. Other nodes sweep as ever.
+ * The work that a node repeats every `KINORA_SWEEP_SECONDS`. It takes no lease away before this node could
+ * receive heartbeats for one lease period: after a sleep of the machine, an outage of the database or a
+ * restart, heartbeats may still wait in a socket. One period, because a living worker sends a heartbeat within
+ * it; a lost one is noticed within two. Other nodes sweep independently.
  *
  * @param clock wall time in milliseconds: a machine that sleeps stops the monotonic clock
  */
@@ -110,35 +108,35 @@ export function createSweeper(
   // Less than half a lease leaves the other half for the next heartbeat.
   const toleratedMs = Math.max(leaseMs / 2, busyMs);
   let last = clock();
-  /** Since when workers can be heard. */
-  let hearing = last;
+  /** Since when heartbeats can arrive. */
+  let receivingSince = last;
 
-  /** Notices that more time has gone by than should have, or that the clock was set. */
-  function look(expectedMs: number): void {
+  /** Detects that more time has passed than expected, or that the clock was set. */
+  function checkClock(expectedMs: number): void {
     const now = clock();
-    if (Math.abs(now - last) > expectedMs + toleratedMs) hearing = now;
+    if (Math.abs(now - last) > expectedMs + toleratedMs) receivingSince = now;
     last = now;
   }
 
-  /** @returns what a sweep failed of, where the database was there */
+  /** @returns the error of a sweep that failed although the database answers */
   async function sweep(which: 'others' | 'leases'): Promise<{ readonly error: unknown } | null> {
     try {
       await jobs.sweep(which);
       return null;
     } catch (error) {
       if (storageDown(error) === null) return { error };
-      hearing = last = clock();
+      receivingSince = last = clock();
       throw error;
     }
   }
 
   return async () => {
-    look(pauseMs);
+    checkClock(pauseMs);
     const others = await sweep('others');
-    // A database that hung answers its oldest question first, and heartbeats wait behind it.
-    look(0);
-    // One row that cannot be written keeps no lease of another.
-    const leases = last - hearing >= leaseMs ? await sweep('leases') : null;
+    // A database that hung answers its oldest query first, and heartbeats wait behind it.
+    checkClock(0);
+    // A row that cannot be written must not delay the sweep of leases.
+    const leases = last - receivingSince >= leaseMs ? await sweep('leases') : null;
     last = clock();
     const failed = others ?? leases;
     if (failed) throw failed.error;

@@ -5,9 +5,9 @@ import { storageErrors } from '../store/errors';
 import { jobs, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
 
-/** A worker that was not heard of for so long is not listed: a held claim takes up to 25 s. */
+/** A worker that was not seen for this time is not listed; a held claim takes up to 25 s. In milliseconds. */
 const listedMs = 60_000;
-/** A row is forgotten after a day; until then a worker that comes back keeps its count of jobs. */
+/** Rows are deleted after a day, in milliseconds; until then a worker keeps its count of jobs. */
 const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */
 const rewriteMs = 15_000;
@@ -22,7 +22,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   const written = new Map<string, { readonly state: WorkerRow['state']; readonly at: number }>();
 
   /** Whether a row is to be written; then it counts as written. */
-  function isNews(key: string, state: WorkerRow['state']): boolean {
+  function isChanged(key: string, state: WorkerRow['state']): boolean {
     const before = written.get(key);
     if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
     written.set(key, { state, at: performance.now() });
@@ -40,7 +40,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       state: WorkerRow['state'],
     ): Promise<void> {
       const id = declaration.worker_id;
-      if (!isNews(id, state)) return;
+      if (!isChanged(id, state)) return;
       const { owner, keyId: tokenId } = caller;
       await storageErrors(() =>
         db
@@ -56,7 +56,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     },
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
-      if (!isNews(jobId, 'busy')) return;
+      if (!isChanged(jobId, 'busy')) return;
       await storageErrors(() =>
         db
           .update(workers)

@@ -17,16 +17,16 @@ const networkCodes = new Set([
 /**
  * SQLSTATEs of a database that cannot work now: connection exceptions (class 08), lack of resources
  * (53: disk, memory, connections), shutdown and start-up (57P0x), a statement over its time (57014),
- * a read-only standby (25006), an input or output error of the disk (58). And of a transaction that was
- * undone for another's sake (40001, 40P01): the same again will do.
+ * a read-only standby (25006), an input or output error of the disk (58). And a transaction
+ * that was rolled back because of another one (40001, 40P01), which may be repeated.
  */
 const unavailableStates = /^(08...|53...|57P0.|57014|25006|58...|40001|40P01)$/;
-/** What `pg` and PGlite say without a code. */
+/** Messages of `pg` and PGlite without a code. */
 const unavailableMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Cannot use a pool after calling end|Client was closed|PGlite is clos)/;
 
 /**
- * What an error of the database means to a caller.
+ * The API's error for an error of the database.
  *
  * @returns `STORAGE_DOWN` where the database could not be reached or cannot work now; null for any
  * other error, which is a fault of ours

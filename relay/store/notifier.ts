@@ -1,6 +1,6 @@
 import { type Channel, channels } from './store';
 
-/** One message on its way. */
+/** One message. */
 export interface Message {
   readonly channel: Channel;
   readonly payload: string;
@@ -10,8 +10,8 @@ export interface Message {
  * Gathers messages and sends them in batches: under load a NOTIFY for every submission would cost as
  * much as the submission. Equal messages of a batch are sent once.
  *
- * @param send never called twice at a time; its errors are swallowed after `onError`, because
- * everything that matters is also found by time
+ * @param send never called twice at a time; its errors only reach `onError`, because
+ * receivers also look at intervals
  */
 export function createBatcher(
   send: (messages: readonly Message[]) => Promise<void>,
@@ -21,7 +21,7 @@ export function createBatcher(
   let running: Promise<void> | null = null;
 
   async function run(): Promise<void> {
-    // What the same turn of the event loop still adds goes along.
+    // Messages of the same turn of the event loop belong to the batch.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (waiting.size > 0) {
       const batch = [...waiting.values()];
@@ -45,7 +45,7 @@ export function createBatcher(
   };
 }
 
-/** Who listens to what, in this process. */
+/** Listeners of this process by channel. */
 export class Listeners {
   readonly #byChannel = new Map<Channel, Set<(payload: string) => void>>();
 

@@ -11,17 +11,17 @@ import { createBatcher, Listeners } from './notifier';
 import * as schema from './schema';
 import { type Database, migrationsFolder, type Store, withinASecond } from './store';
 
-/** Seconds between two looks whether there is something to clear away. */
+/** Interval of vacuuming, in seconds. */
 export const maintenanceSeconds = 60;
 
 /**
- * What PostgreSQL's autovacuum does, for the embedded database, which has none: every heartbeat of a worker
- * leaves an old row and its index entries behind, so files would grow with time and not with what is
- * kept, and a count over the queue would pass over everything that ever waited.
+ * PostgreSQL's autovacuum for the embedded database, which has none: every heartbeat of a worker leaves a
+ * dead row and dead index entries, so files would grow with time, and a count over the queue would read
+ * every job that ever waited.
  *
- * A table is cleared when as much of it is dead as PostgreSQL itself allows as it comes: 50 rows and a
- * fifth of the table (autovacuum_vacuum_threshold and _scale_factor). The database does nothing else
- * meanwhile, which is why it is done often: about 0.4 s for 200,000 dead rows on two slow cores.
+ * A table is vacuumed at PostgreSQL's defaults: 50 dead rows and a fifth of the table
+ * (autovacuum_vacuum_threshold and _scale_factor). Vacuuming blocks the database, about 0.4 s for 200,000
+ * dead rows on two slow cores, so it is done often.
  *
  * @returns the tables that were cleared
  */
@@ -63,10 +63,10 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
 
   const onError = (error: unknown) => log?.error({ err: error }, 'a listener of the store failed');
   const onMaintenanceError = (error: unknown) =>
-    log?.error({ err: error }, 'the database could not be cleared of what is dead');
+    log?.error({ err: error }, 'the database could not be vacuumed');
   const listeners = new Listeners(onError);
-  // The lock makes this process the only one: a message has nowhere else to go, and a real NOTIFY
-  // would cost a statement of the one connection.
+  // The lock makes this process the only one, so messages stay in it; a real NOTIFY would cost a
+  // statement of the one connection.
   const batcher = createBatcher(async (messages) => {
     for (const { channel, payload } of messages) listeners.emit(channel, payload);
   }, onError);
@@ -101,8 +101,8 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
 }
 
 /**
- * Another process has the folder: each further write would destroy it, and so would a close, which
- * writes too. Nothing runs after this.
+ * Ends this process as another one has the folder: each further write would destroy the database, and
+ * closing it writes too.
  */
 function endProcess(sentence: string, log?: Logger): never {
   log?.fatal(sentence);
@@ -110,7 +110,7 @@ function endProcess(sentence: string, log?: Logger): never {
   process.exit(1);
 }
 
-/** To people; there may be no log. */
+/** Prints a line to the terminal, as there may be no log. */
 function say(line: string): void {
   process.stderr.write(`${line}\n`);
 }

@@ -6,12 +6,12 @@ import { type Channel, channels, type Store } from './store';
 
 const firstRetryMs = 200;
 const longestRetryMs = 10_000;
-/** A connection that has silently gone is found after this time. */
+/** Interval at which a connection is checked, in milliseconds: a lost one may report no error. */
 const checkMs = 20_000;
 
 /**
- * One connection that hears every channel, and comes back when it breaks. What is told while it is
- * away is lost, which loses nothing: everything that matters is also found by time.
+ * One connection that listens to every channel and reconnects when it breaks. Messages meanwhile are lost;
+ * receivers also look at intervals.
  */
 export function startListener(
   connection: pg.ClientConfig,

@@ -12,7 +12,7 @@ import { channels, type Database, migrationsFolder, type Store, withinASecond } 
 /** Times in milliseconds after which the database counts as down. */
 const connectMs = 3_000;
 const statementMs = 15_000;
-/** Connections of one node. PostgreSQL allows 100 to all nodes as it comes. */
+/** Connections of one node. PostgreSQL's default for all nodes is 100. */
 const poolSize = 16;
 /** "kinora" as a number: the advisory lock under which one node at a time migrates. */
 const migrationLock = 0x6b696e6f;
@@ -42,8 +42,8 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
   });
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => log?.warn({ err: error }, 'a connection to the database broke'));
-  // So would one that a transaction holds, which the pool does not listen to. Whoever holds it learns
-  // it from the next statement.
+  // So would a connection in a transaction, whose errors the pool does not handle. The transaction's next
+  // statement fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   const db = databaseOf(pool);
 
@@ -58,7 +58,7 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
         values: [messages.map((m) => channels[m.channel]), messages.map((m) => m.payload)],
       });
     },
-    (error) => log?.warn({ err: error }, 'the other nodes could not be told'),
+    (error) => log?.warn({ err: error }, 'the other nodes could not be notified'),
   );
 
   let closing: Promise<void> | null = null;
@@ -80,8 +80,8 @@ export async function openPostgres(url: string, log?: Logger): Promise<Store> {
 }
 
 /**
- * Drizzle's database, with transactions that never cost the pool a connection. Drizzle's own keep one
- * for good whose `begin` fails, and give one back as sound that does not answer.
+ * Drizzle's database, with transactions that never leak a connection. Drizzle's own transaction does not
+ * release a connection whose `begin` fails, and releases a broken one to the pool.
  */
 function databaseOf(pool: pg.Pool): Database {
   const db = drizzle(pool, { schema });
@@ -98,7 +98,7 @@ function databaseOf(pool: pg.Pool): Database {
       broken = storageDown(error) !== null;
       throw error;
     } finally {
-      // A broken one is closed: the next caller gets another.
+      // A broken connection is closed and not reused.
       client.release(broken);
     }
   };

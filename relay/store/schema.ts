@@ -16,7 +16,7 @@ import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker
 /**
  * One schema for PGlite and PostgreSQL. Migrations are made from it by `npm run migrations`.
  *
- * Falling index columns say `nullsFirst()`: that is what a plain `ORDER BY … DESC` means in PostgreSQL.
+ * Descending index columns have `nullsFirst()`: that is what a plain `ORDER BY … DESC` means in PostgreSQL.
  * Drizzle's own default, `NULLS LAST`, would make an index that no such query can use.
  */
 
@@ -120,7 +120,7 @@ export const jobs = pgTable(
     attempt: integer('attempt').notNull().default(0),
     /** How often a worker handed it back; the first 20 times give the attempt back too. */
     releases: integer('releases').notNull().default(0),
-    /** When the latest attempt failed in a way that may pass: the job is not given at once. */
+    /** When the latest attempt failed in a retryable way: the job is not given out at once. */
     failedAt: instant('failed_at'),
     /** Whose attempt that was: `{worker token} {worker id}`. */
     failedWorker: text('failed_worker'),
@@ -241,7 +241,7 @@ export const uploads = pgTable(
 );
 export type UploadRow = typeof uploads.$inferSelect;
 
-/** Workers that were heard of lately, on any node. */
+/** Workers that were seen recently, on any node. */
 export const workers = pgTable('workers', {
   id: text('id').primaryKey(),
   tokenId: text('token_id').notNull(),
@@ -254,7 +254,7 @@ export const workers = pgTable('workers', {
 });
 export type WorkerRow = typeof workers.$inferSelect;
 
-/** Secrets and marks of the installation: the signing secret, that the first start was made. */
+/** Values of the installation: the signing secret, whether the first start was made. */
 export const settings = pgTable('settings', {
   name: text('name').primaryKey(),
   value: text('value').notNull(),

@@ -12,9 +12,9 @@ export interface NodeProcess {
   readonly origin: string;
   /** Of the first start on this database; null at later ones. */
   readonly firstStart: { readonly apiKey: string; readonly workerToken: string } | null;
-  /** `SIGKILL`, and waits until it is gone. */
+  /** `SIGKILL`, and waits for its end. */
   kill(): Promise<void>;
-  /** `SIGTERM`, and waits until it is gone. @returns its exit code */
+  /** `SIGTERM`, and waits for its end. @returns its exit code */
   stop(): Promise<number>;
 }
 

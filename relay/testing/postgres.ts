@@ -42,7 +42,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     try {
       return await startServer(binaries, user, options.durable === true);
     } catch (error) {
-      // Between choosing a port and taking it, somebody else may have taken it.
+      // Between choosing a port and taking it, another process may have taken it.
       if (tries === mostTries) throw error;
     }
   }

@@ -27,7 +27,7 @@ export interface TestRelay {
   stop(): Promise<void>;
 }
 
-/** What a test may choose. */
+/** Options of a test. */
 export interface TestRelayOptions {
   /** Settings as in the environment; over the tests' own. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -43,7 +43,7 @@ export interface TestRelayOptions {
 
 /**
  * Starts a node on a free port of this machine. Loopback addresses are allowed for webhooks and
- * images, sweeps come often, and limits are out of the way.
+ * images, sweeps are frequent, and there are no rate limits.
  */
 export async function startTestRelay(options: TestRelayOptions = {}): Promise<TestRelay> {
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-relay-')));
@@ -100,9 +100,9 @@ async function answerHere(
     response.writeHead(404).end();
     return;
   }
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  const answered = await answer(relay, toRequest(request, url, gone.signal));
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  const answered = await answer(relay, toRequest(request, url, closed.signal));
   response.statusCode = answered.status;
   for (const [name, value] of answered.headers) {
     if (name === 'set-cookie') response.appendHeader(name, value);
@@ -112,7 +112,7 @@ async function answerHere(
     response.end();
     return;
   }
-  // A reader that goes away is no failure.
+  // A client may disconnect.
   await pipeline(Readable.fromWeb(answered.body as NodeReadableStream), response).catch(
     () => undefined,
   );

@@ -8,7 +8,7 @@ import { openStore, type Store } from '../store';
 import { pgliteTemplate } from './pglite';
 import { startPostgres, type TestPostgres } from './postgres';
 
-/** Both engines: whatever touches the store is tested on each. */
+/** Both engines: code that uses the store is tested on each. */
 export const engines = ['pglite', 'postgres'] as const;
 export type Engine = (typeof engines)[number];
 
@@ -63,9 +63,9 @@ export async function openTestStore(engine: Engine): Promise<TestStore> {
 }
 
 async function openedOnShared(folder: string): Promise<TestStore> {
-  // From now on: whoever closes theirs meanwhile must not stop the server under us.
+  // Counted before the start, so that another store which closes meanwhile does not stop the server.
   users += 1;
-  const letGo = async () => {
+  const release = async () => {
     users -= 1;
     if (users > 0) return;
     const server = shared;
@@ -82,12 +82,12 @@ async function openedOnShared(folder: string): Promise<TestStore> {
         try {
           await test.close();
         } finally {
-          await letGo();
+          await release();
         }
       },
     };
   } catch (error) {
-    await letGo();
+    await release();
     throw error;
   }
 }

@@ -11,14 +11,14 @@ export type DeliveryEvent =
       /** Seconds, as it asked for. */
       readonly retryAfter: number | null;
     }
-  /** It did not; `reason` is one sentence. */
+  /** The receiver did not answer; `reason` is one sentence. */
   | { readonly type: 'unanswered'; readonly reason: string }
   /** This server stops: the attempt does not count and may be made again at once. */
   | { readonly type: 'interrupted' }
-  /** Somebody asked for it to be sent again, with a new set of attempts. */
+  /** It was requested again, with a new set of attempts. */
   | { readonly type: 'replayed' };
 
-/** What of a delivery changes. */
+/** The columns of a delivery that change. */
 export interface DeliveryState
   extends Pick<
     DeliveryRow,
@@ -32,8 +32,9 @@ export interface DeliveryState
  * The next state of a delivery.
  *
  * `attempts` counts every finished attempt there ever was; a replay begins a new round by remembering
- * them in `attemptsBefore`. Only 2xx is delivered; 410 says that nobody wants it any more and ends it at
- * once; everything else, 3xx among it, is tried again while the schedule has attempts left.
+ * them in `attemptsBefore`. Only 2xx is delivered; 410 means
+ * that the receiver no longer exists, and ends it at once; everything else, also 3xx, is repeated while
+ * the schedule has attempts left.
  *
  * @param delays seconds before each attempt of a round
  * @param random from 0 up to 1, for the jitter
@@ -59,17 +60,17 @@ export function reduceDelivery(
   if (event.type === 'answered' && event.status >= 200 && event.status <= 299) {
     return { ...tried, status: 'delivered', delayMs: null };
   }
-  const gone = event.type === 'answered' && event.status === 410;
+  const isGone = event.type === 'answered' && event.status === 410;
   const retryAfter = event.type === 'answered' ? event.retryAfter : null;
-  const delayMs = gone
+  const delayMs = isGone
     ? null
     : retryDelay(delays, tried.attempts - attemptsBefore, retryAfter, random);
   return { ...tried, status: delayMs === null ? 'exhausted' : 'due', delayMs };
 }
 
-/** Longest `Retry-After` that is honoured, in seconds. */
+/** Longest `Retry-After` that is followed, in seconds. */
 const longestRetryAfter = 900;
-/** Attempts are spread by ±20 %, so that a receiver that was down is not met by all at once. */
+/** Attempts are spread by ±20 %, so that a receiver that was down does not get all at once. */
 const jitter = 0.2;
 
 /**

@@ -7,22 +7,22 @@ import type { DeliveryRow } from '../store/schema';
 import { type DeliveryEvent, reduceDelivery } from './delivery';
 import { claimDue, hostOf, settle, untilNextDue } from './rows';
 
-/** How much at a time, and how long. Durations in milliseconds. */
+/** Limits of the loop; durations in milliseconds. */
 export interface LoopLimits {
-  /** Attempts under way on this node. */
+  /** Attempts at a time on this node. */
   readonly concurrency: number;
-  /** Attempts under way on this node for one host, so that a dead one does not hold all of them. */
+  /** Attempts at a time on this node for one host, so that a host without an answer cannot block all. */
   readonly perHost: number;
-  /** When an attempt that nobody finished is made again: longer than an attempt can take. */
+  /** When an attempt whose node has ended is repeated: longer than an attempt can take. */
   readonly leaseMs: number;
-  /** Longest time between two looks at the outbox. */
+  /** Longest time between two reads of the outbox. */
   readonly pollMs: number;
-  /** How long a stop lets attempts go on before it breaks them off. */
+  /** How long a stop waits for attempts before it interrupts them. */
   readonly stopMs: number;
 }
 
 /** What the loop works with. */
-export interface LoopParts {
+export interface LoopDependencies {
   readonly store: Store;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'delivery'>;
@@ -31,26 +31,26 @@ export interface LoopParts {
   readonly send: (delivery: DeliveryRow, stop: AbortSignal) => Promise<DeliveryEvent>;
 }
 
-/** Wait after the database failed. */
-const troubleMs = 1000;
-/** A look at the outbox that takes longer is one at a long backlog. */
+/** Pause after an error of the database. */
+const errorPauseMs = 1000;
+/** Reading the outbox takes longer than this where the backlog is long. */
 const slowMs = 50;
 
 /**
- * Delivers what is due until the signal; then finishes what is under way. Any number of nodes may run it
+ * Delivers what is due until the signal; then finishes what has begun. Any number of nodes may run it
  * on one database.
  */
 export async function deliverUntil(
   signal: AbortSignal,
-  parts: LoopParts,
+  parts: LoopDependencies,
   limits: LoopLimits,
 ): Promise<void> {
   const { store, log } = parts;
   const { concurrency, perHost, leaseMs, pollMs, stopMs } = limits;
   const wake = new Signal();
-  const underWay = new Set<Promise<void>>();
+  const running = new Set<Promise<void>>();
   const hosts = new Map<string, number>();
-  const breakOff = new AbortController();
+  const interrupt = new AbortController();
   const onStop = () => wake.raise();
   signal.addEventListener('abort', onStop);
 
@@ -58,16 +58,16 @@ export async function deliverUntil(
     const host = hostOf(row.url);
     const count = (change: number) => hosts.set(host, (hosts.get(host) ?? 0) + change);
     count(1);
-    const attempt = attemptOf(row, parts, breakOff.signal).finally(() => {
-      underWay.delete(attempt);
+    const attempt = attemptOf(row, parts, interrupt.signal).finally(() => {
+      running.delete(attempt);
       if (count(-1).get(host) === 0) hosts.delete(host);
       wake.raise();
     });
-    underWay.add(attempt);
+    running.add(attempt);
   };
-  /** @returns how long there is nothing to do, unless something happens */
+  /** @returns the time until the next round, in milliseconds, unless a message comes */
   const round = async (): Promise<number> => {
-    const limit = concurrency - underWay.size;
+    const limit = concurrency - running.size;
     if (limit <= 0) return pollMs;
     const rows = await claimDue(store.db, { limit, leaseMs, perHost, underWay: hosts });
     for (const row of rows) begin(row);
@@ -80,15 +80,18 @@ export async function deliverUntil(
   try {
     stopListening = await store.listen('deliveryDue', () => wake.raise());
   } catch (thrown) {
-    log.warn({ err: withoutValues(thrown) }, 'webhooks are found by time alone');
+    log.warn(
+      { err: withoutValues(thrown) },
+      'webhooks are not announced to this node and are found at intervals',
+    );
   }
   while (!signal.aborted) {
     const startedAt = performance.now();
     const waitMs = await round().catch((thrown: unknown) => {
       log.error({ err: withoutValues(thrown) }, 'the outbox could not be read');
-      return troubleMs;
+      return errorPauseMs;
     });
-    // Attempts and jobs end often; looking takes at most half of the time, however long it takes.
+    // Attempts and jobs end often: reading takes at most half of the time.
     const tookMs = Math.min(performance.now() - startedAt, pollMs);
     if (tookMs > slowMs) await delay(tookMs, undefined, { signal }).catch(() => undefined);
     if (!signal.aborted) await wake.wait(waitMs);
@@ -97,18 +100,18 @@ export async function deliverUntil(
   await stopListening().catch(() => undefined);
   const finished = new AbortController();
   await Promise.race([
-    Promise.all(underWay),
+    Promise.all(running),
     delay(stopMs, undefined, { signal: finished.signal }).catch(() => undefined),
   ]);
   finished.abort();
-  breakOff.abort();
-  await Promise.all(underWay);
+  interrupt.abort();
+  await Promise.all(running);
 }
 
 /** One attempt from claim to record. Never rejects: a row that could not be written is retried. */
 async function attemptOf(
   row: DeliveryRow,
-  { store, log, metrics, delays, send }: LoopParts,
+  { store, log, metrics, delays, send }: LoopDependencies,
   stop: AbortSignal,
 ): Promise<void> {
   const startedAt = performance.now();

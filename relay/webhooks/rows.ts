@@ -7,10 +7,10 @@ import { type DeliveryState, reduceDelivery } from './delivery';
 /** Finished deliveries that one sweep removes. */
 const sweepRows = 1000;
 
-/** How many due rows a claim looks at. */
+/** Due rows that a claim considers. */
 const candidates = 512;
 
-/** Milliseconds from the database's now: nodes may disagree about the time, it does not. */
+/** A time in milliseconds from the database's now, as the clocks of nodes may differ. */
 const fromNow = (ms: number) => sql<Date>`now() + ${ms}::float8 * interval '1 millisecond'`;
 
 /** The host of a delivery, with the port where it is not the usual one. */
@@ -70,7 +70,7 @@ export function claimDue(
 }
 
 /**
- * Writes what came of an attempt.
+ * Writes the result of an attempt.
  *
  * @param claimed the row as {@link claimDue} gave it
  * @returns false where another node has taken it over, or it was replayed meanwhile; nothing is changed

@@ -6,7 +6,7 @@ import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
 import { type DeliveryEvent, readRetryAfter } from './delivery';
 
-/** How long an attempt may take. */
+/** Time limits of an attempt, in milliseconds. */
 export interface SendLimits {
   readonly connectMs: number;
   readonly totalMs: number;
@@ -18,8 +18,8 @@ const maxRead = 65_536;
 const maxKept = 1024;
 
 /**
- * Makes one attempt and says what came of it. A receiver has the webhook when its status has come: an
- * answer that is long, slow or broken off after that changes nothing.
+ * Makes one attempt. It counts as received once the status has arrived: an answer that is long, slow or cut
+ * off after that changes nothing.
  *
  * @param stop ends the attempt, which then does not count
  * @throws what the look-up of the secret throws; nothing else
@@ -72,7 +72,7 @@ async function beginningOf(body: Readable): Promise<string> {
       if (bytes >= maxRead) break;
     }
   } catch {
-    // What came so far is shown.
+    // The part that arrived is kept.
   }
   // `stream` leaves out a character that was cut in two. PostgreSQL's text holds no NUL.
   const decoder = new TextDecoder();
@@ -81,7 +81,7 @@ async function beginningOf(body: Readable): Promise<string> {
 
 const prefix = 'whsec_';
 
-/** What a webhook's signature is made over. */
+/** The signed parts of a webhook. */
 export interface Signed {
   /** `whsec_` + base64 of 32 bytes. */
   readonly secret: string;

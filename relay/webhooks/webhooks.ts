@@ -14,10 +14,10 @@ import { deliverUntil, type LoopLimits } from './loop';
 import { listDeliveries, removeFinished, replayDelivery } from './rows';
 import { type SendLimits, sendWebhook } from './send';
 
-/** The addresses that a webhook tells. */
+/** The addresses in a webhook. */
 export type WebhookLinks = Pick<Links, 'prediction' | 'output'>;
 
-/** What a webhook says of a finished job; null for one that has not ended. */
+/** The body of a finished job's webhook; null for a job that has not ended. */
 export function webhookBody(job: JobRow, links: WebhookLinks): WebhookBody | null {
   if (job.status !== 'completed' && job.status !== 'failed') return null;
   const output = job.status === 'completed' ? links.output(job) : null;
@@ -37,7 +37,7 @@ export function webhookBody(job: JobRow, links: WebhookLinks): WebhookBody | nul
 
 /**
  * The outbox row of a terminal status, for its transaction. Its body is what every attempt signs and
- * sends, so that a retry says the same as the first attempt.
+ * sends, so that a retry sends the same as the first attempt.
  *
  * @param firstDelay seconds before the first attempt
  */
@@ -141,7 +141,7 @@ export function createWebhooks({
 /** The outbox and its deliveries. */
 export type Webhooks = ReturnType<typeof createWebhooks>;
 
-/** Deliveries are kept so many times longer than outputs: who missed one asks for it later. */
+/** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
 const keptRetentions = 4;
 
 /**

@@ -1,6 +1,6 @@
 import { handle } from '../../../relay/http/route-handler';
 
-/** Every operation of `lib/contract/v3/endpoints.ts` that goes through Next; `relay/api` answers. */
+/** Every operation of `lib/contract/v3/endpoints.ts` that goes through Next; `relay/http` answers. */
 export const dynamic = 'force-dynamic';
 export const runtime = 'nodejs';
 

@@ -45,9 +45,9 @@ export function getJobLora(context: FilesContext): NodeHandler {
       });
       return;
     }
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
-    const found = await openLink(context, lora.url, gone.signal).catch((thrown: unknown) => {
+    const closed = new AbortController();
+    response.once('close', () => closed.abort());
+    const found = await openLink(context, lora.url, closed.signal).catch((thrown: unknown) => {
       throw toRefusal(thrown, field, lora.path);
     });
     for (const [name, value] of Object.entries(headersOf(presentation))) {
@@ -55,7 +55,7 @@ export function getJobLora(context: FilesContext): NodeHandler {
     }
     response.setHeader('Content-Length', found.bytes);
     if (request.method === 'HEAD') {
-      gone.abort();
+      closed.abort();
       response.end();
       return;
     }

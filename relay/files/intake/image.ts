@@ -20,7 +20,7 @@ import {
 import type { BlobStore } from '../blobs';
 import type { Links } from '../links';
 
-/** What taking in images works with. */
+/** What the intake of images works with. */
 export interface ImageContext {
   readonly config: Config;
   readonly blobs: BlobStore;
@@ -31,16 +31,16 @@ export interface ImageContext {
 
 /** Longest fetch of one image with all its tries, in milliseconds. */
 export const fetchMs = 30_000;
-/** Longest wait for the first byte, in milliseconds: a host that hangs takes a place that others wait for. */
+/** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
 export const answerMs = 10_000;
 const maxTries = 3;
 /** Waits before the second and the third try, in milliseconds. */
 const pausesMs = [250, 1000];
 
 /**
- * The image of a submission, as far as it is to be had at once.
+ * The image of a submission, where it needs no fetch.
  *
- * @returns `url` is what the prediction tells from now on; `image` is null where it is to be fetched
+ * @returns `url` is the image's address in the prediction; `image` is null where it is to be fetched
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`, `STORAGE_DOWN`
  */
 export async function acceptImage(
@@ -69,7 +69,7 @@ export async function acceptImage(
   return { url: text, image: null };
 }
 
-/** A data URI becomes an upload of its owner: the prediction then tells a short address. */
+/** Stores a data URI as an upload of its owner, so that the prediction has a short address. */
 async function keepDataUri(
   { config, blobs, links, rows }: ImageContext,
   jobId: string,
@@ -77,7 +77,7 @@ async function keepDataUri(
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
   const base64 = text.slice(text.indexOf(',') + 1);
-  // Looked at before decoding: four characters are three bytes.
+  // Checked before decoding: four characters are three bytes.
   if (base64.length > (maxBytesOf(config) * 4) / 3 + 1000) {
     throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
   }
@@ -97,7 +97,7 @@ async function keepDataUri(
  * Fetches the image of a waiting job.
  *
  * @param answerTimeoutMs longest wait for an answer to begin
- * @returns where it is now, or a sentence that says why it cannot be had
+ * @returns where it is stored, or a sentence that says why it cannot be loaded
  * @throws ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(

@@ -8,7 +8,7 @@ import type { JobLora } from '../../store/schema';
 import { invalidField, isOwnUpload, type UploadRows } from '..';
 import type { Links } from '../links';
 
-/** What finding adapters works with. */
+/** What resolving adapters works with. */
 export interface LoraFinder {
   readonly config: Pick<Config, 'KINORA_HUB'>;
   readonly guard: Pick<Guard, 'check'>;
@@ -16,13 +16,13 @@ export interface LoraFinder {
   readonly rows: Pick<UploadRows, 'get' | 'newest'>;
 }
 
-/** An adapter as it was asked for. */
-interface AskedLora {
+/** An adapter of a submission. */
+interface RequestedLora {
   readonly path: string;
   readonly scale: number;
 }
 
-/** Stands for an upload that is not there (yet): looked for again before a worker gets the job. */
+/** Marks an upload that is not there yet: looked up again before a worker gets the job. */
 const notFound = '';
 
 /**
@@ -34,12 +34,12 @@ const notFound = '';
 export async function findLora(
   { config, guard, links, rows }: LoraFinder,
   owner: string,
-  asked: AskedLora,
+  requested: RequestedLora,
   index: number,
 ): Promise<JobLora> {
   const field = `loras.${index}.path`;
-  const { scale } = asked;
-  const path = asked.path.trim();
+  const { scale } = requested;
+  const path = requested.path.trim();
   if (isUploadName(path)) {
     const upload = await rows.newest(owner, path.normalize('NFC'));
     return { path, scale, from: 'upload', uploadId: upload?.id ?? notFound };
@@ -50,7 +50,7 @@ export async function findLora(
     if (upload?.owner !== owner || !upload.filename.toLowerCase().endsWith('.safetensors')) {
       throw invalidField(field, `${field} is not an upload of a LoRA of yours, or has expired.`);
     }
-    // Its bytes may still be on their way: then it is looked for again by its name.
+    // Its bytes may still be arriving: then it is looked up again by its name.
     const uploadId = upload.blobKey === null ? notFound : upload.id;
     return { path: upload.filename, scale, from: 'upload', uploadId };
   }
@@ -74,17 +74,17 @@ export async function findLora(
   }
 }
 
-/** Whether an adapter's bytes are known to be where its job says. */
+/** Whether an adapter needs no further lookup. */
 export function isFound(lora: JobLora): boolean {
   return lora.from !== 'upload' || lora.uploadId !== notFound;
 }
 
 /**
- * Looks once more for uploads that were not there.
+ * Looks uploads up again that were not found at submission.
  *
- * @returns the adapters, or a sentence that names the one that cannot be had
+ * @returns the adapters, or a sentence that names the one that is missing
  */
-export async function findAgain(
+export async function findMissing(
   { rows }: Pick<LoraFinder, 'rows'>,
   owner: string,
   loras: readonly JobLora[],

@@ -5,17 +5,17 @@ import { storageDown } from '../../store/errors';
 import type { JobRow } from '../../store/schema';
 import type { Store } from '../../store/store';
 import { fetchImage, fetchMs, type ImageContext } from './image';
-import { findAgain, type LoraFinder } from './loras';
+import { findMissing, type LoraFinder } from './loras';
 
-/** Fetches under way at a time: each holds at most one image in memory. */
+/** Fetches at a time: each has at most one image in memory. */
 const maxAtOnce = 16;
 /**
- * How long this node has a job to itself: a fetch, and a put into a bucket that gives up after half a
- * minute of silence. In seconds.
+ * How long no other node takes a job over, in seconds: a fetch, and a write to a bucket, which fails after
+ * 30 s without an answer.
  */
 const holdSeconds = fetchMs / 1000 + 60;
 
-/** How long a job waits when the storage did not take its files, in seconds. */
+/** How long a job waits after its files could not be stored, in seconds. */
 const pause = 5;
 
 /** What the loop works with. */
@@ -30,8 +30,8 @@ export type IntakeContext = ImageContext &
   };
 
 /**
- * Takes waiting jobs, a few at a time, until the signal: woken when one is submitted, and by time for
- * those that another node left behind. What is under way at the signal is broken off and found again.
+ * Fetches the files of waiting jobs, several at a time, until the signal. A submission wakes it; a timer
+ * finds jobs of a node that has ended. The signal interrupts fetches; their jobs are found again.
  */
 export async function runIntake(context: IntakeContext, signal: AbortSignal): Promise<void> {
   const underWay = new Set<Promise<void>>();
@@ -62,35 +62,43 @@ async function takeJobs({ jobs, log }: IntakeContext, limit: number): Promise<Jo
   try {
     return await jobs.takeIntake(limit, holdSeconds);
   } catch (err) {
-    // The database is away: asked again after a while.
+    // The database does not answer: the loop tries again.
     log.warn({ err }, 'waiting jobs could not be taken');
     return [];
   }
 }
 
-/** One job; a failure that is not the fault of its files is tried again later. */
+/** One job; a failure that its files did not cause is repeated later. */
 async function handle(context: IntakeContext, job: JobRow, signal: AbortSignal): Promise<void> {
   try {
-    await takeIn(context, job, signal);
+    await processFiles(context, job, signal);
   } catch (err) {
     if (!signal.aborted)
-      context.log.warn({ err, job: job.id }, 'the files of a job were not taken in');
+      context.log.warn({ err, job: job.id }, 'the files of a job were not processed');
     if (signal.aborted || storageDown(err))
-      await giveBack(context, job, signal.aborted ? 0 : pause);
+      await returnJob(context, job, signal.aborted ? 0 : pause);
   }
 }
 
-/** Gives a job back with its attempt: that it failed was no fault of its files. */
-async function giveBack({ jobs, log }: IntakeContext, job: JobRow, seconds: number): Promise<void> {
-  // Where this fails too, the job is found again when its time is over.
+/** Returns a job with its attempt, as its files did not cause the failure. */
+async function returnJob(
+  { jobs, log }: IntakeContext,
+  job: JobRow,
+  seconds: number,
+): Promise<void> {
+  // Where this fails too, the job is found again when its hold ends.
   await jobs.intakeReturned(job, seconds).catch((err: unknown) => {
-    log.warn({ err, job: job.id }, 'a job was not given back');
+    log.warn({ err, job: job.id }, 'a job was not returned');
   });
 }
 
-async function takeIn(context: IntakeContext, job: JobRow, signal: AbortSignal): Promise<void> {
+async function processFiles(
+  context: IntakeContext,
+  job: JobRow,
+  signal: AbortSignal,
+): Promise<void> {
   const { jobs } = context;
-  const loras = await findAgain(context, job.owner, job.loras);
+  const loras = await findMissing(context, job.owner, job.loras);
   if (typeof loras === 'string') {
     await jobs.intakeFailed(job, loras);
     return;
@@ -103,7 +111,7 @@ async function takeIn(context: IntakeContext, job: JobRow, signal: AbortSignal):
   const done = await jobs.intakeDone(job.id, image, loras);
   if (done || job.image) return;
   const now = await jobs.get(job.id);
-  // Cancelled or deleted meanwhile: nothing else would remove what was just stored. A job that has its
-  // image has it from a faster node, under the same key.
+  // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
+  // image got it from a faster node, under the same key.
   if (!now || (now.finishedAt && !now.image)) await context.blobs.remove(image.key);
 }

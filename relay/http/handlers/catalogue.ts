@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { submitSchema, variants } from '../../../lib/contract/v3';
 import type { HandlerOf } from '../handler';
 
-/** What a caller may write: JSON Schema of the input, before defaults. */
+/** JSON Schema of a submission, before defaults. */
 const requestSchema = (() => {
   const { $schema: _, ...schema } = z.toJSONSchema(submitSchema, { io: 'input' });
   const properties = Object.keys(schema.properties ?? {});
-  // Tools draw a form in this order: what everybody fills in comes first.
+  // Tools draw a form in this order: the usual fields come first.
   const first = ['image', 'prompt', 'negative_prompt', 'loras'];
   const order = [...first, ...properties.filter((name) => !first.includes(name))];
   return { ...schema, 'x-order-properties': order };
@@ -41,9 +41,9 @@ export const models: HandlerOf<'models'> = async ({ config, files }) =>
     })),
   );
 
-/** Tools ask for it to see whether a key works: it must look like there is enough. */
+/** Tools call it to test a key; the balance must look sufficient. */
 export const balance: HandlerOf<'balance'> = async () => ({ balance: 1_000_000 });
 
-/** Nothing costs anything here, whatever is asked for. */
+/** Nothing has a price here. */
 export const pricing: HandlerOf<'pricing'> = async () => ({ unit_price: 0 });
 export const price: HandlerOf<'price'> = async () => ({ price: 0, discounted_price: 0 });

@@ -11,8 +11,8 @@ export type Change = 'status' | 'step' | 'preview';
 type Listener = (change: Change) => void;
 
 /**
- * Who waits for which job on this node. All share one subscription of the database, made for the
- * first of them. Messages may be lost, so waiting answers also look by time.
+ * Listeners of this node by job. All share one subscription of the database, made for the first of
+ * them. Messages may be lost, so waiting answers also read the job at intervals.
  */
 class Changes {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -20,7 +20,7 @@ class Changes {
 
   constructor(readonly store: Store) {}
 
-  /** Jobs that somebody waits for. */
+  /** Number of jobs with listeners. */
   get watched(): number {
     return this.#listeners.size;
   }
@@ -35,7 +35,7 @@ class Changes {
       if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id);
     };
     try {
-      this.#subscription ??= this.store.listen('jobChanged', (payload) => this.#tell(payload));
+      this.#subscription ??= this.store.listen('jobChanged', (payload) => this.#emit(payload));
       await this.#subscription;
       return end;
     } catch (error) {
@@ -45,31 +45,31 @@ class Changes {
     }
   }
 
-  #tell(payload: string): void {
+  #emit(payload: string): void {
     const [id = '', change] = payload.split(':');
     if (change !== 'status' && change !== 'step' && change !== 'preview') return;
     for (const listener of this.#listeners.get(id) ?? []) listener(change);
   }
 }
 
-const hubs = new WeakMap<Store, Changes>();
+const changesByStore = new WeakMap<Store, Changes>();
 
-/** The one hub of a node. */
+/** The one instance of a node. */
 export function changesOf(store: Store): Changes {
-  const hub = hubs.get(store) ?? new Changes(store);
-  hubs.set(store, hub);
-  return hub;
+  const changes = changesByStore.get(store) ?? new Changes(store);
+  changesByStore.set(store, changes);
+  return changes;
 }
 
-/** Longest time between two looks at the row of a job that is waited for, in milliseconds. */
-export const lookEveryMs = 5000;
+/** Longest time between two reads of a job that an answer waits for, in milliseconds. */
+export const readEveryMs = 5000;
 
 /**
- * Calls back once, when the first of the signals aborts; at once where one has aborted already, which
- * tells nobody any more. By hand and not with `AbortSignal.any`: the node's own signal lives as long as
- * the node, and would remember every request that ever waited.
+ * Calls back once, when the first of the signals aborts, or at once where one has aborted already. Not
+ * with `AbortSignal.any`: the node's own signal exists as long as the node, and would keep a reference to
+ * every request that ever waited.
  *
- * @returns takes the listeners away again
+ * @returns removes the listeners
  */
 export function onAbort(signals: readonly AbortSignal[], wake: () => void): () => void {
   const unhook = () => {
@@ -92,10 +92,10 @@ export function onAbort(signals: readonly AbortSignal[], wake: () => void): () =
 }
 
 /**
- * Waits until a job has ended, the time is over, the client has gone, or the server stops. Where its key
- * has too many answers open already, it does not wait: the job exists, and can be asked for again.
+ * Waits until a job has ended, the time is over, the client has disconnected, or the server stops. It does
+ * not wait where the key has too many open answers already: the caller can request the result again.
  *
- * @returns the job as it stands then; null when it was deleted meanwhile
+ * @returns the job's latest row; null when it was deleted meanwhile
  */
 export async function waitForEnd(
   relay: Relay,
@@ -119,7 +119,7 @@ export async function waitForEnd(
       const left = until - performance.now();
       if (now === null || isTerminal(now) || left <= 0) return now;
       if (relay.stopping.aborted || client.aborted) return now;
-      await signal.wait(Math.min(left, lookEveryMs));
+      await signal.wait(Math.min(left, readEveryMs));
     }
   } finally {
     end();
@@ -134,8 +134,7 @@ export const maxOpen = 50;
 const openByNode = new WeakMap<Store, Map<string, number>>();
 
 /**
- * Counts one more open answer of a key: each costs a connection, and a look at the database every few
- * seconds.
+ * Counts one more open answer of a key: each costs a connection, and a query every few seconds.
  *
  * @param store of the node
  * @returns ends the count; calling it again changes nothing
@@ -149,12 +148,12 @@ export function countOpen(store: Store, keyId: string): () => void {
     `This key has ${maxOpen} answers open, and may have no more.`,
     {
       headers: { 'Retry-After': '5' },
-      remedy: 'Close one, or ask for the results by `urls.get`.',
+      remedy: 'Close one, or request the results at `urls.get`.',
     },
   );
 }
 
-/** {@link countOpen} for an answer that need not stay open: null when the key has too many already. */
+/** {@link countOpen} without an error: null when the key has too many open answers. */
 export function tryCountOpen(store: Store, keyId: string): (() => void) | null {
   const counts = openByNode.get(store) ?? new Map<string, number>();
   openByNode.set(store, counts);

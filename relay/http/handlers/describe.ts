@@ -5,10 +5,10 @@ import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 
 /**
- * A job as the API tells it.
+ * A job as a prediction of the API.
  *
- * @param options.position jobs that come before it; told only while it waits
- * @param options.withInput whether its parameters are told too
+ * @param options.position jobs that come before it; included only while it waits
+ * @param options.withInput whether its parameters are included
  */
 export function describePrediction(
   links: Links,
@@ -17,17 +17,15 @@ export function describePrediction(
 ): ApiPrediction {
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
-  // The bytes go after the retention; what was asked for and that it was made stays on record.
-  const isGone = job.status === 'completed' && output === null;
-  const error = isGone
-    ? 'The video was kept as long as this server keeps videos, and is gone.'
-    : '';
+  // The video is deleted after the retention; the record of the prediction stays.
+  const isExpired = job.status === 'completed' && output === null;
+  const error = isExpired ? 'The video has expired and was deleted.' : '';
   return {
     id: job.id,
     model: job.model,
     outputs,
     urls: { get: links.prediction(job.id) },
-    // What the checker says of them is another issue: until then they are unverified, told as false.
+    // No safety checker runs yet: outputs are unverified, and the API has no third value.
     has_nsfw_contents: outputs.map(() => false),
     status: job.status,
     created_at: job.createdAt.toISOString(),
@@ -40,14 +38,14 @@ export function describePrediction(
   };
 }
 
-/** The same for one job, with its place in the queue. */
+/** The same for one job, with its position in the queue. */
 export async function describeWithPosition(relay: Relay, job: JobRow): Promise<ApiPrediction> {
   const { links } = relay.files;
   if (job.status !== 'created') return describePrediction(links, job);
   return describePrediction(links, job, { position: await relay.jobs.position(job) });
 }
 
-/** Nothing changes any more. */
+/** Whether a job has ended. */
 export function isTerminal(job: JobRow): boolean {
   return job.status === 'completed' || job.status === 'failed';
 }

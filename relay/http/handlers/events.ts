@@ -3,18 +3,18 @@ import { ApiError, type PredictionEvent } from '../../../lib/contract/v3';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
-import { type Change, changesOf, countOpen, lookEveryMs, onAbort } from './changes';
+import { type Change, changesOf, countOpen, onAbort, readEveryMs } from './changes';
 import { describeWithPosition, isTerminal } from './describe';
 import { ownJob } from './predictions';
 
-/** Proxies cut connections on which nothing comes. */
+/** Interval of comments on an idle stream, as proxies cut idle connections; in milliseconds. */
 const heartbeatMs = 15_000;
-/** A stream whose first chunk nobody asked for within this time has no reader, in milliseconds. */
+/** A stream whose first chunk was not requested within this time has no reader, in milliseconds. */
 const unreadMs = 30_000;
 
 /**
- * `GET …/events`: the state at once, then what changes, until the terminal status. Changes are flags,
- * not a queue: a slow reader gets the latest state and never a backlog.
+ * `GET …/events`: the state at once, then changes, until the terminal status. Changes are flags and not
+ * a queue, so a slow reader gets the latest state and never a backlog.
  */
 export const events: HandlerOf<'events'> = async (relay, { params, caller, request }) => {
   const job = await ownJob(relay, params.id, caller);
@@ -23,7 +23,7 @@ export const events: HandlerOf<'events'> = async (relay, { params, caller, reque
   const ends = [client.signal, request.signal, relay.stopping];
   const isAuthorized = () => hasValidKey(relay, request.headers.get('authorization'));
   const body = streamOf(follow(relay, job, ends, isAuthorized), client);
-  // A client may go before the first chunk was asked for: the generator then never begins.
+  // Where the client disconnects before it requests the first chunk, the generator never begins.
   onAbort(ends, endCount);
   return new Response(body, {
     headers: {
@@ -35,9 +35,9 @@ export const events: HandlerOf<'events'> = async (relay, { params, caller, reque
 };
 
 /**
- * A text as a body that is made as fast as it is read.
+ * A body that is generated as fast as it is read.
  *
- * @param over aborted when the stream has ended, in whatever way; also when nobody reads it at all
+ * @param over aborted when the stream has ended for any reason, or is not read at all
  */
 export function streamOf(
   chunks: AsyncGenerator<string, void>,
@@ -48,7 +48,6 @@ export function streamOf(
   const unread = setTimeout(() => over.abort(), timeoutMs).unref();
   return new ReadableStream<Uint8Array>(
     {
-      // Asked for one chunk at a time, as fast as the client reads.
       async pull(controller) {
         clearTimeout(unread);
         try {
@@ -90,7 +89,7 @@ async function* follow(
   const unhook = onAbort(ends, wake);
   const sent = { status: '', step: '', preview: '' };
   /** The event's text; empty where it would repeat the last one of its type. */
-  const news = (event: PredictionEvent): string => {
+  const format = (event: PredictionEvent): string => {
     const { type, ...data } = event;
     const text = JSON.stringify(data);
     if (sent[type] === text) return '';
@@ -104,27 +103,27 @@ async function* follow(
     while (!ends.some(({ aborted }) => aborted)) {
       const wantsPreview = changed.has('preview');
       changed.clear();
-      // With every look, every few seconds at the latest: a row of a key is kept for a moment anyway.
+      // At every read, every few seconds at the latest: the lookup of keys has a cache.
       if (!(await isAuthorized())) return;
       const job = await relay.jobs.get(first.id);
       if (job === null) return;
       let text = '';
       if (!isTerminal(job)) {
-        if (job.progress !== null) text += news(stepOf(job.progress));
+        if (job.progress !== null) text += format(stepOf(job.progress));
         const preview = wantsPreview ? await relay.jobs.preview(job.id) : null;
-        if (preview !== null) text += news({ type: 'preview', ...preview });
+        if (preview !== null) text += format({ type: 'preview', ...preview });
       }
-      // A status that is new goes before the steps that belong to it; the last one goes last.
-      text = news({ type: 'status', prediction: await describeWithPosition(relay, job) }) + text;
+      // A new status comes before its steps; the terminal status comes last.
+      text = format({ type: 'status', prediction: await describeWithPosition(relay, job) }) + text;
       if (text !== '') {
         quietSince = performance.now();
         yield text;
       } else if (performance.now() - quietSince >= heartbeatMs) {
         quietSince = performance.now();
-        yield ': still here\n\n';
+        yield ': heartbeat\n\n';
       }
       if (isTerminal(job)) return;
-      await signal.wait(lookEveryMs);
+      await signal.wait(readEveryMs);
     }
   } finally {
     unwatch();
@@ -132,7 +131,7 @@ async function* follow(
   }
 }
 
-/** Whether the key still opens the API. Storage that does not answer takes no key away. */
+/** Whether the key is still valid. It counts as valid while the storage does not answer. */
 async function hasValidKey(relay: Relay, authorization: string | null): Promise<boolean> {
   try {
     await relay.keys.authenticate(authorization, 'api');

@@ -1,13 +1,13 @@
 import { type Caller, controlCaller } from '../../access/caller';
-import { adminHandlers } from '../../access/handlers';
 import type { HandlerOf, Handlers } from '../handler';
+import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import { cancel, get, list, remove, result } from './predictions';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
-/** `POST /api/v3/media/uploads`: where to put the bytes, and where they will be had. */
+/** `POST /api/v3/media/uploads`: where to send the bytes, and their address after that. */
 export const uploadTicket: HandlerOf<'uploadTicket'> = async ({ files }, { body, caller }) => {
   const { upload, headers } = await files.ticket(caller, body);
   return {

@@ -6,7 +6,7 @@ import type { HandlerOf } from '../handler';
 import { waitForEnd } from './changes';
 import { describePrediction, describeWithPosition, isTerminal } from './describe';
 
-/** A prediction of the caller; another owner's is not found, like one that never was. */
+/** A prediction of the caller. Another owner's is not found, like one that does not exist. */
 export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
   const job = await relay.jobs.get(id, caller.owner);
   if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
@@ -49,12 +49,12 @@ function instantOf(text: string): Date {
   return new Date(Math.min(latest, Math.max(0, Date.parse(text))));
 }
 
-/** `POST /api/v3/predictions/delete`: finished ones with everything that was kept of them. */
+/** `POST /api/v3/predictions/delete`: finished predictions with their files. */
 export const remove: HandlerOf<'remove'> = async (relay, { body, caller, requestId }) => {
   const ids = [...new Set(body.ids)];
   const removed = ids.length === 0 ? [] : await relay.jobs.remove(ids, caller.owner);
   for (const job of removed) {
-    // The row is gone, so nothing links to its files any more; a file that stays is only lost space.
+    // The row is deleted, so nothing links to its files; a file that stays only costs space.
     await relay.files.removeOf(job).catch((err: unknown) => {
       relay.log.warn(
         { request_id: requestId, job: job.id, err },
@@ -65,7 +65,7 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
   return { deleted_count: removed.length };
 };
 
-/** `POST …/cancel`: ends it at once; one that has ended stays as it is. */
+/** `POST …/cancel`: ends a prediction at once; one that has ended stays as it is. */
 export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {
   const job = await relay.jobs.cancel(params.id, caller.owner);
   if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');

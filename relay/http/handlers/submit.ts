@@ -23,7 +23,7 @@ export function idempotencyKeyOf(request: Request): string | null {
   });
 }
 
-/** SHA-256 over model, webhook and the body as it was understood: the order of fields does not count. */
+/** SHA-256 over model, webhook and the parsed body: the order of fields does not count. */
 export function hashOf(model: string, webhookUrl: string | null, submission: Submission): string {
   return createHash('sha256')
     .update(JSON.stringify([model, webhookUrl, submission]))
@@ -53,8 +53,8 @@ interface Order {
 }
 
 /**
- * The webhook as it was meant. Clients write it percent-encoded, or glue it to the model's name as it
- * is (lib/contract/v3/README.md): then everything after `webhook=` is its address, whose own query may have `&`.
+ * The webhook of a submission. Clients percent-encode it, or append it unchanged to the model's name
+ * (lib/contract/v3/README.md): then everything after `webhook=` is its address, whose own query may have `&`.
  *
  * @param address of the request
  */
@@ -77,7 +77,7 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
 
   const id = randomUUID().replaceAll('-', '');
   const accepted = await relay.intake.accept(id, submission, caller);
-  // Best effort: the sweep of files finds what could not be removed.
+  // The sweep of files removes what remains.
   const removeFiles = () =>
     relay.files
       .removeOf({ id, owner: caller.owner, image: accepted.image, outputKey: null })
@@ -94,15 +94,14 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
     if (job.id !== id) await removeFiles();
     return job;
   } catch (error) {
-    // A commit whose answer was lost may have come through: then the job is there, and needs its image.
+    // Where only the answer to the commit was lost, the job exists and needs its image.
     if (toApiError(error).status < 500) await removeFiles();
     throw error;
   }
 }
 
 /**
- * Synchronous mode: the answer is held until the video is there, or says that the task goes on
- * (lib/contract/v3/README.md, 5).
+ * Synchronous mode: the answer waits for the video, for a limited time (lib/contract/v3/README.md, 5).
  */
 async function holdAnswer(relay: Relay, job: JobRow, client: AbortSignal): Promise<ApiPrediction> {
   const last = (await waitForEnd(relay, job, relay.config.KINORA_SYNC_SECONDS, client)) ?? job;
@@ -110,9 +109,9 @@ async function holdAnswer(relay: Relay, job: JobRow, client: AbortSignal): Promi
   if (isTerminal(last)) return prediction;
   return {
     ...prediction,
-    // Also while it still waits for a worker: clients look for this one word.
+    // Also while the job waits for a worker: clients compare with this word.
     status: 'processing',
     code: predictionCodes.timeout,
-    error: 'Sync mode timed out; the task goes on. Ask for its result at `urls.get`.',
+    error: 'Sync mode timed out; the task continues. Request its result at `urls.get`.',
   };
 }

@@ -345,7 +345,7 @@ describe('completing', () => {
       status: 'completed',
       outputs: [],
       has_nsfw_contents: [],
-      error: expect.stringContaining('gone'),
+      error: expect.stringContaining('expired'),
     });
   });
 });

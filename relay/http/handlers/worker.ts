@@ -13,7 +13,7 @@ import { storageErrors } from '../../store/errors';
 import { type JobLora, type JobRow, jobs } from '../../store/schema';
 import type { HandlerOf, Handlers } from '../handler';
 
-/** A claimed job as its worker gets it; null for a row that lacks what a claimed job has. */
+/** A claimed job as its worker gets it; null for a row that lacks what a claimed job needs. */
 export function toWorkerJob({ config, files }: Relay, job: JobRow): WorkerJob | null {
   const { leaseToken, leaseUntil, deadline, image } = job;
   if (leaseToken === null || leaseUntil === null || deadline === null || image === null)
@@ -27,7 +27,7 @@ export function toWorkerJob({ config, files }: Relay, job: JobRow): WorkerJob | 
     deadline: deadline.toISOString(),
     heartbeat_interval_ms: config.KINORA_HEARTBEAT_SECONDS * 1000,
     model: job.model,
-    // Drawn at submission: every attempt makes the same video.
+    // Chosen at submission: every attempt makes the same video.
     parameters: { ...parameters, seed: job.seed },
     enable_prompt_optimizer,
     enable_safety_checker,
@@ -43,7 +43,7 @@ function toWorkerLora(url: string, lora: JobLora): WorkerLora {
   return { path, scale, from: 'hub', repository: lora.repository, file: lora.file };
 }
 
-/** When a worker asks again whose claim could not be held. */
+/** When a worker repeats a claim that could not be held, in milliseconds. */
 const retryAfterMs = 5000;
 
 /** `GET /api/worker/me` */
@@ -72,7 +72,7 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   const { heldClaims, jobs, stopping, workers } = relay;
   if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
   const note = (state: 'idle' | 'busy' | 'paused') =>
-    noted(relay, requestId, workers.seen(caller, worker, state));
+    logFailure(relay, requestId, workers.seen(caller, worker, state));
 
   await note(paused ? 'paused' : 'idle');
   const { signal } = request;
@@ -82,10 +82,10 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
     await note('busy');
     return { job: given, skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
   }
-  // Nobody is there any more to take it, or it is no job that could be done.
+  // The worker has disconnected, or the row lacks what a claimed job needs.
   if (job) await jobs.release(job.id, job.leaseToken ?? '');
   if (signal.aborted && !heldClaims.isHeld(caller, worker)) {
-    await noted(relay, requestId, workers.disconnected(caller, worker));
+    await logFailure(relay, requestId, workers.disconnected(caller, worker));
   }
   if (stopping.aborted) throw new ApiError('SHUTTING_DOWN');
   const skipped = paused || signal.aborted ? {} : await jobs.skippedFor(caller, worker);
@@ -97,15 +97,15 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   } satisfies ClaimAnswer;
 };
 
-/** `POST …/heartbeat`: 409 `LEASE_LOST` is how a worker hears of a cancel. */
+/** `POST …/heartbeat`: after a cancel the answer is 409 `LEASE_LOST`. */
 const heartbeat: HandlerOf<'heartbeat'> = async (relay, { params, body, caller, requestId }) => {
   const { lease_token: token, ...progress } = body;
   const answer = await relay.jobs.heartbeat(params.id, token, progress, caller.keyId);
-  await noted(relay, requestId, relay.workers.heartbeat(params.id));
+  await logFailure(relay, requestId, relay.workers.heartbeat(params.id));
   return answer;
 };
 
-/** `POST …/lease`: does my lease still stand? */
+/** `POST …/lease`: whether the lease is still valid. */
 const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
   const { leaseUntil, deadline } = await relay.jobs.lease(
     params.id,
@@ -116,8 +116,8 @@ const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
 };
 
 /**
- * `POST …/complete`: the uploaded file is looked at first, the status follows. A file that is not what was
- * asked for leaves the lease as it is: the worker uploads again, or fails.
+ * `POST …/complete`: the uploaded file is checked before the status changes. A wrong file leaves the
+ * lease as it is: the worker uploads again, or fails.
  */
 const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
   const { id } = params;
@@ -128,7 +128,7 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   const { key: outputKey } = await relay.files.takeOutput(job, body);
   try {
     const completed = await relay.jobs.complete(id, token, { ...result, outputKey }, caller.keyId);
-    await noted(relay, requestId, relay.workers.done(id));
+    await logFailure(relay, requestId, relay.workers.done(id));
     return { status: completed.status };
   } catch (error) {
     if (error instanceof ApiError && error.code === 'LEASE_LOST') {
@@ -138,7 +138,7 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
   }
 };
 
-/** The same completion again, when its first answer was lost on the way: no lease stands any more. */
+/** The same completion again, after its first answer was lost: the lease has ended by then. */
 async function earlierCompletion(
   relay: Relay,
   id: string,
@@ -150,7 +150,7 @@ async function earlierCompletion(
   return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' }, keyId);
 }
 
-/** The lease went between the look at the file and the status: cancelled, swept, or deleted. */
+/** The lease has ended between the check of the file and the status: cancelled, swept, or deleted. */
 async function dropOutput(relay: Relay, id: string, key: string): Promise<void> {
   const job = await relay.jobs.get(id);
   // Another request of the same worker may just have completed it with this very file.
@@ -173,7 +173,7 @@ const release: HandlerOf<'release'> = async (relay, { params, body, caller }) =>
   return { status };
 };
 
-/** What a connected tab calls. */
+/** Operations of the worker protocol. */
 export const workerHandlers = {
   workerMe,
   claim,
@@ -184,9 +184,9 @@ export const workerHandlers = {
   release,
 } as const satisfies Handlers;
 
-/** The list of workers is for people; what the worker does does not fail with it. */
-async function noted(relay: Relay, requestId: string, writing: Promise<void>): Promise<void> {
+/** Logs a failed write to the list of workers, which is for people: the request itself goes on. */
+async function logFailure(relay: Relay, requestId: string, writing: Promise<void>): Promise<void> {
   await writing.catch((err: unknown) => {
-    relay.log.warn({ request_id: requestId, err }, 'a worker was not written down');
+    relay.log.warn({ request_id: requestId, err }, 'the list of workers was not updated');
   });
 }

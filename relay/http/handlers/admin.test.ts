@@ -2,9 +2,9 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endpoints, scopes } from '../../lib/contract/v3';
-import { pgliteTemplate } from '../testing/pglite';
-import { startTestRelay, type TestRelay } from '../testing/server';
+import { endpoints, scopes } from '../../../lib/contract/v3';
+import { pgliteTemplate } from '../../testing/pglite';
+import { startTestRelay, type TestRelay } from '../../testing/server';
 
 let folder: string;
 let node: TestRelay;

@@ -1,7 +1,7 @@
-import { ApiError } from '../../lib/contract/v3';
-import type { HandlerOf, Handlers } from '../http/handler';
-import { type Caller, firstOwner } from './caller';
-import { requireOwnOrigin } from './session';
+import { ApiError } from '../../../lib/contract/v3';
+import { type Caller, firstOwner } from '../../access/caller';
+import { requireOwnOrigin } from '../../access/session';
+import type { HandlerOf, Handlers } from '../handler';
 
 const dayMs = 24 * 3_600_000;
 
