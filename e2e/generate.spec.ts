@@ -47,7 +47,7 @@ test('generate makes a video of the sample and says what it did', async () => {
     fastStart: true,
   });
   const said = run.stdout();
-  for (const part of ['Loading the model', 'step 1 of 2', 'step 2 of 2', 'frame 121 of 121']) {
+  for (const part of ['Load model', 'step 1 of 2', 'step 2 of 2', 'frame 121 of 121']) {
     expect(said).toContain(part);
   }
   expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
@@ -119,7 +119,7 @@ test('Ctrl-C ends generate on WebGPU cleanly', full, async () => {
     ...['--image', picturePath, '--prompt', 'A bell rings'],
     ...['--backend', 'webgpu', '--steps', '40'],
   );
-  await expect.poll(() => run.stdout(), { timeout: 180_000 }).toContain('Reading the prompt');
+  await expect.poll(() => run.stdout(), { timeout: 180_000 }).toContain('Read prompt');
   run.end('SIGINT');
   expect(await run.code).toBe(130);
   expect(run.stderr()).toContain('CANCELLED');

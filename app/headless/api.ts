@@ -1,63 +1,12 @@
-import type {
-  DeviceReport,
-  EngineApi,
-  EngineCounters,
-  EngineRequest,
-  KernelCheck,
-} from '../../lib/contract/engine';
+import type { EngineApi } from '../../lib/contract/engine';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { Backend } from '../../lib/contract/prediction';
-import type { ProfileName } from '../../lib/contract/profile';
+import type { HeadlessApi, HeadlessLibraryApi, HeadlessOptions } from '../../lib/contract/headless';
 import type { GenerationResult, ProgressEvent } from '../../lib/contract/progress';
-import type { ParametersInput } from '../../lib/contract/request';
 import { openLora } from '../../lib/library';
 import { readVideo } from '../../lib/predictions/videos';
 import { getRunner } from '../runner';
 import { downloadFile } from '../shared/browser';
-import { createLibraryApi, type HeadlessLibraryApi } from './library-api';
-
-export interface HeadlessOptions {
-  /** `loras` may be left out: it then follows from the files and `loraScales`. */
-  readonly parameters: ParametersInput;
-  readonly model: string;
-  /** `standard` by default. */
-  readonly profile?: ProfileName;
-  readonly backend: Backend;
-  /** One per file of `#loras`, in order. */
-  readonly loraScales: readonly number[];
-  /** Adapters of this browser's library; they come after the files. */
-  readonly libraryLoras?: readonly { readonly name: string; readonly scale: number }[];
-  /** Most device bytes to use; absent means what a probe of the device finds. */
-  readonly memoryBudget?: number;
-  readonly encoder?: NonNullable<EngineRequest['encoder']>;
-}
-
-/** A progress event as it can leave the page: a preview without its pixels. */
-export type HeadlessEvent =
-  | Exclude<ProgressEvent, { type: 'preview' }>
-  | Omit<Extract<ProgressEvent, { type: 'preview' }>, 'pixels'>;
-
-declare global {
-  interface Window {
-    /** Where the driver listens, if it does. */
-    kinoraProgress?: (event: HeadlessEvent) => unknown;
-  }
-}
-
-/**
- * What a driving program can do with this page. Every rejection is an Error whose message is the
- * JSON of an `ErrorRecord`, the one form that survives the way out of a browser.
- */
-export interface HeadlessApi extends HeadlessLibraryApi {
-  /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
-  generate(options: HeadlessOptions): Promise<GenerationResult>;
-  cancel(): void;
-  probe(): Promise<DeviceReport>;
-  selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
-  counters(): Promise<EngineCounters>;
-  /** Starts a download of a finished video in the browser. */
-  download(videoFile: string): Promise<void>;
-}
+import { createLibraryApi } from './library-api';
 
 export function installHeadlessApi(): HeadlessApi {
   return {

@@ -1,13 +1,7 @@
 'use client';
 
 import { useEffect, useState } from 'react';
-import { type HeadlessApi, installHeadlessApi } from './api';
-
-declare global {
-  interface Window {
-    kinora?: HeadlessApi;
-  }
-}
+import { installHeadlessApi } from './api';
 
 /**
  * The bare page that `npm run generate` drives: file inputs and `window.kinora`. The same runner,

@@ -1,49 +1,9 @@
 import { KinoraError } from '../../lib/contract/errors';
-import type {
-  LibraryApi,
-  LibrarySnapshot,
-  LoraEntry,
-  ModelEntry,
-} from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest';
+import type { HeadlessLibraryApi } from '../../lib/contract/headless';
 import { PredictionStore } from '../../lib/predictions/store';
 import { sweep } from '../../lib/predictions/sweep';
 import { getLibrary } from '../library';
 import { readPicked } from '../models/local-files';
-
-declare global {
-  interface Window {
-    /** Where the driver listens for changes of the library, if it does. */
-    kinoraLibrary?: (snapshot: LibrarySnapshot) => unknown;
-  }
-}
-
-type Passed =
-  | 'snapshot'
-  | 'setHub'
-  | 'forgetModel'
-  | 'planDownload'
-  | 'pause'
-  | 'verify'
-  | 'deleteModel'
-  | 'deleteLora';
-
-/** What a driving program can do with the library of this browser. */
-export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
-  /** `download` of the library; on this page that word is a video's. */
-  downloadModel(id: string, precision: Precision): Promise<void>;
-  addModel(address: string, revision?: string): Promise<ModelEntry>;
-  /** Lists the model whose files are in `#folder` or `#files`. */
-  addPickedModel(): Promise<ModelEntry>;
-  /** Converts what {@link addPickedModel} has listed. */
-  importPicked(id: string, precision: Precision): Promise<void>;
-  /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
-  addLora(address: string | null): Promise<LoraEntry>;
-  /** Tells `window.kinoraLibrary` each change from now on. */
-  watchLibrary(): Promise<void>;
-  /** Forgets every prediction and deletes its video: nobody looks at them in this browser. */
-  clearHistory(): Promise<void>;
-}
 
 /** @param picked the files of an input of the page */
 export function createLibraryApi(picked: (id: string) => readonly File[]): HeadlessLibraryApi {

@@ -1,9 +1,9 @@
-import { formatBytes, formatPercent } from '../../lib/contract/format';
+import { componentTexts, formatBytes, formatPercent } from '../../lib/contract/format';
 import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
 import { amountOf, fractionOf } from './model-view';
-import { formatRelativeError, parts as names, precisionNames } from './wording';
+import { formatRelativeError, precisionNames } from './wording';
 
 /** One part of a model: how far it is, what it is made of, and its controls. */
 export function PartRow(props: {
@@ -17,7 +17,7 @@ export function PartRow(props: {
 }) {
   const { part, stored, steerable } = props;
   const { component, status, bytesDone, bytesTotal, notice, error } = part;
-  const { name, purpose } = names[component];
+  const { name, purpose } = componentTexts[component];
   const fraction = fractionOf(bytesDone, bytesTotal);
   const moving = status === 'downloading' || status === 'verifying';
   const active = moving || status === 'waiting';
@@ -92,7 +92,7 @@ const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
 /** `From Q8_0, kept as 8-bit, largest error 0.24 %`. */
 function madeOf({ sourceType, precision, worst, component }: StoredComponent): string {
-  if (component === 'configuration') return names[component].purpose;
+  if (component === 'configuration') return componentTexts[component].purpose;
   const kept = quantised.includes(component) ? `, kept as ${precisionNames[precision]}` : '';
   const error =
     worst && worst.relativeError > 0

@@ -1,6 +1,5 @@
-import { formatBytes } from '../../lib/contract/format';
+import { componentTexts, formatBytes } from '../../lib/contract/format';
 import type { DownloadPlan } from '../../lib/contract/library';
-import { parts as names } from './wording';
 
 /** Size and purpose of each part, and what the storage will look like afterwards. */
 export function PlanTable({ plan }: { plan: DownloadPlan }) {
@@ -41,8 +40,8 @@ export function PlanTable({ plan }: { plan: DownloadPlan }) {
           {parts.map(({ component, bytesLeft, files }) => (
             <tr key={component}>
               <th scope="row">
-                {names[component].name}
-                <small>{names[component].purpose}</small>
+                {componentTexts[component].name}
+                <small>{componentTexts[component].purpose}</small>
                 <small className="file-name" title={files.map(({ name }) => name).join('\n')}>
                   {files.length === 1 ? files[0]?.name.split('/').pop() : `${files.length} files`}
                 </small>

@@ -1,15 +1,6 @@
 import { formatMemory } from '../../lib/contract/format';
 import type { PauseReason } from '../../lib/contract/library';
-import type { ComponentId, Precision, PrecisionChoice } from '../../lib/contract/manifest';
-
-/** What each part of a model is called, and what it is for. */
-export const parts: Readonly<Record<ComponentId, { name: string; purpose: string }>> = {
-  configuration: { name: 'Configuration', purpose: 'Sizes of the model, and its tokenizer' },
-  transformer: { name: 'Transformer', purpose: 'Paints the motion, step by step' },
-  text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
-  vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
-  tiny_decoder: { name: 'Tiny decoder', purpose: 'A small decoder; no video needs it' },
-};
+import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 
 /** Names of the precisions where a manifest gives none. */
 export const precisionNames: Readonly<Record<Precision, string>> = {

@@ -1,8 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { parts } from '../../app/models/wording';
 import { type DownloadPlan, KinoraError, type ModelManifest, type Precision } from '../contract';
-import { formatBytes } from '../contract/format';
+import { componentTexts, formatBytes } from '../contract/format';
 
 /** What is shown to a person before a download of gigabytes. */
 export interface Offer {
@@ -56,7 +55,7 @@ function partLine({ component, files, bytesLeft, bytesTotal }: DownloadPlan['par
   const size = bytesLeft === 0 ? 'here' : formatBytes(bytesLeft);
   const from = files.length === 1 ? files[0]?.name : `${files.length} files`;
   const rest = bytesLeft > 0 && bytesLeft < bytesTotal ? ` of ${formatBytes(bytesTotal)}` : '';
-  return `  ${parts[component].name.padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
+  return `  ${componentTexts[component].name.padEnd(14)} ${size.padStart(8)}${rest}  ${from}`;
 }
 
 /** Where a question can be asked and answered. */

@@ -1,6 +1,5 @@
-import { parts } from '../../app/models/wording';
 import type { ComponentId, ModelEntry, PartState } from '../contract';
-import { formatBytes, formatPercent, formatSeconds } from '../contract/format';
+import { componentTexts, formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
 /** Without a terminal a line is printed each time a part has grown by so many percent. */
@@ -24,7 +23,7 @@ export class DownloadReport {
   }
 
   #onPart(part: PartState, entry: ModelEntry): void {
-    const { name } = parts[part.component];
+    const { name } = componentTexts[part.component];
     const notice = noticeOf(part);
     if (notice) this.#sayOnce(`${part.component} notice`, `${name}: ${notice}`);
     const line = this.#lineOf(part, entry.bytesPerSecond);
@@ -39,7 +38,7 @@ export class DownloadReport {
   }
 
   #lineOf(part: PartState, bytesPerSecond: number): [line: string, key: string] | null {
-    const name = `  ${parts[part.component].name.padEnd(14)}`;
+    const name = `  ${componentTexts[part.component].name.padEnd(14)}`;
     const { component, status, bytesDone, bytesTotal } = part;
     if (status !== 'complete') this.#unfinished.add(component);
     else {

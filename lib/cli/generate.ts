@@ -1,7 +1,6 @@
 import { openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { HeadlessEvent } from '../../app/headless/api';
 import {
   type Backend,
   frameCount,
@@ -10,6 +9,7 @@ import {
   type ModelManifest,
   resolveSeed,
 } from '../contract';
+import type { HeadlessEvent } from '../contract/headless';
 import { inspectVideo } from '../video/inspect';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';

@@ -42,7 +42,7 @@ describe('the progress of generate', () => {
       report.take(step(2, 61));
     });
     expect(text).toBe(
-      'Loading the model\nDenoising\n  step 1 of 4, 1.50 s per step\n' +
+      'Load model\nDenoise\n  step 1 of 4, 1.50 s per step\n' +
         '  step 2 of 4, 1.50 s per step, about 1 min 01 s left\n',
     );
   });
@@ -78,7 +78,7 @@ describe('the progress of generate', () => {
     const text = written(false, (report) => {
       report.take({ type: 'phase', phase: 'denoise', clip: 1, clips: 2 });
     });
-    expect(text).toBe('Denoising (clip 2 of 2)\n');
+    expect(text).toBe('Denoise (clip 2 of 2)\n');
   });
 
   it('is a bar that never exceeds the width of a terminal', () => {

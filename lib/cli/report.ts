@@ -1,16 +1,7 @@
-import type { HeadlessEvent } from '../../app/headless/api';
 import { type GenerationResult, type MemoryReport, phases } from '../contract';
-import { formatMemory, formatSeconds } from '../contract/format';
+import { formatMemory, formatSeconds, phaseNames } from '../contract/format';
+import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
-
-const phaseTitles: Readonly<Record<(typeof phases)[number], string>> = {
-  load: 'Loading the model',
-  text: 'Reading the prompt',
-  image: 'Reading the image',
-  denoise: 'Denoising',
-  decode: 'Decoding and encoding',
-  finish: 'Writing the file',
-};
 
 /** Without a terminal a line every so many frames is enough. */
 const framesPerLine = 24;
@@ -36,7 +27,7 @@ export class ProgressReport {
 
   #onPhase(event: Extract<HeadlessEvent, { type: 'phase' }>): void {
     const clip = event.clips > 1 ? ` (clip ${event.clip + 1} of ${event.clips})` : '';
-    const title = `${phaseTitles[event.phase]}${clip}`;
+    const title = `${phaseNames[event.phase]}${clip}`;
     if (title === this.#phase) return;
     this.#phase = title;
     this.#tiled = false;

@@ -1,5 +1,5 @@
-import type { HeadlessEvent } from '../../app/headless/api';
 import { KinoraError, type LibrarySnapshot, type ModelEntry } from '../contract';
+import type { HeadlessEvent } from '../contract/headless';
 import { startApp } from './app-server';
 import { HeadlessPage } from './browser/headless-page';
 import { launchBrowser } from './browser/launch';

@@ -1,3 +1,4 @@
+import type { ComponentId } from './manifest';
 import type { Phase } from './progress';
 
 /** Names of the phases, for page and command line. */
@@ -8,6 +9,15 @@ export const phaseNames: Readonly<Record<Phase, string>> = {
   denoise: 'Denoise',
   decode: 'Decode frames',
   finish: 'Write file',
+};
+
+/** Names and purposes of the parts of a model, for page and command line. */
+export const componentTexts: Readonly<Record<ComponentId, { name: string; purpose: string }>> = {
+  configuration: { name: 'Configuration', purpose: 'Sizes of the model, and its tokenizer' },
+  transformer: { name: 'Transformer', purpose: 'Denoises the latents, step by step' },
+  text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
+  vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
+  tiny_decoder: { name: 'Tiny decoder', purpose: 'A small decoder; no video needs it' },
 };
 
 /** `42 s`, `3 min 05 s`, `1 h 02 min`; with one decimal below ten seconds if `precise`. */

@@ -1,6 +1,5 @@
 import { rename, rm } from 'node:fs/promises';
 import type { Browser, BrowserContext, Page } from 'playwright';
-import type { HeadlessApi, HeadlessEvent, HeadlessOptions } from '../../../app/headless/api';
 import {
   type Backend,
   type EngineCounters,
@@ -10,6 +9,7 @@ import {
   type KernelCheck,
   KinoraError,
 } from '../../contract';
+import type { HeadlessApi, HeadlessEvent, HeadlessOptions } from '../../contract/headless';
 import type { InputFile } from '../inputs';
 
 /** One generation, as a program asks the page for it. */

@@ -1,0 +1,81 @@
+/** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
+import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
+import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry } from './library';
+import type { Precision } from './manifest';
+import type { Backend } from './prediction';
+import type { ProfileName } from './profile';
+import type { GenerationResult, ProgressEvent } from './progress';
+import type { ParametersInput } from './request';
+
+type Passed =
+  | 'snapshot'
+  | 'setHub'
+  | 'forgetModel'
+  | 'planDownload'
+  | 'pause'
+  | 'verify'
+  | 'deleteModel'
+  | 'deleteLora';
+
+/** The functions for the library of this browser. */
+export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
+  /** `download` of the library. On this page `download` is for videos. */
+  downloadModel(id: string, precision: Precision): Promise<void>;
+  addModel(address: string, revision?: string): Promise<ModelEntry>;
+  /** Lists the model whose files are in `#folder` or `#files`. */
+  addPickedModel(): Promise<ModelEntry>;
+  /** Converts what {@link addPickedModel} has listed. */
+  importPicked(id: string, precision: Precision): Promise<void>;
+  /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
+  addLora(address: string | null): Promise<LoraEntry>;
+  /** Passes each change from now on to `window.kinoraLibrary`. */
+  watchLibrary(): Promise<void>;
+  /** Deletes every prediction and its video: this browser shows no history. */
+  clearHistory(): Promise<void>;
+}
+
+export interface HeadlessOptions {
+  /** `loras` may be left out: it then follows from the files and `loraScales`. */
+  readonly parameters: ParametersInput;
+  readonly model: string;
+  /** `standard` by default. */
+  readonly profile?: ProfileName;
+  readonly backend: Backend;
+  /** One per file of `#loras`, in order. */
+  readonly loraScales: readonly number[];
+  /** Adapters of this browser's library; they come after the files. */
+  readonly libraryLoras?: readonly { readonly name: string; readonly scale: number }[];
+  /** Most device bytes to use; absent means what a probe of the device finds. */
+  readonly memoryBudget?: number;
+  readonly encoder?: NonNullable<EngineRequest['encoder']>;
+}
+
+/** A progress event for the program: a preview comes without its pixels. */
+export type HeadlessEvent =
+  | Exclude<ProgressEvent, { type: 'preview' }>
+  | Omit<Extract<ProgressEvent, { type: 'preview' }>, 'pixels'>;
+
+declare global {
+  interface Window {
+    kinora?: HeadlessApi;
+    /** Callback of the program for changes of the library. */
+    kinoraLibrary?: (snapshot: LibrarySnapshot) => unknown;
+    /** Callback of the program for progress. */
+    kinoraProgress?: (event: HeadlessEvent) => unknown;
+  }
+}
+
+/**
+ * The functions of the page. Every rejection is an Error whose message is the JSON of an `ErrorRecord`,
+ * because browser drivers transfer nothing else of an error.
+ */
+export interface HeadlessApi extends HeadlessLibraryApi {
+  /** Makes a video of the files in `#image` and `#loras`; resolves when it is on disk. */
+  generate(options: HeadlessOptions): Promise<GenerationResult>;
+  cancel(): void;
+  probe(): Promise<DeviceReport>;
+  selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
+  counters(): Promise<EngineCounters>;
+  /** Starts a download of a finished video in the browser. */
+  download(videoFile: string): Promise<void>;
+}
