@@ -192,6 +192,31 @@ describe.each(engines)('held claims', (engine) => {
       await cutting.close();
     });
 
+    it('go on when another one fails', async () => {
+      const broken = requestOf();
+      const failing = {
+        ...jobs,
+        claimNext: (...[caller, worker]: Parameters<Jobs['claimNext']>) =>
+          worker.worker_id === broken.worker.worker_id && node.count > 0
+            ? Promise.reject(new Error('A fault of this claim.'))
+            : jobs.claimNext(caller, worker),
+      };
+      const { store } = fixture();
+      const node = createHeldClaims({ store, jobs: failing, log, stopping: stopping.signal });
+      const first = node.claim(broken, holdMs, never);
+      await expect.poll(() => node.count).toBe(1);
+      const second = node.claim(requestOf(), holdMs, never);
+      await expect.poll(() => node.count).toBe(2);
+      const submittedAt = performance.now();
+      const { id } = await jobs.submit(testJob(ada));
+      expect((await second)?.id).toBe(id);
+      // Not by the timer, which comes every 5 s.
+      expect(performance.now() - submittedAt).toBeLessThan(2000);
+      expect(node.count).toBe(1);
+      await node.close();
+      expect(await first).toBeNull();
+    });
+
     it('of paused workers are held, and given nothing', async () => {
       const paused = claims.claim(requestOf({ paused: true }), 300, never);
       await waiting(1);

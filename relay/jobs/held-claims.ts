@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
+import { storageDown } from '../store/errors';
 import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { workerName } from './context';
@@ -32,9 +33,9 @@ interface HeldClaim extends ClaimRequest {
 }
 
 /**
- * Claims that wait for a job on this node (README.md). Every node hears of every new job; on each of them
- * the claims that have waited longest are tried first, one after the other. Of claims that fit the same
- * jobs, one that finds nothing speaks for all.
+ * Claims that wait for a job on this node (README.md). Every new job is announced to every node, which
+ * tries its claims one after the other, the longest wait first. Where one finds nothing, claims that fit the
+ * same jobs are not tried.
  *
  * @param stopping ends every held claim
  */
@@ -47,23 +48,23 @@ export function createHeldClaims(dependencies: {
   const { store, jobs, log, stopping } = dependencies;
   /** By worker, the longest wait first. */
   const held = new Map<string, HeldClaim>();
-  /** Pools with news since the last round: payloads of `jobAvailable`, or `all`. */
-  let news = new Set<string>();
-  let newsCount = 0;
+  /** Pools that were announced since the last round: payloads of `jobAvailable`, or `all`. */
+  let announced = new Set<string>();
+  let announcements = 0;
   let running = false;
 
   function announce(pool: string): void {
-    newsCount += 1;
+    announcements += 1;
     if (held.size === 0) return;
-    news.add(pool);
+    announced.add(pool);
     if (!running) void run();
   }
 
   async function run(): Promise<void> {
     running = true;
-    while (news.size > 0 && held.size > 0 && !stopping.aborted) {
-      const pools = news;
-      news = new Set();
+    while (announced.size > 0 && held.size > 0 && !stopping.aborted) {
+      const pools = announced;
+      announced = new Set();
       const missMs = await round(pools).catch((err: unknown) => {
         log.warn({ err }, 'held claims could not be tried');
         return longestPauseMs;
@@ -75,7 +76,7 @@ export function createHeldClaims(dependencies: {
     running = false;
   }
 
-  /** Tries the claims that the news concern. @returns how long tries took that found nothing */
+  /** Tries the claims that an announcement concerns. @returns how long tries took that found nothing */
   async function round(pools: ReadonlySet<string>): Promise<number> {
     const shared = pools.has('all') || [...pools].some((pool) => pool.startsWith('shared:'));
     const concerns = ({ owner, shared: takesShared }: Caller) =>
@@ -89,7 +90,13 @@ export function createHeldClaims(dependencies: {
       if (claim.paused || !concerns(caller) || nothingFor.has(kind)) continue;
       if (held.get(name) !== claim) continue;
       const startedAt = performance.now();
-      const job = await jobs.claimNext(caller, worker);
+      const job = await jobs.claimNext(caller, worker).catch((err: unknown) => {
+        // Without the database no claim can succeed; any other error concerns this claim only.
+        if (storageDown(err)) throw err;
+        log.error({ err }, 'a held claim failed');
+        return 'failed' as const;
+      });
+      if (job === 'failed') continue;
       if (!job) {
         missMs += performance.now() - startedAt;
         nothingFor.add(kind);
@@ -152,12 +159,12 @@ export function createHeldClaims(dependencies: {
       const { caller, worker, paused } = request;
       // A worker waits once: an earlier claim has lost its connection, or said something else.
       held.get(workerName(caller.keyId, worker.worker_id))?.end(null);
-      const before = newsCount;
+      const before = announcements;
       const job = paused ? null : await jobs.claimNext(caller, worker);
       if (job || ms <= 0 || client.aborted || stopping.aborted || held.size >= mostHeld) return job;
       const ended = hold(request, ms, client);
       // A job that came between the try and the wait.
-      if (newsCount !== before) announce(`own:${caller.owner}`);
+      if (announcements !== before) announce(`own:${caller.owner}`);
       return await ended;
     },
     /** A full node holds no more claims: each is answered at once. */

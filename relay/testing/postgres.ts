@@ -1,13 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, realpathSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../lib/cli/process';
 import { postgresBinaries, type RunAs, runAs } from './postgres-binaries';
-import { copyPostgresData } from './postgres-data';
 
 /** How often a server is started that does not start. */
 const mostTries = 3;
@@ -52,14 +51,12 @@ async function startServer(binaries: string, user: RunAs, durable: boolean): Pro
   const folder = mkdtempSync(path.join(os.tmpdir(), 'kinora-pg-'));
   if (user.uid !== undefined && user.gid !== undefined) chownSync(folder, user.uid, user.gid);
   const data = path.join(folder, 'data');
-  try {
-    await copyPostgresData(binaries, user, data);
-  } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
-    throw error;
-  }
   const port = await freePort();
   const guard = startGuarded(folder, user, [
+    [
+      path.join(binaries, 'bin', 'initdb'),
+      ...['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
+    ],
     [
       path.join(binaries, 'bin', 'postgres'),
       ...['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', ''],
