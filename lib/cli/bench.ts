@@ -13,10 +13,7 @@ const benches: Readonly<Record<string, Bench>> = {
   },
   convert: {
     summary: 'element types of public weight files to blocks, as a download converts them',
-    run: async () => {
-      const { benchConvert } = await import('./bench/convert');
-      await benchConvert((text) => void process.stdout.write(text));
-    },
+    run: async () => (await import('./bench/convert')).benchConvert(),
   },
   stream: {
     summary: 'the loop with its blocks on the device, and streamed from storage',

@@ -11,6 +11,7 @@ import { BlockBuffer, convertRows } from '../../weights/store/convert';
 import { layoutOf } from '../../weights/store/layout';
 import { diskStore } from '../../weights/store/testing/disk';
 import { unitBytes } from '../../weights/store/units';
+import { measure } from './meter';
 
 /** Widths of the 5B's linear layers. */
 const columns = 3072;
@@ -41,11 +42,12 @@ const cases = [
  * busy machine does not distort; the installation by the clock as well, for the disk, and with SHA-256 in
  * a thread of its own.
  */
-export async function benchConvert(print: (text: string) => void): Promise<void> {
+export async function benchConvert(): Promise<void> {
+  const print = (text: string) => process.stdout.write(text);
   const row = (cells: readonly string[]) => {
     print(`${cells.map((cell, i) => (i === 0 ? cell.padEnd(18) : cell.padStart(15))).join('')}\n`);
   };
-  print('MB/s of source, median: per second of one core, and by the clock\n');
+  print('MB/s of source: per second of one core (mean), and by the clock (median)\n');
   row(['source → store', 'conversion', 'installation', 'by the clock', 'SHA-256 apart']);
   const thread = startThread(new URL('./hash-thread.ts', import.meta.url).href);
   const hash: SourceHash = Comlink.wrap<SourceHash>(nodeEndpoint(thread));
@@ -58,9 +60,9 @@ export async function benchConvert(print: (text: string) => void): Promise<void>
       ],
     };
     const size = matrix.bytes.length;
-    const conversion = await median(size, () => convert(recipe, dtype, matrix));
-    const installation = await median(size, () => install(recipe, dtype, matrix));
-    const apart = await median(size, () => install(recipe, dtype, matrix, hash));
+    const conversion = await speed(size, () => convert(recipe, dtype, matrix));
+    const installation = await speed(size, () => install(recipe, dtype, matrix));
+    const apart = await speed(size, () => install(recipe, dtype, matrix, hash));
     const figures = [conversion.core, installation.core, installation.clock, apart.clock];
     row([`${dtype} → ${form}`, ...figures.map((figure) => figure.toFixed(0))]);
   }
@@ -178,22 +180,12 @@ function exponentBits(dtype: string): readonly [offsets: number[], keep: number,
   }
 }
 
-/** Million source bytes per second of one core, and of the clock. */
-async function median(
+/** Million source bytes per second of one core, and by the clock. */
+async function speed(
   bytes: number,
   run: () => Promise<void>,
 ): Promise<{ core: number; clock: number }> {
   await run();
-  const core: number[] = [];
-  const clock: number[] = [];
-  for (let i = 0; i < runs; i++) {
-    const [start, usage] = [performance.now(), process.cpuUsage()];
-    await run();
-    const { user, system } = process.cpuUsage(usage);
-    core.push(bytes / (user + system));
-    clock.push(bytes / (performance.now() - start) / 1000);
-  }
-  const middle = (figures: number[]) =>
-    figures.sort((a, b) => a - b)[Math.floor(runs / 2)] ?? Number.NaN;
-  return { core: middle(core), clock: middle(clock) };
+  const { cpuMs, p50Ms } = await measure(runs, 1, run);
+  return { core: bytes / cpuMs / 1000, clock: bytes / p50Ms / 1000 };
 }
