@@ -53,7 +53,9 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     }
   });
 
-  test('4-bit weights take five ninths of what 8-bit ones do, f32 ones do not fit at all', async () => {
+  test('4-bit weights take five ninths of what 8-bit ones do, f32 ones do not fit at all', {
+    tags: ['full'],
+  }, async () => {
     const [{ blockBytes }] = planner.costs.denoising;
     const half = await plannerOf('int4');
     const plain = await plannerOf('f32');
@@ -95,7 +97,9 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     );
   });
 
-  test('a buffer that the device does not take is not planned, where it can be helped', async () => {
+  test('a buffer that the device does not take is not planned, where it can be helped', {
+    tags: ['full'],
+  }, async () => {
     const { largest } = planner.full;
     // One tensor of the tokens, the least that any plan has.
     const hidden = 27_280 * 3072 * 4;
@@ -115,7 +119,7 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     );
   });
 
-  test('short prompts, and none against guidance, take less', async () => {
+  test('short prompts, and none against guidance, take less', { tags: ['full'] }, async () => {
     const short = await plannerOf('int8', [60, 120]);
     const alone = await plannerOf('int8', [60]);
     expect(stageOf(short.full, 'denoise').peak).toBeLessThan(

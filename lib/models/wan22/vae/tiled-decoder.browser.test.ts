@@ -1,26 +1,19 @@
 /** @module-tag full */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type Backend,
-  browserRuntime,
-  relativeRms,
-  WasmBackend,
-  WebGpuBackend,
-} from '../../../gpu';
+import { type Backend, browserRuntime, relativeRms, WebGpuBackend } from '../../../gpu';
 import { httpFolder } from '../../../weights';
 import { createTiledVaeDecoder, measureDecoder } from '.';
 import { clipOf, collect, type Goldens, latentsOf, openGoldens, ownBytes } from './testing';
 
 const root = new URL('/lib/models/wan22/goldens/', location.href);
 
-describe.each(['webgpu', 'wasm'] as const)('tiled decode on %s', (kind) => {
+describe('tiled decode on WebGPU', () => {
   let backend: Backend;
   let goldens: Goldens;
 
   beforeAll(async () => {
-    const runtime = await browserRuntime();
-    backend = kind === 'webgpu' ? await WebGpuBackend.create(runtime) : new WasmBackend(runtime);
+    backend = await WebGpuBackend.create(await browserRuntime());
     goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
   });
   afterAll(() => backend.dispose());
@@ -41,7 +34,7 @@ describe.each(['webgpu', 'wasm'] as const)('tiled decode on %s', (kind) => {
       const plan = await measureDecoder(config, size, tiles);
       const { runtime } = backend.counters().categories;
       const took = `${backend.peakBytes} of ${plan.peak} bytes`;
-      console.log(`${kind} ${rows}×${columns}: ${error.toExponential(1)}, ${took}`);
+      console.log(`${rows}×${columns}: ${error.toExponential(1)}, ${took}`);
       console.log(`runtime ${runtime?.peak} of ${plan.runtime}`);
       expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
     },
