@@ -49,7 +49,7 @@ export function ConnectForm(props: {
                 <Link href="/keys" prefetch={false}>
                   Keys page
                 </Link>
-                , or from the output of the server's first start.
+                , or from the output of the server’s first start.
               </>
             }
           />
