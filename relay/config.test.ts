@@ -28,7 +28,7 @@ test('README lists every setting with its default', async () => {
   );
 });
 
-test('wrong settings are told all at once, by name; empty ones count as absent', () => {
+test('all wrong settings are named in one error; empty ones count as absent', () => {
   expect(() => readConfig({ PORT: 'http', KINORA_LEASE_SECONDS: '-1' })).toThrow(
     /PORT: .*\nKINORA_LEASE_SECONDS: /,
   );
@@ -48,4 +48,11 @@ test('wrong settings are told all at once, by name; empty ones count as absent',
   expect(readConfig({ KINORA_PUBLIC_URL: 'https://a.example/' }).KINORA_PUBLIC_URL).toBe(
     'https://a.example',
   );
+});
+
+test('the earlier name of the heartbeat setting still works, and the new one counts first', () => {
+  const seconds = (environment: Record<string, string>) =>
+    readConfig(environment).KINORA_HEARTBEAT_SECONDS;
+  expect(seconds({ KINORA_BEAT_SECONDS: '3' })).toBe(3);
+  expect(seconds({ KINORA_BEAT_SECONDS: '3', KINORA_HEARTBEAT_SECONDS: '4' })).toBe(4);
 });

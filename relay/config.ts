@@ -134,8 +134,12 @@ export function localOrigin({ KINORA_HOST: host, PORT }: Pick<Config, 'KINORA_HO
  * @throws Error with one line per wrong setting, its name and what is allowed
  */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  // The name of this setting up to version 0.1.
+  const { KINORA_BEAT_SECONDS: KINORA_HEARTBEAT_SECONDS } = environment;
   const present = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+    Object.entries({ KINORA_HEARTBEAT_SECONDS, ...environment }).filter(
+      ([, value]) => value !== undefined && value !== '',
+    ),
   );
   const parsed = configSchema.safeParse(present);
   if (parsed.success) return parsed.data;
