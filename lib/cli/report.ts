@@ -91,10 +91,8 @@ export function summary(file: string, result: GenerationResult): string {
       `${result.width}×${result.height}, ${result.frames} frames, H.264 by ${result.encoder}`,
     ],
     ['bytes', megabytes(result.videoBytes)],
-    [
-      'model',
-      `${result.model}${result.profile ? `, ${result.profile},` : ''} on ${result.backend}`,
-    ],
+    ['model', `${result.model} on ${result.backend}`],
+    ...(result.profile ? [['profile', result.profile] as [string, string]] : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
     ...[...phases, 'total' as const].map((name): [string, string] => [
