@@ -92,7 +92,7 @@ test(
       expect(said).toContain('Golden is not here completely');
       expect(said).toMatch(/^ {2}VAE +2\.1 MB, complete$/m);
       expect(said).toMatch(/^Memory: .* blocks on the device, decode in one piece$/m);
-      expect(said).toMatch(/^model +golden, standard, on wasm$/m);
+      expect(said).toMatch(/^model +golden on wasm$/m);
       const [transformer, textEncoder, vae, tinyDecoder] = weights.map(
         (part) => hub.served(goldenPath(part)).bytesTwice,
       );
