@@ -1,34 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { openCheckpoint, withAliases } from '../../weights';
 import { diskFolder, goldens, patchedFolder } from '../../weights/testing/files';
 import { decoderBlocks, encoderBlocks, readModelConfig, transformerDim } from './config';
-import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
-import { publishedTensors } from './testing/checkpoints';
+import { realFolder } from './testing/model';
 
 const folder = diskFolder(`${goldens}model`);
 const tiny = await readModelConfig(folder);
 
-/** The tiny configuration with the numbers of the real 5B. */
-const real = {
-  transformer: {
-    ...tiny.transformer,
-    num_attention_heads: 24,
-    attention_head_dim: 128,
-    text_dim: 4096,
-    ffn_dim: 14_336,
-    num_layers: 30,
-  },
-  vae: { ...tiny.vae, base_dim: 160, decoder_base_dim: 256 },
-  text_encoder: {
-    ...tiny.text_encoder,
-    vocab_size: 256_384,
-    d_model: 4096,
-    d_kv: 64,
-    num_heads: 64,
-    d_ff: 10_240,
-    num_layers: 24,
-  },
-};
+const real = await readModelConfig(realFolder);
 
 test('reads the configuration in the files’ own names', () => {
   expect(tiny.transformer).toMatchObject({ num_layers: 2, patch_size: [1, 2, 2], eps: 1e-6 });
@@ -37,33 +15,6 @@ test('reads the configuration in the files’ own names', () => {
   expect(tiny.vae.latents_mean).toHaveLength(48);
   expect(tiny.text_encoder.relative_attention_num_buckets).toBe(32);
   expect(tiny.scheduler.flow_shift).toBe(5);
-});
-
-describe('expected tensors', () => {
-  test('of the 5B are those of the real files', async () => {
-    expect(transformerTensors(real.transformer)).toEqual(await publishedTensors('dit.txt'));
-    expect(vaeTensors(real.vae)).toEqual(await publishedTensors('vae.txt'));
-    const text = await publishedTensors('t5.txt');
-    // Tied: the list has both names, the files store one.
-    expect(text.delete('encoder.embed_tokens.weight')).toBe(true);
-    expect(textEncoderTensors(real.text_encoder)).toEqual(text);
-    expect(transformerTensors(real.transformer).size).toBe(825);
-    expect(vaeTensors(real.vae).size).toBe(196);
-    expect(text.size).toBe(242);
-  });
-
-  test.each([
-    ['transformer', transformerTensors(tiny.transformer)],
-    ['vae', vaeTensors(tiny.vae)],
-    ['text_encoder', textEncoderTensors(tiny.text_encoder)],
-  ])('of the tiny %s are those of its file', async (dir, expected) => {
-    const stored = await openCheckpoint(folder, dir);
-    const checkpoint = withAliases(stored, textEncoderAliases);
-    const names = [...stored.names()].filter((name) => name !== 'encoder.embed_tokens.weight');
-    expect(new Set(names)).toEqual(new Set(expected.keys()));
-    for (const [name, shape] of expected)
-      expect([name, checkpoint.shape(name)]).toEqual([name, shape]);
-  });
 });
 
 test('levels of the VAE, forward', () => {

@@ -6,6 +6,7 @@ import type { ParityLine } from '../../pipeline/parity';
 import { httpFolder, openCheckpoint } from '../../weights';
 import { openGolden } from './parity/golden';
 import { stages } from './parity/stages';
+import { parityContext } from './testing/parity';
 import { createVaeDecoder } from './vae';
 import { collect } from './vae/testing';
 
@@ -16,14 +17,7 @@ test('graphs that run part by part agree with the goldens on WebGPU, within the 
   const golden = await openGolden(httpFolder(new URL('/lib/models/wan22/goldens/', location.href)));
   const backend = await createBackend('webgpu');
   backend.kernels = noKernels;
-  const context = {
-    golden,
-    backend,
-    stageTolerance: 1e-4,
-    loopTolerance: 1e-3,
-    formatsVideoTolerance: 2e-3,
-    loraFiles: [],
-  };
+  const context = parityContext(golden, backend);
   const lines: ParityLine[] = [];
   const checked = ['text', 'image latent', 'transformer', 'video'];
   for (const stage of stages.filter(({ name }) => checked.includes(name))) {

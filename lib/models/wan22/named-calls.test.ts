@@ -8,6 +8,7 @@ import { diskFolder, goldens } from '../../weights/testing/files';
 import { openGolden } from './parity/golden';
 import { stages } from './parity/stages';
 import { nodeBackend } from './testing/model';
+import { parityContext } from './testing/parity';
 import { createVaeDecoder } from './vae';
 import { collect } from './vae/testing';
 
@@ -19,14 +20,7 @@ const golden = await openGolden(diskFolder(goldens));
 async function parityWith(kernelsOf: (backend: Backend) => Kernels | null): Promise<ParityLine[]> {
   const backend = nodeBackend();
   backend.kernels = kernelsOf(backend);
-  const context = {
-    golden,
-    backend,
-    stageTolerance: 1e-4,
-    loopTolerance: 1e-3,
-    formatsVideoTolerance: 2e-3,
-    loraFiles: [],
-  };
+  const context = parityContext(golden, backend);
   const lines: ParityLine[] = [];
   for (const stage of stages.filter(({ name }) => checked.includes(name))) {
     for await (const line of stage.run(context)) lines.push(line);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Scope } from '../../gpu';
+import { relativeRms, Scope } from '../../gpu';
 import { type Checkpoint, openTensorFile } from '../../weights';
 import {
   openStoredComponent,
@@ -15,9 +15,12 @@ import { diskStore } from '../../weights/store/testing/disk';
 import { diskFile, diskFolder, goldens } from '../../weights/testing/files';
 import { readModelConfig } from './config';
 import { openComponent } from './naming';
+import { openFile, openGolden } from './parity/golden';
+import { encodeGoldenImage, encodeGoldenPrompts, loop, openTransformer } from './parity/pipeline';
 import { openStoredParts } from './parts';
 import { componentRecipe } from './recipes';
 import { nodeBackend, realFolder, tinyFolder, tinyManifest } from './testing/model';
+import { parityContext } from './testing/parity';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
 import { VaeLoader } from './vae/weights';
 
@@ -115,13 +118,30 @@ async function kernels(checkpoint: Checkpoint): Promise<Record<string, Float32Ar
 }
 
 describe('a model in the store', () => {
-  test('opens with its precision; layers are packed', async () => {
+  test('opens with its precision and packed layers, and gives the golden latents', async () => {
     await installGoldenModel(store, hosted, 'int8');
     const model = await openStoredParts(tinyManifest(), store);
     expect(model).toMatchObject({ precision: 'int8', packed: true });
     expect(await model.folder.exists('tokenizer/tokenizer.json')).toBe(true);
     const names = [...model.transformer.names()].filter((name) => name.startsWith('blocks.1.'));
     expect((await model.transformer.readStored(names)).size).toBe(27);
+
+    const folder = diskFolder(goldens);
+    const golden = await openGolden(folder);
+    const components = {
+      transformer: async () => model.transformer,
+      textEncoder: async () => model.textEncoder,
+      vae: async () => model.vae,
+    };
+    const context = parityContext({ ...golden, model: model.folder, components }, nodeBackend());
+    const image = await encodeGoldenImage(context);
+    const [prompt, negativePrompt] = await encodeGoldenPrompts(context, 'int8');
+    const transformer = await openTransformer(context, 'int8');
+    const inputs = { image, prompt, negativePrompt };
+    const latents = await loop(context, transformer, inputs, golden.settings.guidance_scale);
+    const reference = await openFile(folder, 'formats/golden-q8.safetensors');
+    expect(relativeRms(latents, await reference.read('final_latents'))).toBeLessThan(1e-3);
+    await context.backend.dispose();
   });
 
   test('is not installed while a component is missing', async () => {

@@ -44,98 +44,51 @@ function check(component: WeightComponent, files: readonly TensorFile[], by = co
 }
 
 describe('the published checkpoints, all tensors in their shapes', () => {
-  const cases: [string, WeightComponent, number, string, () => Promise<TensorFile>][] = [
-    ['transformer, diffusers', 'transformer', 825, 'diffusers', () => safetensorsOf(dit)],
+  const count = { transformer: 825, text_encoder: 242, vae: 196 } as const;
+  const published = { transformer: dit, text_encoder: untied, vae } as const;
+  const original = renamed(dit, originalTransformerName);
+  const fused = renamed(dit, originalTransformerName, (shape) =>
+    shape.length === 5 ? [3072 * 48, 1, 2, 2] : shape,
+  );
+  const tied = renamed(t5, (name) => (name === 'shared.weight' ? null : name));
+  const llamaCpp = renamed(untied, llamaCppTextEncoderName);
+  /** Title, component, naming, tensors, and the architecture of a GGUF file. */
+  const cases: [string, keyof typeof count, string, Shapes, string?][] = [
+    ['diffusers', 'transformer', 'diffusers', dit],
+    ['original', 'transformer', 'original', original],
     [
-      'transformer, original',
+      'model.diffusion_model.',
       'transformer',
-      825,
       'original',
-      () => safetensorsOf(renamed(dit, originalTransformerName)),
+      renamed(original, prefixed('model.diffusion_model.')),
     ],
+    ['diffusion_model.', 'transformer', 'diffusers', renamed(dit, prefixed('diffusion_model.'))],
+    ['model.', 'transformer', 'original', renamed(original, prefixed('model.'))],
+    ['GGUF', 'transformer', 'original', original, 'wan'],
     [
-      'transformer, model.diffusion_model.',
+      'GGUF of llama-quantize',
       'transformer',
-      825,
       'original',
-      () =>
-        safetensorsOf(renamed(dit, prefixed('model.diffusion_model.', originalTransformerName))),
+      renamed(dit, originalTransformerName, withoutLeadingOnes),
+      'wan',
     ],
-    [
-      'transformer, diffusion_model.',
-      'transformer',
-      825,
-      'diffusers',
-      () => safetensorsOf(renamed(dit, prefixed('diffusion_model.'))),
-    ],
-    [
-      'transformer, model.',
-      'transformer',
-      825,
-      'original',
-      () => safetensorsOf(renamed(dit, prefixed('model.', originalTransformerName))),
-    ],
-    [
-      'transformer, GGUF',
-      'transformer',
-      825,
-      'original',
-      () => ggufOf(renamed(dit, originalTransformerName), 'wan'),
-    ],
-    [
-      'transformer, GGUF of llama-quantize',
-      'transformer',
-      825,
-      'original',
-      () => ggufOf(renamed(dit, originalTransformerName, withoutLeadingOnes), 'wan'),
-    ],
-    [
-      'transformer, GGUF with a joined kernel',
-      'transformer',
-      825,
-      'original',
-      () =>
-        ggufOf(
-          renamed(dit, originalTransformerName, (shape) =>
-            shape.length === 5 ? [3072 * 48, 1, 2, 2] : shape,
-          ),
-          'wan',
-        ),
-    ],
-    ['text encoder, transformers', 'text_encoder', 242, 'diffusers', () => safetensorsOf(t5)],
-    ['text encoder, embedding once', 'text_encoder', 242, 'diffusers', () => safetensorsOf(untied)],
-    [
-      'text encoder, embedding under its tied name',
-      'text_encoder',
-      242,
-      'diffusers',
-      () => safetensorsOf(renamed(t5, (name) => (name === 'shared.weight' ? null : name))),
-    ],
-    [
-      'text encoder, original',
-      'text_encoder',
-      242,
-      'original',
-      () => safetensorsOf(renamed(untied, originalTextEncoderName)),
-    ],
-    [
-      'text encoder, GGUF',
-      'text_encoder',
-      242,
-      'llama.cpp',
-      () => ggufOf(renamed(untied, llamaCppTextEncoderName), 't5encoder'),
-    ],
-    ['VAE, diffusers', 'vae', 196, 'diffusers', () => safetensorsOf(vae)],
-    ['VAE, original', 'vae', 196, 'original', () => safetensorsOf(renamed(vae, originalVae))],
-    ['VAE, GGUF', 'vae', 196, 'original', () => ggufOf(renamed(vae, originalVae), 'wan')],
+    ['GGUF with a joined kernel', 'transformer', 'original', fused, 'wan'],
+    ['transformers', 'text_encoder', 'diffusers', t5],
+    ['embedding once', 'text_encoder', 'diffusers', untied],
+    ['embedding under its tied name', 'text_encoder', 'diffusers', tied],
+    ['original', 'text_encoder', 'original', renamed(untied, originalTextEncoderName)],
+    ['GGUF', 'text_encoder', 'llama.cpp', llamaCpp, 't5encoder'],
+    ['diffusers', 'vae', 'diffusers', vae],
+    ['original', 'vae', 'original', renamed(vae, originalVae)],
+    ['GGUF', 'vae', 'original', renamed(vae, originalVae), 'wan'],
   ];
-  test.each(cases)('%s', async (_, component, count, naming, open) => {
-    const located = check(component, [await open()]);
-    expect(located.size).toBe(count);
+  test.each(cases)('%s of the %s', async (_, component, naming, shapes, architecture) => {
+    const file = architecture ? ggufOf(shapes, architecture) : safetensorsOf(shapes);
+    const located = check(component, [await file]);
+    expect(located.size).toBe(count[component]);
     expect(located.naming).toBe(naming);
-    const published = { transformer: dit, text_encoder: untied, vae }[component as 'vae'];
     expect(new Map([...located].map(([name, { entry }]) => [name, entry.shape]))).toEqual(
-      new Map([...published].filter(([name]) => located.has(name))),
+      new Map([...published[component]].filter(([name]) => located.has(name))),
     );
   });
 
@@ -208,116 +161,54 @@ describe('the goldens', () => {
 
 describe('one tensor is wrong: the sentence names it as the file does', () => {
   const original = renamed(dit, originalTransformerName);
-  const without = (shapes: Shapes, name: string) =>
-    renamed(shapes, (other) => (other === name ? null : other));
-  const withOne = (shapes: Shapes, name: string, shape: readonly number[]) =>
-    new Map([...shapes, [name, shape] as const]);
+  /** The tensors with one in another shape, or without it where the shape is null. */
+  const withOne = (shapes: Shapes, name: string, shape: readonly number[] | null) => {
+    const changed = new Map(shapes);
+    changed.delete(name);
+    return shape ? changed.set(name, shape) : changed;
+  };
+  const originalText = renamed(untied, originalTextEncoderName);
+  const originalVaeShapes = renamed(vae, originalVae);
 
-  const cases: [string, WeightComponent, string, string, Shapes][] = [
+  describe.each<[string, [WeightComponent, string, Shapes, readonly number[] | null][]]>([
     [
-      'missing',
-      'transformer',
       'TENSOR_MISSING',
-      'blocks.17.norm3.bias',
-      without(original, 'blocks.17.norm3.bias'),
+      [
+        ['transformer', 'blocks.17.norm3.bias', original, null],
+        ['transformer', 'blocks.17.norm2.bias', dit, null],
+        ['text_encoder', 'blocks.23.pos_embedding.embedding.weight', originalText, null],
+        ['vae', 'decoder.upsamples.1.upsamples.3.time_conv.weight', originalVaeShapes, null],
+      ],
     ],
     [
-      'missing',
-      'transformer',
-      'TENSOR_MISSING',
-      'blocks.17.norm2.bias',
-      without(dit, 'blocks.17.norm2.bias'),
-    ],
-    [
-      'missing',
-      'text_encoder',
-      'TENSOR_MISSING',
-      'blocks.23.pos_embedding.embedding.weight',
-      without(renamed(untied, originalTextEncoderName), 'blocks.23.pos_embedding.embedding.weight'),
-    ],
-    [
-      'missing',
-      'vae',
-      'TENSOR_MISSING',
-      'decoder.upsamples.1.upsamples.3.time_conv.weight',
-      without(renamed(vae, originalVae), 'decoder.upsamples.1.upsamples.3.time_conv.weight'),
-    ],
-    [
-      'of another shape',
-      'transformer',
       'TENSOR_SHAPE',
-      'blocks.4.ffn.0.weight',
-      withOne(original, 'blocks.4.ffn.0.weight', [13824, 3072]),
+      [
+        ['transformer', 'blocks.4.ffn.0.weight', original, [13824, 3072]],
+        // Without its leading one.
+        ['transformer', 'head.modulation', original, [2, 3072]],
+        ['vae', 'encoder.conv_in.weight', vae, [160, 3, 3, 3, 3]],
+      ],
     ],
     [
-      'without its leading one',
-      'transformer',
-      'TENSOR_SHAPE',
-      'head.modulation',
-      withOne(original, 'head.modulation', [2, 3072]),
-    ],
-    [
-      'of another shape',
-      'vae',
-      'TENSOR_SHAPE',
-      'encoder.conv_in.weight',
-      withOne(vae, 'encoder.conv_in.weight', [160, 3, 3, 3, 3]),
-    ],
-    [
-      'of a block too many',
-      'transformer',
       'TENSOR_EXTRA',
-      'blocks.30.self_attn.q.weight',
-      withOne(original, 'blocks.30.self_attn.q.weight', [3072, 3072]),
+      [
+        // A block and a layer too many, tensors for an image, an affine norm2 beside norm3, and no known one.
+        ['transformer', 'blocks.30.self_attn.q.weight', original, [3072, 3072]],
+        ['text_encoder', 'encoder.block.24.layer.0.layer_norm.weight', t5, [4096]],
+        ['transformer', 'blocks.0.cross_attn.k_img.weight', original, [3072, 3072]],
+        ['transformer', 'blocks.0.attn2.add_k_proj.weight', dit, [3072, 3072]],
+        ['transformer', 'img_emb.proj.0.weight', original, [1280]],
+        ['transformer', 'blocks.0.norm2.weight', original, [3072]],
+        ['vae', 'encoder.more', vae, [1]],
+      ],
     ],
-    [
-      'for an image',
-      'transformer',
-      'TENSOR_EXTRA',
-      'blocks.0.cross_attn.k_img.weight',
-      withOne(original, 'blocks.0.cross_attn.k_img.weight', [3072, 3072]),
-    ],
-    [
-      'for an image',
-      'transformer',
-      'TENSOR_EXTRA',
-      'blocks.0.attn2.add_k_proj.weight',
-      withOne(dit, 'blocks.0.attn2.add_k_proj.weight', [3072, 3072]),
-    ],
-    [
-      'for an image',
-      'transformer',
-      'TENSOR_EXTRA',
-      'img_emb.proj.0.weight',
-      withOne(original, 'img_emb.proj.0.weight', [1280]),
-    ],
-    [
-      'that is an affine norm2 beside norm3',
-      'transformer',
-      'TENSOR_EXTRA',
-      'blocks.0.norm2.weight',
-      withOne(original, 'blocks.0.norm2.weight', [3072]),
-    ],
-    [
-      'of a layer too many',
-      'text_encoder',
-      'TENSOR_EXTRA',
-      'encoder.block.24.layer.0.layer_norm.weight',
-      withOne(t5, 'encoder.block.24.layer.0.layer_norm.weight', [4096]),
-    ],
-    [
-      'of no meaning known',
-      'vae',
-      'TENSOR_EXTRA',
-      'encoder.more',
-      withOne(vae, 'encoder.more', [1]),
-    ],
-  ];
-  test.each(cases)('%s, %s: %s %s', async (_, component, code, name, shapes) => {
-    const file = await safetensorsOf(shapes);
-    expect(() => check(component, [file])).toThrow(
-      expect.objectContaining({ code, message: expect.stringContaining(name) }),
-    );
+  ])('%s', (code, cases) => {
+    test.each(cases)('%s: %s', async (component, name, shapes, shape) => {
+      const file = await safetensorsOf(withOne(shapes, name, shape));
+      expect(() => check(component, [file])).toThrow(
+        expect.objectContaining({ code, message: expect.stringContaining(name) }),
+      );
+    });
   });
 
   test('a linear weight whose dimensions were joined is wrong in GGUF too', async () => {

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { openTensorFile, type TensorFile } from '../../../weights';
+import { openTensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
 import { readModelConfig } from '../config';
 import {
@@ -38,166 +38,81 @@ const only = (names: readonly string[], shape: readonly number[] = [8, 8]) =>
 
 describe('files of other models', () => {
   const image = ['blocks.0.cross_attn.k_img.weight', 'blocks.0.cross_attn.v_img.weight'];
-  const cases: [string, RegExp, () => Promise<TensorFile>][] = [
-    ['Wan2.2 A14B I2V', /Wan2\.2-I2V-A14B/, () => safetensorsOf(widened(5120, 13824, 36))],
-    ['the same as GGUF', /Wan2\.2-I2V-A14B/, () => ggufOf(widened(5120, 13824, 36), 'wan')],
-    ['Wan 14B T2V', /Wan 14B .*Wan2\.2-A14B/, () => safetensorsOf(widened(5120, 13824, 16))],
-    [
-      'Wan 14B T2V, diffusers',
-      /Wan 14B/,
-      () =>
-        safetensorsOf(
-          renamed(
-            dit,
-            (name) => name,
-            (shape) => shape.map((n) => (n === 3072 ? 5120 : n)),
-          ),
-        ),
-    ],
-    [
-      'a shard of it',
-      /Wan 14B/,
-      () => safetensorsOf(new Map([...widened(5120, 13824, 16)].slice(200, 300))),
-    ],
-    [
-      'Wan2.1 I2V 14B',
-      /Wan2\.1-I2V-14B/,
-      () => safetensorsOf(plus(widened(5120, 13824, 36), image)),
-    ],
-    [
-      'Wan2.1 VACE 14B',
-      /14B VACE/,
-      () => safetensorsOf(plus(widened(5120, 13824, 16), ['vace_blocks.0.modulation'])),
-    ],
-    ['Wan2.1 1.3B', /Wan2\.1-1\.3B/, () => safetensorsOf(widened(1536, 8960, 16))],
-    ['Wan2.2 Fun 5B', /100 input channels/, () => safetensorsOf(widened(3072, 14336, 100))],
-    [
-      'a LoRA, ComfyUI',
-      /a LoRA/,
-      () => safetensorsOf(only(['diffusion_model.blocks.0.self_attn.q.lora_down.weight'])),
-    ],
-    [
-      'a LoRA, kohya',
-      /a LoRA/,
-      () => safetensorsOf(only(['lora_unet_blocks_0_self_attn_q.lora_up.weight'])),
-    ],
-    [
-      'a LoRA, PEFT',
-      /a LoRA/,
-      () => safetensorsOf(only(['transformer.blocks.0.attn1.to_q.lora_A.default.weight'])),
-    ],
+  const i2v = widened(5120, 13824, 36);
+  const t2v = widened(5120, 13824, 16);
+  const adapter = (name: string) => only([`${name}.weight`]);
+  const keep = (name: string) => name;
+  const withWidth = (from: number, to: number) => (shape: readonly number[]) =>
+    shape.map((n) => (n === from ? to : n));
+  const wan21Vae = new Map([
+    ['encoder.conv1.weight', [96, 3, 3, 3, 3]],
+    ['decoder.conv1.weight', [384, 16, 3, 3, 3]],
+    ['conv2.weight', [16, 16, 1, 1, 1]],
+    ['encoder.downsamples.0.residual.0.gamma', [96, 1, 1, 1]],
+  ]);
+  const wan21VaeOfDiffusers = new Map([
+    ['decoder.conv_in.weight', [384, 16, 3, 3, 3]],
+    ['post_quant_conv.weight', [16, 16, 1, 1, 1]],
+    ['encoder.down_blocks.0.norm1.gamma', [96, 1, 1, 1]],
+    ['decoder.up_blocks.0.resnets.0.conv1.weight', [384, 384, 3, 3, 3]],
+  ]);
+  const wan21TinyDecoder = new Map([
+    ['decoder.1.weight', [256, 16, 3, 3]],
+    ['decoder.3.conv.0.weight', [256, 512, 3, 3]],
+  ]);
+  const imageVae = new Map([
+    ['decoder.conv_in.weight', [512, 4, 3, 3]],
+    ['decoder.up.0.block.0.conv1.weight', [512, 512, 3, 3]],
+  ]);
+  const llama = only(['model.embed_tokens.weight', 'model.layers.0.self_attn.q_proj.weight']);
+  const sdxl = only([
+    'model.diffusion_model.input_blocks.0.0.weight',
+    'first_stage_model.decoder.conv_in.weight',
+  ]);
+  const t5Decoder = plus(t5, ['decoder.block.0.layer.0.SelfAttention.q.weight']);
+  const fluxT5 = renamed(t5, llamaCppTextEncoderName, withWidth(256384, 32128));
+  const flux = 'double_blocks.0.img_attn.qkv';
+  /** Title, name in the message, tensors, and the architecture of a GGUF file. */
+  const cases: [string, RegExp, Shapes, string?][] = [
+    ['Wan2.2 A14B I2V', /Wan2\.2-I2V-A14B/, i2v],
+    ['the same as GGUF', /Wan2\.2-I2V-A14B/, i2v, 'wan'],
+    ['Wan 14B T2V', /Wan 14B .*Wan2\.2-A14B/, t2v],
+    ['Wan 14B T2V, diffusers', /Wan 14B/, renamed(dit, keep, withWidth(3072, 5120))],
+    ['a shard of it', /Wan 14B/, new Map([...t2v].slice(200, 300))],
+    ['Wan2.1 I2V 14B', /Wan2\.1-I2V-14B/, plus(i2v, image)],
+    ['Wan2.1 VACE 14B', /14B VACE/, plus(t2v, ['vace_blocks.0.modulation'])],
+    ['Wan2.1 1.3B', /Wan2\.1-1\.3B/, widened(1536, 8960, 16)],
+    ['Wan2.2 Fun 5B', /100 input channels/, widened(3072, 14336, 100)],
+    ['a LoRA, ComfyUI', /a LoRA/, adapter('diffusion_model.blocks.0.self_attn.q.lora_down')],
+    ['a LoRA, kohya', /a LoRA/, adapter('lora_unet_blocks_0_self_attn_q.lora_up')],
+    ['a LoRA, PEFT', /a LoRA/, adapter('transformer.blocks.0.attn1.to_q.lora_A.default')],
     [
       'Llama as GGUF',
       /a text model \(llama\)/,
-      () => ggufOf(only(['token_embd.weight', 'blk.0.attn_q.weight']), 'llama'),
+      only(['token_embd.weight', 'blk.0.attn_q.weight']),
+      'llama',
     ],
-    ['Qwen as GGUF', /a text model \(qwen3\)/, () => ggufOf(only(['token_embd.weight']), 'qwen3')],
-    [
-      'Llama as safetensors',
-      /a text model/,
-      () =>
-        safetensorsOf(
-          only(['model.embed_tokens.weight', 'model.layers.0.self_attn.q_proj.weight']),
-        ),
-    ],
-    [
-      'UMT5 with its decoder',
-      /T5 text model with its decoder/,
-      () => safetensorsOf(plus(t5, ['decoder.block.0.layer.0.SelfAttention.q.weight'])),
-    ],
+    ['Qwen as GGUF', /a text model \(qwen3\)/, only(['token_embd.weight']), 'qwen3'],
+    ['Llama as safetensors', /a text model/, llama],
+    ['UMT5 with its decoder', /T5 text model with its decoder/, t5Decoder],
     [
       'T5 with its decoder as GGUF',
       /T5 text model with its decoder/,
-      () => ggufOf(only(['token_embd.weight', 'dec.blk.0.attn_q.weight']), 't5'),
+      only(['token_embd.weight', 'dec.blk.0.attn_q.weight']),
+      't5',
     ],
-    [
-      'the T5 of Flux',
-      /a T5 text encoder, not a UMT5/,
-      () =>
-        ggufOf(
-          renamed(t5, llamaCppTextEncoderName, (shape) =>
-            shape.map((n) => (n === 256384 ? 32128 : n)),
-          ),
-          't5encoder',
-        ),
-    ],
-    [
-      'the VAE of Wan2.1',
-      /VAE of Wan2\.1 with 16/,
-      () =>
-        safetensorsOf(
-          new Map([
-            ['encoder.conv1.weight', [96, 3, 3, 3, 3]],
-            ['decoder.conv1.weight', [384, 16, 3, 3, 3]],
-            ['conv2.weight', [16, 16, 1, 1, 1]],
-            ['encoder.downsamples.0.residual.0.gamma', [96, 1, 1, 1]],
-          ]),
-        ),
-    ],
-    [
-      'the VAE of Wan2.1, diffusers',
-      /VAE of Wan2\.1/,
-      () =>
-        safetensorsOf(
-          new Map([
-            ['decoder.conv_in.weight', [384, 16, 3, 3, 3]],
-            ['post_quant_conv.weight', [16, 16, 1, 1, 1]],
-            ['encoder.down_blocks.0.norm1.gamma', [96, 1, 1, 1]],
-            ['decoder.up_blocks.0.resnets.0.conv1.weight', [384, 384, 3, 3, 3]],
-          ]),
-        ),
-    ],
-    [
-      'a tiny decoder of Wan2.1',
-      /tiny decoder for latents of 16/,
-      () =>
-        safetensorsOf(
-          new Map([
-            ['decoder.1.weight', [256, 16, 3, 3]],
-            ['decoder.3.conv.0.weight', [256, 512, 3, 3]],
-          ]),
-        ),
-    ],
-    [
-      'Flux',
-      /Flux/,
-      () => safetensorsOf(only(['model.diffusion_model.double_blocks.0.img_attn.qkv.weight'])),
-    ],
-    [
-      'Flux as GGUF',
-      /another image or video model \(flux\)/,
-      () => ggufOf(only(['double_blocks.0.img_attn.qkv.weight']), 'flux'),
-    ],
-    [
-      'SDXL',
-      /Stable Diffusion/,
-      () =>
-        safetensorsOf(
-          only([
-            'model.diffusion_model.input_blocks.0.0.weight',
-            'first_stage_model.decoder.conv_in.weight',
-          ]),
-        ),
-    ],
-    [
-      'the VAE of Stable Diffusion',
-      /a VAE of an image model/,
-      () =>
-        safetensorsOf(
-          new Map([
-            ['decoder.conv_in.weight', [512, 4, 3, 3]],
-            ['decoder.up.0.block.0.conv1.weight', [512, 512, 3, 3]],
-          ]),
-        ),
-    ],
-    [
-      'CLIP',
-      /CLIP/,
-      () => safetensorsOf(only(['text_model.encoder.layers.0.self_attn.q_proj.weight'])),
-    ],
+    ['the T5 of Flux', /a T5 text encoder, not a UMT5/, fluxT5, 't5encoder'],
+    ['the VAE of Wan2.1', /VAE of Wan2\.1 with 16/, wan21Vae],
+    ['the VAE of Wan2.1, diffusers', /VAE of Wan2\.1/, wan21VaeOfDiffusers],
+    ['a tiny decoder of Wan2.1', /tiny decoder for latents of 16/, wan21TinyDecoder],
+    ['Flux', /Flux/, only([`model.diffusion_model.${flux}.weight`])],
+    ['Flux as GGUF', /another image or video model \(flux\)/, only([`${flux}.weight`]), 'flux'],
+    ['SDXL', /Stable Diffusion/, sdxl],
+    ['the VAE of Stable Diffusion', /a VAE of an image model/, imageVae],
+    ['CLIP', /CLIP/, only(['text_model.encoder.layers.0.self_attn.q_proj.weight'])],
   ];
-  test.each(cases)('%s', async (_, name, open) => {
-    const file = await open();
+  test.each(cases)('%s', async (_, name, shapes, architecture) => {
+    const file = await (architecture ? ggufOf(shapes, architecture) : safetensorsOf(shapes));
     expect(recognise(file).name).toMatch(name);
     expect(recognise(file).component).toBeNull();
     for (const component of ['transformer', 'text_encoder', 'vae', 'tiny_decoder'] as const) {
@@ -212,14 +127,14 @@ describe('files of other models', () => {
     expect(recognise(file)).toEqual({ name: 'a LoRA', component: null });
   });
 
-  test('what was wanted is said, of our own other parts too', async () => {
+  test('the message names the wanted part, also for our own other parts', async () => {
     const file = await safetensorsOf(vae, 'vae.safetensors');
     expect(() => canonicalise('transformer', [file], config)).toThrow(
       'vae.safetensors is the VAE of Wan2.2, but the transformer of a Wan2.2-TI2V model is wanted.',
     );
   });
 
-  test('what nobody knows is refused with its first tensor', async () => {
+  test('an unknown file is refused with its first tensor', async () => {
     const file = await safetensorsOf(only(['a.b.c']), 'x.safetensors');
     expect(recognise(file)).toEqual({ name: '', component: null });
     expect(() => canonicalise('vae', [file], config)).toThrow(

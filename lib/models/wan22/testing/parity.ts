@@ -1,0 +1,14 @@
+import type { Backend } from '../../../gpu';
+import type { Golden, ParityContext } from '../parity/golden';
+
+/** The context of parity stages with the usual tolerances, without LoRA files. */
+export function parityContext(golden: Golden, backend: Backend): ParityContext {
+  return {
+    golden,
+    backend,
+    stageTolerance: 1e-4,
+    loopTolerance: 1e-3,
+    formatsVideoTolerance: 2e-3,
+    loraFiles: [],
+  };
+}
