@@ -90,12 +90,7 @@ test('an image is read by its bytes and not by its name', async () => {
   const { name, file } = await readImage(misnamed, misnamed.name);
   expect([name, file.type, file.size]).toEqual(['photo.jpg', 'image/png', png.size]);
 
-  const half = png.slice(0, png.size - 20);
-  await expect(readImage(half, 'x')).rejects.toMatchObject({ code: 'IMAGE_TRUNCATED' });
-  await expect(readImage(new Blob(), 'x')).rejects.toMatchObject({ code: 'IMAGE_EMPTY' });
   await expect(readImage(new Blob(['text']), 'x')).rejects.toMatchObject({
     code: 'IMAGE_UNREADABLE',
   });
-  const large = new Blob([new Uint8Array(20_000_001)]);
-  await expect(readImage(large, 'x')).rejects.toMatchObject({ code: 'IMAGE_TOO_LARGE' });
 });

@@ -58,29 +58,6 @@ describe('a model of the hub', () => {
     expect(now().hub.requests).toHaveLength(before);
   });
 
-  test('goes on where it stopped after cuts and a reload, without a byte twice', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
-    now().hub.fail({
-      fault: { kind: 'cut', afterBytes: 300_000 },
-      path: weightPath('vae'),
-      host: 'storage',
-      fromByte: 1,
-    });
-    now().hub.fail({
-      fault: { kind: 'reset' },
-      path: weightPath('transformer'),
-      host: 'storage',
-      times: 2,
-    });
-    await library.download(id, 'int8');
-    expect((await modelOf(library)).ready).toBe(true);
-    expect(now().served('vae').bytesTwice).toBe(0);
-
-    const reopened = now().openTab();
-    expect((await modelOf(reopened)).ready).toBe(true);
-  });
-
   test('paused by the user stands still, resumes, and is shown so by the next tab', async () => {
     const library = now().openTab();
     await library.addModel({ address: repository });

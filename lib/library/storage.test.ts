@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { goldenRepository } from '../models/wan22/testing/golden-model';
 import { type StoreFolder, type StoreWriter, writeError } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
-import { libraryTests, modelOf, partOf, weightPath } from './testing/library';
+import { libraryTests, modelOf, partOf } from './testing/library';
 
 const now = libraryTests();
 
@@ -116,31 +116,4 @@ test('another precision replaces what differs, and keeps what serves under both'
 
   await library.download('golden', 'int8');
   expect(stored(await modelOf(library), 'transformer')).toMatchObject({ precision: 'int8' });
-});
-
-test('a server that ignores ranges gives a whole model all the same', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
-  now().hub.fail({ fault: { kind: 'whole' }, times: 100_000 });
-  await library.download('golden', 'int8');
-  expect((await modelOf(library)).ready).toBe(true);
-  await library.verify('golden');
-  expect((await modelOf(library)).ready).toBe(true);
-});
-
-test('an address of the storage that expired in the middle does not end the download', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
-  const path = weightPath('vae');
-  now().hub.fail({
-    fault: { kind: 'cut', afterBytes: 200_000 },
-    path,
-    host: 'storage',
-    fromByte: 9,
-  });
-  now().hub.fail({ fault: { kind: 'expired' }, path, host: 'hub', skip: 1, times: 2 });
-  await library.download('golden', 'int8');
-  expect((await modelOf(library)).ready).toBe(true);
-  expect(now().served('vae').bytesTwice).toBe(0);
-  expect(now().hub.requests.some(({ status }) => status === 403)).toBe(true);
 });

@@ -54,21 +54,6 @@ describe('gaussianNoise', () => {
     );
   });
 
-  test('follows Box–Muller on the known words', () => {
-    // Seed 0, stream 0, block 0 is the first known answer above.
-    const [u1, u2, u3, u4] = [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8].map(
-      (word) => (word + 0.5) / 2 ** 32,
-    ) as [number, number, number, number];
-    const expected = [
-      Math.sqrt(-2 * Math.log(u1)) * Math.cos(2 * Math.PI * u2),
-      Math.sqrt(-2 * Math.log(u1)) * Math.sin(2 * Math.PI * u2),
-      Math.sqrt(-2 * Math.log(u3)) * Math.cos(2 * Math.PI * u4),
-      Math.sqrt(-2 * Math.log(u3)) * Math.sin(2 * Math.PI * u4),
-    ];
-    const values = gaussianNoise({ seed: 0, stream: 0, count: 4 });
-    for (const [i, value] of expected.entries()) expect(values[i]).toBeCloseTo(value, 6);
-  });
-
   test('agrees with the engine’s own functions over many words', () => {
     const count = 40_000;
     const values = gaussianNoise({ seed: 7, stream: 1, count });

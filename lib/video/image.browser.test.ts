@@ -142,14 +142,6 @@ describe('EXIF orientation', () => {
 });
 
 describe('bad files', () => {
-  test('nothing at all', async () => {
-    expect(await codeOf(new Blob([]))).toBe('IMAGE_EMPTY');
-  });
-
-  test('more than 20 MB', async () => {
-    expect(await codeOf(new Blob([new Uint8Array(20_000_001)]))).toBe('IMAGE_TOO_LARGE');
-  });
-
   test('not an image, though it says so', async () => {
     expect(await codeOf(new Blob(['hello'.repeat(20)], { type: 'image/png' }))).toBe(
       'IMAGE_UNREADABLE',
@@ -161,13 +153,6 @@ describe('bad files', () => {
     const pixels = new TextDecoder('latin1').decode(bytes).indexOf('IDAT') + 4;
     bytes.fill(0xa5, pixels, pixels + new DataView(bytes.buffer).getUint32(pixels - 8));
     expect(await codeOf(new Blob([bytes]))).toBe('IMAGE_UNREADABLE');
-  });
-
-  test('over 40 megapixels, by the header alone', async () => {
-    const bytes = new Uint8Array(await (await corners('image/png')).arrayBuffer());
-    new DataView(bytes.buffer).setUint32(16, 50_000);
-    new DataView(bytes.buffer).setUint32(20, 50_000);
-    expect(await codeOf(new Blob([bytes]))).toBe('IMAGE_TOO_MANY_PIXELS');
   });
 
   test.each(['image/png', 'image/jpeg', 'image/webp'])('a cut %s', async (type) => {

@@ -36,9 +36,6 @@ async function writeVideo(metadata: VideoMetadata): Promise<Blob> {
   return writer.finish();
 }
 
-/** The same as a file from before there were variants has it. */
-const { profile: _, ...withoutProfile } = full;
-
 async function codeOf(work: Promise<unknown>): Promise<string> {
   try {
     await work;
@@ -52,11 +49,6 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 let video: Blob;
 beforeAll(async () => {
   video = await writeVideo(full);
-});
-
-test('a file from before there were variants is of the standard one', async () => {
-  const old = await writeVideo(withoutProfile as VideoMetadata);
-  expect(await readVideoMetadata(old)).toEqual({ ...full, profile: 'standard' });
 });
 
 test('every field comes back, whatever is written in the prompt', async () => {

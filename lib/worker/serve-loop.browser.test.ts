@@ -6,6 +6,7 @@ import { KinoraDatabase } from '../predictions/database';
 import { gpuLock } from '../predictions/locks';
 import { PredictionStore } from '../predictions/store';
 import { sweep } from '../predictions/sweep';
+import { FakeEngine, gate } from '../predictions/testing/engine';
 import { listVideos, removeVideo, servedVideo, writeVideo } from '../predictions/videos';
 import type { ServeOptions, UnfinishedLease } from './api';
 import { WorkerClient } from './client';
@@ -13,7 +14,6 @@ import { advanceConnection, type Connection, disconnected } from './connection';
 import { Adapters } from './inputs';
 import { PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
-import { ScriptedEngine } from './testing/engine';
 import { SmallRelay } from './testing/relay';
 
 const options: ServeOptions = {
@@ -27,7 +27,7 @@ const options: ServeOptions = {
   hub: 'https://hub.test',
 };
 let relay: SmallRelay;
-let engine: ScriptedEngine;
+let engine: FakeEngine;
 let pendingUploads: PendingUploads;
 let loop: ServeLoop;
 let running: Promise<void>;
@@ -39,7 +39,7 @@ let statuses: string[];
 beforeEach(() => {
   relay = new SmallRelay();
   relay.files.set('/files/image', new Blob(['image bytes']));
-  engine = new ScriptedEngine();
+  engine = new FakeEngine();
   pendingUploads = new PendingUploads(`serving-${crypto.randomUUID()}`);
 });
 afterEach(async () => {
@@ -90,14 +90,6 @@ function makeJob(n = 1, loras: WorkerLora[] = []): WorkerJob {
     image: { url: '/files/image', type: 'image/png', bytes: 11 },
     loras,
   };
-}
-
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
 }
 
 /** A slow machine may take a while. */
@@ -168,7 +160,7 @@ test('nothing is claimed while the studio has the GPU', async () => {
   await expect.poll(() => outcomes, soon).toEqual([['completed', null]]);
 });
 
-test('a lost lease cancels the engine, and nothing is told of the job', async () => {
+test('a lost lease cancels the engine, and nothing is reported of the job', async () => {
   engine.script = untilCancelled;
   relay.submit(makeJob());
   serve();
@@ -224,7 +216,7 @@ test('a pause lets the job end and takes no other; a resume takes it', async () 
   await expect.poll(() => outcomes, soon).toHaveLength(2);
 });
 
-test('failures are told with whether another attempt may succeed', async () => {
+test('a failure is reported with whether another attempt may succeed', async () => {
   const errors = [
     new KinoraError('LORA_WRONG_BASE', 'style was made for another model.'),
     new KinoraError('DEVICE_LOST'),
@@ -238,8 +230,8 @@ test('failures are told with whether another attempt may succeed', async () => {
   // The third says that this worker cannot work: it takes itself out.
   await expect.poll(() => state, soon).toMatchObject({ error: { code: 'MODEL_NOT_INSTALLED' } });
   expect(state.status).toBe('paused');
-  const told = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body);
-  expect(told).toMatchObject([
+  const failures = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body);
+  expect(failures).toMatchObject([
     { code: 'LORA_WRONG_BASE', message: 'style was made for another model.', retryable: false },
     { code: 'DEVICE_LOST', retryable: true },
     { code: 'MODEL_NOT_INSTALLED', retryable: true },
@@ -291,7 +283,7 @@ test('a video that was not delivered survives the page and the studio, and is up
     encoder: 'webcodecs',
   } as const;
   await writeVideo(videoFile, new Blob(['the video']));
-  await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of nobody']));
+  await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of no job']));
   await pendingUploads.keep({ id, job: current, heartbeatMs: 10, videoFile, completion });
   const studio = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
   await sweep(studio);
@@ -321,8 +313,10 @@ test('a video that the relay does not take is not computed again', async () => {
     ['failed', 'ENCODER_FAILED'],
   ];
   await expect.poll(() => outcomes, soon).toEqual(ends);
-  const told = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body.retryable);
-  expect(told).toEqual([false, false]);
+  const failures = relay.asked
+    .filter(({ verb }) => verb === 'fail')
+    .map(({ body }) => body.retryable);
+  expect(failures).toEqual([false, false]);
   expect(await pendingUploads.all()).toEqual([]);
 });
 
@@ -340,8 +334,9 @@ test('without its lease a kept video is dropped', async () => {
   expect(await pendingUploads.all()).toEqual([]);
 });
 
-test('a relay that is away is tried again; one that refuses is not', async () => {
-  relay.faults.push(['me', 'cut'], ['claim', 'STORAGE_DOWN'], ['claim', 'UNAUTHORIZED']);
+test('a relay that is away or being stopped is asked again; one that refuses is not', async () => {
+  relay.faults.push(['me', 'cut'], ['claim', 'STORAGE_DOWN'], ['claim', 'SHUTTING_DOWN']);
+  relay.faults.push(['claim', 'UNAUTHORIZED']);
   serve();
   await running;
   expect(statuses).toEqual([
@@ -350,21 +345,15 @@ test('a relay that is away is tried again; one that refuses is not', async () =>
     'idle',
     'reconnecting',
     'idle',
+    'reconnecting',
+    'idle',
     'refused',
   ]);
-  expect(relay.verbs('me')).toHaveLength(3);
+  expect(relay.verbs('me')).toHaveLength(4);
   expect(state).toMatchObject({ error: { message: 'The server does not take this token.' } });
 });
 
-test('a relay that is being stopped is asked again later', async () => {
-  relay.faults.push(['claim', 'SHUTTING_DOWN']);
-  relay.submit(makeJob());
-  serve();
-  await expect.poll(() => outcomes, soon).toHaveLength(1);
-  expect(statuses.filter((status) => status === 'reconnecting')).toHaveLength(1);
-});
-
-test('a held claim ends when the worker stops, pauses or is told to try again', async () => {
+test('a held claim ends when the worker stops, pauses or tries again', async () => {
   const claims = () => relay.verbs('claim').length;
   serve();
   await expect.poll(claims, soon).toBe(2);

@@ -94,31 +94,7 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     expect(relativeRms(large, values(1, tokens * width))).toBeGreaterThan(0.1);
   });
 
-  test('an abort in the middle rejects with its reason and frees what the loop took', async () => {
-    const before = ownBytes();
-    const abort = new AbortController();
-    const steps: number[] = [];
-    let during = 0;
-    const run = denoiseTokens(
-      backend,
-      transformer,
-      request(10, 5, {
-        signal: abort.signal,
-        afterStep: (step) => {
-          steps.push(step);
-          during = ownBytes();
-          if (step === 1) abort.abort(new Error('enough'));
-          return false;
-        },
-      }),
-    );
-    await expect(run).rejects.toThrow('enough');
-    expect(steps).toEqual([0, 1]);
-    expect(during).toBeGreaterThan(before);
-    expect(ownBytes()).toBe(before);
-  });
-
-  test('a failure after a step frees it too', async () => {
+  test('a failure after a step frees what the loop took', async () => {
     const before = ownBytes();
     const run = denoiseTokens(
       backend,
@@ -150,14 +126,5 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     expect(result).toEqual(predictions[1]);
     expect(result).not.toEqual(predictions[0]);
     expect(ownBytes()).toBe(before);
-  });
-
-  test('guidance 1 ignores the negative prompt, more guidance does not', async () => {
-    const other = { negativePrompt: values(9, 3 * config.transformer.text_dim) };
-    const alone = await denoiseTokens(backend, transformer, request(2, 1));
-    expect(await denoiseTokens(backend, transformer, request(2, 1, other))).toEqual(alone);
-    const guided = await denoiseTokens(backend, transformer, request(2, 5));
-    const otherwise = await denoiseTokens(backend, transformer, request(2, 5, other));
-    expect(relativeRms(otherwise, guided)).toBeGreaterThan(1e-3);
   });
 });

@@ -96,7 +96,7 @@ describe('a video within a budget', () => {
     whole = await make();
   }, 60_000);
 
-  test('all of it fits where nobody sets a limit, and the plan is told once', () => {
+  test('without a limit all of it fits, and the plan is reported once', () => {
     expect(whole.plans).toHaveLength(1);
     expect(whole.result.memory).toEqual(whole.plans[0]);
     expect(whole.result.memory).toMatchObject({
@@ -154,7 +154,7 @@ describe('a video within a budget', () => {
     expect(failure).toMatchObject({ code: 'OUT_OF_MEMORY' });
   });
 
-  test('memory that runs out in the middle of the loop: told once, and the same latents', async () => {
+  test('memory that runs out in the middle of the loop: reported once, and the same latents', async () => {
     const run = backend.run.bind(backend);
     let runs = Number.POSITIVE_INFINITY;
     backend.run = async (graph, inputs, outputs) => {
@@ -207,7 +207,7 @@ describe('a video within a budget', () => {
     expect(difference(made.frames, whole.frames)).toBeLessThan(2e-2);
   });
 
-  test('main memory that runs out while decoding is told, and not tried again', async () => {
+  test('main memory that runs out while decoding is reported, and not tried again', async () => {
     const read = backend.read.bind(backend);
     const phases: string[] = [];
     backend.read = async (tensor) =>

@@ -186,14 +186,6 @@ describe('several clips', () => {
     }
   });
 
-  test('six seconds: 145 frames in clips of 25', async () => {
-    const long = { ...model, manifest: { ...model.manifest, maxClipFrames: 25 } };
-    const { frames, events, result } = await make({ frames: 145, steps: 1 }, { model: long });
-    expect(result.frames).toBe(145);
-    expect(frames).toHaveLength(145);
-    expect(stepsOf(events)).toEqual(['0:1', '1:1', '2:1', '3:1', '4:1', '5:1']);
-  });
-
   test('the second clip is made from the last decoded frame, with noise of its own', async () => {
     const { frames } = await make({ frames: 17 }, { model: short });
     const start = frames[8];

@@ -61,7 +61,7 @@ describe('a model by its id', () => {
     await expect(nowhere).rejects.toMatchObject({ code: 'MODEL_NOT_INSTALLED' });
   });
 
-  test('one that nobody knows', async () => {
+  test('an unknown one', async () => {
     await expect(open('unknown')).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
     await expect(open('../listed')).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
   });

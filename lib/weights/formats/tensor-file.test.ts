@@ -101,7 +101,7 @@ describe('reading GGUF', () => {
     await expect(checkpoint.readRows('w', [1])).rejects.toThrow(/no whole blocks of 32/);
   });
 
-  test('a type that cannot be read is refused by whoever reads it', async () => {
+  test('a type that cannot be read is refused when it is read', async () => {
     const bytes = ggufBytes({ tensors: [{ name: 'w', shape: [256], type: 23, bytes: 136 }] });
     const checkpoint = checkpointOf('x', locateTensors([await openTensorFile(fileOf(bytes))]));
     expect(checkpoint.dtype('w')).toBe('IQ4_XS');

@@ -6,7 +6,7 @@ import { dequantiseBlocks, quantiseInt8Blocks } from '../convert/quantise';
 import { locateTensors } from '../formats/located';
 import { openTensorFile } from '../formats/tensor-file';
 import { f32, safetensorsBytes } from '../testing/files';
-import { type StoreFolder, storageFull } from './folder';
+import type { StoreFolder } from './folder';
 import { installComponent, installProgress } from './install';
 import { keepStart } from './kept-start';
 import { openStoredComponent, readStoredComponent } from './stored';
@@ -175,18 +175,6 @@ describe('after an interruption', () => {
       expect(await contents()).toEqual(expected);
       await diskStore(root).clear();
     }
-  });
-
-  test('a full storage leaves what is there, and it goes on once there is room', async () => {
-    const expected = await undisturbed();
-    const folder = failingFolder(diskStore(root), 9000, storageFull);
-    await expect(install({ folder })).rejects.toMatchObject({ code: 'STORAGE_FULL' });
-    const before = (await installProgress(diskStore(root)))?.bytesDone ?? 0;
-    expect(before).toBeGreaterThan(0);
-    const source = testSource('model.safetensors', bytes);
-    await install({ source });
-    expect(Math.max(...source.reads.subarray(0, before))).toBe(0);
-    expect(await contents()).toEqual(expected);
   });
 
   test('a body that ends too early is no end', async () => {

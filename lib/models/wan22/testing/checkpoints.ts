@@ -1,4 +1,4 @@
-/** Headers of checkpoints that nobody has here: every tensor in its shape, no weight at all. */
+/** Headers of large checkpoints: every tensor in its shape, without weights. */
 import { readFile } from 'node:fs/promises';
 import { type GgmlType, ggmlType, openTensorFile, type TensorFile } from '../../../weights';
 import { safetensorsFrom } from '../../../weights/testing/files';

@@ -125,7 +125,7 @@ test.each(['latent part', 'tiles'])('cancelling in the %s frees everything', asy
   expect(backend.counters().liveBytes).toBe(0);
 });
 
-test('whoever leaves early leaves nothing behind', async () => {
+test('a decode that is left early leaves nothing behind', async () => {
   const decoder = await createTiledVaeDecoder(backend, config, checkpoint, {
     ...size,
     tiles: { rows: 1, columns: 2, overlap: 4 },
@@ -151,27 +151,5 @@ test('numbers that integers cannot hold are refused: they would be black', async
     code: 'LATENTS_NOT_FINITE',
     message: expect.stringMatching(/^Frame 2 of the decoded clip has invalid numbers/),
   });
-  expect(backend.counters().liveBytes).toBe(0);
-});
-
-test('main memory that runs out is told by its size', async () => {
-  const read = backend.read.bind(backend);
-  const tiles = { rows: 1, columns: 2, overlap: 4 };
-  const decoder = await createTiledVaeDecoder(backend, config, checkpoint, { ...size, tiles });
-  let reads = 0;
-  backend.read = async (tensor) => {
-    reads += 1;
-    // The largest array there can be is smaller: the engine itself refuses.
-    if (reads === 12) return new Float32Array(2 ** 52);
-    return read(tensor);
-  };
-  try {
-    await expect(collect(decoder.decodeClip(latents))).rejects.toMatchObject({
-      code: 'OUT_OF_MEMORY',
-      message: 'Decoding in tiles takes 1 MiB of main memory, and the browser gave less.',
-    });
-  } finally {
-    backend.read = read;
-  }
   expect(backend.counters().liveBytes).toBe(0);
 });

@@ -19,7 +19,7 @@ export interface TestSourceOptions {
   readonly changesAt?: number;
 }
 
-/** A source whose SHA-256 is announced rightly, if nothing else is said. */
+/** A source that announces its right SHA-256, unless the options have another one. */
 export function testSource(
   name: string,
   bytes: Uint8Array,

@@ -16,7 +16,7 @@ const pieceBytes = 65_536;
 const dropMs = 1000;
 
 /**
- * Sends a file, or the part that was asked for, with one thing going wrong where told.
+ * Sends a file, or the part that was asked for, with the given fault.
  *
  * @param healed ends a hold
  */

@@ -24,7 +24,7 @@ export interface Served {
   readonly bytesTwice: number;
 }
 
-/** A hub on this machine that answers as the real one does, and fails as told. */
+/** A hub on this machine that answers as the real one does, and fails by given rules. */
 export interface LocalHub {
   /** Base address, without a trailing slash. */
   readonly url: string;

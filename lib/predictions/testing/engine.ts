@@ -3,23 +3,31 @@ import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
 import { sizeInPixels } from '../../contract/request';
 import { fullMemory } from '../../contract/testing/memory';
-import type { EngineClient } from '../../predictions/engine-client';
-import { writeVideo } from '../../predictions/videos';
+import type { EngineClient } from '../engine-client';
+import { writeVideo } from '../videos';
 
 /**
- * An engine that keeps the promises of EngineApi without computing anything: it reports steps and a
- * preview, obeys cancel, and writes a small file to the real OPFS.
+ * An engine that implements EngineApi without computing: it reports steps and a preview, can be cancelled,
+ * and writes a small file to the real OPFS. The tests in e2e/ use the real engine.
  */
-export class ScriptedEngine implements EngineClient {
-  seen: EngineRequest | null = null;
-  cancels = 0;
+export class FakeEngine implements EngineClient {
+  opened = 0;
   closed = 0;
-  /** What it does between its steps; `cancelled` is asked for its promise to be kept. */
+  cancels = 0;
+  seen: EngineRequest | null = null;
+  /** Called before each step of the next run. */
   script: (request: EngineRequest) => Promise<void> = async () => {};
+  crash: (error: KinoraError) => void = () => {};
   #cancelled = false;
+  #early = false;
 
   open() {
-    return { api: this.#api, crashed: new Promise<never>(() => {}) };
+    this.opened += 1;
+    const crashed = new Promise<never>((_, reject) => {
+      this.crash = reject;
+    });
+    crashed.catch(() => {});
+    return { api: this.#api, crashed };
   }
 
   close() {
@@ -33,6 +41,11 @@ export class ScriptedEngine implements EngineClient {
       this.cancels += 1;
       this.#cancelled = true;
     },
+    finishEarly: async () => {
+      this.#early = true;
+    },
+    pause: async () => {},
+    resume: async () => {},
   } as unknown as EngineApi;
 
   async #generate(
@@ -41,17 +54,18 @@ export class ScriptedEngine implements EngineClient {
   ): Promise<GenerationResult> {
     this.seen = request;
     this.#cancelled = false;
+    this.#early = false;
     const { parameters, model, backend } = request;
     const steps = parameters.num_inference_steps;
     const shared = { clip: 0, clips: 1 };
     onProgress({ type: 'phase', phase: 'denoise', ...shared });
     const pixels = new Uint8ClampedArray(80 * 44 * 4 * 3).fill(200);
     onProgress({ type: 'preview', pixels, width: 80, height: 44, count: 3 });
-    for (let step = 1; step <= steps; step++) {
+    for (let step = 1; step <= steps && !this.#early; step++) {
       await this.script(request);
       if (this.#cancelled) throw new KinoraError('CANCELLED');
-      const pace = { secondsPerStep: 1, secondsRemaining: steps - step };
-      onProgress({ type: 'step', step, steps, ...shared, ...pace });
+      const times = { secondsPerStep: 1, secondsRemaining: steps - step };
+      onProgress({ type: 'step', step, steps, ...shared, ...times });
     }
     const video = new Blob(['\0\0\0\x18ftypisom', request.id], { type: 'video/mp4' });
     const videoFile = request.videoFile ?? `${request.id}.mp4`;
@@ -66,9 +80,18 @@ export class ScriptedEngine implements EngineClient {
       model,
       backend,
       encoder: 'webcodecs',
-      finishedEarly: false,
+      finishedEarly: this.#early,
       memory: fullMemory,
       timings: { load: 0, text: 0, image: 0, denoise: 1, decode: 0, finish: 0, total: 1.25 },
     };
   }
+}
+
+/** A promise and the function that resolves it. */
+export function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
 }
