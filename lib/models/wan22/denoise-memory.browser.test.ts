@@ -4,15 +4,19 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, WebGpuBackend } from '../../gpu';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
 import { allResident, type Residency } from '../../pipeline/memory/plan';
-import { gaussianNoise } from '../../pipeline/noise';
-import { createScheduler } from '../../pipeline/schedulers';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
-import { denoiseTokens, type TokenDenoising } from './testing/denoise';
+import {
+  denoiseTokens,
+  perFrame,
+  type TokenDenoising,
+  tokenRequest,
+  tokens,
+  width,
+} from './testing/denoise';
 import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
-const [perFrame, tokens, width] = [2, 6, 192] as const;
 /** Bytes of the latents without the conditioning frame. */
 const latentBytes = 4 * (tokens - perFrame) * width;
 
@@ -69,8 +73,6 @@ describe('memory that the device runs out of', () => {
   });
   afterAll(() => backend.dispose());
 
-  const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
-
   async function run(
     more: Partial<TokenDenoising> = {},
     residency: Residency = allResident,
@@ -78,17 +80,7 @@ describe('memory that the device runs out of', () => {
     const options = { precision: 'int8' } as const;
     const transformer = await Transformer.load(backend, checkpoint, config, options, residency);
     try {
-      return await denoiseTokens(backend, transformer, {
-        size: { frames: 3, height: 2, width: 4 },
-        conditioning: values(0, perFrame * width),
-        noise: values(1, tokens * width),
-        scheduler: createScheduler({ kind: 'unipc', steps: 4, flowShift: 5 }),
-        guidanceScale: 1,
-        prompt: values(2, 5 * config.text_dim),
-        negativePrompt: values(3, 3 * config.text_dim),
-        maxChunkTokens: perFrame,
-        ...more,
-      });
+      return await denoiseTokens(backend, transformer, tokenRequest(config, 4, 1, more));
     } finally {
       transformer.dispose();
     }

@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../gpu';
-import { gaussianNoise } from '../../pipeline/noise';
-import { createScheduler } from '../../pipeline/schedulers';
 import { httpFolder, openCheckpoint } from '../../weights';
 import { type ModelConfig, readModelConfig } from './config';
-import { denoiseTokens, type TokenDenoising } from './testing/denoise';
+import {
+  denoiseTokens,
+  perFrame,
+  type TokenDenoising,
+  tokenRequest,
+  tokens,
+  values,
+  width,
+} from './testing/denoise';
 import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
-const size = { frames: 3, height: 2, width: 4 };
-/** Tokens of a frame, of the clip, and values of a token. */
-const [perFrame, tokens, width] = [2, 6, 192] as const;
 
 describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
   let backend: Backend;
@@ -27,23 +30,8 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
   });
   afterAll(() => backend.dispose());
 
-  const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
-
-  function request(steps: number, guidanceScale: number, more: Partial<TokenDenoising> = {}) {
-    const text = (stream: number, length: number) =>
-      values(stream, length * config.transformer.text_dim);
-    return {
-      size,
-      conditioning: values(0, perFrame * width),
-      noise: values(1, tokens * width),
-      scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
-      guidanceScale,
-      prompt: text(2, 5),
-      negativePrompt: text(3, 3),
-      maxChunkTokens: 4096,
-      ...more,
-    };
-  }
+  const request = (steps: number, guidance: number, more: Partial<TokenDenoising> = {}) =>
+    tokenRequest(config.transformer, steps, guidance, { maxChunkTokens: 4096, ...more });
 
   /** Live bytes of all that is not the runtime's own. */
   function ownBytes(): number {

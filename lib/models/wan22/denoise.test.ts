@@ -7,7 +7,7 @@ import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
 import { deepened } from './testing/deep';
-import { denoiseTokens, type TokenDenoising } from './testing/denoise';
+import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { tinyFolder } from './testing/model';
 import { Transformer } from './transformer';
 
@@ -39,19 +39,8 @@ class ScarceBackend extends CountingBackend {
   }
 }
 
-function request(config: TransformerConfig, more: Partial<TokenDenoising> = {}): TokenDenoising {
-  return {
-    size: { frames: 3, height: 2, width: 4 },
-    conditioning: new Float32Array(2 * 192),
-    noise: new Float32Array(6 * 192),
-    scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
-    guidanceScale: 5,
-    prompt: new Float32Array(5 * config.text_dim),
-    negativePrompt: new Float32Array(3 * config.text_dim),
-    maxChunkTokens: 2,
-    ...more,
-  };
-}
+const request = (config: TransformerConfig, more: Partial<TokenDenoising> = {}) =>
+  tokenRequest(config, 1, 5, more);
 
 test('wherever the memory ends, what was taken for the clip is given back', async () => {
   const { transformer: config } = await readModelConfig(tinyFolder);

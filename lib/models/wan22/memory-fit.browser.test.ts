@@ -2,25 +2,22 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ProgressEvent, parseManifest } from '../../contract';
-import { type Backend, createBackend, relativeRms } from '../../gpu';
-import { RunControl } from '../../pipeline/control';
-import type { Frame } from '../../pipeline/latents';
+import { type Backend, createBackend } from '../../gpu';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
-import { imageToVideo } from '../../pipeline/run';
 import { httpFolder } from '../../weights';
 import { measureChunkTokens } from './chunk-size';
 import { openParts, type Wan22Parts } from './parts';
 import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
+import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
 import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
-import { Wan22 } from './wan22';
 
 /** As many as do not all fit the least budget, which the decode decides. */
 const blocks = 28;
 /** Too small for tiles: each shape that is compiled takes time on a software GPU. */
 const native = { width: 64, height: 32, frames: 5 };
-const prompt = 'a boat on a lake';
+const { prompt } = videoDefaults;
 const stages = ['text', 'image', 'denoise', 'decode'] as const;
 
 let backend: Backend;
@@ -56,44 +53,25 @@ interface StagePeak {
 async function make(backend: Backend, memoryBudget?: number) {
   backend.resetPeaks();
   const peaks: StagePeak[] = [];
-  const onProgress = (event: ProgressEvent) => {
+  const onEvent = (event: ProgressEvent) => {
     if (event.type !== 'memory') return;
     peaks.push({ bytes: backend.peakBytes, categories: event.categories });
     backend.resetPeaks();
   };
-  const frames: Frame[] = [];
-  const data = Float32Array.from(
-    { length: 3 * native.width * native.height },
-    (_, i) => Math.sin(i / 50) * 0.8,
-  );
-  const { memory } = await imageToVideo(
+  const { frames, result } = await makeVideo(
     backend,
-    new Wan22(model),
+    model,
     {
-      image: { ...native, data },
-      prompt,
+      image: smoothImage(native),
       negativePrompt: '',
       frames: native.frames,
-      scheduler: { kind: 'unipc' },
       steps: 1,
-      guidanceScale: 1,
-      flowShift: 5,
-      seed: 7,
       ...(memoryBudget === undefined ? {} : { memoryBudget }),
     },
-    {
-      control: new RunControl(),
-      onProgress,
-      onFrame: async (frame) => {
-        frames.push({ ...frame, data: frame.data.slice() });
-      },
-    },
+    { onEvent },
   );
-  return { frames, memory, peaks };
+  return { frames, memory: result.memory, peaks };
 }
-
-const difference = (a: readonly Frame[], b: readonly Frame[]) =>
-  Math.max(...a.map(({ data }, i) => relativeRms(data, b[i]?.data ?? data.map(() => 0))));
 
 describe('a video on the GPU within a budget', () => {
   test('in the least budget blocks are streamed, and no stage takes more than was planned', async () => {

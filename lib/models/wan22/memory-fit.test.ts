@@ -1,23 +1,21 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { KinoraError, type MemoryReport, type ProgressEvent } from '../../contract';
-import { RunControl } from '../../pipeline/control';
+import { KinoraError, type ProgressEvent } from '../../contract';
 import type { Frame } from '../../pipeline/latents';
 import type { MemoryPlanner } from '../../pipeline/memory/plan';
-import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
-import { relativeRms } from '../../weights/testing/files';
+import type { ImageToVideoRequest } from '../../pipeline/run';
 import type { Wan22Parts } from './parts';
 import { planWan22 } from './plan';
 import { deepened } from './testing/deep';
 import { nodeBackend, openTiny } from './testing/model';
+import { difference, makeVideo, smoothImage, videoDefaults } from './testing/video';
 import { loadTokenizer } from './tokenizer';
-import { Wan22 } from './wan22';
 
 const backend = nodeBackend();
 /** The tiny model with so many blocks that denoising takes more than the decode of whole frames. */
 const blocks = 40;
 let model: Wan22Parts;
 let planner: MemoryPlanner;
-const [prompt, negativePrompt] = ['a boat on a lake', 'blurry'];
+const { prompt, negativePrompt } = videoDefaults;
 const native = { width: 96, height: 64, frames: 9 };
 beforeAll(async () => {
   const tiny = await openTiny();
@@ -44,51 +42,23 @@ async function make(
   onEvent: (event: ProgressEvent) => void = () => undefined,
   of: Wan22Parts = model,
 ) {
-  const frames: Frame[] = [];
-  const plans: MemoryReport[] = [];
-  const previews: Uint8ClampedArray[] = [];
-  const tileEvents: Extract<ProgressEvent, { type: 'tile' }>[] = [];
-  const count = 3 * native.width * native.height;
-  const data = Float32Array.from({ length: count }, (_, i) => Math.sin(i / 50) * 0.8);
   backend.resetPeaks();
-  const result = await imageToVideo(
-    backend,
-    new Wan22(of),
-    {
-      image: { ...native, data },
-      prompt,
-      negativePrompt,
-      frames: native.frames,
-      scheduler: { kind: 'unipc' },
-      steps: 3,
-      guidanceScale: 5,
-      flowShift: 5,
-      seed: 7,
-      ...request,
-    },
-    {
-      control: new RunControl(),
-      onProgress: (event) => {
-        if (event.type === 'plan') plans.push(event.memory);
-        if (event.type === 'tile') tileEvents.push(event);
-        if (event.type === 'preview') previews.push(event.pixels);
-        onEvent(event);
-      },
-      onFrame: async (frame) => {
-        frames.push({ ...frame, data: frame.data.slice() });
-      },
-    },
-  );
-  return { frames, plans, previews, tileEvents, result, peak: backend.peakBytes };
+  const wanted = { image: smoothImage(native), steps: 3, guidanceScale: 5, ...request };
+  const { frames, events, result } = await makeVideo(backend, of, wanted, { onEvent });
+  return {
+    frames,
+    result,
+    peak: backend.peakBytes,
+    plans: events.flatMap((event) => (event.type === 'plan' ? [event.memory] : [])),
+    tileEvents: events.flatMap((event) => (event.type === 'tile' ? [event] : [])),
+    previews: events.flatMap((event) => (event.type === 'preview' ? [event.pixels] : [])),
+  };
 }
 
 /** Bit for bit; without a matcher, which would take minutes to show how so many numbers differ. */
 const same = (a: readonly Frame[], b: readonly Frame[]) =>
   a.length === b.length &&
   a.every(({ data }, i) => data.every((value, at) => value === b[i]?.data[at]));
-
-const difference = (a: readonly Frame[], b: readonly Frame[]) =>
-  Math.max(...a.map(({ data }, i) => relativeRms(data, b[i]?.data ?? [])));
 
 describe('a video within a budget', () => {
   let whole: Awaited<ReturnType<typeof make>>;

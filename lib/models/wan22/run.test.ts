@@ -12,10 +12,17 @@ import {
   patchedFolder,
   relativeRms,
 } from '../../weights/testing/files';
-import { combineLoras, type LoraBranches, parseLora } from './lora';
+import { combineLoras, parseLora } from './lora';
 import type { Wan22Parts } from './parts';
 import { denoiseTokens } from './testing/denoise';
 import { nodeBackend, openTiny } from './testing/model';
+import {
+  makeVideo,
+  smoothImage,
+  type VideoOptions,
+  type VideoRun,
+  videoDefaults,
+} from './testing/video';
 import { encodePrompts } from './text-encoder';
 import { loadTokenizer } from './tokenizer';
 import { latentsToTokens, tokensToLatents } from './tokens';
@@ -35,58 +42,14 @@ afterAll(() => backend.dispose());
 // Whatever a test did: nothing may stay on the device.
 afterEach(() => expect(backend.counters().liveBytes).toBe(0));
 
-/** A smooth picture of 64×32. */
-const image: Frame = {
-  width: 64,
-  height: 32,
-  data: Float32Array.from({ length: 3 * 64 * 32 }, (_, i) => Math.sin(i / 50) * 0.8),
-};
+const image = smoothImage({ width: 64, height: 32 });
+const base = { ...videoDefaults, image, steps: 2 };
 
-const base: ImageToVideoRequest = {
-  image,
-  prompt: 'a boat on a lake',
-  negativePrompt: 'blurry',
-  frames: 9,
-  scheduler: { kind: 'unipc' },
-  steps: 2,
-  guidanceScale: 1,
-  flowShift: 5,
-  seed: 7,
-};
-
-interface Run {
-  readonly frames: Frame[];
-  readonly events: ProgressEvent[];
-}
-
-/** Runs a request; frames and events are there also when it fails. */
-async function make(
+function make(
   request: Partial<ImageToVideoRequest>,
-  options: {
-    model?: Wan22Parts;
-    lora?: LoraBranches;
-    control?: RunControl;
-    run?: Run;
-    onEvent?: (event: ProgressEvent, control: RunControl) => void;
-  } = {},
+  { model: parts = model, ...options }: VideoOptions & { model?: Wan22Parts } = {},
 ) {
-  const { control = new RunControl(), run = { frames: [], events: [] } } = options;
-  const result = await imageToVideo(
-    backend,
-    new Wan22(options.model ?? model, options.lora),
-    { ...base, ...request },
-    {
-      control,
-      onProgress: (event) => {
-        run.events.push(event);
-        options.onEvent?.(event, control);
-      },
-      onFrame: async (frame) => {
-        run.frames.push({ ...frame, data: frame.data.slice() });
-      },
-    },
-  );
-  return { ...run, result };
+  return makeVideo(backend, parts, { ...base, ...request }, options);
 }
 
 const stepsOf = (events: readonly ProgressEvent[]) =>
@@ -305,7 +268,7 @@ describe('from outside', () => {
 
   test('a pause holds the loop, and the run goes on as if nothing had been', async () => {
     const control = new RunControl();
-    const run: Run = { frames: [], events: [] };
+    const run: VideoRun = { frames: [], events: [] };
     let paused = () => {};
     const isPaused = new Promise<void>((resolve) => {
       paused = resolve;
@@ -341,7 +304,7 @@ describe('from outside', () => {
     ['denoise', 1],
     ['decode', 1],
   ] as const)('cancelling in %s of clip %i ends with CANCELLED', async (phase, clip) => {
-    const run: Run = { frames: [], events: [] };
+    const run: VideoRun = { frames: [], events: [] };
     const cancelled = make(
       { frames: 17 },
       {
@@ -390,7 +353,7 @@ describe('invalid numbers', () => {
       'diffusion_model.head.head.diff_b': f32([192], Array(192).fill(3e38)),
     });
     const lora = combineLoras([{ lora: await parseLora(huge, config, 'huge'), scale: 4 }], config);
-    const run: Run = { frames: [], events: [] };
+    const run: VideoRun = { frames: [], events: [] };
     await expect(make({ steps: 3 }, { lora, run })).rejects.toMatchObject({
       code: 'LATENTS_NOT_FINITE',
       message: 'The latents became invalid (NaN or infinity) in step 1 of 3.',
@@ -411,7 +374,7 @@ describe('invalid numbers', () => {
     const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
     view.setFloat32(8 + length + header[tensor].data_offsets[0], Number.NaN, true);
     const broken = await openTiny({}, patchedFolder(model.folder, { [path]: bytes }));
-    const run: Run = { frames: [], events: [] };
+    const run: VideoRun = { frames: [], events: [] };
     await expect(make({}, { model: broken, run })).rejects.toMatchObject({
       code: 'LATENTS_NOT_FINITE',
       message: expect.stringContaining(message),

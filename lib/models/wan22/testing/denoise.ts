@@ -2,7 +2,9 @@
 import type { Backend } from '../../../gpu';
 import { denoise, type Prediction } from '../../../pipeline/denoise';
 import type { LatentSize } from '../../../pipeline/latents';
-import type { Scheduler, SolverState } from '../../../pipeline/schedulers';
+import { gaussianNoise } from '../../../pipeline/noise';
+import { createScheduler, type Scheduler, type SolverState } from '../../../pipeline/schedulers';
+import type { TransformerConfig } from '../config';
 import { Wan22Denoiser } from '../denoiser';
 import { latentsToTokens, tokensToLatents } from '../tokens';
 import type { Transformer } from '../transformer';
@@ -23,6 +25,32 @@ export interface TokenDenoising {
   readonly signal?: AbortSignal;
   /** Given all tokens, [S, C·ph·pw]. */
   readonly afterStep?: (step: number, tokens: Float32Array) => Promise<boolean> | boolean;
+}
+
+/** Tokens of a frame and of the clip of {@link tokenRequest}, and values of a token. */
+export const [perFrame, tokens, width] = [2, 6, 192] as const;
+
+/** Noise of one stream, the same each time. */
+export const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
+
+/** A clip of the tiny model, of 3×2×4 latent positions, from noise, with prompts of 5 and 3 tokens. */
+export function tokenRequest(
+  config: TransformerConfig,
+  steps: number,
+  guidanceScale: number,
+  more: Partial<TokenDenoising> = {},
+): TokenDenoising {
+  return {
+    size: { frames: 3, height: 2, width: 4 },
+    conditioning: values(0, perFrame * width),
+    noise: values(1, tokens * width),
+    scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
+    guidanceScale,
+    prompt: values(2, 5 * config.text_dim),
+    negativePrompt: values(3, 3 * config.text_dim),
+    maxChunkTokens: perFrame,
+    ...more,
+  };
 }
 
 /** @returns clean tokens [S, C·ph·pw] */

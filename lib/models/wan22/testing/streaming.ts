@@ -4,8 +4,6 @@ import type { Precision } from '../../../contract';
 import { type Backend, CountingBackend } from '../../../gpu';
 import { DenoiseInterrupted } from '../../../pipeline/denoise';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
-import { gaussianNoise } from '../../../pipeline/noise';
-import { createScheduler } from '../../../pipeline/schedulers';
 import type { SolverState } from '../../../pipeline/schedulers/solver';
 import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
@@ -13,11 +11,9 @@ import type { LoraBranches } from '../lora';
 import { countDenoising } from '../plan';
 import { Transformer } from '../transformer';
 import { deepened } from './deep';
-import { denoiseTokens, type TokenDenoising } from './denoise';
+import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest, values } from './denoise';
 
 const size = { frames: 3, height: 2, width: 4 };
-const [perFrame, tokens, width] = [2, 6, 192] as const;
-const chunk = perFrame;
 
 const twoSets: Residency = { residentBlocks: 0, bufferSets: 2 };
 
@@ -40,24 +36,10 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
     ['all streamed in three sets', { residentBlocks: 0, bufferSets: 3 }],
   ];
   if (setup.slow) residencies.pop();
-  const values = (stream: number, count: number) => gaussianNoise({ seed: 1, stream, count });
   const deepConfig = () => ({ ...setup.config(), num_layers: layers });
 
-  function request(guidanceScale: number, more: Partial<TokenDenoising> = {}): TokenDenoising {
-    const text = (stream: number, length: number) =>
-      values(stream, length * setup.config().text_dim);
-    return {
-      size,
-      conditioning: values(0, perFrame * width),
-      noise: values(1, tokens * width),
-      scheduler: createScheduler({ kind: 'unipc', steps, flowShift: 5 }),
-      guidanceScale,
-      prompt: text(2, 5),
-      negativePrompt: text(3, 3),
-      maxChunkTokens: chunk,
-      ...more,
-    };
-  }
+  const request = (guidance: number, more: Partial<TokenDenoising> = {}) =>
+    tokenRequest(setup.config(), steps, guidance, more);
 
   /** A LoRA on some linears of some blocks, and a changed table. */
   function lora(): LoraBranches {
@@ -124,7 +106,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
       expect(backend.counters().liveBytes).toBe(0);
       const config = { transformer: deepConfig() };
       const adapters = lora();
-      const planner = await countDenoising(config, size, chunk, {
+      const planner = await countDenoising(config, size, perFrame, {
         precision: 'int8',
         promptTokens: [5, 3],
         lora: adapters,
