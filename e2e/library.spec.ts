@@ -276,7 +276,7 @@ test(
       await models.setHub(hub.url);
       await models.addFromHub(goldenRepository);
       await expect(models.dialog).toContainText(
-        /There is not enough room: [\d.]+ MB are needed, [\d.]+ [kM]B are free\./,
+        /There is not enough space: [\d.]+ MB are needed, [\d.]+ [kM]B are free\./,
       );
       await expect(models.dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
       await page.keyboard.press('Escape');

@@ -74,7 +74,7 @@ export function JobLifecycle() {
               'Anyone with its URL, which cannot be guessed (no key is needed)',
               '7 days by default; then the prediction says that it was deleted',
             ],
-            ['Keys', 'Nobody: only their hash is stored', 'Until you revoke them'],
+            ['Keys', 'No one: only their hash is stored', 'Until you revoke them'],
             [
               'Logs',
               'The operator of the server; they contain no keys, prompts or images',

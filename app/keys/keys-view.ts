@@ -74,7 +74,7 @@ export function sharedSentence({ kind, shared }: Pick<KeyForm, 'kind' | 'shared'
   if (kind === 'api') {
     return shared
       ? 'Shared workers of other owners may take its jobs too, and those owners can see its prompts and images.'
-      : 'Only your own workers take its jobs, so nobody else sees its prompts and images.';
+      : 'Only your own workers take its jobs, so no one else sees its prompts and images.';
   }
   return shared
     ? 'It also takes jobs of other owners who allow it, and you can then see their prompts and images.'

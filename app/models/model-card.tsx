@@ -25,9 +25,9 @@ export function ModelCard(props: {
   const active = status === 'downloading' || status === 'verifying';
   const isElsewhere = status === 'elsewhere';
   const shown = active || status === 'paused' || status === 'failed';
-  // The parts themselves tell what is done, once they move or wait for the network.
-  const told = active || pausedBy === 'network';
-  // What a part says already is not said twice.
+  // The parts show the progress while they are downloaded, checked or wait for the network.
+  const isShownByParts = active || pausedBy === 'network';
+  // A problem that a part shows is not shown twice.
   const general = parts.some(({ error }) => error?.message === problem?.message)
     ? undefined
     : problem;
@@ -71,11 +71,15 @@ export function ModelCard(props: {
         </div>
       )}
       {shown && <ul className="parts">{partRows}</ul>}
-      <Outcome doing={told ? undefined : doing || undefined} done={done} problem={general} />
+      <Outcome
+        doing={isShownByParts ? undefined : doing || undefined}
+        done={done}
+        problem={general}
+      />
       <ModelControls
         entry={entry}
         view={view}
-        busy={doing !== undefined && !told}
+        busy={doing !== undefined && !isShownByParts}
         {...{ actions }}
       />
       {!shown && !isElsewhere && parts.length > 0 && (

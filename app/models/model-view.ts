@@ -28,7 +28,7 @@ export interface ModelView {
   readonly bytesDone: number;
   /** Null until the size of every part is known. */
   readonly bytesTotal: number | null;
-  /** From 0 to 1; null where it cannot be told. */
+  /** From 0 to 1; null where a size is unknown. */
   readonly fraction: number | null;
   /** Null while nothing runs or its speed is not known. */
   readonly secondsRemaining: number | null;
@@ -111,7 +111,7 @@ export function amountOf(done: number, total: number | null): string {
     : `${formatBytes(done)} of ${formatBytes(total)}`;
 }
 
-/** The sentence that a screen reader hears when something changed. */
+/** The sentence that a screen reader reads out when something changed. */
 export function announce(entry: ModelEntry): { topic: string; text: string } {
   const { name, id } = entry.manifest;
   const { status, fraction } = viewModel(entry);

@@ -22,7 +22,7 @@ export function PlanTable({ plan }: { plan: DownloadPlan }) {
         <div className="problem" data-code="STORAGE_FULL">
           <p>
             <strong>
-              There is not enough room: {formatBytes(store)} are needed, {formatBytes(free)} are
+              There is not enough space: {formatBytes(store)} are needed, {formatBytes(free)} are
               free.
             </strong>{' '}
             Delete another model, or free {formatBytes(-left)} on this disk.

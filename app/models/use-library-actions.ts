@@ -49,7 +49,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
         },
         (thrown: unknown) => {
           const error = toKinoraError(thrown);
-          // Whoever cancels knows it.
+          // A cancel is no failure: the person asked for it.
           if (error.code === 'CANCELLED') change({ type: 'ended', subject });
           else change({ type: 'failed', subject, error: error.toRecord() });
           return undefined;

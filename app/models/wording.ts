@@ -29,7 +29,7 @@ export function formatRelativeError(relativeError: number): string {
 /**
  * Whether a model of this precision fits the memory of a GPU, as a sentence.
  *
- * @param given device bytes that the GPU was found to give; null where nobody has measured
+ * @param given device bytes that the GPU was found to give; null where it was not measured
  */
 export function fitSentence(choice: PrecisionChoice, given: number | null): string {
   const { full, least } = choice.memory;

@@ -1,2 +1,2 @@
-// What pages need; the library itself lives in its worker.
+// What pages need; the library itself runs in its worker.
 export { openLora } from './loras';

@@ -197,7 +197,7 @@ export class Library implements LibraryApi {
     await this.#registry.load();
     await this.#loras.start();
     this.#storage = await this.#environment.storage();
-    channel.listen((message) => this.#hear(message));
+    channel.listen((message) => this.#receive(message));
     channel.post({ type: 'hello' });
   }
 
@@ -213,7 +213,7 @@ export class Library implements LibraryApi {
     return model;
   }
 
-  #hear(message: LibraryMessage): void {
+  #receive(message: LibraryMessage): void {
     switch (message.type) {
       case 'hello':
         this.#throttle.call();

@@ -23,7 +23,7 @@ const repository = 'kinora/lora';
 const held = new Set<string>();
 let hub: LocalHub;
 /** Free bytes of the storage. */
-let room: number;
+let freeBytes: number;
 let root: string;
 
 beforeAll(async () => {
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => hub.close());
 beforeEach(async () => {
-  room = 2 ** 30;
+  freeBytes = 2 ** 30;
   root = await mkdtemp(path.join(tmpdir(), 'kinora-lora-'));
 });
 afterEach(async () => {
@@ -59,7 +59,7 @@ function add(source: LoraSource, attempts = 4, lock = tryLock) {
     inspect: async (bytes, name) =>
       wan22Installation.inspectLora(await openLoraHeader(bytes, name), name, models),
     onProgress: () => undefined,
-    storage: async () => ({ usage: 0, quota: room, persistent: true }),
+    storage: async () => ({ usage: 0, quota: freeBytes, persistent: true }),
     tryLock: lock,
   });
 }
@@ -104,7 +104,7 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   const met = new Promise<void>((resolve) => {
     meet = resolve;
   });
-  // Whoever has the lock keeps it until the other has tried to get it.
+  // The tab with the lock keeps it until the other tab has tried to get it.
   async function meeting<T>(name: string, work: () => Promise<T>) {
     if (++tried === 2) meet();
     return tryLock(name, async () => {
@@ -183,11 +183,11 @@ test('what a closed page has left is swept, but nothing that is just being added
   ]);
 });
 
-test('an address that is none, and too little room, are told before anything is written', async () => {
+test('an invalid address and too little space are refused before anything is written', async () => {
   const address = `${hub.url.replace('http:', 'https:')}/%E0%A4%A.safetensors`;
   await expect(add({ address })).rejects.toMatchObject({ code: 'ADDRESS_INVALID' });
   const bytes = await goldenBytes('loras/a_peft.safetensors');
-  room = 1000;
+  freeBytes = 1000;
   await expect(add({ file: new File([bytes], 'x.safetensors') })).rejects.toMatchObject({
     code: 'STORAGE_FULL',
     message: expect.stringMatching(/needs .* MiB .* only .* MiB/),

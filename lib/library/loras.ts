@@ -68,7 +68,7 @@ export async function sweepLoras(
 ): Promise<void> {
   for (const name of await folder.list()) {
     if (!name.endsWith('.safetensors')) continue;
-    // Whoever is just adding it holds the lock.
+    // A tab that is adding the LoRA holds the lock.
     await tryLock(loraLock(name), async () => {
       if (!(await readLora(folder, name))) await removeLora(folder, name);
     });

@@ -10,14 +10,14 @@ const now = libraryTests();
 class SmallDisk {
   written = 0;
 
-  constructor(public room: number) {}
+  constructor(public space: number) {}
 
   limit(folder: StoreFolder): StoreFolder {
     return {
       ...folder,
       folder: (name) => this.limit(folder.folder(name)),
       writeText: async (name, text) => {
-        if (this.written + text.length > this.room) throw full();
+        if (this.written + text.length > this.space) throw full();
         await folder.writeText(name, text);
       },
       write: async (name) => this.#limitWriter(await folder.write(name)),
@@ -31,7 +31,7 @@ class SmallDisk {
       },
       write: async (at, bytes) => {
         const grown = Math.max(0, at + bytes.length - writer.size);
-        if (this.written + grown > this.room) {
+        if (this.written + grown > this.space) {
           throw full();
         }
         await writer.write(at, bytes);
@@ -48,15 +48,15 @@ function full(): Error {
   return writeError(Object.assign(new Error('no space left'), { code: 'ENOSPC' }));
 }
 
-test('a storage that fills up pauses all that waits; with room made, it goes on', async () => {
+test('a storage that fills up pauses all that waits; with more space, it goes on', async () => {
   const disk = new SmallDisk(Number.POSITIVE_INFINITY);
   const library = now().openTab({ models: disk.limit(diskStore(`${now().root}/models`)) });
   await library.addModel({ address: goldenRepository });
-  // Room for the configuration, and for the transformer but not for all of it.
+  // Space for the configuration and for half of the transformer.
   const plan = await library.planDownload('golden', 'int8');
   const sizes = new Map(plan.parts.map(({ component, bytesTotal }) => [component, bytesTotal]));
   const half = (sizes.get('configuration') ?? 0) + (sizes.get('transformer') ?? 0) / 2;
-  disk.room = disk.written + half + 200_000;
+  disk.space = disk.written + half + 200_000;
   await library.download('golden', 'int8');
 
   const stopped = await partOf(library, 'transformer');
@@ -73,10 +73,10 @@ test('a storage that fills up pauses all that waits; with room made, it goes on'
   }
   expect((await partOf(library, 'configuration')).status).toBe('complete');
 
-  disk.room = Number.POSITIVE_INFINITY;
+  disk.space = Number.POSITIVE_INFINITY;
   await library.resume('golden');
   expect((await modelOf(library)).ready).toBe(true);
-  // The unit that found no room is fetched again, and nothing besides.
+  // Only the unit that did not fit is fetched again.
   expect(now().served('text_encoder').bytesTwice).toBe(0);
   expect(now().served('vae').bytesTwice).toBe(0);
 });
@@ -87,7 +87,7 @@ test('in a full storage a model can still be cancelled and deleted', async () =>
   await library.addModel({ address: goldenRepository });
   await library.download('golden', 'int8');
   await library.download('golden', 'int4');
-  disk.room = 0;
+  disk.space = 0;
   await library.cancel('golden');
   await library.deleteModel('golden');
   expect((await modelOf(library)).stored).toEqual([]);

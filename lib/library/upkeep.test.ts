@@ -75,7 +75,7 @@ describe('a complete model', () => {
     expect((await modelOf(library)).ready).toBe(true);
   });
 
-  test('makes room for what replaces it, and is planned as large as it becomes', async () => {
+  test('frees the space of what is replaced, and is planned as large as it becomes', async () => {
     const library = now().openTab();
     await library.addModel({ address: goldenRepository });
     const { store } = await library.planDownload(id, 'int8');

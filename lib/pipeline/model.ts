@@ -99,7 +99,7 @@ export interface Denoiser {
 
 /**
  * A model that was opened and checked, and what a run asks of it, stage by stage. No stage leaves
- * anything on the device but what its result is said to hold.
+ * anything on the device but what its result holds.
  */
 export interface VideoModel {
   readonly manifest: ModelManifest;

@@ -51,7 +51,7 @@ export interface ServingApi {
   retryNow(): Promise<void>;
 }
 
-/** A job that has ended here; its prompt and image belong to whoever asked for it. */
+/** A job that has ended here; its prompt and image belong to its submitter. */
 export interface ServedJob {
   readonly id: string;
   readonly attempt: number;

@@ -41,7 +41,7 @@ export interface Ended {
 
 /**
  * One attempt at one job under one lease: compute, then deliver. Heartbeats go out from the first moment to
- * the last. Nothing here throws but a relay that does not take this worker: every other end is told
+ * the last. Nothing here throws but a relay that does not take this worker: every other end is reported
  * to the relay and becomes a {@link ServedJob}.
  */
 export class Attempt {
@@ -134,7 +134,7 @@ export class Attempt {
     }
   }
 
-  /** Uploads the video and completes the job. A failure is told by {@link end}. */
+  /** Uploads the video and completes the job. {@link end} reports a failure. */
   async deliver(finished: FinishedJob): Promise<void> {
     const { client, onEvent } = this.#dependencies;
     const { completion, videoFile } = finished;
@@ -186,9 +186,9 @@ export class Attempt {
     } else if (failure !== null) {
       outcome = 'failed';
       error = inWords(failure);
-      const told = { lease_token: this.#token, ...describeFailure(failure) };
-      await client.fail(this.id, told).catch((thrown: unknown) => {
-        // Where it cannot be told, the lease runs out. Without it, that was why the image was gone.
+      const report = { lease_token: this.#token, ...describeFailure(failure) };
+      await client.fail(this.id, report).catch((thrown: unknown) => {
+        // Without a report the lease runs out. A lost lease also explains why the image was gone.
         if (!isLeaseLost(thrown)) return;
         outcome = 'lost';
         error = null;

@@ -8,7 +8,7 @@ import type { ServedJob } from './api';
 /** Why waiting jobs were not given to this worker, each with how many there are. */
 export type Skipped = Partial<Record<SkipReason, number>>;
 
-/** The job that is being worked on. Its prompt is not here: nobody needs to see it. */
+/** The job that is being worked on. Its prompt is not here: the page does not show it. */
 export interface CurrentJob {
   readonly id: string;
   /** Counts from 1. */
@@ -30,7 +30,7 @@ interface Connected {
 
 /** The worker's connection to its relay: where it stands, and what is known there. */
 export type Connection =
-  /** `error`: why it ended, where nobody asked for that. */
+  /** `error`: why it ended, unless the person ended it. */
   | { readonly status: 'disconnected'; readonly error: ErrorRecord | null }
   | { readonly status: 'connecting' }
   /** The relay does not take this worker: nothing is tried again by itself. */

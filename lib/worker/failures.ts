@@ -90,7 +90,7 @@ export function inWords(thrown: unknown): KinoraError {
   return new KinoraError(code, sentence, { remedy: thrown.remedy });
 }
 
-/** What the relay is told of a failure, as it was thrown. */
+/** The report of a failure to the relay, from what was thrown. */
 export function describeFailure(thrown: unknown): Omit<Failure, 'lease_token'> {
   const { code, message } = inWords(thrown);
   // The same seed would make the same video again.

@@ -71,7 +71,7 @@ export class Adapters {
   }
 
   async #ofHub(repository: string, file: string | null, signal: AbortSignal): Promise<Blob> {
-    // A client remembers what it was told; the repository may have changed since the last job.
+    // A client caches its listings; the repository may have changed since the last job.
     const policy = { ...servingPolicy, ...this.hubOptions.policy };
     const client = new HubClient(this.#hub, { ...this.hubOptions, policy });
     const revision = 'main';
@@ -150,7 +150,7 @@ export interface Inputs {
 }
 
 /**
- * Fetches image and adapters, all at once. Whoever calls holds the GPU, so that a claimed job never has to
+ * Fetches image and adapters, all at once. The caller holds the GPU, so that a claimed job never has to
  * wait behind the studio; therefore nothing is waited for longer than about twenty seconds without a
  * byte. A large adapter that still comes may take longer.
  *

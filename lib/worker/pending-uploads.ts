@@ -53,7 +53,7 @@ export class PendingUploads {
     await removeVideo(videoFile);
   }
 
-  /** Removes videos of jobs that were never finished. Only for whoever alone serves in this browser. */
+  /** Removes videos of jobs that were never finished. Only for the one tab that serves in this browser. */
   async sweep(): Promise<void> {
     const kept = new Set((await this.all()).map(({ videoFile }) => videoFile));
     for (const file of await listVideos()) {

@@ -13,7 +13,7 @@ export class PreviewPictures {
   /** @param now milliseconds, monotonic */
   constructor(readonly now: () => number = () => performance.now()) {}
 
-  /** A newer strip takes the place of one that nobody has taken. */
+  /** A newer strip replaces one that was not taken yet. */
   offer(preview: Preview): void {
     this.#latest = preview;
   }

@@ -200,24 +200,24 @@ export class ServeLoop {
   }
 
   /**
-   * Runs a wait during which the relay is told that this worker is there, but takes no job.
+   * Runs a wait during which this worker reports to the relay that it is there, but takes no job.
    *
-   * @throws ApiError, TransportError when the relay cannot be told
+   * @throws ApiError, TransportError when the relay does not accept the report
    */
   async #whileListed(wait: () => Promise<unknown>): Promise<void> {
     const over = new AbortController();
     const { signal } = over;
     const { client } = this.#dependencies;
-    const tell = async () => {
+    const report = async () => {
       while (!signal.aborted) {
         const answer = await client.claim({ ...this.#declaration, paused: true }, { signal });
         await client.clock.sleep(answer.retry_after_ms, signal);
       }
     };
-    const told = tell();
-    told.catch(() => undefined);
+    const reporting = report();
+    reporting.catch(() => undefined);
     try {
-      await Promise.race([wait(), told]);
+      await Promise.race([wait(), reporting]);
     } finally {
       over.abort();
     }
@@ -241,7 +241,7 @@ export class ServeLoop {
         const steps = parameters.num_inference_steps;
         const attempt = new Attempt(this.#dependencies, lease, this.#stop.signal, steps);
         this.#attempt = attempt;
-        // Told again: the state of before the claim would hide it.
+        // Sent again: the claim replaced the state that had it.
         if (this.#paused) onEvent({ type: 'pausing' });
         return [attempt, await attempt.compute(job)];
       },
@@ -261,7 +261,7 @@ export class ServeLoop {
     }
   }
 
-  /** Pauses for a while, as nobody may be there to resume; until then where somebody has paused it. */
+  /** Pauses for a while, since no person may be there to resume; without end if a person has paused it. */
   #takeOut(error: ErrorRecord): void {
     const now = this.#dependencies.client.clock.now();
     this.#unfit = { error, until: this.#paused ? Number.POSITIVE_INFINITY : now + restMs };

@@ -49,7 +49,7 @@ export function isUnauthorized(thrown: unknown): boolean {
   );
 }
 
-/** What people are told of a token that is not accepted: nothing but another token helps. */
+/** The message for a token that is not accepted: only another token helps. */
 export function unauthorizedRecord(): ErrorRecord {
   return new KinoraError('REQUEST_INVALID', 'The server does not take this token.', {
     remedy:

@@ -48,7 +48,7 @@ export class LibraryTest {
 
   /** A tab: its own library over the same disk. */
   openTab(overrides: Partial<LibraryEnvironment> = {}): Library {
-    let hear: ((message: LibraryMessage) => void) | undefined;
+    let receive: ((message: LibraryMessage) => void) | undefined;
     const { held } = this;
     return new Library({
       installation: wan22Installation,
@@ -78,10 +78,10 @@ export class LibraryTest {
         held.has(name) ? new Promise((resolve) => this.#released.push(resolve)) : Promise.resolve(),
       channel: {
         post: (message) => {
-          for (const tab of this.#tabs) if (tab !== hear) queueMicrotask(() => tab(message));
+          for (const tab of this.#tabs) if (tab !== receive) queueMicrotask(() => tab(message));
         },
         listen: (listener) => {
-          hear = listener;
+          receive = listener;
           this.#tabs.push(listener);
         },
       },

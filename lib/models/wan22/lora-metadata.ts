@@ -12,7 +12,7 @@ const wordKeys = [
   'activation text',
 ];
 
-/** Tags listed at most: a whole vocabulary helps nobody. */
+/** Tags listed at most: a whole vocabulary is no help. */
 const mostTags = 5;
 
 /** kohya's count of the tags of its training images, by folder. */

@@ -112,7 +112,7 @@ async function countText(config: ModelConfig, options: CountOptions): Promise<De
 
 /**
  * One step with one block and with two: whatever depends on the blocks grows by the same for each, so
- * the rest follows. Nothing lives for a single block only, so the peaks of the parts add up alike.
+ * the rest follows. No memory belongs to a single block only, so the peaks of the parts add up alike.
  * A LoRA is taken to change each block as it changes the one with the largest ranks.
  */
 export async function countDenoising(

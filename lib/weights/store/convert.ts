@@ -7,7 +7,7 @@ import type { TensorRecipe } from './recipe';
 export class BlockBuffer {
   #buffer = new ArrayBuffer(0);
 
-  /** Room for so many elements; valid until the next call. */
+  /** Memory for so many elements; valid until the next call. */
   take(elements: number, bits: 8 | 4): BlockTarget {
     const valueBytes = (elements * bits) / 8;
     const bytes = valueBytes + elements / 8;

@@ -112,7 +112,7 @@ function emptyClip(channels: number, { latentHeight, latentWidth }: LatentFrameS
 }
 
 /**
- * The VAE's tensors by their shapes. Kernels have no content, since they would be large and nobody looks
+ * The VAE's tensors by their shapes. Kernels have no content, since they would be large and nothing looks
  * at it; they are found under the names of the store, so that nothing is computed from it either.
  */
 function emptyCheckpoint(config: VaeConfig): VaeCheckpoint {

@@ -8,7 +8,7 @@ const largestRead = 4 * 2 ** 20;
 
 /**
  * A little-endian header, read front to back. Every byte is fetched once, in pieces that grow, and
- * dropped when it has been read. Whoever announces more than the file or a header can hold is
+ * dropped when it has been read. A header that announces more than the file or a header can hold is
  * refused before anything is fetched or allocated for it.
  */
 export class HeaderWindow {
