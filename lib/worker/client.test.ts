@@ -82,6 +82,8 @@ function json(response: ServerResponse, status: number, body: unknown): void {
 }
 
 const id = 'ab'.repeat(16);
+const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
+const noSignal = new AbortController().signal;
 
 test('cuts and answers of 500 and more are tried again, with the token', async () => {
   const identity = { token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting: 0 };
@@ -181,13 +183,13 @@ test('a signal ends a call, and no attempt follows', async () => {
 
 test('an upload that was cut goes on at the byte where the server is', async () => {
   const bytes = crypto.getRandomValues(new Uint8Array(1000));
-  const target = { id, leaseToken: 'a b', sha256: 'f'.repeat(64) };
+  const odd = { id, leaseToken: 'a b', sha256: 'f'.repeat(64) };
   script = [
     cut,
     (_, r) => r.writeHead(200, { 'Upload-Offset': '400' }).end(),
     ok({ received: 1000, complete: true }),
   ];
-  await uploadVideo(client, target, new Blob([bytes]), new AbortController().signal);
+  await uploadVideo(client, odd, new Blob([bytes]), noSignal);
   expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
   const [first, , rest] = seen;
   expect(first?.url).toBe(`/api/worker/jobs/${id}/output?lease_token=a+b&sha256=${'f'.repeat(64)}`);
@@ -199,7 +201,6 @@ test('an upload that was cut goes on at the byte where the server is', async () 
 
 test('a relay that has all of it, or none, is sent the whole again', async () => {
   const file = new Blob(['0123456789']);
-  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
   script = [
     refuse('STORAGE_DOWN'),
     (_, r) => r.writeHead(200, { 'Upload-Offset': '10' }).end(),
@@ -207,21 +208,19 @@ test('a relay that has all of it, or none, is sent the whole again', async () =>
     (_, r) => r.writeHead(200, { 'Upload-Offset': '0' }).end(),
     ok({ received: 10, complete: true }),
   ];
-  await uploadVideo(client, target, file, new AbortController().signal);
+  await uploadVideo(client, target, file, noSignal);
   const sent = seen.filter(({ method }) => method === 'PUT').map(({ body }) => `${body}`);
   expect(sent).toEqual(['0123456789', '0123456789', '0123456789']);
 });
 
 test('an upload that is refused for a time is sent again after it', async () => {
-  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
   script = [isRateLimited, (_, r) => r.writeHead(200).end(), ok({ received: 1, complete: true })];
-  await uploadVideo(client, target, new Blob(['x']), new AbortController().signal);
+  await uploadVideo(client, target, new Blob(['x']), noSignal);
   expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
   expect(waits).toEqual([7000]);
 });
 
 test('an upload whose answer never comes counts as cut', async () => {
-  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
   const late = new AbortController();
   script = [
     () => late.abort(new DOMException('It is over.', 'TimeoutError')),
@@ -230,7 +229,7 @@ test('an upload whose answer never comes counts as cut', async () => {
   ];
   const limit = vi.spyOn(AbortSignal, 'timeout').mockReturnValueOnce(late.signal);
   try {
-    await uploadVideo(client, target, new Blob(['x']), new AbortController().signal);
+    await uploadVideo(client, target, new Blob(['x']), noSignal);
     expect(seen.map(({ method }) => method)).toEqual(['PUT', 'HEAD', 'PUT']);
     // The second attempt may take twice as long.
     expect(limit.mock.calls).toEqual([[30_000], [30_000], [60_000]]);
@@ -240,9 +239,8 @@ test('an upload whose answer never comes counts as cut', async () => {
 });
 
 test('an upload without a lease ends at once', async () => {
-  const target = { id, leaseToken: 't', sha256: '0'.repeat(64) };
   script = [refuse('LEASE_LOST')];
-  const error = await uploadVideo(client, target, new Blob(['x']), new AbortController().signal)
+  const error = await uploadVideo(client, target, new Blob(['x']), noSignal)
     .then(() => null)
     .catch((thrown: unknown) => thrown);
   expect(isLeaseLost(error)).toBe(true);

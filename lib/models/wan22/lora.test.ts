@@ -132,41 +132,17 @@ describe('layouts', () => {
   const q = 'blocks.1.attn1.to_q';
 
   test.each([
-    [
-      'transformer.blocks.1.attn1.to_q.lora_A.weight',
-      'transformer.blocks.1.attn1.to_q.lora_B.weight',
-    ],
-    [
-      'transformer.blocks.1.attn1.to_q.lora_A.default.weight',
-      'transformer.blocks.1.attn1.to_q.lora_B.default.weight',
-    ],
-    [
-      'base_model.model.blocks.1.attn1.to_q.lora_A.weight',
-      'base_model.model.blocks.1.attn1.to_q.lora_B.weight',
-    ],
-    ['blocks.1.self_attn.q.lora_A.default.weight', 'blocks.1.self_attn.q.lora_B.default.weight'],
-    [
-      'diffusion_model.blocks.1.self_attn.q.lora_A.weight',
-      'diffusion_model.blocks.1.self_attn.q.lora_B.weight',
-    ],
-    [
-      'model.diffusion_model.blocks.1.self_attn.q.lora_down.weight',
-      'model.diffusion_model.blocks.1.self_attn.q.lora_up.weight',
-    ],
-    [
-      'lora_unet_blocks_1_self_attn_q.lora_down.weight',
-      'lora_unet_blocks_1_self_attn_q.lora_up.weight',
-    ],
-    [
-      'lora_unet__blocks_1_self_attn_q.lora_down.weight',
-      'lora_unet__blocks_1_self_attn_q.lora_up.weight',
-    ],
-    [
-      'lora_unet_blocks_1_attn1_to_q.lora_down.weight',
-      'lora_unet_blocks_1_attn1_to_q.lora_up.weight',
-    ],
-  ])('%s', async (downKey, upKey) => {
-    const lora = await made({ [downKey]: down, [upKey]: up });
+    ['transformer.blocks.1.attn1.to_q', 'lora_A.weight', 'lora_B.weight'],
+    ['transformer.blocks.1.attn1.to_q', 'lora_A.default.weight', 'lora_B.default.weight'],
+    ['base_model.model.blocks.1.attn1.to_q', 'lora_A.weight', 'lora_B.weight'],
+    ['blocks.1.self_attn.q', 'lora_A.default.weight', 'lora_B.default.weight'],
+    ['diffusion_model.blocks.1.self_attn.q', 'lora_A.weight', 'lora_B.weight'],
+    ['model.diffusion_model.blocks.1.self_attn.q', 'lora_down.weight', 'lora_up.weight'],
+    ['lora_unet_blocks_1_self_attn_q', 'lora_down.weight', 'lora_up.weight'],
+    ['lora_unet__blocks_1_self_attn_q', 'lora_down.weight', 'lora_up.weight'],
+    ['lora_unet_blocks_1_attn1_to_q', 'lora_down.weight', 'lora_up.weight'],
+  ])('%s.%s', async (stem, first, second) => {
+    const lora = await made({ [`${stem}.${first}`]: down, [`${stem}.${second}`]: up });
     expect([...lora.modules.keys()]).toEqual([q]);
     const [factors] = lora.modules.get(q) ?? [];
     expect(factors).toMatchObject({ rank: 2, factor: 1 });

@@ -1,12 +1,11 @@
-import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
-import { type Runtime, WasmBackend } from '../../gpu';
 import { diskFolder, openGolden, goldens as root } from '../../weights/testing/files';
+import { nodeBackend } from './testing/model';
 import { createTinyDecoder } from './tiny-decoder';
 import { decodeAll, openGoldens } from './vae/testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = nodeBackend();
 
 test('a TGrow with surplus rows counts from its end', async () => {
   const checkpoint = await openGolden('formats/tiny-decoder-base.safetensors');

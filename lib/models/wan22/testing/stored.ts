@@ -26,7 +26,7 @@ export const original = {
 } as const;
 
 /** A file of the goldens as a source. */
-export async function goldenSource(path: string): Promise<TestSource> {
+async function goldenSource(path: string): Promise<TestSource> {
   return testSource(path, new Uint8Array(await readFile(goldens + path)), { chunk: 100_000 });
 }
 

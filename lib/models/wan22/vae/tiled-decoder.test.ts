@@ -1,15 +1,15 @@
-import * as ort from 'onnxruntime-web';
 import { afterAll, expect, test } from 'vitest';
-import { type Runtime, relativeRms, WasmBackend } from '../../../gpu';
+import { relativeRms } from '../../../gpu';
 import type { Tiling } from '../../../pipeline/memory/plan';
 import type { TileProgress } from '../../../pipeline/model';
 import { gaussianNoise } from '../../../pipeline/noise';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import { nodeBackend } from '../testing/model';
 import { createTiledVaeDecoder, createVaeDecoder, exactOverlap, tiledClipBytes } from '.';
 import { clipOf, collect, latentsOf, openGoldens } from './testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = nodeBackend();
 const { config, checkpoint, size } = goldens;
 const latents = latentsOf(goldens);
 afterAll(() => backend.dispose());

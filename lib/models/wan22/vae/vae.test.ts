@@ -1,12 +1,12 @@
-import * as ort from 'onnxruntime-web';
 import { expect, test } from 'vitest';
-import { type Runtime, relativeRms, WasmBackend } from '../../../gpu';
+import { relativeRms } from '../../../gpu';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
+import { nodeBackend } from '../testing/model';
 import { createVaeDecoder, encodeFirstFrame } from '.';
 import { clipOf, collect, openGoldens } from './testing';
 
 const goldens = await openGoldens(diskFolder(root), diskFolder(`${root}model`));
-const backend = new WasmBackend(ort as unknown as Runtime);
+const backend = nodeBackend();
 
 test('bands of unequal height change nothing', async () => {
   const { config, checkpoint, size, latentFrame } = goldens;
