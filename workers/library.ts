@@ -1,5 +1,5 @@
 import * as Comlink from 'comlink';
-import { KinoraError, parseManifest } from '../lib/contract';
+import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import type {
   HashThread,
@@ -10,7 +10,7 @@ import type {
 import { Library } from '../lib/library/library';
 import { loraFolder } from '../lib/library/loras';
 import { wan22Installation } from '../lib/models/wan22/install';
-import { httpFolder } from '../lib/weights';
+import { fetchManifest } from '../lib/pipeline/open';
 import { opfsFolder, type SourceHash } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
 
@@ -23,22 +23,19 @@ const mostReportedFree = 10 * 2 ** 30;
 /** The models that come with Kinora: `models/index.json` and a manifest for each id. */
 async function listedModels(): Promise<readonly ListedModel[]> {
   const base = new URL('/models/', self.location.origin);
-  const entries = (await json(new URL('index.json', base))) as readonly { readonly id: string }[];
+  const url = new URL('index.json', base);
+  const response = await fetch(url);
+  if (!response.ok) {
+    const sentence = `${url.pathname} is missing (HTTP ${response.status}).`;
+    throw new KinoraError('MODEL_FILE_MISSING', sentence);
+  }
+  const entries = (await response.json()) as readonly { readonly id: string }[];
   return Promise.all(
     entries.map(async ({ id }) => {
-      const url = new URL(`${id}.json`, base);
-      const manifest = parseManifest(await json(url));
-      const folder = manifest.base === undefined ? null : httpFolder(new URL(manifest.base, url));
+      const { manifest, folder } = await fetchManifest(id, base);
       return { manifest, base: folder };
     }),
   );
-}
-
-async function json(url: URL): Promise<unknown> {
-  const response = await fetch(url);
-  if (response.ok) return response.json();
-  const sentence = `${url.pathname} is missing (HTTP ${response.status}).`;
-  throw new KinoraError('MODEL_FILE_MISSING', sentence);
 }
 
 function otherTabs(): LibraryChannel {

@@ -2,10 +2,8 @@ import { proxy, type Remote } from 'comlink';
 import type { EngineApi, EngineRequest } from '../contract/engine';
 import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
-import { createWorkerClient, type WorkerClient, type WorkerSession } from './worker-client';
+import { createWorkerClient, type WorkerClient } from './worker-client';
 
-/** A running engine worker. */
-export type EngineSession = WorkerSession<EngineApi>;
 /** Starts and ends the engine worker. */
 export type EngineClient = WorkerClient<EngineApi>;
 
