@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { at } from './at';
 
 /** The variants of every model: what a request chooses by name. */
 export const profileNames = ['standard', 'ultra-fast'] as const;
@@ -11,14 +12,13 @@ export type ProfileName = (typeof profileNames)[number];
  * - `euler`: deterministic Euler steps; at `timesteps` where they are given.
  * - `few-step`: predicts the clean latents at each of `timesteps` and adds fresh noise for the next.
  */
-export const schedulerKinds = ['unipc', 'euler', 'few-step'] as const;
-export type SchedulerKind = (typeof schedulerKinds)[number];
+export type SchedulerKind = 'unipc' | 'euler' | 'few-step';
 
 const timesteps = z
   .array(z.number().positive().max(1000))
   .min(1)
   .max(40)
-  .refine((list) => list.every((t, i) => i === 0 || t < (list[i - 1] ?? 0)), {
+  .refine((list) => list.every((t, i) => i === 0 || t < at(list, i - 1)), {
     message: 'must fall from one to the next',
   });
 

@@ -309,7 +309,11 @@ export class GraphBuilder {
     part.#shapes.push(...shapes.slice(start, end));
     part.#constants.push(...this.#constants.filter(({ name }) => used.has(name)));
     part.#inputs.push(...[...used].flatMap((name) => ports.get(name) ?? []));
-    const outputs = results.flatMap((name) => ports.get(name) ?? []);
+    const outputs = results.map((name) => {
+      const port = ports.get(name);
+      if (!port) throw new TypeError(`${this.name} has no value ${name}`);
+      return port;
+    });
     for (const { name, dtype, dims } of outputs) {
       part.#outputs.push({ name, value: new Value(part, name, dtype, dims) });
     }

@@ -7,6 +7,7 @@ import type { LoraBranches } from './lora';
 /** Tensors on the CPU, in the form that is uploaded. */
 export type LayerData = ReadonlyMap<string, TensorData>;
 
+/** How the tensors of a layer are read. */
 export interface ReadOptions {
   /** Precision of the weights of linear layers. */
   readonly precision: Precision;

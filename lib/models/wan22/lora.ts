@@ -3,7 +3,7 @@ import { at, KinoraError } from '../../contract';
 import type { Checkpoint } from '../../weights';
 import type { TransformerConfig } from './config';
 import { type LoraKey, type LoraRole, loraKeyReader } from './lora-keys';
-import { type TensorShapes, transformerTensors } from './tensors';
+import { shapeOfTensor, type TensorShapes, transformerTensors } from './tensors';
 
 /** A low-rank change of one linear weight: ΔW = factor · up · down. */
 export interface LoraFactors {
@@ -111,7 +111,7 @@ export async function parseLora(
       }
     }
     if (keys.diff) {
-      const weight = shapes.get(`${target}.weight`) ?? [];
+      const weight = shapeOfTensor(shapes, `${target}.weight`);
       if (weight.length === 1) add(`${target}.weight`, await read(keys.diff));
       else factors.push(fullRank(await read(keys.diff), weight));
     }
@@ -155,7 +155,7 @@ export function combineLoras(
   }
   const branches = new Map<string, LoraBranch>();
   for (const [module, list] of scaled) {
-    const [out = 0, ...inner] = shapes.get(`${module}.weight`) ?? [];
+    const [out = 0, ...inner] = shapeOfTensor(shapes, `${module}.weight`);
     branches.set(module, concatenate(list, out, product(inner)));
   }
   return { branches, deltas };
@@ -229,7 +229,7 @@ function checkShapes(
     if (rank === 0 || product(upRank) !== rank || inner.length === 0) {
       throw invalid(name, `the ranks of ${down} and ${up} differ`);
     }
-    const weight = shapes.get(`${target}.weight`) ?? [];
+    const weight = shapeOfTensor(shapes, `${target}.weight`);
     const [modelOut = 0, ...modelInner] = weight;
     if (out !== modelOut || product(inner) !== product(modelInner)) {
       throw wrongBase(name, target, [out, ...inner], weight);
@@ -247,7 +247,7 @@ function checkShapes(
   for (const [key, tensor] of tensors) {
     if (key === undefined) continue;
     const found = checkpoint.shape(key);
-    const expected = shapes.get(tensor) ?? [];
+    const expected = shapeOfTensor(shapes, tensor);
     const squeezed = found.filter((n) => n !== 1).join();
     if (squeezed !== expected.filter((n) => n !== 1).join()) {
       throw wrongBase(name, tensor, found, expected);

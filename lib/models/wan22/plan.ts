@@ -23,6 +23,7 @@ import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
 
+/** What the memory is planned for. */
 export interface Wan22PlanRequest {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
   readonly native: ClipSize;

@@ -2,7 +2,13 @@ import type { ComponentId, Precision } from '../../contract';
 import type { ComponentRecipe, StoredForm, TensorRecipe } from '../../weights/store/recipe';
 import { decoderBlocks, encoderBlocks, type ModelConfig, type VaeBlock } from './config';
 import { precisionFor } from './layer-data';
-import { type TensorShapes, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+import {
+  shapeOfTensor,
+  type TensorShapes,
+  textEncoderTensors,
+  transformerTensors,
+  vaeTensors,
+} from './tensors';
 import { textEncoderPrecision } from './text-encoder';
 import { blockLinears } from './transformer/graphs';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
@@ -55,9 +61,7 @@ export function plainRecipe(
 /** Gives the recipe of a tensor by its name, and knows its shape. */
 function recipes(shapes: TensorShapes) {
   return (name: string, form: StoredForm, pack: string): TensorRecipe => {
-    const shape = shapes.get(name);
-    if (!shape) throw new TypeError(`the architecture has no tensor ${name}`);
-    return { name, source: name, shape, form, pack };
+    return { name, source: name, shape: shapeOfTensor(shapes, name), form, pack };
   };
 }
 
@@ -140,7 +144,7 @@ function vaeRecipe({ vae }: ModelConfig): TensorRecipe[] {
     kernel(name, pack, 'compact', `${name}.weight`, undefined);
   /** @param taps 1 for the encoder: its one frame has no past */
   const convolution = (name: string, pack: string, taps: 1 | 3) => {
-    const [filters = 0, inputs = 0, depth = 1, ...size] = shapes.get(`${name}.weight`) ?? [];
+    const [filters = 0, inputs = 0, depth = 1, ...size] = shapeOfTensor(shapes, `${name}.weight`);
     const area = size.reduce((product, n) => product * n, 1);
     kernel(name, pack, 'compact', derived.taps(name), {
       shape: [taps, filters, inputs, ...size],
@@ -148,7 +152,7 @@ function vaeRecipe({ vae }: ModelConfig): TensorRecipe[] {
     });
   };
   const shortcut = (name: string, pack: string) => {
-    const [filters = 0, inputs = 0] = shapes.get(`${name}.weight`) ?? [];
+    const [filters = 0, inputs = 0] = shapeOfTensor(shapes, `${name}.weight`);
     kernel(name, pack, 'compact', derived.transposed(name), {
       shape: [inputs, filters],
       apply: (data) => transposed(data, filters, inputs),
@@ -194,7 +198,7 @@ function vaeRecipe({ vae }: ModelConfig): TensorRecipe[] {
     resnets(block, pack, 3);
     if (!block.space) continue;
     const upsample = `${block.name}.upsampler.resample.1`;
-    const [filters = 0, inputs = 0] = shapes.get(`${upsample}.weight`) ?? [];
+    const [filters = 0, inputs = 0] = shapeOfTensor(shapes, `${upsample}.weight`);
     // Sums, which need not be exact in 16 bits.
     kernel(upsample, pack, 'f32', derived.phases(upsample), {
       shape: [4, filters, inputs, 2, 2],

@@ -1,6 +1,6 @@
 import { elementCount } from '../../gpu';
 import { type Checkpoint, readEach, type TensorData } from '../../weights';
-import type { TensorShapes } from './tensors';
+import { shapeOfTensor, type TensorShapes } from './tensors';
 
 /** What fills the tensors of a {@link checkpointOfShapes}. */
 export interface Content {
@@ -12,7 +12,7 @@ export interface Content {
 
 /** A checkpoint of the right names and shapes without a file. */
 export function checkpointOfShapes(shapes: TensorShapes, content: Content): Checkpoint {
-  const shape = (name: string) => shapes.get(name) ?? [];
+  const shape = (name: string) => shapeOfTensor(shapes, name);
   const read = async (name: string) => content.read(name, shape(name));
   const readStored = async (name: string): Promise<TensorData> => {
     const [rows = 0, columns = 0] = shape(name);

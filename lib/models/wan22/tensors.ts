@@ -17,6 +17,17 @@ import { tinyDecoderKeys } from './tiny-decoder/keys';
 /** Tensor name → shape. */
 export type TensorShapes = Map<string, readonly number[]>;
 
+/**
+ * The shape of a tensor of the architecture.
+ *
+ * @throws TypeError where it has no tensor of that name
+ */
+export function shapeOfTensor(shapes: TensorShapes, name: string): readonly number[] {
+  const shape = shapes.get(name);
+  if (!shape) throw new TypeError(`the architecture has no tensor ${name}`);
+  return shape;
+}
+
 /** All tensors of the transformer: 825 for the 5B. */
 export function transformerTensors(config: TransformerConfig): TensorShapes {
   const shapes: TensorShapes = new Map();

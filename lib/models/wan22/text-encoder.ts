@@ -53,7 +53,7 @@ type LayerLinear = keyof typeof layerLinears;
  * Attention is not scaled by 1/√d. The bias comes from a table of relative positions that each layer has
  * for itself (in T5 the first layer's table serves all).
  */
-export function encoderLayerGraph(
+function encoderLayerGraph(
   config: TextEncoderConfig,
   specs: Readonly<Record<LayerLinear, LinearSpec>>,
 ): Graph {

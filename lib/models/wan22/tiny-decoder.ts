@@ -37,7 +37,7 @@ const spatialFactor = 8 * patch;
  * A tiny decoder, streaming. Takes model-space latents without mean and std, as the VAE's decoder
  * does, and gives RGB in 0…1: see {@link FrameDecoder.range}. Each stage processes one frame at a time.
  */
-export class TinyDecoder implements FrameDecoder {
+class TinyDecoder implements FrameDecoder {
   readonly height: number;
   readonly width: number;
   readonly range = [0, 1] as const;

@@ -1,4 +1,4 @@
-import type { Precision } from '../../contract';
+import { at, type Precision } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { Meter, RunRecord } from './meter';
 
@@ -101,6 +101,7 @@ export async function measure(
   return all;
 }
 
+/** The middle value, the upper one of two; NaN where there is none. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
@@ -116,7 +117,7 @@ export function summarise(
   const sum = (records: readonly RunRecord[], part: 'seconds' | 'activationBytes') =>
     records.reduce((total, run) => total + run[part], 0) / layers;
   const seconds = median(own.map((records) => sum(records, 'seconds')));
-  const weights = new Set(own[0]?.flatMap((run) => run.weights));
+  const weights = new Set(at(own, 0).flatMap((run) => run.weights));
   const weightBytes = [...weights].reduce((total, { bytes }) => total + bytes, 0) / layers;
   return {
     stage,
@@ -125,7 +126,7 @@ export function summarise(
     flop,
     flopPerSecond: flop / seconds,
     weightBytes,
-    activationBytes: sum(own[0] ?? [], 'activationBytes'),
+    activationBytes: sum(at(own, 0), 'activationBytes'),
     peakBytes,
   };
 }

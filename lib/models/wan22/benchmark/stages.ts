@@ -46,7 +46,7 @@ export function clipOfTokens(config: TransformerConfig, tokens: number): LatentS
 }
 
 /** One block of the transformer, by graph and as a whole; the mean over the layers. */
-export const benchTransformer: Stage = async (backend, config, options) => {
+const benchTransformer: Stage = async (backend, config, options) => {
   const { layers, tokens, textTokens } = options;
   const transformer = { ...config.transformer, num_layers: layers };
   const meter = metered(backend);
@@ -94,7 +94,7 @@ export const benchTransformer: Stage = async (backend, config, options) => {
 };
 
 /** One layer of the text encoder, its weights loaded anew in each pass, as the engine does. */
-export const benchTextEncoder: Stage = async (backend, config, options) => {
+const benchTextEncoder: Stage = async (backend, config, options) => {
   const encoder = { ...config.text_encoder, num_layers: 1 };
   const meter = metered(backend);
   backend.resetPeaks();
@@ -111,7 +111,7 @@ export const benchTextEncoder: Stage = async (backend, config, options) => {
 };
 
 /** One level of the VAE's decoder, for one frame with a past. */
-export const benchUpBlock: Stage = async (backend, config, options) => {
+const benchUpBlock: Stage = async (backend, config, options) => {
   const block = decoderBlocks(config.vae)[options.level];
   if (!block) throw new RangeError(`the VAE has no level ${options.level}`);
   const { height, width } = options.latent;

@@ -39,6 +39,7 @@ export interface Golden {
   readonly size: LatentSize | null;
 }
 
+/** Opens a folder of reference tensors and the model they were made with. */
 export async function openGolden(folder: ModelFolder): Promise<Golden> {
   const model = subfolder(folder, 'model');
   const tensors = await openFile(folder, 'golden.safetensors');
@@ -82,7 +83,7 @@ export async function readFile(folder: ModelFolder, path: string): Promise<Weigh
 }
 
 /** A folder inside a folder. */
-export function subfolder(folder: ModelFolder, path: string): ModelFolder {
+function subfolder(folder: ModelFolder, path: string): ModelFolder {
   return {
     open: (name) => folder.open(`${path}/${name}`),
     text: (name) => folder.text(`${path}/${name}`),

@@ -13,6 +13,7 @@ import { Transformer } from '../transformer';
 import { createVaeDecoder, encodeFirstFrame, type FrameDecoder } from '../vae';
 import type { ParityContext } from './golden';
 
+/** Embeddings of the golden prompt and negative prompt, 512 rows each. */
 export async function encodeGoldenPrompts(context: ParityContext, precision: Precision) {
   const { golden, backend } = context;
   const { encodePrompt } = await loadTokenizer(golden.model);
@@ -38,6 +39,7 @@ async function goldenImage(tensors: Checkpoint) {
   return { data, height, width };
 }
 
+/** Latents [C, 1, h, w] of the golden image. */
 export async function encodeGoldenImage({ golden, backend }: ParityContext): Promise<Float32Array> {
   const checkpoint = await golden.components.vae();
   const { data, height, width } = await goldenImage(golden.tensors);
@@ -45,6 +47,7 @@ export async function encodeGoldenImage({ golden, backend }: ParityContext): Pro
   return encodeFirstFrame(backend, golden.config.vae, checkpoint, image);
 }
 
+/** The golden transformer, with its weights on the device. */
 export async function openTransformer(
   { golden, backend }: ParityContext,
   precision: Precision,
@@ -55,11 +58,13 @@ export async function openTransformer(
   return Transformer.load(backend, checkpoint, golden.config.transformer, options);
 }
 
+/** @throws KinoraError `MODEL_FILE_INVALID` where the goldens have no latents */
 export function latentSize({ golden }: ParityContext): LatentSize {
   if (!golden.size) throw new KinoraError('MODEL_FILE_INVALID', 'The goldens have no latents.');
   return golden.size;
 }
 
+/** What the denoising loop starts from. */
 export interface LoopInputs {
   /** Image latents [C, 1, h, w]. */
   readonly image: Float32Array;
@@ -111,6 +116,7 @@ export async function decodeVideo(
   return video;
 }
 
+/** Decodes latents [C, F, h, w]: every frame, in order. */
 export async function decodeFrames(
   decoder: FrameDecoder,
   values: Float32Array,

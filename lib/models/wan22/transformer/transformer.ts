@@ -25,6 +25,7 @@ export interface TextContext {
   dispose(): void;
 }
 
+/** Options of one pass of the transformer. */
 export interface VelocityOptions {
   /** Called after each block (from 0) of the first branch; for the parity check. */
   readonly afterBlock?: (block: number) => Promise<void>;

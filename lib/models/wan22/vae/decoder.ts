@@ -53,6 +53,7 @@ export interface FrameDecoder extends Decoder {
   reset(): void;
 }
 
+/** Size of the latent frames, and how the decoder is loaded. */
 export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;

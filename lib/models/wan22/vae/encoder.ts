@@ -15,6 +15,7 @@ export interface PlanarImage {
   readonly height: number;
 }
 
+/** How the encoder is loaded and run. */
 export interface FirstFrameOptions extends VaeLoadOptions {
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;
@@ -141,7 +142,7 @@ async function downsample(
  *
  * @returns weights [channels, inputs, factor, factor]
  */
-export function averagingWeights(
+function averagingWeights(
   inputs: number,
   channels: number,
   factorTime: 1 | 2,

@@ -39,7 +39,7 @@ export type Layout = 'nhwc' | 'nchw';
 const epsilon = 1e-24;
 
 /** With fewer channels the norm is composed of products, where a GPU runs it. */
-export const fewChannels = 64;
+const fewChannels = 64;
 
 /** Widest matrix that ONNX Runtime multiplies without tiles. */
 const untiled = 7;

@@ -235,12 +235,7 @@ export class Upsample {
  * the order (channel, time, row, column), so pixel (row, column) at `time` of output channel o is
  * input channel `o·inputs/channels + pick`.
  */
-export function shortcutPicks(
-  inputs: number,
-  channels: number,
-  factorTime: 1 | 2,
-  time: 0 | 1,
-): number[] {
+function shortcutPicks(inputs: number, channels: number, factorTime: 1 | 2, time: 0 | 1): number[] {
   const repeats = (channels * factorTime * 4) / inputs;
   return [0, 1, 2, 3].map((phase) => Math.floor((time * 4 + phase) / repeats));
 }

@@ -158,7 +158,7 @@ const shrinkBy = 0.9;
  * wider overlap and then those with the narrower one, those that decode the fewest positions first; what a
  * decode costs is proportional to that. The more tiles a grid has the less memory it takes.
  */
-export function tilings({ latentHeight, latentWidth }: LatentFrameSize): DecodeTiles[] {
+function tilings({ latentHeight, latentWidth }: LatentFrameSize): DecodeTiles[] {
   const chosen: DecodeTiles[] = ['full'];
   let smallest = latentHeight * latentWidth;
   for (const { overlap, mostWork } of overlaps) {

@@ -49,7 +49,7 @@ export function canCut(extent: number, count: number, overlap: number): boolean 
  * How far the up blocks see, in latent positions: half their receptive field. Each 3×3 convolution
  * reaches one pixel of its level further.
  */
-export function upBlocksReach(config: VaeConfig): number {
+function upBlocksReach(config: VaeConfig): number {
   let reach = 0;
   let pixel = 1;
   for (const [index, { resnets, space }] of decoderBlocks(config).entries()) {

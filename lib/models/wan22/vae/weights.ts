@@ -256,12 +256,7 @@ export function allPhases(data: Float32Array, count: number): Float32Array {
  *
  * @param data [count, 3, 3]
  */
-export function phaseWeights(
-  data: Float32Array,
-  count: number,
-  row: 0 | 1,
-  column: 0 | 1,
-): Float32Array {
+function phaseWeights(data: Float32Array, count: number, row: 0 | 1, column: 0 | 1): Float32Array {
   const out = new Float32Array(count * 4);
   for (let i = 0; i < count; i++) {
     for (let dy = 0; dy < 3; dy++) {
