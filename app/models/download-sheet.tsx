@@ -102,7 +102,7 @@ function hostOf(hub: string): string {
 }
 
 /** The repositories of a model, each once. */
-export function repositoriesOf({ manifest }: ModelEntry): string[] {
+function repositoriesOf({ manifest }: ModelEntry): string[] {
   const files = manifest.sources.flatMap((source) => source.files);
   return [...new Set(files.map(({ repository }) => repository))];
 }

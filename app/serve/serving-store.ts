@@ -25,7 +25,7 @@ export interface ServingState {
   readonly options: Omit<ServeOptions, 'token'> | null;
 }
 
-export const notServing: ServingState = {
+const notServing: ServingState = {
   connection: disconnected,
   served: [],
   completed: 0,
@@ -33,7 +33,7 @@ export const notServing: ServingState = {
 };
 
 /** Pure reducer of the Serve page. */
-export function advanceServing(state: ServingState, event: ServingEvent): ServingState {
+function advanceServing(state: ServingState, event: ServingEvent): ServingState {
   const connection = advanceConnection(state.connection, event);
   if (event.type !== 'ended')
     return connection === state.connection ? state : { ...state, connection };

@@ -1,7 +1,7 @@
 import { KinoraError } from '../../lib/contract/errors';
 
 /** Web Lock of the tab that serves. */
-export const servingLock = 'kinora:serving';
+const servingLock = 'kinora:serving';
 /** Time limit for the other tab's answer, in milliseconds. */
 const answerTimeoutMs = 500;
 

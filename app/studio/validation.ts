@@ -11,7 +11,7 @@ export const labels: Readonly<Record<NumberName, string>> = {
   seed: 'Seed',
 };
 
-export const numberNames = Object.keys(parameterRanges) as NumberName[];
+const numberNames = Object.keys(parameterRanges) as NumberName[];
 
 /** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
 export const budgetRange = { min: 0.001, max: 1024 } as const;

@@ -34,6 +34,7 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   clearHistory(): Promise<void>;
 }
 
+/** Options of a run that a program starts through the page. */
 export interface HeadlessOptions {
   /** `loras` may be left out: it then follows from the files and `loraScales`. */
   readonly parameters: ParametersInput;

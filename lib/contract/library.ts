@@ -103,6 +103,7 @@ export interface LoraEntry {
   readonly addedAt: string;
 }
 
+/** What this origin stores, and what the browser allows it, in bytes. */
 export interface StorageReport {
   readonly usage: number;
   readonly quota: number;

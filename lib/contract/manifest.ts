@@ -29,7 +29,7 @@ export const componentIds = [
 export type ComponentId = (typeof componentIds)[number];
 
 /** One file of a repository on the hub. */
-export const sourceFileSchema = z.object({
+const sourceFileSchema = z.object({
   /** `owner/name` */
   repository: z.string().regex(/^[\w.-]+\/[\w.-]+$/),
   /** Path inside the repository. A configuration file is stored under the same path. */

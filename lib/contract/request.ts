@@ -25,7 +25,7 @@ export const sizes = ['1280*720', '720*1280'] as const;
 export type Size = (typeof sizes)[number];
 
 /** One adapter of a request: its location and its strength. */
-export const loraSchema = z.object({
+const loraSchema = z.object({
   path: z
     .string()
     .min(1)

@@ -3,6 +3,7 @@ import type { ElementArrays, ElementType, Graph } from '../onnx';
 import type { Category } from './ledger';
 import type { Kernels } from './parts';
 
+/** Bytes of one element of each type. */
 export const elementBytes: Record<ElementType, number> = {
   float32: 4,
   float16: 2,

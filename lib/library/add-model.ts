@@ -19,7 +19,7 @@ import { type LocalFiles, matchFiles } from './local-files';
 import { hubFolder } from './sources';
 
 /** A manifest that a repository brings itself. */
-export const ownManifest = 'kinora.json';
+const ownManifest = 'kinora.json';
 
 const weightComponents = componentIds.filter(
   (component): component is WeightComponent => component !== 'configuration',
@@ -251,7 +251,7 @@ function nameOf(repository: string): string {
 }
 
 /** An id of the name's letters that is not taken yet. */
-export function uniqueId(name: string, taken: ReadonlySet<string>): string {
+function uniqueId(name: string, taken: ReadonlySet<string>): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
   const id = plain.replace(/^[^a-z0-9]+/, '') || 'model';
   if (!taken.has(id)) return id;

@@ -56,7 +56,7 @@ export async function checkAdded(
 }
 
 /** The configuration of a model that is being added: local, the base's own, or the hub's. */
-export function configurationFor(
+function configurationFor(
   manifest: ModelManifest,
   local: LocalFiles,
   { client, base }: CheckContext,

@@ -299,18 +299,19 @@ export class Download {
 /** Failures of the connection: they end by themselves. */
 const transientCodes: readonly ErrorCode[] = ['HUB_UNREACHABLE', 'HUB_BUSY'];
 
+/** Whether a failure may end by itself, so that another attempt is worth making. */
 export function isTransient({ code }: KinoraError): boolean {
   return transientCodes.includes(code);
 }
 
 /** Whether what was fetched is worth nothing, and another attempt may be. */
-export function startsOver(thrown: unknown): boolean {
+function startsOver(thrown: unknown): boolean {
   const corrupt = thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
   return corrupt || thrown instanceof SourceChanged;
 }
 
 /** Why a download failed, for its user. */
-export function toDownloadError(thrown: unknown): KinoraError {
+function toDownloadError(thrown: unknown): KinoraError {
   if (!(thrown instanceof SourceChanged)) return toKinoraError(thrown);
   return new KinoraError('DOWNLOAD_CORRUPT', thrown.message, { cause: thrown });
 }

@@ -54,6 +54,7 @@ export interface HashThread {
   close(): void;
 }
 
+/** A model that comes with Kinora. */
 export interface ListedModel {
   readonly manifest: ModelManifest;
   /** Its `base`; null without one. */

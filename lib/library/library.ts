@@ -265,7 +265,7 @@ export class Library implements LibraryApi {
 const betweenMs = 250;
 
 /** Calls back after changes: at once, then at most four times a second, the last change included. */
-export class Throttle {
+class Throttle {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #pending = false;
 

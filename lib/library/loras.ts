@@ -46,6 +46,7 @@ export async function readLora(folder: StoreFolder, name: string): Promise<LoraE
   }
 }
 
+/** Writes the record of an adapter, once its file is complete. */
 export async function writeLora(folder: StoreFolder, entry: LoraEntry): Promise<void> {
   await folder.writeText(recordName(entry.name), JSON.stringify(entry));
 }

@@ -77,6 +77,7 @@ export function requireRoom({ storage, left }: DownloadPlan): void {
   );
 }
 
+/** A size as text: in GiB from 0.1 GiB on, in MiB below. */
 export function gibibytes(bytes: number): string {
   const gib = bytes / 2 ** 30;
   return gib >= 0.1 ? `${gib.toFixed(2)} GiB` : `${(bytes / 2 ** 20).toFixed(2)} MiB`;

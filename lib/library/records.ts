@@ -29,6 +29,7 @@ export async function readChoices(folder: StoreFolder): Promise<Choices> {
   }
 }
 
+/** Replaces what {@link readChoices} reads. */
 export async function writeChoices(folder: StoreFolder, choices: Choices): Promise<void> {
   await folder.writeText(choicesFile, JSON.stringify(choices));
 }
@@ -52,6 +53,7 @@ export async function addedModels(models: StoreFolder): Promise<readonly ModelMa
   return found;
 }
 
+/** Lists a model: {@link addedModels} finds its manifest in its folder. */
 export async function writeAddedModel(folder: StoreFolder, manifest: ModelManifest): Promise<void> {
   await folder.writeText(manifestFile, JSON.stringify(manifest));
 }

@@ -9,7 +9,7 @@ import type { Tabs } from './tabs';
  *
  * @throws the signal's reason
  */
-export async function verifyPart(
+async function verifyPart(
   model: ManagedModel,
   component: ComponentId,
   signal: AbortSignal,

@@ -51,12 +51,19 @@ function unary(op: string, domain: '' | 'com.microsoft' = '', attributes = {}) {
   };
 }
 
+/** x + y; axes of size 1 are repeated, as in {@link sub}, {@link mul} and {@link div}. */
 export const add = binary('Add');
+/** x − y. */
 export const sub = binary('Sub');
+/** x · y, element by element. */
 export const mul = binary('Mul');
+/** x / y. */
 export const div = binary('Div');
+/** √x. */
 export const sqrt = unary('Sqrt');
+/** tanh(x). */
 export const tanh = unary('Tanh');
+/** max(x, 0). */
 export const relu = unary('Relu');
 /** GELU in its tanh form (Hendrycks & Gimpel 2016), `gelu_new` of transformers. */
 export const geluTanh = unary('Gelu', '', { approximate: 'tanh' });
@@ -226,6 +233,7 @@ export function multiHeadAttention(
   ]);
 }
 
+/** exp(x) / Σ exp(x) along an axis, the last one by default. */
 export function softmax(x: Value<'float32'>, axis = -1): Value<'float32'> {
   requireDtype('Softmax', x, 'float32');
   normaliseAxis('Softmax', x.rank, axis);
@@ -266,6 +274,7 @@ export function unsqueeze<T extends ElementType>(x: Value<T>, axis: number): Val
   return one('Unsqueeze', '', [x, x.graph.shape([at])], {}, x.dtype, dims);
 }
 
+/** Reorders the axes: axis i of the result is axis `permutation[i]` of x. */
 export function transpose<T extends ElementType>(
   x: Value<T>,
   permutation: readonly number[],
@@ -279,6 +288,7 @@ export function transpose<T extends ElementType>(
   return one(op, '', [x], { perm: permutation }, x.dtype, dims);
 }
 
+/** Joins tensors along an axis; their other axes are equal. */
 export function concat<T extends ElementType>(values: readonly Value<T>[], axis: number): Value<T> {
   const op = 'Concat';
   const [first, ...rest] = values;
@@ -342,6 +352,7 @@ export function gather<T extends ElementType>(table: Value<T>, indices: Value<'i
   return one(op, '', [table, indices], { axis: 0 }, table.dtype, dims);
 }
 
+/** Stride 1, no padding and one group where nothing is given. */
 export interface Conv2dOptions {
   readonly stride?: number;
   /** Zero padding: top, left, bottom, right. */

@@ -57,14 +57,17 @@ export function normaliseAxis(op: string, rank: number, axis: number): number {
   return index;
 }
 
+/** @throws TypeError where the value has another number of axes */
 export function requireRank(op: string, value: Value, ...ranks: number[]): void {
   if (!ranks.includes(value.rank)) reject(op, `${value} must have rank ${ranks.join(' or ')}`);
 }
 
+/** @throws TypeError where its elements are of another type */
 export function requireDtype(op: string, value: Value, ...dtypes: ElementType[]): void {
   if (!dtypes.includes(value.dtype)) reject(op, `${value} must be ${dtypes.join(' or ')}`);
 }
 
+/** @throws TypeError where the values differ in their element type */
 export function requireSameDtype(op: string, first: Value, ...others: Value[]): void {
   for (const other of others) {
     if (other.dtype !== first.dtype) reject(op, `${other} must be ${first.dtype} like ${first}`);

@@ -27,6 +27,7 @@ export interface ImageToVideoRequest extends Sampling {
   readonly memoryBudget?: number | 'probe';
 }
 
+/** How a run is controlled, and where its progress and frames go. */
 export interface ImageToVideoHooks {
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;

@@ -65,6 +65,7 @@ export type RunEvent =
   | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' }
   | { readonly type: 'ended' };
 
+/** The state in which nothing runs. */
 export const idle: RunState = { status: 'idle' };
 
 /** Pure reducer of the run. @returns the same state if the event is not valid in it */

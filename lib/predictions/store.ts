@@ -5,7 +5,7 @@ import { advancePrediction, isTerminal, type PredictionEvent } from './predictio
 import { removeVideo } from './videos';
 
 /** How long a deleted prediction can be restored, in milliseconds. */
-export const undoMs = 60_000;
+const undoMs = 60_000;
 
 /** The predictions of this browser. Only this class writes their rows. */
 export class PredictionStore {

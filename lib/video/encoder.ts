@@ -4,6 +4,7 @@ import { FfmpegEncoder } from './ffmpeg-encoder';
 import { toMetadataTags, type VideoMetadata } from './metadata';
 import { type FrameEncoder, isEncoderSupported, WebCodecsEncoder } from './webcodecs-encoder';
 
+/** What a video is written as. */
 export interface VideoWriterOptions {
   /** In pixels, even. */
   readonly width: number;

@@ -15,7 +15,7 @@ import {
  * How a video was made: the request's parameters under their own names, model, backend and time. Stored as
  * JSON in the MP4's comment.
  */
-export const videoMetadataSchema = parametersSchema.extend({
+const videoMetadataSchema = parametersSchema.extend({
   /** As drawn: never −1. */
   seed: parametersSchema.shape.seed.unwrap().min(0),
   app: z.literal('kinora'),

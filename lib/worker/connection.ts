@@ -83,6 +83,7 @@ export type ConnectionEvent =
 /** An event as it leaves the serving worker. */
 export type ServingEvent = ConnectionEvent;
 
+/** The state before the first connection. */
 export const disconnected: Connection = { status: 'disconnected', error: null };
 
 /** The connection as one pure reducer; events that do not fit leave it as it is. */

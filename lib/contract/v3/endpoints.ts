@@ -83,7 +83,7 @@ export const createKeySchema = z.object({
   /** Days until it expires; absent means never. */
   expires_in_days: z.number().positive().max(36_500).optional(),
 });
-export const keyRecordSchema = z.object({
+const keyRecordSchema = z.object({
   id: z.string(),
   kind: z.enum(['api', 'worker', 'sign-in']),
   owner: z.string(),
@@ -98,7 +98,7 @@ export const keyRecordSchema = z.object({
   last_used_at: z.string().nullable(),
 });
 export type KeyRecord = z.output<typeof keyRecordSchema>;
-export const workerRecordSchema = z.object({
+const workerRecordSchema = z.object({
   id: z.string(),
   owner: z.string(),
   name: z.string(),
@@ -136,6 +136,7 @@ const modelId = z.object({
   inputs: anything.optional().describe('The parameters of a submission.'),
 });
 
+/** Every operation of the API and of the worker protocol, by its name. */
 export const endpoints = {
   submit: {
     method: 'POST',

@@ -67,6 +67,7 @@ const retrySeconds = 5;
 
 /** Stable identifier of an error, `error_code` on the wire. */
 export type ApiErrorCode = keyof typeof table;
+/** The codes of all errors of the API. */
 export const apiErrorCodes = Object.keys(table) as ApiErrorCode[];
 
 /** One wrong field. */

@@ -17,7 +17,7 @@ export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
 export type Variant = (typeof variants)[number];
 
 /** The profile that each variant stands for. */
-export const profileOfVariant: Readonly<Record<Variant, ProfileName>> = {
+const profileOfVariant: Readonly<Record<Variant, ProfileName>> = {
   'i2v-720p-lora': 'standard',
   'i2v-720p-lora-ultra-fast': 'ultra-fast',
 };

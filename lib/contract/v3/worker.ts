@@ -11,7 +11,7 @@ import { maxSeed, type Parameters, sizes } from '../request';
  */
 
 /** What a worker can run: claims are matched against it. */
-export const workerDeclarationSchema = z.object({
+const workerDeclarationSchema = z.object({
   /** Drawn once per tab; 32 hex characters. */
   worker_id: z.string().regex(/^[0-9a-f]{32}$/),
   /** For people: "Chrome on Linux", or what its owner typed. */
@@ -40,14 +40,7 @@ export const claimSchema = workerDeclarationSchema.extend({
 export type Claim = z.input<typeof claimSchema>;
 
 /** Why waiting jobs were not given, each with how many there are. */
-export const skipReasons = [
-  'model',
-  'size',
-  'loras',
-  'precision',
-  'duration',
-  'not-ready',
-] as const;
+const skipReasons = ['model', 'size', 'loras', 'precision', 'duration', 'not-ready'] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
 /** How an adapter of a job is to be had. */

@@ -74,6 +74,7 @@ export interface StageCosts {
   readonly decoding: readonly DecodeOption[];
 }
 
+/** How a clip fits the memory of a device. Sizes are bytes. */
 export interface MemoryPlan {
   readonly stages: readonly StagePlan[];
   /** The largest stage: each frees its memory before the next one starts. */

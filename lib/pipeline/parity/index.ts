@@ -8,6 +8,7 @@ import { failure, type ParityLine } from './compare';
 
 export { compare, failure, type ParityLine } from './compare';
 
+/** Options of a comparison with reference tensors. */
 export interface ParityOptions {
   /** Replaces the tolerances of all stages with f32 weights. */
   readonly tolerance?: number;

@@ -2,7 +2,7 @@ import { type Blocks, blockSize } from './blocks';
 import { writeQuantised } from './kernels';
 
 /** Byte that stands for zero: MatMulNBits stores unsigned values. */
-export const zeroPoint = 128;
+const zeroPoint = 128;
 
 const float32 = { elements: 1, bytes: 4, decoder: null } as const;
 

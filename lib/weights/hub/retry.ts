@@ -56,6 +56,7 @@ export const briefPolicy: RetryPolicy = {
   longestTotalMs: 2000,
 };
 
+/** The clock of this machine; tests have one of their own. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   random: () => Math.random(),

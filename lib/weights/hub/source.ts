@@ -86,7 +86,7 @@ const leastBytes = 256 * 1024;
 const firstBytes = 512 * 1024;
 
 /** How large the next range of a file should be, by how long the ones before it took. */
-export class RangeSize {
+class RangeSize {
   #bytes: number;
 
   constructor(readonly mostBytes: number) {

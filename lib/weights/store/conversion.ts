@@ -185,7 +185,7 @@ function underway({ state }: Journal) {
 }
 
 /** The packs of a component that are being written. Each stays open until the end. */
-export class PackWriters {
+class PackWriters {
   readonly #open = new Map<string, StoreWriter>();
   readonly #dirty = new Set<StoreWriter>();
 
@@ -213,7 +213,7 @@ export class PackWriters {
 }
 
 /** Takes pieces of any size and gives them out in pieces of the wanted size. */
-export class StreamReader {
+class StreamReader {
   readonly #pieces: AsyncIterator<Uint8Array>;
   #rest = new Uint8Array();
 

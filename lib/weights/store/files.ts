@@ -10,6 +10,7 @@ import { createChecksum, createSourceHash, type SourceHash } from './hashes';
 import type { InstallProgress } from './installation';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
 
+/** Which files are kept as they are, and where. */
 export interface InstallFilesOptions {
   /** The folder of the configuration in the store. */
   readonly folder: StoreFolder;

@@ -74,7 +74,7 @@ export async function installProgress(
 }
 
 /** Whether what was written is worth nothing any more. */
-export function isLost(thrown: unknown): boolean {
+function isLost(thrown: unknown): boolean {
   if (thrown instanceof SourceChanged) return true;
   return thrown instanceof KinoraError && thrown.code === 'DOWNLOAD_CORRUPT';
 }

@@ -8,6 +8,7 @@ import type { Layout } from './layout';
 import type { ComponentRecipe } from './recipe';
 import type { Plan } from './units';
 
+/** How far an installation is. */
 export interface InstallProgress {
   /** Bytes of the sources that are converted and would survive a crash. */
   readonly bytesDone: number;
@@ -16,6 +17,7 @@ export interface InstallProgress {
   readonly bytesStored: number;
 }
 
+/** Which component is installed, from which sources, and where. */
 export interface InstallOptions {
   /** The component's folder in the store. */
   readonly folder: StoreFolder;

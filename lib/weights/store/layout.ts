@@ -75,7 +75,7 @@ export function rowsOf(shape: readonly number[]): { rows: number; width: number 
 }
 
 /** Bytes of a whole tensor. */
-export function encodedBytes(encoding: Encoding, shape: readonly number[]): number {
+function encodedBytes(encoding: Encoding, shape: readonly number[]): number {
   const { rows, width } = rowsOf(shape);
   const { element, scale } = rowBytes(encoding, width);
   return rows * (element + scale);

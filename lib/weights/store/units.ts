@@ -78,7 +78,7 @@ export function locatedTensor(
 }
 
 /** The source of a tensor, checked. @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE` */
-export function sourceOf(
+function sourceOf(
   recipe: TensorRecipe,
   tensors: ReadonlyMap<string, LocatedTensor>,
 ): LocatedTensor {

@@ -6,6 +6,7 @@ import { rowRanges, rowsOf } from './layout';
 import { type ComponentManifest, readManifest, type StoredTensor, writeManifest } from './manifest';
 import { openPack } from './stored';
 
+/** Options of a comparison of the stored bytes with their checksums. */
 export interface VerifyOptions {
   /** Called with the bytes that were compared so far and those of the component. */
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
