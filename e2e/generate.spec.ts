@@ -34,7 +34,7 @@ async function expectNothingLeft(run: RunningCommand): Promise<void> {
 
 test('generate makes a video of the sample and says what it did', async () => {
   // Without a graphics card the CPU is what it takes by itself.
-  const run = await start('--steps', '2', '--seed', '7');
+  const run = await start('--steps', '2', '--seed', '7', '--fast');
   expect(await run.code, run.stderr()).toBe(0);
   const [name = ''] = await readdir(path.join(run.folder, 'out'));
   expect(name).toMatch(/^[0-9a-f]{32}\.mp4$/);
@@ -53,6 +53,7 @@ test('generate makes a video of the sample and says what it did', async () => {
   expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
   expect(said).toMatch(/^seed +7$/m);
   expect(said).toMatch(/^model +tiny on wasm$/m);
+  expect(said).toMatch(/^profile +ultra-fast$/m);
   for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
     expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
   }

@@ -170,7 +170,7 @@ test('the next page finds an interrupted run, which runs again with the same inp
     {
       id,
       model: 'tiny',
-      profile: 'standard',
+      profile: 'ultra-fast',
       backend: 'wasm',
       parameters: parseParameters(requested.parameters),
       createdAt: '2025-01-01T00:00:00.000Z',
@@ -188,7 +188,8 @@ test('the next page finds an interrupted run, which runs again with the same inp
   const again = await runner.runAgain(id);
   expect(again.id).not.toBe(id);
   const end = await again.ended;
-  expect(end).toMatchObject({ status: 'completed', result: { seed: 77 } });
+  expect(end).toMatchObject({ status: 'completed', profile: 'ultra-fast', result: { seed: 77 } });
+  expect(engine.seen?.profile).toBe('ultra-fast');
   expect(engine.seen?.loras[0]).toMatchObject({ name: 'style.safetensors', scale: 1.5 });
   expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(

@@ -105,10 +105,11 @@ const untilCancelled = async () => {
 test('a job is claimed with the GPU, computed under heartbeats, uploaded whole and completed', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
-  const job = makeJob();
+  const job = { ...makeJob(), model: 'kinora/wan-2.2/i2v-720p-lora-ultra-fast' };
   relay.submit(job);
   serve();
   await isWorking();
+  expect(engine.seen?.profile).toBe('ultra-fast');
   expect((await navigator.locks.query()).held?.map(({ name }) => name)).toContain(gpuLock);
   expect(lease).toEqual({ id: job.id, token: 'lease-1' });
   // Heartbeats go on while no step ends, and one of them has the picture.
