@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -8,6 +7,7 @@ import { readConfig } from '../config';
 import { answer } from '../http/answer';
 import { createLog } from '../observe/log';
 import { openRelay, type RunningRelay } from '../open';
+import { testWorker } from './jobs';
 import { pgliteTemplate } from './pglite';
 
 /** A PNG of one pixel, as a data URI: the smallest image that is one. */
@@ -108,17 +108,7 @@ export async function openTestApi(settings: Record<string, string> = {}): Promis
   };
 }
 
-/** A worker that takes everything. */
+/** A worker of a browser's tab that takes everything. */
 export function declarationOf(more: Partial<WorkerDeclaration> = {}): WorkerDeclaration {
-  return {
-    worker_id: randomBytes(16).toString('hex'),
-    name: 'Chrome on Linux',
-    model: 'tiny',
-    precision: 'f32',
-    backend: 'wasm',
-    sizes: ['1280*720', '720*1280'],
-    loras: true,
-    max_duration: 10,
-    ...more,
-  };
+  return testWorker({ name: 'Chrome on Linux', ...more });
 }
