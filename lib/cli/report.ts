@@ -95,10 +95,10 @@ export function summary(file: string, result: GenerationResult): string {
     ...(result.profile ? [['profile', result.profile] as [string, string]] : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
-    ...[...phases, 'total' as const].map((name): [string, string] => [
-      name,
-      `${result.timings[name].toFixed(2).padStart(7)} s`,
-    ]),
+    ...[...phases, 'total' as const].flatMap((name): [string, string][] => {
+      const seconds = result.timings[name];
+      return seconds === undefined ? [] : [[name, `${seconds.toFixed(2).padStart(7)} s`]];
+    }),
   ];
   return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
 }

@@ -1,6 +1,7 @@
 import type { Backend } from './prediction';
 import type { ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
+import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
 /** One adapter with its file. */
@@ -22,6 +23,13 @@ export interface EngineRequest {
   /** Variant of the model. */
   readonly profile: ProfileName;
   readonly backend: Backend;
+  /** Whether image and frames are checked by the safety checker of this browser; false when absent. */
+  readonly safetyChecker?: boolean;
+  /**
+   * Whether the engine optimises the prompt first; or the record of an optimisation that was made before,
+   * whose text is the prompt of `parameters`. False when absent.
+   */
+  readonly promptOptimizer?: boolean | PromptOptimization;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */

@@ -25,6 +25,10 @@ const table = {
   IMAGE_UNREACHABLE: ['The image could not be fetched.', 'Check the address, or use a local file.'],
   // The request
   PROMPT_EMPTY: ['The prompt is empty.', 'Describe what should happen in the video.'],
+  PROMPT_REFUSED: [
+    'The prompt names a child in a sexual context; Kinora never makes such a video.',
+    'Change the prompt.',
+  ],
   PARAMETER_INVALID: ['A parameter is out of its range.', 'Use a value inside the range.'],
   REQUEST_INVALID: ['The request cannot be read.', 'Compare it with the documented parameters.'],
   // The model
@@ -93,6 +97,10 @@ const table = {
   DOWNLOAD_CORRUPT: [
     'What was fetched is not what the hub announced.',
     'Start the part again; if it happens again, use another mirror.',
+  ],
+  TERMS_NOT_ACCEPTED: [
+    'The terms of use have not been accepted on this device.',
+    'Read and accept them on the Terms page, or pass --accept-terms to the command.',
   ],
   // LoRA
   LORA_MISSING: ['The LoRA could not be found.', 'Check the path of the LoRA file.'],

@@ -3,11 +3,13 @@ import type { Phase } from './progress';
 
 /** Names of the phases, for page and command line. */
 export const phaseNames: Readonly<Record<Phase, string>> = {
+  optimise: 'Optimise prompt',
   load: 'Load model',
   text: 'Read prompt',
   image: 'Read image',
   denoise: 'Denoise',
   decode: 'Decode frames',
+  check: 'Check frames',
   finish: 'Write file',
 };
 

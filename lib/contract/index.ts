@@ -6,4 +6,6 @@ export * from './manifest';
 export * from './prediction';
 export * from './profile';
 export * from './progress';
+export * from './prompt-optimization';
 export * from './request';
+export * from './safety';

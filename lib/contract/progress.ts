@@ -1,8 +1,22 @@
 import type { ProfileName } from './profile';
+import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
+import type { Safety } from './safety';
 
-/** The phases of one generation, in order. During `decode`, each frame is also encoded as H.264. */
-export const phases = ['load', 'text', 'image', 'denoise', 'decode', 'finish'] as const;
+/**
+ * The phases of one generation, in order. `optimise` rewrites the prompt and `check` looks for unsafe
+ * frames, each only where it was asked for. During `decode`, each frame is also encoded as H.264.
+ */
+export const phases = [
+  'optimise',
+  'load',
+  'text',
+  'image',
+  'denoise',
+  'decode',
+  'check',
+  'finish',
+] as const;
 export type Phase = (typeof phases)[number];
 
 /** Live and peak bytes of one category of device memory. */
@@ -101,8 +115,8 @@ export type Findings = Readonly<
   Record<string, string | number | boolean | null | readonly number[] | readonly string[]>
 >;
 
-/** Seconds that each phase took. */
-export type Timings = Readonly<Record<Phase | 'total', number>>;
+/** Seconds that each phase took; a phase that did not run may be absent. */
+export type Timings = Readonly<Partial<Record<Phase, number>> & { total: number }>;
 
 /** The result of a finished generation. */
 export interface GenerationResult {
@@ -130,5 +144,9 @@ export interface GenerationResult {
   readonly memory?: MemoryReport;
   /** Findings of the prompt and frame steps, by the name of the step; absent if there are none. */
   readonly findings?: Readonly<Record<string, Findings>>;
+  /** Absent in records of versions without a safety checker: nothing was checked. */
+  readonly safety?: Safety;
+  /** Absent where no optimisation was asked for. */
+  readonly promptOptimization?: PromptOptimization;
   readonly timings: Timings;
 }

@@ -9,7 +9,6 @@ import {
   KinoraError,
   type Phase,
   type ProgressEvent,
-  phases,
   sizeInPixels,
   type Timings,
   toKinoraError,
@@ -320,17 +319,17 @@ function scaling(
 
 /** Adds up the seconds of each phase; phases repeat with each clip. */
 class PhaseClock {
-  readonly #seconds = Object.fromEntries(phases.map((phase) => [phase, 0])) as Record<
-    Phase,
-    number
-  >;
+  readonly #seconds: Partial<Record<Phase, number>> = {};
   readonly #begin = performance.now();
   #phase: Phase | undefined;
   #since = this.#begin;
 
   enter(phase: Phase): void {
     const now = performance.now();
-    if (this.#phase) this.#seconds[this.#phase] += (now - this.#since) / 1000;
+    if (this.#phase) {
+      const before = this.#seconds[this.#phase] ?? 0;
+      this.#seconds[this.#phase] = before + (now - this.#since) / 1000;
+    }
     this.#phase = phase;
     this.#since = now;
   }

@@ -7,6 +7,11 @@ import { z } from 'zod';
 const table = {
   INVALID_JSON: [400, 'The body is not JSON.', 'Send one JSON object as the body.'],
   INVALID_PARAMETER: [400, 'A parameter is missing or out of its range.', 'See `details`.'],
+  PROMPT_REFUSED: [
+    400,
+    'The prompt names a child in a sexual context; Kinora never makes such a video.',
+    'Change the prompt.',
+  ],
   INVALID_WEBHOOK: [
     400,
     'The webhook is not a public https URL.',
