@@ -19,7 +19,7 @@ import { createLog } from './observe/log';
 import { createMetrics, type Metrics } from './observe/metrics';
 import { openDatabase } from './store';
 import type { Store } from './store/store';
-import { createWebhooks, sweepDeliveries, type Webhooks } from './webhooks/webhooks';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
@@ -145,7 +145,7 @@ async function openParts(
         repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
-        repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
+        repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
         webhooks.run(stopping.signal).catch(onFailure('webhooks')),
         intake.run(stopping.signal).catch(onFailure('intake')),
       );
