@@ -1,6 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { type Config, localOrigin } from '../config';
+import type { ClaimedJob } from '../jobs';
 import { type JobRow, settings, type UploadRow } from '../store/schema';
 import type { Store } from '../store/store';
 
@@ -8,7 +9,7 @@ import type { Store } from '../store/store';
 export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */
-export const ticketMs = 3_600_000;
+const ticketMs = 3_600_000;
 const secretName = 'link_secret';
 
 /**
@@ -76,10 +77,10 @@ export function createLinks({
       return `${publicUrl()}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
     },
     /** Path (no origin) for workers: the image of a job, or one of its adapters. */
-    workerImage: (job: JobRow) =>
-      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), leaseEnd(job))}`,
-    workerLora: (job: JobRow, index: number) => {
-      const signed = query(`lora/${index}`, job.id, leaseNonce(job), leaseEnd(job));
+    workerImage: (job: ClaimedJob) =>
+      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), job.deadline)}`,
+    workerLora: (job: ClaimedJob, index: number) => {
+      const signed = query(`lora/${index}`, job.id, leaseNonce(job), job.deadline);
       return `/files/jobs/${job.id}/lora/${index}?${signed}`;
     },
     /** The address to which an upload's bytes are sent, and the one from which they are read. */
@@ -111,10 +112,6 @@ export function isOwnUpload(text: string, publicUrl: string): boolean {
 }
 
 /** The nonce of a running attempt: its links end with its lease. */
-export function leaseNonce(job: Pick<JobRow, 'attempt' | 'leaseToken'>): string {
-  return `${job.attempt}:${job.leaseToken ?? ''}`;
-}
-
-function leaseEnd(job: JobRow): Date {
-  return job.deadline ?? new Date(Date.now() + ticketMs);
+export function leaseNonce({ attempt, leaseToken }: ClaimedJob): string {
+  return `${attempt}:${leaseToken}`;
 }

@@ -10,9 +10,10 @@ import type { Caller } from '../access/caller';
 import { storageErrors } from '../store';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
-import { announce, type JobsDependencies, storable, writeStep } from './context';
+import { announce, type JobsDependencies, writeStep } from './context';
 import { finishIntake, returnIntake, type TakenIntake, takenBy, takeWaiting } from './intake';
 import {
+  type ClaimedJob,
   completeLease,
   endLease,
   type JobResult,
@@ -46,6 +47,7 @@ const countedAtMost = 1000;
 
 export type { JobsDependencies, OutboxRow } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
+export { type ClaimedJob, isClaimed } from './lease';
 export { freeReleases } from './status';
 export { createSweeper } from './sweep';
 export { createWorkers, type Workers } from './workers';
@@ -82,12 +84,6 @@ export function createJobs(dependencies: JobsDependencies) {
     return result;
   }
 
-  async function claim(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null> {
-    const job = await claimNext(db, dependencies, caller, worker);
-    if (job) changed(job);
-    return job;
-  }
-
   async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
     const { job, delivery } = await endLease(db, dependencies, lease, event);
     changed(job, delivery);
@@ -122,18 +118,14 @@ export function createJobs(dependencies: JobsDependencies) {
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
     /** The first waiting job that fits the worker, under a new lease; null where there is none. */
-    claimNext: claim,
+    async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
+      const job = await claimNext(db, dependencies, caller, worker);
+      if (job) changed(job);
+      return job;
+    },
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
     skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
       skippedFor(db, caller, worker),
-    /** `claimNext`, with the reasons where nothing was given. */
-    async claim(
-      caller: Caller,
-      worker: WorkerDeclaration,
-    ): Promise<{ job: JobRow | null; skipped: ClaimAnswer['skipped'] }> {
-      const job = await claim(caller, worker);
-      return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
-    },
     /**
      * @param by key id of the caller's worker token, where there is a caller: the lease is that token's
      * alone (as in all with a lease token)
@@ -171,7 +163,7 @@ export function createJobs(dependencies: JobsDependencies) {
     ): Promise<JobRow> {
       const job = await end(
         { id, token, by },
-        { type: 'failed', message: storable(message), retryable, code: failureCode(code) },
+        { type: 'failed', message, retryable, code: failureCode(code) },
       );
       metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
       log.info({ job: id, code, status: job.status }, 'an attempt failed');
@@ -184,7 +176,7 @@ export function createJobs(dependencies: JobsDependencies) {
     },
     /** Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. */
     async cancel(id: string, owner: string): Promise<JobRow | null> {
-      const own = and(eq(jobs.id, storable(id)), eq(jobs.owner, owner));
+      const own = and(eq(jobs.id, id), eq(jobs.owner, owner));
       // The answer to its next heartbeat tells the worker.
       return (await apply(own, { type: 'cancelled' }))?.job ?? null;
     },
@@ -204,7 +196,7 @@ export function createJobs(dependencies: JobsDependencies) {
     },
     /** @returns null, with nothing changed, where another node has taken the job over */
     async intakeFailed(taken: TakenIntake, message: string): Promise<JobRow | null> {
-      const event = { type: 'intake-failed', message: storable(message) } as const;
+      const event = { type: 'intake-failed', message } as const;
       return (await apply(takenBy(taken), event))?.job ?? null;
     },
     /**

@@ -59,7 +59,7 @@ export function failureCode(code: string): PredictionCode {
 }
 
 /** What a cancelled job reads as: the API has four states. */
-export const cancelledError = 'cancelled by user';
+const cancelledError = 'cancelled by user';
 
 /**
  * The life of a job: created → processing → completed | failed, and processing → created when a lease
