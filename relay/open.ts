@@ -9,9 +9,11 @@ import {
   createHeldClaims,
   createJobs,
   createSweeper,
+  createWatches,
   createWorkers,
   type HeldClaims,
   type Jobs,
+  type Watches,
   type Workers,
 } from './jobs';
 import { repeat } from './loop';
@@ -39,6 +41,7 @@ export interface Relay {
   readonly webhooks: Webhooks;
   readonly heldClaims: HeldClaims;
   readonly workers: Workers;
+  readonly watches: Watches;
   /** Aborted when the node is being stopped: no new claims, held answers end. */
   readonly stopping: AbortSignal;
 }
@@ -107,6 +110,7 @@ async function openParts(
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   onClose(() => heldClaims.close());
   const workers = createWorkers(store);
+  const watches = createWatches({ store, jobs, stopping: stopping.signal });
   metrics.watch({
     depth: () => jobs.depth(),
     workers: () => workers.list(),
@@ -133,6 +137,7 @@ async function openParts(
     webhooks,
     heldClaims,
     workers,
+    watches,
     stopping: stopping.signal,
     start() {
       if (background.length > 0 || stopping.signal.aborted) return;

@@ -5,7 +5,7 @@ import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database, Store } from '../store/store';
-import type { JobStep } from './status';
+import { isTerminal, type JobStep } from './status';
 
 /** The webhook row of a terminal status, inserted in the transaction that sets it; null where no webhook is wanted. */
 export type OutboxRow = (job: JobRow) => typeof deliveries.$inferInsert | null;
@@ -56,7 +56,7 @@ export async function writeStep(
   extra: PgUpdateSetSource<typeof jobs> = {},
 ): Promise<{ job: JobRow; delivery: boolean }> {
   const { status, attempt, releases, error, code } = step;
-  const ended = status === 'completed' || status === 'failed';
+  const ended = isTerminal(step);
   const [written] = await tx
     .update(jobs)
     .set({

@@ -48,8 +48,9 @@ const countedAtMost = 1000;
 export type { JobsDependencies, OutboxRow } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
 export { type ClaimedJob, isClaimed } from './lease';
-export { freeReleases } from './status';
+export { isTerminal } from './status';
 export { createSweeper } from './sweep';
+export { createWatches, type Watches } from './watches';
 export { createWorkers, type Workers } from './workers';
 
 /**

@@ -6,15 +6,16 @@ import {
   type Submission,
 } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
+import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { toApiError } from '../errors';
 import type { CallOf, HandlerOf } from '../handler';
-import { waitForEnd } from './changes';
-import { describeWithPosition, isTerminal } from './describe';
+import { describeWithPosition } from './describe';
+import { waitForEnd } from './predictions';
 
 /** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */
-export function idempotencyKeyOf(request: Request): string | null {
+function idempotencyKeyOf(request: Request): string | null {
   const key = request.headers.get('idempotency-key');
   if (key === null || key === '') return null;
   if (key.length <= 255) return key;
