@@ -3,7 +3,6 @@ import { createKeys, type Keys } from './access/keys';
 import { createLimits, type Limits } from './access/limits';
 import type { Config } from './config';
 import { createFiles, createLinks, createSpace, type Files, loadSecret } from './files';
-import { createIntake, type Intake } from './files/intake';
 import { createGuard, type Guard } from './guard/guard';
 import {
   createHeldClaims,
@@ -36,7 +35,6 @@ export interface Relay {
   readonly limits: Limits;
   readonly guard: Guard;
   readonly files: Files;
-  readonly intake: Intake;
   readonly jobs: Jobs;
   readonly webhooks: Webhooks;
   readonly heldClaims: HeldClaims;
@@ -104,8 +102,7 @@ async function openParts(
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ store, config, jobs, log });
   onClose(() => limits.close());
-  const files = await createFiles({ config, store, keys, limits, guard, jobs, space });
-  const intake = createIntake({ config, store, guard, files, jobs, space, log });
+  const files = await createFiles({ config, store, keys, limits, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   onClose(() => heldClaims.close());
@@ -132,7 +129,6 @@ async function openParts(
     limits,
     guard,
     files,
-    intake,
     jobs,
     webhooks,
     heldClaims,
@@ -152,7 +148,7 @@ async function openParts(
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
         repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
         webhooks.run(stopping.signal).catch(onFailure('webhooks')),
-        intake.run(stopping.signal).catch(onFailure('intake')),
+        files.intake.run(stopping.signal).catch(onFailure('intake')),
       );
     },
     finish,

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Keys } from '../access/keys';
 import type { Limits } from '../access/limits';
 import type { Config } from '../config';
@@ -14,12 +15,13 @@ import type { UploadRows } from './uploads/rows';
 /** What {@link createFiles} is made from. */
 export interface FilesDependencies {
   readonly config: Config;
-  readonly store: Pick<Store, 'db'>;
+  readonly store: Pick<Store, 'db' | 'listen'>;
   readonly keys: Pick<Keys, 'authenticate'>;
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
-  readonly guard: Pick<Guard, 'fetch'>;
-  readonly jobs: Pick<Jobs, 'get' | 'lease'>;
-  readonly space: Pick<Space, 'require' | 'requireFor'>;
+  readonly guard: Guard;
+  readonly jobs: Jobs;
+  readonly space: Space;
+  readonly log: Logger;
 }
 
 /** What the handlers of this folder work with. */

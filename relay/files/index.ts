@@ -3,6 +3,7 @@ import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
+import { createIntake } from './intake';
 import { createLinks, loadSecret } from './links';
 import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
@@ -12,12 +13,8 @@ import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
 import { uploadRows } from './uploads/rows';
 
-export { createLinks, isOwnUpload, type Links, loadSecret } from './links';
-export { invalidField } from './requests';
-export { inputKey } from './retention';
-export { createSpace, type Space } from './space';
-export { checkImage, imageType, sentenceOf } from './uploads/kinds';
-export { insertStored, newUpload, type UploadRows, uploadRows } from './uploads/rows';
+export { createLinks, loadSecret } from './links';
+export { createSpace } from './space';
 
 /**
  * Opens the blob store and makes the handlers of large bodies.
@@ -60,6 +57,7 @@ export async function createFiles(dependencies: FilesDependencies) {
   return {
     blobs,
     links,
+    intake: createIntake(context),
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,
     ticket: createTicket(context),

@@ -25,6 +25,8 @@ export interface GuardedRequest {
   readonly maxBytes?: number;
   readonly connectMs?: number;
   readonly totalMs?: number;
+  /** Until the answer begins, over all redirects, in ms. Default `totalMs`. */
+  readonly answerMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -136,14 +138,18 @@ export function createGuard(options: GuardOptions): Guard {
     check,
     async fetch(address, request = {}) {
       const url = check(address);
+      const totalMs = request.totalMs ?? options.totalMs ?? 30_000;
       const deadline = new CallDeadline(
         hostOf(url),
         request.connectMs ?? options.connectMs ?? 5000,
-        request.totalMs ?? options.totalMs ?? 30_000,
+        totalMs,
+        request.answerMs ?? totalMs,
         request.signal,
       );
       try {
-        return await call(url, request, deadline);
+        const answer = await call(url, request, deadline);
+        deadline.answered();
+        return answer;
       } catch (thrown) {
         deadline.done();
         throw toGuardError(thrown, hostOf(url));

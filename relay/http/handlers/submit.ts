@@ -77,7 +77,7 @@ async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): P
   if (earlier) return earlier;
 
   const id = randomUUID().replaceAll('-', '');
-  const accepted = await relay.intake.accept(id, submission, caller);
+  const accepted = await relay.files.intake.accept(id, submission, caller);
   // The sweep of files removes what remains.
   const removeFiles = () =>
     relay.files
