@@ -9,13 +9,11 @@ export class CallDeadline {
   readonly #total: NodeJS.Timeout;
   readonly #answer: NodeJS.Timeout;
   readonly #unlink: () => void;
-  #connect: NodeJS.Timeout | undefined;
   /** Rejects at the end of a limit. A socket that is still connecting does not react to the signal. */
   readonly ended: Promise<never>;
 
   constructor(
     readonly host: string,
-    private readonly connectMs: number,
     totalMs: number,
     answerMs: number,
     stop: AbortSignal | undefined,
@@ -46,23 +44,11 @@ export class CallDeadline {
     return this.#controller.signal;
   }
 
-  /** Starts the limit of a hop: name lookup, connection and TLS have `connectMs`. */
-  connecting(): void {
-    clearTimeout(this.#connect);
-    this.#connect = setTimeout(
-      () => this.#end('timeout', 'could not be reached in time.'),
-      this.connectMs,
-    );
-  }
-
-  readonly connected = (): void => clearTimeout(this.#connect);
-
   readonly answered = (): void => clearTimeout(this.#answer);
 
   /** Stops all timers: the call has ended. */
   readonly done = (): void => {
     clearTimeout(this.#total);
-    clearTimeout(this.#connect);
     clearTimeout(this.#answer);
     this.#unlink();
   };

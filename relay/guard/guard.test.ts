@@ -325,8 +325,8 @@ describe('size', () => {
 describe('time', () => {
   test('a connection that is never made', async () => {
     // The name is looked up forever: of the connection's three parts the one a test can hold still.
-    const guard = guardOf({ lookup: () => new Promise(() => undefined) });
-    const error = await refusal(guard.fetch('http://a.example/?k=1', { connectMs: 30 }));
+    const guard = guardOf({ lookup: () => new Promise(() => undefined), connectMs: 30 });
+    const error = await refusal(guard.fetch('http://a.example/?k=1'));
     expect(error).toMatchObject({ reason: 'timeout' });
     expect(error.message).toBe('a.example could not be reached in time.');
   });
@@ -334,7 +334,7 @@ describe('time', () => {
   test('TLS that is never agreed on', async () => {
     const silent = await bytes(() => undefined);
     const error = await refusal(
-      guardOf().fetch(`https://a.example:${silent.port}/`, { connectMs: 100 }),
+      guardOf({ connectMs: 100 }).fetch(`https://a.example:${silent.port}/`),
     );
     expect(error.message).toBe('a.example could not be reached in time.');
     await vi.waitFor(() => expect(silent.connections()).toBe(1), 10_000);

@@ -23,7 +23,6 @@ export interface GuardedRequest {
   readonly redirects?: number;
   /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
   readonly maxBytes?: number;
-  readonly connectMs?: number;
   readonly totalMs?: number;
   /** Until the answer begins, over all redirects, in ms. Default `totalMs`. */
   readonly answerMs?: number;
@@ -73,8 +72,6 @@ export interface GuardOptions extends GuardLimits {
 const redirectStatuses = [301, 302, 303, 307, 308];
 /** Headers for one host, not sent to the next. */
 const ownHeaders = ['authorization', 'proxy-authorization', 'cookie'];
-/** Undici goes on connecting after a call was given up; this ends it. */
-const abandonedConnectMs = 30_000;
 
 /**
  * A guard over one undici agent. The agent's lookup checks the addresses of names when it connects; literal
@@ -87,7 +84,7 @@ export function createGuard(options: GuardOptions): Guard {
   const agent = new Agent({
     connect: {
       lookup: publicLookup(lookup, allowPrivate),
-      timeout: abandonedConnectMs,
+      timeout: options.connectMs ?? 5000,
       ...(options.ca !== undefined && { ca: options.ca }),
       ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
     },
@@ -107,8 +104,7 @@ export function createGuard(options: GuardOptions): Guard {
     let headers: Record<string, string> = lowerCase(request.headers ?? {});
     for (let hop = 0; ; hop += 1) {
       deadline.signal.throwIfAborted();
-      deadline.connecting();
-      const asked = noticing(agent, deadline.connected).request({
+      const asked = agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
@@ -141,7 +137,6 @@ export function createGuard(options: GuardOptions): Guard {
       const totalMs = request.totalMs ?? options.totalMs ?? 30_000;
       const deadline = new CallDeadline(
         hostOf(url),
-        request.connectMs ?? options.connectMs ?? 5000,
         totalMs,
         request.answerMs ?? totalMs,
         request.signal,
@@ -197,22 +192,6 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
-}
-
-/** The agent for one call, with a callback when it has a connection, new or kept. */
-function noticing(agent: Agent, onConnected: () => void): Dispatcher {
-  return agent.compose((dispatch) => (options, handler) => {
-    return dispatch(options, {
-      onRequestStart: (controller, context) => {
-        onConnected();
-        handler.onRequestStart?.(controller, context);
-      },
-      onResponseStart: (...given) => handler.onResponseStart?.(...given),
-      onResponseData: (...given) => handler.onResponseData?.(...given),
-      onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-      onResponseError: (...given) => handler.onResponseError?.(...given),
-    });
-  });
 }
 
 /**

@@ -198,16 +198,17 @@ for (const engine of engines) {
       });
     });
 
-    test.each<[string, (response: ServerResponse) => void, object]>([
-      ['410', (response) => response.writeHead(410).end('gone'), { lastStatus: 410 }],
+    test.each<[string, (response: ServerResponse) => void, number, object]>([
+      ['410', (response) => response.writeHead(410).end('gone'), 15_000, { lastStatus: 410 }],
       [
         'no answer',
         () => undefined,
+        60,
         { lastStatus: null, lastAnswer: '127.0.0.1 took too long to answer.' },
       ],
-    ])('%s in the only attempt exhausts the delivery', async (_, answer, recorded) => {
+    ])('%s in the only attempt exhausts the delivery', async (_, answer, totalMs, recorded) => {
       const { store } = fixture();
-      const { webhooks } = webhooksOn(store, { delays: [0], limits: { totalMs: 60 } });
+      const { webhooks } = webhooksOn(store, { delays: [0], limits: { totalMs } });
       running(webhooks);
       const hook = await receiver(answer);
       const row = newDelivery(hook.url);

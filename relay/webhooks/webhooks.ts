@@ -12,7 +12,7 @@ import { type Store, storageErrors } from '../store';
 import type { DeliveryRow, JobRow } from '../store/schema';
 import { deliverUntil, type LoopLimits } from './loop';
 import { listDeliveries, removeFinished, replayDelivery } from './rows';
-import { type SendLimits, sendWebhook } from './send';
+import { sendWebhook } from './send';
 
 /** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
 const keptRetentions = 4;
@@ -59,7 +59,7 @@ function createOutboxRow(links: WebhookDependencies['links'], firstDelay: number
 }
 
 /** Limits of delivering; durations in milliseconds. */
-export type WebhookLimits = LoopLimits & SendLimits;
+export type WebhookLimits = LoopLimits & { readonly totalMs: number };
 
 /** What {@link createWebhooks} works with. */
 export interface WebhookDependencies {
@@ -95,7 +95,6 @@ export function createWebhooks({
   const limits: WebhookLimits = {
     concurrency: 64,
     perHost: 8,
-    connectMs: 5000,
     totalMs: 15_000,
     leaseMs: 30_000,
     pollMs: 2000,
@@ -134,7 +133,7 @@ export function createWebhooks({
           log,
           metrics,
           delays,
-          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits, stop),
+          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits.totalMs, stop),
         },
         limits,
       ),
