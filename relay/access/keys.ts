@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { storageErrors } from '../store/errors';
+import { installationSecret } from '../store/secret';
 import type { Store } from '../store/store';
 import { type Caller, controlCaller, firstOwner } from './caller';
 import { processControlToken } from './control';
@@ -16,7 +17,6 @@ import {
   recordOf,
   revokeRow,
   selectKeys,
-  signingSecret,
   takeSignIn,
 } from './records';
 import {
@@ -59,7 +59,7 @@ export function createKeys(options: {
 
   /** Read once; after a failure the next caller reads again. */
   const sessionSecret = (): Promise<string> => {
-    secret ??= signingSecret(db).catch((thrown: unknown) => {
+    secret ??= installationSecret(db, 'signing_secret').catch((thrown: unknown) => {
       secret = null;
       throw thrown;
     });

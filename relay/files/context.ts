@@ -8,13 +8,13 @@ import type { Store } from '../store/store';
 import type { BlobStore } from './blobs/index';
 import type { Links } from './links';
 import type { OutputParts } from './outputs/parts';
-import type { Access } from './requests';
 import type { Space } from './space';
 import type { UploadRows } from './uploads/rows';
 
 /** What {@link createFiles} is made from. */
 export interface FilesDependencies {
   readonly config: Config;
+  readonly links: Links;
   readonly store: Pick<Store, 'db' | 'listen'>;
   readonly keys: Pick<Keys, 'authenticate'>;
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
@@ -27,10 +27,8 @@ export interface FilesDependencies {
 /** What the handlers of this folder work with. */
 export interface FilesContext extends FilesDependencies {
   readonly blobs: BlobStore;
-  readonly links: Links;
   readonly rows: UploadRows;
   readonly parts: OutputParts;
-  readonly access: Access;
   /** Folder of parts and temporary files. */
   readonly temporary: string;
 }

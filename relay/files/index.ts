@@ -4,16 +4,14 @@ import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
 import { createIntake } from './intake';
-import { createLinks, loadSecret } from './links';
 import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
-import { createAccess } from './requests';
 import { createRetention } from './retention';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
 import { uploadRows } from './uploads/rows';
 
-export { createLinks, loadSecret } from './links';
+export { createLinks } from './links';
 export { createSpace } from './space';
 
 /**
@@ -26,12 +24,10 @@ export async function createFiles(dependencies: FilesDependencies) {
   const temporary = partsFolder(config);
   const context: FilesContext = {
     ...dependencies,
-    links: createLinks({ config, secret: await loadSecret(store) }),
     blobs: await openBlobs(config),
     temporary,
     rows: uploadRows(store),
     parts: outputParts(temporary),
-    access: createAccess(dependencies),
   };
   const { blobs, links } = context;
   const video = getVideo(context);

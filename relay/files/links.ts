@@ -1,30 +1,13 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { eq } from 'drizzle-orm';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type Config, localOrigin } from '../config';
 import type { ClaimedJob } from '../jobs';
-import { type JobRow, settings, type UploadRow } from '../store/schema';
-import type { Store } from '../store/store';
+import type { JobRow, UploadRow } from '../store/schema';
 
 /** What a signature allows. It is part of the signed text. */
 export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */
 const ticketMs = 3_600_000;
-const secretName = 'link_secret';
-
-/**
- * The secret of all signatures: made by the first node, read by all.
- *
- * @returns 32 bytes, hex
- */
-export async function loadSecret(store: Pick<Store, 'db'>): Promise<string> {
-  const made = randomBytes(32).toString('hex');
-  await store.db.insert(settings).values({ name: secretName, value: made }).onConflictDoNothing();
-  const [row] = await store.db.select().from(settings).where(eq(settings.name, secretName));
-  if (!row) throw new Error('The secret of the links was deleted while it was being read.');
-  return row.value;
-}
-
 /**
  * Absolute addresses of this installation. The origin is `KINORA_PUBLIC_URL`, else the host and the port that the
  * server listens on; it is never taken from a request, whose Host header the caller chooses. Signatures are

@@ -1,5 +1,5 @@
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
-import type { Caller } from '../access/caller';
+import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
 import { toApiError } from './errors';
 import type { Handler } from './handler';
@@ -115,11 +115,7 @@ async function authenticate(
   }
   if (access === 'worker') return relay.keys.authenticate(authorization, 'worker');
   const caller = await relay.keys.authenticate(authorization, 'api');
-  if (!caller.scopes.includes(access)) {
-    throw new ApiError('FORBIDDEN', undefined, {
-      details: [{ field: 'scope', message: `The key needs the scope ${access}.` }],
-    });
-  }
+  requireScope(caller, access);
   return caller;
 }
 

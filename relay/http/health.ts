@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/contract/v3';
 import { sameText } from '../access/format';
 import type { Relay } from '../open';
 import { sendJson } from './reply';
-import { addressHeader, isForwarded, isLoopback } from './request';
+import { callerAddress, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
 /** The state of a node's server. */
@@ -68,8 +68,7 @@ async function state(ping: (() => Promise<void>) | null): Promise<string> {
  * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
  */
 async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
-  const address = request.headers[addressHeader];
-  if (typeof address === 'string' && isLoopback(address) && !isForwarded(request)) return;
+  if (isLoopback(callerAddress(request)) && !isForwarded(request)) return;
   const { authorization, cookie } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;

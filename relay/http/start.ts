@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { type Config, localOrigin } from '../config';
@@ -12,7 +13,7 @@ export interface StartOptions {
   readonly config: Config;
   readonly log: Logger;
   /** Opens the pages; called once the port is known. */
-  readonly pages: (at: { hostname: string; port: number }) => Promise<Pages>;
+  readonly pages: (at: { hostname: string; port: number; server: Server }) => Promise<Pages>;
   /** Opens the relay, with the port that the server has. */
   readonly open: (config: Config) => Promise<RunningRelay>;
   /** Opens the relay only when a request needs it: for programs that only want the pages. */
@@ -96,7 +97,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   };
 
   try {
-    pages.resolve(await options.pages({ hostname, port }));
+    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
   } catch (error) {
     pages.reject(error);
     relay.reject(error);
@@ -127,7 +128,6 @@ async function endAnswers(
   server.closeIdleConnections();
   const ended = await within(limitMs, Promise.all([requests.idle(), relay?.finish()]));
   if (!ended) log.warn({ open: requests.open }, 'some answers or deliveries were cut off');
-  requests.cutUpgrades();
   server.closeAllConnections();
   await closed;
 }

@@ -7,7 +7,7 @@ import type {
   WorkerDeclaration,
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { storageErrors } from '../store';
+import { withStorageErrors } from '../store';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeStep } from './context';
@@ -230,14 +230,3 @@ export function createJobs(dependencies: JobsDependencies) {
 
 /** The one place that changes a job's row. */
 export type Jobs = ReturnType<typeof createJobs>;
-
-/** The same methods, with the database's errors as {@link storageErrors} names them. */
-function withStorageErrors<Methods extends object>(methods: Methods): Methods {
-  return new Proxy(methods, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
-    },
-  });
-}

@@ -60,6 +60,17 @@ export async function storageErrors<Result>(work: () => Promise<Result>): Promis
   }
 }
 
+/** The same methods, each under {@link storageErrors}. */
+export function withStorageErrors<Methods extends object>(methods: Methods): Methods {
+  return new Proxy(methods, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
+    },
+  });
+}
+
 /** The error under Drizzle's, which names no values; any other error as it is. */
 export function withoutValues(thrown: unknown): unknown {
   if (!(thrown instanceof DrizzleQueryError)) return thrown;

@@ -8,7 +8,7 @@ import type { Config } from '../../config';
 import type { NodeHandler } from '../../http/router';
 import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import type { FilesContext } from '../context';
-import { invalidField, sendData, typeOf } from '../requests';
+import { authenticate, invalidField, sendData, typeOf } from '../requests';
 import { storeBytes } from './handlers';
 import { announcedKind, checkFilename, maxBytesOf } from './kinds';
 import { insertStored, newUpload } from './rows';
@@ -26,9 +26,9 @@ interface Received {
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
 export function postUpload(context: FilesContext): NodeHandler {
-  const { access, blobs, config, rows } = context;
+  const { blobs, config, rows } = context;
   return async (request, response) => {
-    const caller = await access.api(request, response);
+    const caller = await authenticate(context, request, response, 'api');
     if (typeOf(request) !== 'multipart/form-data') {
       throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
         remedy: 'Send multipart/form-data with the file in the field `file`.',
