@@ -31,27 +31,16 @@ export function memoryCounter(): Counter {
   };
 }
 
-/** Counters that all nodes of one PostgreSQL share. */
-interface SharedCounters {
-  /** @param limit above which this node counts in memory, without a query, until the window ends */
-  counter(name: string, limit: number): Counter;
-  close(): Promise<void>;
-}
-
 /** Longest wait for a connection, and for an answer, in milliseconds. */
 const defaultTimeoutMs = 1000;
 /**
- * Counters in PostgreSQL, over a small pool of their own: a flood of submissions waits here and not in
- * front of the jobs. Where the database fails, memory counts.
+ * Counters that all nodes of one PostgreSQL share, over a small pool of their own: a flood of submissions waits
+ * here and not in front of the jobs. Where the database fails, memory counts.
  *
  * @param url `DATABASE_URL`
  * @param timeoutMs longest wait for a connection, and for an answer, in milliseconds
  */
-export function sharedCounters(
-  url: string,
-  log: Logger | undefined,
-  timeoutMs = defaultTimeoutMs,
-): SharedCounters {
+export function sharedCounters(url: string, log: Logger | undefined, timeoutMs = defaultTimeoutMs) {
   const pool = new Pool({
     connectionString: url,
     max: 2,
@@ -61,7 +50,8 @@ export function sharedCounters(
   // Without a listener an idle connection that breaks would end the process.
   pool.on('error', (error) => log?.warn({ err: error }, 'the shared limits do not answer'));
   return {
-    counter(name, limit) {
+    /** @param limit above which this node counts in memory, without a query, until the window ends */
+    counter(name: string, limit: number): Counter {
       const options = { keyPrefix: name, points: limit, duration: windowSeconds };
       const limiter = new RateLimiterPostgres({
         ...options,
@@ -83,6 +73,6 @@ export function sharedCounters(
         }
       };
     },
-    close: () => pool.end(),
+    close: (): Promise<void> => pool.end(),
   };
 }

@@ -36,16 +36,17 @@ const refusalOf = async (work: Promise<unknown>): Promise<ApiError> => {
   if (thrown instanceof ApiError) return thrown;
   throw new Error('It was not refused.', { cause: thrown });
 };
-const byCookie = (cookie: string | null, more: Partial<AdminRequest> = {}): AdminRequest => ({
-  authorization: null,
-  cookie,
-  method: 'GET',
-  origin: null,
-  host: '127.0.0.1:3000',
-  ...more,
+/** A request to an operation for admins. */
+const requestWith = (headers: Record<string, string | null>, method = 'GET') => ({
+  method,
+  headers: new Headers(
+    Object.entries({ host: '127.0.0.1:3000', ...headers }).flatMap(([name, value]) =>
+      value === null ? [] : [[name, value] as [string, string]],
+    ),
+  ),
 });
-type AdminRequest = Parameters<Keys['authenticateAdmin']>[0];
-const byKey = (key: string): AdminRequest => byCookie(null, { authorization: `Bearer ${key}` });
+const byCookie = (cookie: string | null) => requestWith({ cookie });
+const byKey = (key: string) => requestWith({ authorization: `Bearer ${key}` });
 const signIn = async () => {
   const { key, record } = await make({ kind: 'sign-in', owner: 'ada' });
   const { setCookie, owner } = await keys.signIn(key);
@@ -267,7 +268,7 @@ function tests(fixture: () => { store: Store }): void {
     it('writes only from pages of this Kinora', async () => {
       const { cookie } = await signIn();
       const write = (origin: string | null, method = 'POST') =>
-        keys.authenticateAdmin(byCookie(cookie, { method, origin }));
+        keys.authenticateAdmin(requestWith({ cookie, origin }, method));
       expect((await write('http://127.0.0.1:3000')).owner).toBe('ada');
       const elsewhere = [null, 'null', 'https://evil.example', 'http://127.0.0.1:3001', 'x'];
       for (const origin of elsewhere) {

@@ -20,7 +20,7 @@ export function createLinks({
   config: Pick<Config, 'KINORA_PUBLIC_URL' | 'KINORA_HOST' | 'PORT'>;
   secret: string;
 }) {
-  const publicUrl = () => config.KINORA_PUBLIC_URL ?? localOrigin(config);
+  const publicUrl = config.KINORA_PUBLIC_URL ?? localOrigin(config);
   const sign = (purpose: LinkPurpose, id: string, nonce: string, expires: number) =>
     createHmac('sha256', secret).update([purpose, id, expires, nonce].join('\n')).digest('hex');
   const query = (purpose: LinkPurpose, id: string, nonce: string, end: Date) => {
@@ -46,18 +46,16 @@ export function createLinks({
   };
 
   return {
-    get publicUrl(): string {
-      return publicUrl();
-    },
+    publicUrl,
     verify,
     /** Address of a prediction's result. */
-    prediction: (id: string) => `${publicUrl()}/api/v3/predictions/${id}/result`,
+    prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
     /** Address of the video; null where there is none or it has expired. */
     output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;
       if (status !== 'completed' || !outputKey || !outputNonce || !outputExpiresAt) return null;
       if (outputExpiresAt.getTime() <= Date.now()) return null;
-      return `${publicUrl()}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
+      return `${publicUrl}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
     },
     /** Path (no origin) for workers: the image of a job, or one of its adapters. */
     workerImage: (job: ClaimedJob) =>
@@ -69,16 +67,16 @@ export function createLinks({
     /** The address to which an upload's bytes are sent, and the one from which they are read. */
     uploadTarget(upload: UploadRow): string {
       const end = new Date(upload.createdAt.getTime() + ticketMs);
-      return `${publicUrl()}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
+      return `${publicUrl}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
     },
     uploadDownload(upload: UploadRow): string {
       const name = encodeURIComponent(upload.filename);
       const signed = query('download', upload.id, '', upload.expiresAt);
-      return `${publicUrl()}/files/uploads/${upload.id}/${name}?${signed}`;
+      return `${publicUrl}/files/uploads/${upload.id}/${name}?${signed}`;
     },
     /** The upload that one of our own download links names; null for any other address. */
     uploadOf(text: string): string | null {
-      if (!isOwnUpload(text, publicUrl())) return null;
+      if (!isOwnUpload(text, publicUrl)) return null;
       const url = new URL(text);
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
       const end = id && verify('download', id, '', url.searchParams);

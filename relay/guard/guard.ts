@@ -43,8 +43,8 @@ export interface Guard {
   close(): Promise<void>;
 }
 
-/** Limits of a call that sets none of its own. */
-export interface GuardLimits {
+/** How a guard is made, with the limits of a call that sets none of its own. */
+export interface GuardOptions {
   /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
   readonly connectMs?: number;
   /** A whole call with its body, in ms. Default 30,000. */
@@ -55,10 +55,6 @@ export interface GuardLimits {
   readonly maxBytes?: number;
   /** Redirects of a GET or HEAD. Default 5. */
   readonly redirects?: number;
-}
-
-/** How a guard is made. */
-export interface GuardOptions extends GuardLimits {
   /** For development: also `http:` and private addresses. */
   readonly allowPrivate: boolean;
   /** Addresses of a name; the operating system's lookup where absent. */

@@ -101,18 +101,9 @@ async function authenticate(
   endpoint: Endpoint,
 ): Promise<Caller | null> {
   const { access } = endpoint;
-  const header = (name: string) => request.headers.get(name);
-  const authorization = header('authorization');
+  const authorization = request.headers.get('authorization');
   if (access === 'anyone') return null;
-  if (access === 'admin') {
-    return relay.keys.authenticateAdmin({
-      authorization,
-      cookie: header('cookie'),
-      method: request.method,
-      origin: header('origin'),
-      host: header('host'),
-    });
-  }
+  if (access === 'admin') return relay.keys.authenticateAdmin(request);
   if (access === 'worker') return relay.keys.authenticate(authorization, 'worker');
   const caller = await relay.keys.authenticate(authorization, 'api');
   requireScope(caller, access);

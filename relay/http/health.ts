@@ -13,13 +13,6 @@ export interface ServerStatus {
   readonly stopping: boolean;
 }
 
-/** What a readiness check found. */
-export interface Readiness {
-  readonly ready: boolean;
-  /** Each part: `ok`, or why it is not. */
-  readonly parts: Readonly<Record<'node' | 'database' | 'files', string>>;
-}
-
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
 export function healthRoutes(status: ServerStatus): Readonly<Record<string, NodeHandler>> {
   return {
@@ -41,8 +34,8 @@ export function healthRoutes(status: ServerStatus): Readonly<Record<string, Node
   };
 }
 
-/** Checks every part that a node needs. */
-export async function readiness(status: ServerStatus): Promise<Readiness> {
+/** Checks every part that a node needs: `ok`, or why it is not. */
+async function readiness(status: ServerStatus) {
   const relay = status.relay();
   const [database, files] = await Promise.all([
     state(relay && (() => relay.store.ping())),
@@ -72,13 +65,8 @@ async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise
   const { authorization, cookie } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
-  await relay.keys.authenticateAdmin({
-    authorization: authorization ?? null,
-    cookie: cookie ?? null,
-    method: request.method ?? 'GET',
-    origin: request.headers.origin ?? null,
-    host: request.headers.host ?? null,
-  });
+  const headers = new Headers({ authorization: authorization ?? '', cookie: cookie ?? '' });
+  await relay.keys.authenticateAdmin({ method: 'GET', headers });
 }
 
 async function sendMetrics(response: ServerResponse, relay: Relay): Promise<void> {

@@ -152,22 +152,13 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   return `The server cannot listen on ${host}, port ${port}: ${error.message}.`;
 }
 
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: unknown): void;
-}
-
 /** A promise with its handles (Node 20 has no `Promise.withResolvers`); a rejection may stay unhandled. */
-function deferred<T>(): Deferred<T> {
-  let handles: Pick<Deferred<T>, 'resolve' | 'reject'> | null = null;
-  const promise = new Promise<T>((resolve, reject) => {
-    handles = { resolve, reject };
+function deferred<T>() {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (reason: unknown) => void = () => undefined;
+  const promise = new Promise<T>((...handles) => {
+    [resolve, reject] = handles;
   });
   promise.catch(() => undefined);
-  return {
-    promise,
-    resolve: (value) => handles?.resolve(value),
-    reject: (reason) => handles?.reject(reason),
-  };
+  return { promise, resolve, reject };
 }

@@ -32,7 +32,7 @@ const unavailableMessages =
  * other error, which is a fault of ours
  */
 export function storageDown(thrown: unknown): ApiError | null {
-  for (const error of chain(thrown)) {
+  for (const error of causesOf(thrown)) {
     if (error instanceof ApiError) return error.code === 'STORAGE_DOWN' ? error : null;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     const down =
@@ -83,11 +83,11 @@ export function withoutValues(thrown: unknown): unknown {
   return cause;
 }
 
-function* chain(thrown: unknown): Iterable<Error> {
+/** An error and its causes, at most five deep, with the errors of each address that was tried. */
+export function* causesOf(thrown: unknown): Iterable<Error> {
   let current = thrown;
   for (let depth = 0; current instanceof Error && depth < 5; depth++) {
     yield current;
-    // A connection tried over several addresses fails with all of their errors.
     if (current instanceof AggregateError) {
       for (const error of current.errors) if (error instanceof Error) yield error;
     }

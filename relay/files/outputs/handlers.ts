@@ -76,17 +76,13 @@ export function takeOutput({ blobs, temporary }: FilesContext) {
       if (bytes !== declared) {
         throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
       }
-      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, askedOf(job)));
+      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, job.input));
     } catch (thrown) {
       if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
       throw thrown;
     }
     return { key, bytes };
   };
-}
-
-function askedOf({ input }: JobRow): { size: JobRow['input']['size']; duration: number } {
-  return { size: input.size, duration: input.duration };
 }
 
 /** Moves a whole upload to the blob store, if its lease is still valid. */

@@ -3,7 +3,6 @@ import { ApiError, type PredictionEvent } from '../../../lib/contract/v3';
 import { isTerminal } from '../../jobs';
 import { maxOpen } from '../../jobs/watches';
 import type { Relay } from '../../open';
-import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
 import { describeWithPosition } from './describe';
 import { ownJob } from './predictions';
@@ -86,7 +85,10 @@ async function* follow(
     if (!(await isAuthorized())) return;
     let text = '';
     if (!isTerminal(job)) {
-      if (job.progress !== null) text += format(stepOf(job.progress));
+      if (job.progress !== null) {
+        const { phase, step, steps, secondsRemaining: seconds_remaining } = job.progress;
+        text += format({ type: 'step', phase: phase ?? '', step, steps, seconds_remaining });
+      }
       const preview = changed.has('preview') ? await relay.jobs.preview(id) : null;
       if (preview !== null) text += format({ type: 'preview', ...preview });
     }
@@ -107,14 +109,4 @@ async function hasValidKey(relay: Relay, authorization: string | null): Promise<
   } catch (thrown) {
     return !(thrown instanceof ApiError && thrown.status < 500);
   }
-}
-
-function stepOf(progress: NonNullable<JobRow['progress']>): PredictionEvent {
-  return {
-    type: 'step',
-    phase: progress.phase ?? '',
-    step: progress.step,
-    steps: progress.steps,
-    seconds_remaining: progress.secondsRemaining,
-  };
 }
