@@ -46,7 +46,7 @@ describe('in memory', () => {
     vi.useRealTimers();
   });
 
-  it('counts submissions and reads of a key apart, and tells how many are left', async () => {
+  it('counts submissions and reads of a key separately, and answers how many are left', async () => {
     const limits = inMemory();
     const ada = caller('a');
     const remaining: (string | undefined)[] = [];

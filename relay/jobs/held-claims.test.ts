@@ -221,16 +221,6 @@ describe.each(engines)('held claims', (engine) => {
       expect(await claims.claim(requestOf(), 0, never)).not.toBeNull();
     });
 
-    it('share jobs as owners do', async () => {
-      const bob = testCaller('bob', { kind: 'worker', keyId: 'token-bob' });
-      const sharing = claims.claim(requestOf({ caller: { ...bob, shared: true } }), holdMs, never);
-      const owning = claims.claim(requestOf({ caller: bob }), 500, never);
-      await waiting(2);
-      const { id } = await jobs.submit(testJob({ ...ada, shared: true }));
-      expect((await sharing)?.id).toBe(id);
-      expect(await owning).toBeNull();
-    });
-
     it.runIf(engine === 'postgres')('get jobs that were submitted to another node', async () => {
       const store = await openStore(fixture().settings);
       const other = nodeOn(store);

@@ -116,12 +116,6 @@ describe('claiming', () => {
     expect((await api.send('GET', '/api/worker/me', { key: foreign })).json.data.waiting).toBe(0);
   });
 
-  test('an API key cannot claim, and a worker token cannot submit', async () => {
-    expect((await work('claim', declarationOf(), key)).status).toBeGreaterThanOrEqual(401);
-    const answered = await api.send('POST', model, { key: token, body: submission });
-    expect([401, 403]).toContain(answered.status);
-  });
-
   test('a node that is being stopped gives no job, and ends held claims and answers', async () => {
     const stopping = new AbortController();
     const { store, jobs, log } = api.relay;
@@ -231,14 +225,6 @@ describe('a lease', () => {
     await expectLost(other);
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
     await expectLost();
-  });
-
-  test('that is released lets the next worker have the job', async () => {
-    const { id } = await submit();
-    const { lease_token } = await claimed();
-    const released = await work(`jobs/${id}/release`, { lease_token });
-    expect(released.json.data).toEqual({ status: 'created' });
-    expect(await claimed()).toMatchObject({ id, attempt: 1 });
   });
 
   test('a failure that is not retryable ends the prediction with the worker’s message', async () => {
