@@ -33,7 +33,7 @@ const rounded: usize = memory.data(attempts * 512, 16);
 /** A number of each block, and where its best integers lie. */
 const single: usize = memory.data(16, 16);
 const places: usize = memory.data(16, 16);
-/** Of each block, what is to be brought together across four lanes: twice, where it is two things. */
+/** Of each block, a vector whose four lanes are to be combined; the second one for Σ q² and maxima. */
 const lanes1: usize = memory.data(64, 16);
 const lanes2: usize = memory.data(64, 16);
 
