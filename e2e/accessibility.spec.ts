@@ -2,6 +2,7 @@ import {
   goldenBytes,
   goldenPath,
   goldenRepository,
+  holdVae,
 } from '../lib/models/wan22/testing/golden-model';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
@@ -41,18 +42,12 @@ test('axe finds nothing on the models page, unfolded and with an error', async (
 test('axe finds nothing before, in, and after a download', full, async ({ models, page, hub }) => {
   const golden = models.model('Golden');
   const vae = goldenPath('vae');
-  hub.fail({
-    fault: { kind: 'held', afterBytes: 60_000 },
-    path: vae,
-    host: 'storage',
-    fromByte: 1000,
-    times: 100,
-  });
+  holdVae(hub);
   await models.setHub(hub.url);
   await models.addFromHub(goldenRepository);
   await test.step('the sheet', () => expectAccessible(page));
   await models.confirmDownload();
-  await expect.poll(() => hub.served(vae).bytes).toBeGreaterThan(100_000);
+  await expect.poll(() => hub.served(vae).bytes).toBeGreaterThan(600_000);
   await models.waitForStatus(golden, /^Downloading/);
   await test.step('downloading', () => expectAccessible(page));
   await models.waitForStatus(golden, /^Downloading/);
@@ -128,7 +123,7 @@ test('everything can be done with the keyboard alone', full, async ({ studio, pa
     throw new Error(`${name} cannot be reached with Tab`);
   };
 
-  // Asked for early: a chooser that opens before the browser has been told goes unseen.
+  // Playwright has to listen before the chooser opens.
   const chosen = page.waitForEvent('filechooser');
   await page.keyboard.press('?');
   await expect(page.getByRole('dialog', { name: 'Shortcuts' })).toBeVisible();
