@@ -58,23 +58,13 @@ describe('the image', () => {
     expect(image.buffer.equals(still)).toBe(true);
   });
 
+  // Each way in which bytes are no image: lib/video/sniff.test.ts.
   it.each([
     ['missing.png', undefined, 'IMAGE_MISSING'],
-    ['empty.png', new Uint8Array(0), 'IMAGE_EMPTY'],
     ['text.png', new TextEncoder().encode('not an image at all'), 'IMAGE_UNREADABLE'],
-    ['short.png', still.slice(0, 40), 'IMAGE_TRUNCATED'],
-    ['large.png', new Uint8Array(20_000_001), 'IMAGE_TOO_LARGE'],
   ])('%s is refused', async (name, bytes, code) => {
     const full = bytes ? await file(name, bytes) : path.join(folder, name);
     await expect(readImage(full, never)).rejects.toMatchObject({ code });
-  });
-
-  it('is refused when its header promises more than 40 megapixels', async () => {
-    const huge = still.slice();
-    new DataView(huge.buffer).setUint32(16, 10_000);
-    new DataView(huge.buffer).setUint32(20, 10_000);
-    const full = await file('huge.png', huge);
-    await expect(readImage(full, never)).rejects.toMatchObject({ code: 'IMAGE_TOO_MANY_PIXELS' });
   });
 
   it('is refused when it is a folder', async () => {

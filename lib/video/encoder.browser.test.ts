@@ -240,7 +240,11 @@ describe('failures', () => {
     await writer.add(new Uint8ClampedArray(52 * 36 * 4));
     expect((await inspectVideo(await writer.finish())).frames).toBe(1);
     const failure = await failureOf(createVideoWriter(optionsFor(52, 36, 1, 'webcodecs')));
-    expect(failure.code).toBe('ENCODER_FAILED');
+    expect(failure.toRecord()).toEqual({
+      code: 'ENCODER_FAILED',
+      message: 'This browser cannot encode H.264 at 52×36.',
+      remedy: 'Use Chrome, Edge or Safari, or the ffmpeg encoder.',
+    });
   });
 
   test('a size that no browser encodes', async () => {
