@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true }));
 
-it('remembers nothing before anything was added', async () => {
+it('has no ids before anything was added', async () => {
   expect(await addedIds(home)).toEqual([]);
   await noteAdded(home, {
     hub: '',

@@ -31,7 +31,7 @@ test.runIf(process.platform === 'linux')(
     expect(checkWritable('/proc/none/v.mp4')).rejects.toMatchObject({ code: 'FILE_UNWRITABLE' }),
 );
 
-test('relative paths start where the person stands', () => {
+test('relative paths start in the working directory of the user', () => {
   vi.stubEnv('INIT_CWD', folder);
   expect(fromUser('v.mp4')).toBe(path.join(folder, 'v.mp4'));
   vi.unstubAllEnvs();

@@ -1,5 +1,6 @@
 import Dexie from 'dexie';
 import { expect, test } from 'vitest';
+import { cleanUp } from '../predictions/testing/clean-up';
 import { PendingUploads } from './pending-uploads';
 
 test('what an earlier version kept is still uploaded', async () => {
@@ -11,5 +12,5 @@ test('what an earlier version kept is still uploaded', async () => {
   before.close();
   const pendingUploads = new PendingUploads(name);
   expect(await pendingUploads.all()).toEqual([{ ...kept, heartbeatMs: 2000 }]);
-  await pendingUploads.database.delete();
+  await cleanUp(pendingUploads.database);
 });

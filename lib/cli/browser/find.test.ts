@@ -64,7 +64,7 @@ describe.skipIf(process.platform !== 'linux')('the browser that is found', () =>
     expect(findBrowser).toThrow(/KINORA_BROWSER/);
   });
 
-  it('has to answer: a script that only tells to install something is passed over', async () => {
+  it('has to start: a script that only prints how to install one is passed over', async () => {
     await program('google-chrome', 'echo "install the snap" >&2; exit 1');
     const working = await program('microsoft-edge', 'echo "Edge 150"');
     vi.stubEnv('PATH', folder);
