@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fullMemory } from '../contract/testing/memory';
+import { resultOf } from '../predictions/testing/prediction';
 import { ProgressReport, planLine, summary } from './report';
 import { Screen } from './screen';
 
@@ -34,8 +35,8 @@ const step = (n: number, secondsRemaining: number | null) =>
 describe('the progress of generate', () => {
   it('is one line per phase and step where nothing can be redrawn', () => {
     const text = written(false, (report) => {
-      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'vae' });
-      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1, component: 'transformer' });
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+      report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
       report.take({ type: 'bytes', bytesDone: 1, bytesTotal: 2 });
       report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
       report.take(step(1, null));
@@ -47,7 +48,7 @@ describe('the progress of generate', () => {
     );
   });
 
-  it('tells every 24th frame and the last one without a terminal', () => {
+  it('reports every 24th frame and the last one without a terminal', () => {
     const text = written(false, (report) => {
       for (let frame = 1; frame <= 50; frame += 1)
         report.take({ type: 'frame', frame, frames: 50 });
@@ -95,7 +96,7 @@ describe('the progress of generate', () => {
   });
 });
 
-it('tells in one line how a run fits the memory', () => {
+it('says in one line how a run fits the memory', () => {
   expect(planLine(fullMemory)).toMatch(/^Memory: .*, all \d+ blocks on the device, decode in one/);
   const tight = {
     ...fullMemory,
@@ -111,23 +112,9 @@ it('tells in one line how a run fits the memory', () => {
 });
 
 it('ends with path, seed and the time of every stage', () => {
-  const lines = summary('out/a.mp4', {
-    videoFile: 'a.mp4',
-    videoBytes: 1_250_000,
-    size: '1280*720',
-    width: 1280,
-    height: 720,
-    frames: 121,
-    seed: 42,
-    model: 'tiny',
-    backend: 'wasm',
-    encoder: 'webcodecs',
-    finishedEarly: false,
-    memory: fullMemory,
-    timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
-  }).split('\n');
+  const lines = summary('out/a.mp4', resultOf('a')).split('\n');
   expect(lines[0]).toBe('file     out/a.mp4');
-  expect(lines).toContain('seed     42');
+  expect(lines).toContain('seed     4');
   expect(lines).toContain('denoise     4.00 s');
   expect(lines.at(-1)).toBe('total      21.00 s');
 });
