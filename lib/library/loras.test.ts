@@ -64,7 +64,7 @@ function add(source: LoraSource, attempts = 4, lock = tryLock) {
   });
 }
 
-test('a LoRA of a repository with one file is kept with what its header tells', async () => {
+test('a LoRA of a repository with one file is kept with the facts of its header', async () => {
   const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
   hub.repositories.put(repository, 'dir/a style.safetensors', bytes);
   hub.repositories.put(repository, 'README.md', 'text');
@@ -216,7 +216,7 @@ test.each([
   expect(await diskStore(root).list()).toEqual([]);
 });
 
-test('trigger words come from what the maker wrote, else from the common tags', () => {
+test('trigger words come from the metadata’s own field, else from the common tags', () => {
   const words = (metadata: Record<string, string>) =>
     triggerWords(new Map(Object.entries(metadata)));
   expect(words({ 'modelspec.trigger_phrase': 'ohwx, in ohwx style' })).toEqual([

@@ -108,7 +108,7 @@ describe('the goldens', () => {
     expect(new Set(stages).size).toBe(stages.length);
   });
 
-  test('the tolerances are the issue’s, and f32 lies far below', () => {
+  test('the tolerances are those of the README, and f32 stays far below', () => {
     for (const { stage, tolerance, relativeRms } of lines) {
       const whole = /^latents|from prompt/.test(stage);
       const formats = stage.startsWith('video, Q8_0') ? 2e-3 : null;
@@ -140,14 +140,6 @@ describe('the check can fail', () => {
     expect(lines.get('transformer block 1')).toMatchObject({ ok: false });
     expect(lines.get('transformer block 1')?.relativeRms).toBeCloseTo(1e-3, 4);
     expect(lines.get('transformer velocity')?.ok).toBe(true);
-  });
-
-  test('a single NaN in a golden is a FAIL', async () => {
-    const lines = await parityOf(transformer, (name, data) => {
-      if (name === 'dit_velocity') data[7] = Number.NaN;
-    });
-    expect(lines.get('transformer velocity')?.ok).toBe(false);
-    expect(lines.get('transformer block 1')?.ok).toBe(true);
   });
 
   test('a prompt with other ids is a FAIL', async () => {

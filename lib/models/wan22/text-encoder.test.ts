@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { relativeRms } from '../../gpu';
 import { openCheckpoint, withAliases } from '../../weights';
-import { openGolden, relativeRms } from '../../weights/testing/files';
+import { openGolden } from '../../weights/testing/files';
 import { readModelConfig } from './config';
 import { textEncoderAliases } from './tensors';
 import { nodeBackend, realFolder, tinyFolder } from './testing/model';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { openGolden, relativeRms } from '../testing/files';
+import { relativeRms } from '../../gpu';
+import { openGolden } from '../testing/files';
 import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';
 
 describe('quantiseInt8Blocks', () => {

@@ -124,16 +124,3 @@ export async function checkpointFrom(
     blobFile('test.safetensors', new Blob([safetensorsBytes(tensors, metadata)])),
   );
 }
-
-/** ‖a − b‖ / ‖b‖; NaN when anything is. */
-export function relativeRms(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  if (a.length !== b.length) throw new TypeError(`${a.length} values against ${b.length}.`);
-  let difference = 0;
-  let norm = 0;
-  for (let i = 0; i < b.length; i++) {
-    const reference = b[i] ?? 0;
-    difference += ((a[i] ?? 0) - reference) ** 2;
-    norm += reference ** 2;
-  }
-  return Math.sqrt(difference / norm);
-}
