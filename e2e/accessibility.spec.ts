@@ -1,3 +1,4 @@
+import type { Page } from 'playwright';
 import {
   goldenBytes,
   goldenPath,
@@ -92,15 +93,22 @@ test('the sheet keeps the focus, Escape closes it, and the focus returns', async
   await expect(open).toBeFocused();
 });
 
+/** Presses Tab; what has the focus then must have a name and be in view. @returns its snapshot */
+async function tab(page: Page): Promise<string | null> {
+  await page.keyboard.press('Tab');
+  const focused = page.locator(':focus');
+  if ((await focused.count()) === 0) return null;
+  await expect(focused).toHaveAccessibleName(/\S/);
+  await expect(focused).toBeInViewport();
+  return focused.ariaSnapshot();
+}
+
 test('the models page works with the keyboard alone', async ({ models, page }) => {
   const reached: string[] = [];
   for (let presses = 0; presses < 40; presses += 1) {
-    await page.keyboard.press('Tab');
-    const focused = page.locator(':focus');
-    if ((await focused.count()) === 0) break;
-    await expect(focused).toHaveAccessibleName(/\S/);
-    await expect(focused).toBeInViewport();
-    reached.push(await focused.ariaSnapshot());
+    const snapshot = await tab(page);
+    if (snapshot === null) break;
+    reached.push(snapshot);
   }
   for (const name of ['Studio', 'Download', 'Choose a folder', 'Look it up', 'Hub address']) {
     expect(reached.join('\n')).toContain(name);
@@ -109,16 +117,10 @@ test('the models page works with the keyboard alone', async ({ models, page }) =
 });
 
 test('everything can be done with the keyboard alone', full, async ({ studio, page }) => {
-  /** Presses Tab until the field has the focus; everything on the way must have a name. */
+  /** Presses Tab until the field has the focus. */
   const tabTo = async (name: RegExp) => {
     for (let presses = 0; presses < 40; presses += 1) {
-      await page.keyboard.press('Tab');
-      const focused = page.locator(':focus');
-      if ((await focused.count()) === 0) continue;
-      await expect(focused).toHaveAccessibleName(/\S/);
-      await expect(focused).toBeInViewport();
-      const snapshot = await focused.ariaSnapshot();
-      if (name.test(snapshot)) return;
+      if (name.test((await tab(page)) ?? '')) return;
     }
     throw new Error(`${name} cannot be reached with Tab`);
   };

@@ -3,12 +3,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
   type EngineApi,
   type EngineRequest,
-  KinoraError,
+  type KinoraError,
   type ParametersInput,
   type ProgressEvent,
   parseParameters,
 } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
+import { failureOf } from '../lib/contract/testing/failure';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
 import { inspectVideo, readVideoMetadata } from '../lib/video';
 
@@ -72,15 +73,6 @@ function generate(
       return onEvent(event);
     }),
   );
-}
-
-async function failureOf(call: Promise<unknown>): Promise<KinoraError> {
-  const thrown = await call.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (thrown instanceof KinoraError) return thrown;
-  throw new Error(`not a KinoraError: ${String(thrown)}`);
 }
 
 /** A run that must fail: its error, after making sure that nothing is left of it. */

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../contract/testing/folder';
 import { checkLora, readImage, readManifest, sortLoras } from './inputs';
 
 const still = new Uint8Array(
@@ -14,19 +14,15 @@ const still = new Uint8Array(
   ),
 );
 const never = new AbortController().signal;
-let folder = '';
+const folder = temporaryFolder();
 const servers: Server[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-inputs-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
 afterEach(() => {
   for (const server of servers.splice(0)) server.closeAllConnections();
 });
 
 async function file(name: string, bytes: Uint8Array): Promise<string> {
-  const full = path.join(folder, name);
+  const full = path.join(folder(), name);
   await writeFile(full, bytes);
   return full;
 }
@@ -63,12 +59,12 @@ describe('the image', () => {
     ['missing.png', undefined, 'IMAGE_MISSING'],
     ['text.png', new TextEncoder().encode('not an image at all'), 'IMAGE_UNREADABLE'],
   ])('%s is refused', async (name, bytes, code) => {
-    const full = bytes ? await file(name, bytes) : path.join(folder, name);
+    const full = bytes ? await file(name, bytes) : path.join(folder(), name);
     await expect(readImage(full, never)).rejects.toMatchObject({ code });
   });
 
   it('is refused when it is a folder', async () => {
-    await expect(readImage(folder, never)).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
+    await expect(readImage(folder(), never)).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
   });
 
   it('that a server does not have is unreachable, with the status', async () => {
@@ -110,8 +106,8 @@ describe('the image', () => {
 describe('the other inputs', () => {
   it('a LoRA has to be a file', async () => {
     await expect(checkLora(await file('a.safetensors', still))).resolves.toBeUndefined();
-    await expect(checkLora(folder)).rejects.toMatchObject({ code: 'LORA_MISSING' });
-    await expect(checkLora(path.join(folder, 'none'))).rejects.toMatchObject({
+    await expect(checkLora(folder())).rejects.toMatchObject({ code: 'LORA_MISSING' });
+    await expect(checkLora(path.join(folder(), 'none'))).rejects.toMatchObject({
       code: 'LORA_MISSING',
     });
   });

@@ -58,22 +58,6 @@ describe('a model of the hub', () => {
     expect(now().hub.requests).toHaveLength(before);
   });
 
-  test('paused by the user stands still, resumes, and is shown so by the next tab', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
-    now().slowVae();
-    const downloading = library.download(id, 'int8');
-    await untilVaeDownloads(library);
-    await library.pause(id);
-    await downloading;
-    expect(await partOf(library, 'vae')).toMatchObject({ status: 'paused', pausedBy: 'user' });
-    expect((await modelOf(library)).ready).toBe(false);
-
-    now().hub.heal();
-    await library.resume(id);
-    expect((await modelOf(library)).ready).toBe(true);
-  });
-
   test('cancelled leaves nothing that is not complete', async () => {
     const library = now().openTab();
     await library.addModel({ address: repository });

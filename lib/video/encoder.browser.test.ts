@@ -1,6 +1,7 @@
 import { BlobSource, Input, MP4, type VideoSample, VideoSampleSink } from 'mediabunny';
 import { afterEach, describe, expect, test } from 'vitest';
-import { KinoraError, parseParameters } from '../contract';
+import { parseParameters } from '../contract';
+import { failureOf } from '../contract/testing/failure';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
@@ -118,16 +119,6 @@ function expectNear(actual: readonly number[], wanted: readonly number[], where:
     const off = Math.abs((actual[c] ?? Number.NaN) - (wanted[c] ?? Number.NaN));
     expect(off, `${where}: ${actual} is not ${wanted}`).toBeLessThanOrEqual(2);
   }
-}
-
-async function failureOf(work: Promise<unknown>): Promise<KinoraError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KinoraError) return error;
-    throw error;
-  }
-  throw new Error('It did not fail.');
 }
 
 describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {

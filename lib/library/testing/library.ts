@@ -46,6 +46,11 @@ export class LibraryTest {
     return diskStore(`${this.root}/models/${inside}`);
   }
 
+  /** The folder of the LoRAs. */
+  get loras(): StoreFolder {
+    return diskStore(`${this.root}/loras`);
+  }
+
   /** A tab: its own library over the same disk. */
   openTab(overrides: Partial<LibraryEnvironment> = {}): Library {
     let receive: ((message: LibraryMessage) => void) | undefined;
@@ -53,19 +58,10 @@ export class LibraryTest {
     return new Library({
       installation: wan22Installation,
       models: diskStore(`${this.root}/models`),
-      loras: diskStore(`${this.root}/loras`),
+      loras: this.loras,
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],
       storage: async (): Promise<StorageReport> => ({ usage: 0, quota: 2 ** 40, persistent: true }),
-      tryLock: async (name, work) => {
-        if (held.has(name)) return null;
-        held.add(name);
-        try {
-          return { value: await work() };
-        } finally {
-          held.delete(name);
-          for (const resolve of this.#released.splice(0)) resolve();
-        }
-      },
+      tryLock: (name, work) => this.tryLock(name, work),
       withLock: (name, work) => {
         const turn = (this.#turns.get(name) ?? Promise.resolve()).then(work);
         this.#turns.set(
@@ -94,6 +90,18 @@ export class LibraryTest {
       ...overrides,
     });
   }
+
+  /** Runs `work` unless a tab has the lock. */
+  readonly tryLock: LibraryEnvironment['tryLock'] = async (name, work) => {
+    if (this.held.has(name)) return null;
+    this.held.add(name);
+    try {
+      return { value: await work() };
+    } finally {
+      this.held.delete(name);
+      for (const resolve of this.#released.splice(0)) resolve();
+    }
+  };
 
   served(component: string) {
     return this.hub.served(weightPath(component));
