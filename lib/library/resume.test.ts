@@ -100,8 +100,7 @@ test('paused and then cancelled at once, it leaves nothing, and can begin again'
 });
 
 test('cancelled while a header is awaited, it ends at once', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab();
   await now().folder(`${id}/vae`).clear();
   const fault = { kind: 'stall', afterBytes: 4 } as const;
   let struck: () => void = () => undefined;

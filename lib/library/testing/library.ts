@@ -17,6 +17,7 @@ import {
   type GoldenWeights,
   goldenId,
   goldenPath,
+  goldenRepository,
   publishGoldenModel,
 } from '../../models/wan22/testing/golden-model';
 import type { StoreFolder } from '../../weights/store';
@@ -89,6 +90,13 @@ export class LibraryTest {
       defaultHub: this.hub.url,
       ...overrides,
     });
+  }
+
+  /** A tab to whose library the golden model was added. */
+  async openModelTab(overrides: Partial<LibraryEnvironment> = {}): Promise<Library> {
+    const library = this.openTab(overrides);
+    await library.addModel({ address: goldenRepository });
+    return library;
   }
 
   /** Runs `work` unless a tab has the lock. */
