@@ -6,6 +6,7 @@ import { KinoraError, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
 import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
+import { classifierParity } from '../safety/parity';
 import { withAppPage } from './browser/app-page';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
@@ -19,6 +20,8 @@ Runs every stage that DIR has reference tensors for and compares (default: the b
   --backend webgpu   the app in headless Chromium
   --tolerance X      instead of 1e-4 for a stage and 1e-3 for the loop; weights in f32 only
 `;
+
+const families = { ...modelFamilies, classifier: classifierParity };
 
 const stageWidth = 44;
 
@@ -107,7 +110,7 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', ort as unknown as Runtime);
-  await runParity(modelFamilies, diskFolder(options.folder), backend, {
+  await runParity(families, diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
     onLine,
   });
