@@ -18,7 +18,8 @@ function atUnit(number: number, event: () => unknown): Partial<LibraryEnvironmen
       start: async () => (await real).start(),
       resume: async (state: string) => (await real).resume(state),
       async update(bytes: Uint8Array) {
-        await (await real).update(bytes);
+        const own = bytes.slice();
+        await (await real).update(own);
         if (++unit === number) event();
       },
       state: async () => (await real).state(),
