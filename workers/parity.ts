@@ -3,7 +3,10 @@ import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createBackend } from '../lib/gpu';
 import { modelFamilies } from '../lib/models';
 import { type ParityLine, runParity } from '../lib/pipeline/parity';
+import { classifierParity } from '../lib/safety/parity';
 import { httpFolder } from '../lib/weights';
+
+const families = { ...modelFamilies, classifier: classifierParity };
 
 /** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
 const parity = {
@@ -20,7 +23,7 @@ const parity = {
     const backend = await createBackend('webgpu');
     try {
       const folder = httpFolder(new URL(base));
-      await runParity(modelFamilies, folder, backend, { ...options, onLine });
+      await runParity(families, folder, backend, { ...options, onLine });
     } finally {
       await backend.dispose();
     }

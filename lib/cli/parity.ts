@@ -6,6 +6,7 @@ import { KinoraError, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
 import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
+import { classifierParity } from '../safety/parity';
 import { withAppPage } from './browser/app-page';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
@@ -13,12 +14,16 @@ import { fromUser, root } from './paths';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--tolerance X]
 
-Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens).
+Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
+laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image classifier.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
-  --tolerance X      instead of 1e-4 for a stage and 1e-3 for the loop; weights in f32 only
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier;
+                     weights in f32 only
 `;
+
+const families = { ...modelFamilies, classifier: classifierParity };
 
 const stageWidth = 44;
 
@@ -75,7 +80,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {
-      remedy: 'Name a folder laid out like lib/models/wan22/goldens.',
+      remedy: 'Name a folder laid out like lib/models/wan22/goldens or lib/safety/goldens.',
     });
   }
   return { folder, backend, tolerance };
@@ -107,7 +112,7 @@ async function inNode(options: Options, onLine: (line: ParityLine) => void): Pro
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
   const backend = await createBackend('wasm', ort as unknown as Runtime);
-  await runParity(modelFamilies, diskFolder(options.folder), backend, {
+  await runParity(families, diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
     onLine,
   });

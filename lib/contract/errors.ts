@@ -142,6 +142,10 @@ const table = {
     'The numbers of the video became invalid (NaN or infinity).',
     'Try another seed, a lower guidance scale, or run without LoRA.',
   ],
+  CHECK_FAILED: [
+    'The safety checker gave no result.',
+    'Run it again; if it happens again, download the safety checker again.',
+  ],
   ENCODER_FAILED: [
     'The video encoder of the browser failed.',
     'Run it again; if it happens again, update the browser.',

@@ -65,6 +65,8 @@ export const sqrt = unary('Sqrt');
 export const tanh = unary('Tanh');
 /** max(x, 0). */
 export const relu = unary('Relu');
+/** GELU in its exact form, x·Φ(x) by the error function (Hendrycks & Gimpel 2016). */
+export const gelu = unary('Gelu');
 /** GELU in its tanh form (Hendrycks & Gimpel 2016), `gelu_new` of transformers. */
 export const geluTanh = unary('Gelu', '', { approximate: 'tanh' });
 /** SiLU, x·sigmoid(x): QuickGelu with α = 1. */

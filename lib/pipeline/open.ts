@@ -65,10 +65,10 @@ function unknown(id: string): KinoraError {
  *
  * @throws KinoraError `MODEL_MANIFEST_INVALID` where this version has none of that name
  */
-export function familyOf(
-  families: ModelFamilies,
+export function familyOf<Family>(
+  families: Readonly<Record<string, Family>>,
   manifest: Pick<ModelManifest, 'name' | 'family'>,
-): ModelFamily {
+): Family {
   const { family: name } = manifest;
   const family = Object.hasOwn(families, name) ? families[name] : undefined;
   if (family) return family;

@@ -60,6 +60,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   DEVICE_LOST: 'suspect',
   OUT_OF_MEMORY: 'suspect',
   LATENTS_NOT_FINITE: 'never',
+  CHECK_FAILED: 'suspect',
   ENCODER_FAILED: 'suspect',
   STORAGE_FULL: 'unfit',
   CANCELLED: 'elsewhere',

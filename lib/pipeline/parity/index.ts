@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defaultFamily } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { ModelFolder } from '../../weights';
-import type { ModelFamilies } from '../model';
+import type { ModelFamily } from '../model';
 import { familyOf } from '../open';
 import { failure, type ParityLine } from './compare';
 
@@ -24,15 +24,23 @@ export interface ParityStage {
   run(): AsyncGenerator<ParityLine>;
 }
 
-const headSchema = z.looseObject({ family: z.string().default(defaultFamily) });
+/** What has references: a model family, or another network that knows its own `golden.json`. */
+export interface ParityFamily extends Pick<ModelFamily, 'parityStages'> {
+  /** Whether the references are of this family, where `golden.json` names none. */
+  readonly recognises?: (golden: unknown) => boolean;
+}
+
+export type ParityFamilies = Readonly<Record<string, ParityFamily>>;
+
+const headSchema = z.looseObject({ family: z.string().optional() });
 
 /**
- * Runs every stage for which a folder has references, and compares. `golden.json` may name the model family.
+ * Runs every stage for which a folder has references, and compares. `golden.json` may name the family.
  *
  * @throws KinoraError when the folder has no references or no model that can be read
  */
 export async function runParity(
-  families: ModelFamilies,
+  families: ParityFamilies,
   folder: ModelFolder,
   backend: Backend,
   { onLine, ...options }: ParityOptions & { readonly onLine?: (line: ParityLine) => void } = {},
@@ -42,9 +50,11 @@ export async function runParity(
     lines.push(line);
     onLine?.(line);
   };
-  const { family } = headSchema.parse(await folder.json('golden.json'));
-  const model = familyOf(families, { name: 'golden.json', family });
-  for (const stage of await model.parityStages(folder, backend, options)) {
+  const golden = headSchema.parse(await folder.json('golden.json'));
+  const recognised = Object.keys(families).find((name) => families[name]?.recognises?.(golden));
+  const family = golden.family ?? recognised ?? defaultFamily;
+  const references = familyOf(families, { name: 'golden.json', family });
+  for (const stage of await references.parityStages(folder, backend, options)) {
     try {
       for await (const line of stage.run()) push(line);
     } catch (error) {

@@ -1,0 +1,15 @@
+export {
+  type Backends,
+  SafetyCheck,
+  type SafetyCheckHooks,
+  sampledFrames,
+  uncheckedSafety,
+  videoScore,
+} from './check';
+export {
+  checkCheckerFiles,
+  checkerFiles,
+  openSafetyChecker,
+  type SafetyChecker,
+} from './checker';
+export type { RgbaImage, Squares } from './preprocess';

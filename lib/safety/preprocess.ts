@@ -1,0 +1,191 @@
+import { at } from '../contract';
+import type { Frame } from '../pipeline/latents';
+import { type Axis, catmullRom, type Kernel, makeAxis } from '../video/resample';
+
+/** How a checker wants its pixels. */
+export interface Preprocessing {
+  /** Side of the square in pixels. */
+  readonly size: number;
+  readonly kernel: Kernel;
+  /** `cover` keeps the ratio and cuts squares out; `stretch` makes one square of the whole image. */
+  readonly fit: 'cover' | 'stretch';
+  /** By channel, of values in 0…1. */
+  readonly mean: readonly number[];
+  readonly std: readonly number[];
+}
+
+/** PIL's bilinear kernel. */
+export const triangle: Kernel = { support: 1, weight: (x) => Math.max(0, 1 - Math.abs(x)) };
+export const bicubic = catmullRom;
+
+/** An image as bytes, one channel at a time: a photo has 40 megapixels at most. */
+export interface ByteImage {
+  readonly width: number;
+  readonly height: number;
+  /** Red, green or blue, [height, width]. */
+  channel(c: number): Uint8ClampedArray;
+}
+
+/** Squares of one image, kept as bytes until they are scored: planar RGB [count, 3, size, size]. */
+export interface Squares {
+  readonly bytes: Uint8ClampedArray;
+  readonly count: number;
+}
+
+/** Where an image lies after scaling, and where the squares start in it. */
+export interface SquareLayout {
+  readonly width: number;
+  readonly height: number;
+  readonly offsets: readonly (readonly [x: number, y: number])[];
+}
+
+/**
+ * Squares of an image, at most. An image of a single row would have thousands; of a ratio above this number,
+ * parts between the squares are not seen.
+ */
+const maxSquares = 16;
+
+/**
+ * The squares that cover an image: its short side is scaled to the square's, and along the long side lie
+ * as few as cover it, flush with both ends. The long side is truncated as in torchvision's `Resize`.
+ */
+export function layOutSquares(
+  { width, height }: { readonly width: number; readonly height: number },
+  { size, fit }: Pick<Preprocessing, 'size' | 'fit'>,
+): SquareLayout {
+  if (fit === 'stretch') return { width: size, height: size, offsets: [[0, 0]] };
+  const long = Math.floor((size * Math.max(width, height)) / Math.min(width, height));
+  const count = Math.min(maxSquares, Math.ceil(long / size));
+  const starts = Array.from({ length: count }, (_, k) =>
+    count === 1 ? 0 : Math.round((k * (long - size)) / (count - 1)),
+  );
+  return width >= height
+    ? { width: long, height: size, offsets: starts.map((x) => [x, 0] as const) }
+    : { width: size, height: long, offsets: starts.map((y) => [0, y] as const) };
+}
+
+/** Scales an image and cuts it into squares. Both passes round to bytes, as PIL does. */
+export function cutSquares(image: ByteImage, preprocessing: Preprocessing): Squares {
+  const { size, kernel } = preprocessing;
+  const layout = layOutSquares(image, preprocessing);
+  const count = layout.offsets.length;
+  const plane = size * size;
+  const bytes = new Uint8ClampedArray(count * 3 * plane);
+  const along = (source: number, resized: number, offset: number) =>
+    fixedPoint(makeAxis({ source, resized, offset, length: size }, kernel));
+  for (let c = 0; c < 3; c++) {
+    const source = image.channel(c); // [height, width]
+    for (const [index, [x, y]] of layout.offsets.entries()) {
+      const columns = along(image.width, layout.width, x);
+      const across = resampleAcross(source, image.width, image.height, columns); // [height, size]
+      const target = bytes.subarray((3 * index + c) * plane, (3 * index + c + 1) * plane);
+      resampleDown(across, size, along(image.height, layout.height, y), target); // [size, size]
+    }
+  }
+  return { bytes, count };
+}
+
+/** Bits behind the point of a weight: PIL's `PRECISION_BITS`. */
+const weightBits = 22;
+const half = 2 ** (weightBits - 1);
+
+interface FixedAxis extends Omit<Axis, 'weights'> {
+  readonly weights: Int32Array;
+}
+
+/** Weights as PIL rounds them, so that sums are exact and halves fall to the same side. */
+function fixedPoint({ weights, ...axis }: Axis): FixedAxis {
+  return { ...axis, weights: Int32Array.from(weights, (w) => Math.round(w * 2 ** weightBits)) };
+}
+
+/** Each row of [height, width] by the axis. A clamped array cuts what exceeds a byte. */
+function resampleAcross(
+  source: Uint8ClampedArray,
+  width: number,
+  height: number,
+  { taps, starts, weights }: FixedAxis,
+): Uint8ClampedArray {
+  const length = starts.length;
+  const target = new Uint8ClampedArray(height * length);
+  for (let row = 0; row < height; row++) {
+    for (let i = 0; i < length; i++) {
+      const first = row * width + (starts[i] as number);
+      let sum = half;
+      for (let t = 0; t < taps; t++) {
+        sum += (weights[i * taps + t] as number) * (source[first + t] as number);
+      }
+      target[row * length + i] = sum >> weightBits;
+    }
+  }
+  return target;
+}
+
+/** Each column of [height, width] by the axis. */
+function resampleDown(
+  source: Uint8ClampedArray,
+  width: number,
+  { taps, starts, weights }: FixedAxis,
+  target: Uint8ClampedArray,
+): void {
+  for (let i = 0; i < starts.length; i++) {
+    const first = (starts[i] as number) * width;
+    for (let column = 0; column < width; column++) {
+      let sum = half;
+      for (let t = 0; t < taps; t++) {
+        sum += (weights[i * taps + t] as number) * (source[first + t * width + column] as number);
+      }
+      target[i * width + column] = sum >> weightBits;
+    }
+  }
+}
+
+/** Decoded pixels: RGBA, row by row. */
+export interface RgbaImage {
+  readonly data: Uint8ClampedArray;
+  readonly width: number;
+  readonly height: number;
+}
+
+export function rgbaBytes({ data, width, height }: RgbaImage): ByteImage {
+  return {
+    width,
+    height,
+    channel(c) {
+      const plane = new Uint8ClampedArray(width * height);
+      for (let i = 0; i < plane.length; i++) plane[i] = data[4 * i + c] as number;
+      return plane;
+    },
+  };
+}
+
+/** A decoded frame in −1…1 as bytes, rounded as the encoder's pixels are. */
+export function frameBytes({ data, width, height }: Frame): ByteImage {
+  const plane = width * height;
+  const bytes = new Uint8ClampedArray(3 * plane);
+  // A clamped array rounds to the nearest and cuts what is out of range.
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (data[i] as number) * 127.5 + 127.5;
+  return { width, height, channel: (c) => bytes.subarray(c * plane, (c + 1) * plane) };
+}
+
+/**
+ * Bytes of squares as the network takes them: `(byte/255 − mean) / std` by channel.
+ *
+ * @returns [count, 3, size, size]
+ */
+export function normalise(bytes: Uint8ClampedArray, preprocessing: Preprocessing): Float32Array {
+  const { size, mean, std } = preprocessing;
+  const plane = size * size;
+  const pixels = new Float32Array(bytes.length);
+  // Rounded to f32 after each operation, as PyTorch does it.
+  const { fround } = Math;
+  const value = (byte: number, c: number) =>
+    fround(fround(fround(byte / 255) - fround(at(mean, c))) / fround(at(std, c)));
+  const tables = [0, 1, 2].map((c) =>
+    Float32Array.from({ length: 256 }, (_, byte) => value(byte, c)),
+  );
+  for (let i = 0; i < bytes.length; i++) {
+    const table = tables[Math.floor(i / plane) % 3] as Float32Array;
+    pixels[i] = table[bytes[i] as number] as number;
+  }
+  return pixels;
+}
