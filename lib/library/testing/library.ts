@@ -20,6 +20,7 @@ import {
   goldenRepository,
   publishGoldenModel,
 } from '../../models/wan22/testing/golden-model';
+import { checkCheckerFiles } from '../../safety';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFolder, goldens } from '../../weights/testing/files';
@@ -58,6 +59,7 @@ export class LibraryTest {
     const { held } = this;
     return new Library({
       installation: wan22Installation,
+      checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
       loras: this.loras,
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],
