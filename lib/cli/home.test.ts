@@ -11,6 +11,7 @@ it('has no ids before anything was added', async () => {
   await noteAdded(home(), {
     hub: '',
     models: [],
+    tools: [],
     loras: [],
     loraDownloads: [],
     storage: { usage: 0, quota: 0, persistent: true },
