@@ -193,9 +193,9 @@ test('trigger words come from the metadata’s own field, else from the common t
 
 test('the licence is what the hub says of it, and unknown for a file', async () => {
   const bytes = await goldenBytes('loras/a_peft.safetensors');
-  hub.repositories.put('kinora/licensed', 'z.safetensors', bytes);
-  hub.repositories.licences.set('kinora/licensed', 'mit');
-  const page = `${hub.url}/kinora/licensed`;
+  now().hub.repositories.put('kinora/licensed', 'z.safetensors', bytes);
+  now().hub.repositories.licences.set('kinora/licensed', 'mit');
+  const page = `${now().hub.url}/kinora/licensed`;
   const added = await add({ address: 'kinora/licensed' });
   expect(added.licence).toEqual({ name: 'mit', url: page });
   const local = await add({ file: new File([bytes], 'local.safetensors') });
