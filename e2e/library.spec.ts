@@ -323,3 +323,46 @@ test(
     });
   },
 );
+
+test(
+  'gated files need terms and a token, which the hub alone gets; checker and language model come',
+  full,
+  async ({ models, page, hub }) => {
+    const forgetTerms = () =>
+      page.evaluate(async () => {
+        const root = await navigator.storage.getDirectory();
+        await root.removeEntry('terms', { recursive: true });
+      });
+    await models.setHub(hub.url);
+    hub.repositories.gates.set(goldenRepository, 'hf_secret');
+    await models.address.fill(goldenRepository);
+    await models.lookUp.click();
+    const denied = models.problem('HUB_DENIED');
+    await expect(denied).toContainText('The makers ask you to accept their terms at');
+    await expect(denied.getByRole('link')).toHaveAttribute(
+      'href',
+      `${hub.url}/${goldenRepository}`,
+    );
+    await page.getByLabel('Access token of your account').fill('hf_secret');
+    await page.getByRole('button', { name: 'Keep it', exact: true }).click();
+    await expect(page.getByRole('button', { name: 'Remove the token' })).toBeVisible();
+    await models.addFromHub(goldenRepository);
+    await models.confirmDownload();
+    const golden = models.model('Golden');
+    await models.waitForStatus(golden, 'Ready');
+    await expect(golden).toContainText('Safety checkerInstalled');
+    expect(new Set(hub.authorizations.map(({ host }) => host))).toEqual(new Set(['hub']));
+
+    await forgetTerms();
+    const language = models.model('Qwen3 0.6B');
+    await expect(language).toContainText('639 MB');
+    await expect(language.getByRole('link', { name: 'Apache-2.0' })).toBeVisible();
+    await language.getByRole('button', { name: /^Download/ }).click();
+    await expect(models.problem('TERMS_NOT_ACCEPTED')).toBeVisible();
+    await acceptTerms(page);
+    await language.getByRole('button', { name: /^Download/ }).click();
+    await models.waitForStatus(language, 'Ready');
+    await language.getByRole('button', { name: 'Check every byte' }).click();
+    await expect(language).toContainText('Every byte was compared');
+  },
+);

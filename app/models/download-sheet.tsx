@@ -37,7 +37,7 @@ export function DownloadSheet(props: {
           .map(({ licence, repositories }, i) => (
             <Fragment key={licence.name + licence.url}>
               {i > 0 && '; '}
-              {repositories.join(', ')} (<Licence {...licence} />)
+              {repositories.join(', ')} (Licence: <Licence {...licence} />)
             </Fragment>
           ))}
         .
