@@ -114,7 +114,7 @@ test(
     });
 
     await test.step('every byte is as it was written; then it goes', async () => {
-      expect(await succeeds('models', 'list')).toMatch(/^golden +ready, int8, 2\.7 MB on disk$/m);
+      expect(await succeeds('models', 'list')).toMatch(/^golden +ready, int8, 3\.\d MB on disk$/m);
       expect(await succeeds('models', 'verify', 'golden')).toContain('Every stored byte');
       expect(await succeeds('models', 'delete', 'golden')).toContain('Deleted Golden');
     });

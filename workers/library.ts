@@ -11,6 +11,7 @@ import { Library } from '../lib/library/library';
 import { loraFolder } from '../lib/library/loras';
 import { wan22Installation } from '../lib/models/wan22/install';
 import { fetchManifest } from '../lib/pipeline/open';
+import { checkCheckerFiles } from '../lib/safety';
 import { opfsFolder, type SourceHash } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
 
@@ -105,6 +106,7 @@ installErrorTransfer();
 Comlink.expose(
   new Library({
     installation: wan22Installation,
+    checkSafetyChecker: checkCheckerFiles,
     models: opfsFolder(modelFolder),
     loras: opfsFolder(loraFolder),
     listed: listedModels,

@@ -1,6 +1,6 @@
-import { type ReactNode, useEffect, useRef } from 'react';
+import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest';
+import { licencesOf, type Precision } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
 import { Modal } from './modal';
 import type { Sheet } from './page-state';
@@ -31,8 +31,14 @@ export function DownloadSheet(props: {
       </h2>
       <p className="dialog-text">{manifest.description}</p>
       <p className="field-hint">
-        Licence: <Licence {...manifest.licence} />. From {hostOf(hub)}:{' '}
-        {repositoriesOf(entry).join(', ')}.
+        From {hostOf(hub)}:{' '}
+        {licencesOf(manifest).map(({ licence, repositories }, i) => (
+          <Fragment key={licence.name + licence.url}>
+            {i > 0 && '; '}
+            {repositories.join(', ')} (<Licence {...licence} />)
+          </Fragment>
+        ))}
+        .
       </p>
       {manifest.choices.length > 0 && (
         <PrecisionChoices
@@ -99,10 +105,4 @@ export function Licence({ name, url }: { name: string; url?: string | undefined 
 
 function hostOf(hub: string): string {
   return URL.canParse(hub) ? new URL(hub).host : hub;
-}
-
-/** The repositories of a model, each once. */
-function repositoriesOf({ manifest }: ModelEntry): string[] {
-  const files = manifest.sources.flatMap((source) => source.files);
-  return [...new Set(files.map(({ repository }) => repository))];
 }

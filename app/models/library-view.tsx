@@ -1,5 +1,10 @@
 import type { Dispatch } from 'react';
-import type { LibrarySnapshot, ModelEntry } from '../../lib/contract/library';
+import {
+  hasSafetyChecker,
+  type LibrarySnapshot,
+  type ModelEntry,
+  type PartState,
+} from '../../lib/contract/library';
 import { LiveText } from '../shared/messages';
 import { AddModel } from './add-model';
 import { DownloadSheet } from './download-sheet';
@@ -45,6 +50,7 @@ export function LibraryView(props: {
             <ModelCard
               key={entry.manifest.id}
               {...{ entry, actions }}
+              sharedChecker={checkerOf(models, entry)}
               {...about(entry.manifest.id)}
             />
           ))}
@@ -79,10 +85,20 @@ export function LibraryView(props: {
         />
       )}
       {models
-        .filter(({ origin }) => origin !== 'bundled')
+        .filter(({ origin, parts }) => origin !== 'bundled' || parts.some(isMoving))
         .map((entry) => (
           <LiveText key={entry.manifest.id} {...announce(entry)} />
         ))}
     </>
   );
+}
+
+function isMoving({ status }: PartState): boolean {
+  return status !== 'absent' && status !== 'complete';
+}
+
+/** Name of another model whose safety checker serves this one too; null without one. */
+function checkerOf(models: readonly ModelEntry[], { manifest }: ModelEntry): string | null {
+  const other = models.find((one) => one.manifest.id !== manifest.id && hasSafetyChecker(one));
+  return other?.manifest.name ?? null;
 }

@@ -13,12 +13,14 @@ import { pauseSentences } from './wording';
 /** One model: what it is, what of it is here, what is going on, and what can be done. */
 export function ModelCard(props: {
   entry: ModelEntry;
+  /** Name of another model whose safety checker serves this one; null without one. */
+  sharedChecker: string | null;
   doing: string | undefined;
   done: string | undefined;
   problem: ErrorRecord | undefined;
   actions: LibraryActions;
 }) {
-  const { entry, doing, done, problem, actions } = props;
+  const { entry, sharedChecker, doing, done, problem, actions } = props;
   const { manifest, parts, stored, origin } = entry;
   const view = viewModel(entry);
   const { status, pausedBy } = view;
@@ -53,7 +55,7 @@ export function ModelCard(props: {
         </p>
       </div>
       <p className="model-text">{manifest.description}</p>
-      <ModelFacts entry={entry} view={view} />
+      <ModelFacts {...{ entry, view, sharedChecker }} />
       {isElsewhere && (
         <p className="info">
           Another tab of this browser works on this model: pause or cancel it there.
@@ -77,8 +79,7 @@ export function ModelCard(props: {
         problem={general}
       />
       <ModelControls
-        entry={entry}
-        view={view}
+        {...{ entry, view, sharedChecker }}
         busy={doing !== undefined && !isShownByParts}
         {...{ actions }}
       />

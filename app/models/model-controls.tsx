@@ -1,6 +1,7 @@
 import Link from 'next/link';
 import { formatBytes } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
+import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
+import { hasSources, isBundled } from '../../lib/contract/manifest';
 import type { ModelView } from './model-view';
 import { precisionName } from './model-view';
 import type { LibraryActions } from './use-library-actions';
@@ -9,10 +10,11 @@ import type { LibraryActions } from './use-library-actions';
 export function ModelControls(props: {
   entry: ModelEntry;
   view: ModelView;
+  sharedChecker: string | null;
   busy: boolean;
   actions: LibraryActions;
 }) {
-  const { entry, view, busy, actions } = props;
+  const { entry, view, sharedChecker, busy, actions } = props;
   const { manifest, origin, precision, stored } = entry;
   const { id } = manifest;
   const { status, bytesStored } = view;
@@ -20,8 +22,11 @@ export function ModelControls(props: {
   const active = status === 'downloading';
   const isStopped = status === 'paused' || status === 'failed';
   const idle = !isElsewhere && !active && !isStopped && status !== 'verifying';
-  const fetchable = manifest.sources.length > 0;
-  const incomplete = entry.parts.some((part) => part.status === 'absent');
+  const fetchable = hasSources(manifest);
+  const incomplete = entry.parts.some(
+    ({ status: part, component }) => part === 'absent' && component !== 'safety_checker',
+  );
+  const withoutChecker = entry.ready && !sharedChecker && !hasSafetyChecker(entry);
   const others = manifest.choices.filter((choice) => choice.precision !== precision);
   return (
     <div className="actions">
@@ -44,12 +49,21 @@ export function ModelControls(props: {
           {status === 'absent' ? 'Download' : 'Download the rest'}
         </button>
       )}
+      {idle && withoutChecker && !incomplete && (
+        <button
+          type="button"
+          disabled={busy}
+          onClick={() => actions.download(id, precision ?? manifest.precision)}
+        >
+          Download the safety checker (22 MB)
+        </button>
+      )}
       {(active || isElsewhere) && (
         <button type="button" disabled={isElsewhere} onClick={() => actions.pause(id)}>
           Pause
         </button>
       )}
-      {isStopped && fetchable && (
+      {isStopped && (fetchable || isBundled(manifest)) && (
         <button
           type="button"
           className="primary"
@@ -86,7 +100,7 @@ export function ModelControls(props: {
           Check every byte
         </button>
       )}
-      {origin !== 'bundled' && idle && bytesStored > 0 && (
+      {idle && bytesStored > 0 && (
         <button
           type="button"
           className="danger"

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { formatBytes } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
+import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
+import { isConverted } from '../../lib/pipeline/installation';
 import { Licence } from './download-sheet';
 import { type ModelView, precisionName } from './model-view';
 import { formatRelativeError } from './wording';
@@ -12,20 +13,31 @@ const origins = {
 } as const;
 
 /** What is known of a model, in short. */
-export function ModelFacts({ entry, view }: { entry: ModelEntry; view: ModelView }) {
+export function ModelFacts(props: {
+  entry: ModelEntry;
+  view: ModelView;
+  /** Name of another model whose safety checker serves this one; null without one. */
+  sharedChecker: string | null;
+}) {
+  const { entry, view, sharedChecker } = props;
   const { manifest, origin, precision, stored } = entry;
   const { bytesStored, verifiedAt, worst } = view;
   const types = [
     ...new Set(
-      stored
-        .filter(({ component }) => component !== 'configuration')
-        .map(({ sourceType }) => sourceType),
+      stored.filter(({ component }) => isConverted(component)).map(({ sourceType }) => sourceType),
     ),
   ];
   return (
     <dl className="facts">
       <Fact name="Licence">
         <Licence {...manifest.licence} />
+      </Fact>
+      <Fact name="Safety checker">
+        {hasSafetyChecker(entry)
+          ? 'Installed'
+          : sharedChecker
+            ? `Installed with ${sharedChecker}`
+            : 'Missing'}
       </Fact>
       <Fact name="Origin">{origins[origin]}</Fact>
       {precision && <Fact name="Precision">{precisionName(manifest, precision)}</Fact>}

@@ -1,6 +1,7 @@
 import { componentTexts, formatBytes, formatPercent } from '../../lib/contract/format';
 import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
+import { isConverted } from '../../lib/pipeline/installation';
 import { Problem } from '../shared/messages';
 import { amountOf, fractionOf } from './model-view';
 import { formatRelativeError, precisionNames } from './wording';
@@ -92,7 +93,7 @@ const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
 /** `From Q8_0, kept as 8-bit, largest error 0.24 %`. */
 function madeOf({ sourceType, precision, worst, component }: StoredComponent): string {
-  if (component === 'configuration') return componentTexts[component].purpose;
+  if (!isConverted(component)) return componentTexts[component].purpose;
   const kept = quantised.includes(component) ? `, kept as ${precisionNames[precision]}` : '';
   const error =
     worst && worst.relativeError > 0

@@ -1,4 +1,10 @@
-import { KinoraError, type ModelEntry, type Precision } from '../contract';
+import {
+  hasSafetyChecker,
+  isBundled,
+  KinoraError,
+  type ModelEntry,
+  type Precision,
+} from '../contract';
 import { formatBytes } from '../contract/format';
 import { requireRoom } from '../library/plan';
 import type { Command } from './command';
@@ -15,6 +21,8 @@ export interface FetchOptions {
   readonly precision: Precision | undefined;
   /** Agreed to beforehand. */
   readonly yes: boolean;
+  /** Whether a missing safety checker is fetched for a model that is ready without it. */
+  readonly withChecker?: boolean;
 }
 
 /**
@@ -28,12 +36,13 @@ export async function fetchModel(
   command: Command,
   session: LibrarySession,
   id: string,
-  { precision: asked, yes }: FetchOptions,
+  { precision: asked, yes, withChecker = false }: FetchOptions,
 ): Promise<ModelEntry> {
   const entry = await session.model(id);
   const { manifest } = entry;
   const precision = asked ?? entry.precision ?? manifest.precision;
-  if (entry.ready && (manifest.sources.length === 0 || precision === entry.precision)) return entry;
+  const complete = entry.ready && (isBundled(manifest) || precision === entry.precision);
+  if (complete && (!withChecker || hasSafetyChecker(entry))) return entry;
   checkPrecision(entry, precision);
   const { page, home } = session;
 

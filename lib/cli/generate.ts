@@ -5,6 +5,7 @@ import {
   type Backend,
   frameCount,
   framesPerSecond,
+  isBundled,
   KinoraError,
   type ModelManifest,
   resolveSeed,
@@ -30,7 +31,7 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   // All inputs are checked first: nothing is built or started for a bad request.
   const home = kinoraHome();
   const listed = await readManifest(options.model, await addedIds(home));
-  const bundled = listed !== null && listed.sources.length === 0;
+  const bundled = listed !== null && isBundled(listed);
   const { loras: named, ...asked } = options.parameters;
   const { loras, libraryLoras } = await sortLoras(named, !bundled);
   const image = await readImage(options.image, command.signal);

@@ -1,4 +1,10 @@
-import type { LibrarySnapshot, LoraEntry, ModelEntry } from '../contract';
+import {
+  hasSafetyChecker,
+  isBundled,
+  type LibrarySnapshot,
+  type LoraEntry,
+  type ModelEntry,
+} from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
 
 /**
@@ -33,9 +39,10 @@ function bytesOf({ parts }: ModelEntry): number {
 
 function stateOf(entry: ModelEntry): string {
   const { manifest, ready, parts, precision } = entry;
-  if (manifest.sources.length === 0 && ready) return 'ready, comes with Kinora';
+  const checker = hasSafetyChecker(entry) ? [] : ['without safety checker'];
+  if (isBundled(manifest)) return ['ready', 'comes with Kinora', ...checker].join(', ');
   const kept = `${formatBytes(bytesOf(entry))} on disk`;
-  if (ready) return ['ready', precision, kept].filter(Boolean).join(', ');
+  if (ready) return ['ready', precision, kept, ...checker].filter(Boolean).join(', ');
   const done = parts.reduce((sum, part) => sum + part.bytesDone, 0);
   if (done === 0) return 'not downloaded';
   const known = parts.every(({ bytesTotal }) => bytesTotal !== null);

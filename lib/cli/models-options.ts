@@ -39,7 +39,8 @@ export const modelsHelp = `Shows and changes the models that the command line us
   list        models and LoRAs, what is here of them, and the room there is
   add         lists a model of the hub (owner/name, owner/name/file.gguf, a link); a folder or file
               of this machine is converted at once; with --lora it is an adapter
-  download    fetches a model, or goes on where it stopped (Ctrl-C pauses)
+  download    fetches a model, or goes on where it stopped (Ctrl-C pauses); of a model that is ready,
+              the safety checker where it is missing
   verify      compares every stored byte with its checksum
   delete      deletes what is stored of a model or LoRA; an added model leaves the list
 

@@ -31,7 +31,10 @@ async function perform(
     case 'add':
       return action.lora ? addLora(command, session, action) : addModel(command, session, action);
     case 'download': {
-      const { manifest } = await fetchModel(command, session, action.id, action);
+      const { manifest } = await fetchModel(command, session, action.id, {
+        ...action,
+        withChecker: true,
+      });
       return command.say(`${manifest.name} is ready: npm run generate -- --model ${manifest.id}`);
     }
     case 'verify':

@@ -87,6 +87,11 @@ export interface ModelEntry {
   readonly bytesPerSecond: number;
 }
 
+/** Whether a model has a safety checker of its own. */
+export function hasSafetyChecker({ stored }: Pick<ModelEntry, 'stored'>): boolean {
+  return stored.some(({ component }) => component === 'safety_checker');
+}
+
 /** A LoRA of the library. Its name is valid as `loras[].path`. */
 export interface LoraEntry {
   /** Unique; ends in `.safetensors`. */

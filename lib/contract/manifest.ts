@@ -25,8 +25,12 @@ export const componentIds = [
   'text_encoder',
   'vae',
   'tiny_decoder',
+  'safety_checker',
 ] as const;
 export type ComponentId = (typeof componentIds)[number];
+
+const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });
+export type Licence = z.output<typeof licenceSchema>;
 
 /** One file of a repository on the hub. */
 const sourceFileSchema = z.object({
@@ -54,8 +58,24 @@ const componentSourceSchema = z.object({
   files: z.array(sourceFileSchema).min(1),
   /** True if the model runs without it; it is then not downloaded with the model. */
   optional: z.boolean().default(false),
+  /** Licence of these files; that of the model when absent. */
+  licence: licenceSchema.optional(),
 });
 export type ComponentSource = z.output<typeof componentSourceSchema>;
+
+const checkerFile = (path: string): SourceFile => ({
+  repository: 'Marqo/nsfw-image-detection-384',
+  path,
+  revision: '0c26ec22111b83f106d72a55f611ec35962bcb65',
+});
+
+/** The safety checker of manifests that name none: every model has one. */
+export const defaultSafetyChecker: ComponentSource = {
+  component: 'safety_checker',
+  files: [checkerFile('config.json'), checkerFile('model.safetensors')],
+  optional: false,
+  licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+};
 
 const precisionChoiceSchema = z.object({
   precision: z.enum(precisions),
@@ -70,7 +90,7 @@ export type PrecisionChoice = z.output<typeof precisionChoiceSchema>;
 /**
  * A model of Kinora's list: where its files are, and the sizes and settings that it supports.
  *
- * A bundled model has a `base`, a folder in the diffusers layout (`model_index.json`, `transformer/`,
+ * Each has a source for the safety checker. A bundled model has no other, but a `base`, a folder in the diffusers layout (`model_index.json`, `transformer/`,
  * `vae/`, …) relative to the manifest. A model with `sources` is downloaded from the hub and stored in
  * the browser; its `base`, if any, contains only copies of the config files. Architecture and dimensions
  * are read from the config files.
@@ -81,7 +101,7 @@ export const manifestSchema = z.object({
   description: z.string(),
   /** Name of the model family, whose code runs it. */
   family: z.string().min(1).default(defaultFamily),
-  licence: z.object({ name: z.string(), url: z.url().optional() }),
+  licence: licenceSchema,
   base: z.string().min(1).optional(),
   sources: z.array(componentSourceSchema).default([]),
   /** The size at which the model computes, for each requested size. */
@@ -105,14 +125,46 @@ export function sourcesFor(manifest: ModelManifest, precision: Precision): Compo
     .sort((a, b) => componentIds.indexOf(a.component) - componentIds.indexOf(b.component));
 }
 
+/** Whether the manifest says where the model's own files are: the safety checker alone is no model. */
+export function hasSources({ sources }: Pick<ModelManifest, 'sources'>): boolean {
+  return sources.some(({ component }) => component !== 'safety_checker');
+}
+
+/** Whether the whole model comes with Kinora, apart from the safety checker. */
+export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): boolean {
+  return manifest.base !== undefined && !hasSources(manifest);
+}
+
+/** The licences of a model's files, each with the repositories that it applies to. */
+export function licencesOf({
+  licence: own,
+  sources,
+}: Pick<ModelManifest, 'licence' | 'sources'>): { licence: Licence; repositories: string[] }[] {
+  const found = new Map<string, { licence: Licence; repositories: Set<string> }>();
+  for (const { licence = own, files } of sources) {
+    const key = JSON.stringify([licence.name, licence.url]);
+    const entry = found.get(key) ?? { licence, repositories: new Set() };
+    for (const { repository } of files) entry.repositories.add(repository);
+    found.set(key, entry);
+  }
+  return [...found.values()].map(({ licence, repositories }) => ({
+    licence,
+    repositories: [...repositories],
+  }));
+}
+
 /**
- * Checks a manifest.
+ * Checks a manifest. One that names no safety checker gets {@link defaultSafetyChecker}.
  *
  * @throws KinoraError `MODEL_MANIFEST_INVALID` naming the first wrong field
  */
 export function parseManifest(input: unknown): ModelManifest {
   const parsed = manifestSchema.safeParse(input);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { sources } = parsed.data;
+    const named = sources.some(({ component }) => component === 'safety_checker');
+    return named ? parsed.data : { ...parsed.data, sources: [...sources, defaultSafetyChecker] };
+  }
   const issue = parsed.error.issues[0];
   throw new KinoraError(
     'MODEL_MANIFEST_INVALID',

@@ -2,6 +2,7 @@ import {
   type ComponentId,
   type ComponentSource,
   componentIds,
+  hasSources,
   KinoraError,
   type LocalFile,
   type ModelManifest,
@@ -10,7 +11,7 @@ import {
   parseManifest,
   type SourceFile,
 } from '../contract';
-import type { ModelInstallation, ModelPlan, WeightComponent } from '../pipeline/installation';
+import { isConverted, type ModelInstallation, type ModelPlan } from '../pipeline/installation';
 import { parseModelJson } from '../weights/formats/source';
 import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file';
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
@@ -21,9 +22,7 @@ import { hubFolder } from './sources';
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
 
-const weightComponents = componentIds.filter(
-  (component): component is WeightComponent => component !== 'configuration',
-);
+const weightComponents = componentIds.filter(isConverted);
 const weightEnding = /\.(safetensors|gguf|sft)$/i;
 
 /** What adding a model looks things up with. */
@@ -157,7 +156,7 @@ async function fromOwnManifest(
 ): Promise<ModelManifest> {
   const folder = hubFolder([files.file(ownManifest)], client);
   const { base: _, ...manifest } = parseManifest(await folder.json(ownManifest));
-  if (manifest.sources.length === 0) {
+  if (!hasSources(manifest)) {
     const sentence = `${ownManifest} of ${files.listing.repository} names no sources.`;
     throw new KinoraError('MODEL_MANIFEST_INVALID', sentence);
   }
@@ -185,6 +184,7 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
       throw new KinoraError('MODEL_FILE_MISSING', sentence);
     }
   }
+  sources.push(...base.manifest.sources.filter((source) => source.component === 'safety_checker'));
   return derived(nameOf(files.listing.repository), files.listing.repository, sources, context);
 }
 

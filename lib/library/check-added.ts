@@ -1,5 +1,5 @@
 import type { LocalFile, ModelManifest, SourceFile } from '../contract';
-import type { ModelInstallation, ModelPlan } from '../pipeline/installation';
+import { isConverted, type ModelInstallation, type ModelPlan } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import { type HubClient, hubByteSource } from '../weights/hub';
@@ -35,7 +35,7 @@ export async function checkAdded(
   const plan = await context.installation.plan(configuration);
   const { sources } = manifest;
   for (const { component, precision = manifest.precision, files, optional } of sources) {
-    if (component === 'configuration' || local.has(component) || optional) continue;
+    if (!isConverted(component) || local.has(component) || optional) continue;
     if (isOfBase(files, context.base.manifest)) continue;
     const folder = context.models.folder(manifest.id).folder(component);
     const headers = await Promise.all(
@@ -48,7 +48,7 @@ export async function checkAdded(
     plan.check(component, headers, precision);
   }
   for (const [component, files] of local) {
-    if (component === 'configuration') continue;
+    if (!isConverted(component)) continue;
     const headers = await Promise.all(files.map((file) => openTensorFile(localSource(file))));
     plan.check(component, headers, manifest.precision);
   }

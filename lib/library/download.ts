@@ -1,13 +1,19 @@
 import {
   type ComponentId,
   type ErrorCode,
+  isBundled,
   KinoraError,
   type PauseReason,
   type Precision,
   type StoredComponent,
   toKinoraError,
 } from '../contract';
-import type { CheckedPart, ModelPlan, WeightComponent } from '../pipeline/installation';
+import {
+  type CheckedPart,
+  isConverted,
+  type ModelPlan,
+  type WeightComponent,
+} from '../pipeline/installation';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
 import { openTensorFile } from '../weights/formats/tensor-file';
 import type { HubClient } from '../weights/hub';
@@ -22,7 +28,8 @@ import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
 import type { ManagedModel } from './managed-model';
-import { openFiles } from './sources';
+import { checkPlainFiles } from './plain-files';
+import { type OpenedFile, openFiles } from './sources';
 import { dropUnfinished } from './upkeep';
 
 /** How often a part may start over before it counts as failed. */
@@ -34,10 +41,14 @@ interface OpenedPart extends CheckedPart {
   readonly sources: readonly ByteSource[];
 }
 
+type Fetched = Exclude<ComponentId, 'configuration'>;
+
 /** The download and conversion of one model in this tab, from its first part to its last. */
 export class Download {
   readonly #controllers = new Map<ComponentId, AbortController>();
+  /** Parts whose header was read and checked. */
   readonly #opened = new Map<ComponentId, OpenedPart>();
+  readonly #openedFiles = new Map<ComponentId, readonly OpenedFile[]>();
   /** What is worked on now, and the end of that. */
   #working: { readonly component: ComponentId; readonly end: Promise<unknown> } | undefined;
   readonly #cancels: Promise<void>[] = [];
@@ -64,11 +75,11 @@ export class Download {
     const failures: unknown[] = [];
     try {
       await this.#configure();
-      if (!this.#plan) return;
+      if (!this.#plan && !isBundled(this.model.manifest)) return;
       // Every part's header before any part's weights: a wrong file is refused before gigabytes are fetched.
       for (let next = this.#next(true); next; next = this.#next(true)) {
         const component = next;
-        await this.#heal(component, (signal) => this.#open(component, signal));
+        await this.#heal(component, (signal) => this.#look(component, signal));
       }
       await this.#replaceConfiguration();
       for (let next = this.#next(); next; next = this.#next()) {
@@ -95,7 +106,7 @@ export class Download {
 
   queue(component: ComponentId): void {
     // What was opened before ends with the signal of then.
-    this.#opened.delete(component);
+    this.#forget(component);
     this.#controllers.set(component, new AbortController());
     this.model.dispatch(component, { type: 'queued' });
   }
@@ -122,17 +133,24 @@ export class Download {
   }
 
   /** The next part that waits; with `unopened`, of those whose header was not looked at. */
-  #next(unopened = false): WeightComponent | undefined {
+  #next(unopened = false): Fetched | undefined {
     for (const { component, status } of this.model.parts) {
       if (component === 'configuration' || status !== 'waiting') continue;
-      if (!unopened || !this.#opened.has(component)) return component;
+      const opened = this.#opened.has(component) || this.#openedFiles.has(component);
+      if (!unopened || !opened) return component;
     }
     return undefined;
+  }
+
+  #forget(component: ComponentId): void {
+    this.#opened.delete(component);
+    this.#openedFiles.delete(component);
   }
 
   async #configure(): Promise<void> {
     const component = 'configuration';
     const folder = this.model.folder.folder(component);
+    if (isBundled(this.model.manifest)) return;
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {
@@ -160,17 +178,44 @@ export class Download {
 
   async #installConfiguration(): Promise<void> {
     const component = 'configuration';
-    const folder = this.model.folder.folder(component);
     await this.#heal(component, async (signal) => {
       this.model.dispatch(component, { type: 'started' });
-      const files = await openFiles(this, component, signal);
-      const onProgress = this.#progress(component);
-      const { sources, bytesStored } = await installFiles({ folder, files, signal, onProgress });
-      this.#complete(component, sources, bytesStored);
+      await this.#keepFiles(component, await openFiles(this, component, signal), signal);
     });
   }
 
+  /** Stores files as they are. */
+  async #keepFiles(
+    component: ComponentId,
+    files: readonly OpenedFile[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const folder = this.model.folder.folder(component);
+    const onProgress = this.#progress(component);
+    const installed = await installFiles({ folder, component, files, signal, onProgress });
+    this.#complete(component, installed.sources, installed.bytesStored);
+  }
+
   /** Reads the headers of a part and checks them. */
+  async #look(component: Fetched, signal: AbortSignal): Promise<void> {
+    if (isConverted(component)) await this.#open(component, signal);
+    else await this.#openPlain(component, signal);
+  }
+
+  /** Opens files that are stored as they are, and checks them. */
+  async #openPlain(component: ComponentId, signal: AbortSignal): Promise<readonly OpenedFile[]> {
+    const known = this.#openedFiles.get(component);
+    if (known) return known;
+    const files = await openFiles(this, component, signal);
+    await checkPlainFiles(component, files, this.environment);
+    signal.throwIfAborted();
+    this.#openedFiles.set(component, files);
+    const bytesTotal = files.reduce((sum, { source }) => sum + source.size, 0);
+    this.model.dispatch(component, { type: 'sized', bytesTotal });
+    return files;
+  }
+
+  /** Opens a part whose weights are converted, and checks every tensor of it. */
   async #open(component: WeightComponent, signal: AbortSignal): Promise<OpenedPart> {
     const known = this.#opened.get(component);
     if (known) return known;
@@ -187,7 +232,15 @@ export class Download {
     return part;
   }
 
-  async #install(component: WeightComponent, signal: AbortSignal): Promise<void> {
+  async #install(component: Fetched, signal: AbortSignal): Promise<void> {
+    if (isConverted(component)) return this.#convert(component, signal);
+    const files = await this.#openPlain(component, signal);
+    await this.onBegin();
+    this.model.dispatch(component, { type: 'started' });
+    await this.#keepFiles(component, files, signal);
+  }
+
+  async #convert(component: WeightComponent, signal: AbortSignal): Promise<void> {
     const { model, precision } = this;
     const part = await this.#open(component, signal);
     const folder = model.folder.folder(component);
@@ -254,7 +307,7 @@ export class Download {
       } catch (thrown) {
         if (signal.aborted) return;
         // Whatever was opened is looked at anew: it may lie elsewhere by now.
-        if (component !== 'configuration') this.#opened.delete(component);
+        this.#forget(component);
         const error = toDownloadError(thrown);
         if (startsOver(thrown) && ++restarts <= mostRestarts) {
           const notice = `${error.message} It starts over.`;

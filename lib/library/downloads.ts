@@ -11,7 +11,7 @@ import type { LibraryEnvironment } from './environment';
 import type { HubAccess } from './hub-access';
 import type { LocalFiles } from './local-files';
 import { chooseAgain, isLocal } from './local-files';
-import { isBundled, type ManagedModel } from './managed-model';
+import type { ManagedModel } from './managed-model';
 import { planDownload, requireRoom } from './plan';
 import type { ModelRegistry } from './registry';
 import type { Tabs } from './tabs';
@@ -41,7 +41,6 @@ export class Downloads {
     components: readonly ComponentId[],
     local = noFiles,
   ): Promise<void> {
-    if (isBundled(model.manifest)) return;
     if (local.size === 0 && this.#join(model, precision, components)) {
       return this.tabs.settled(model);
     }

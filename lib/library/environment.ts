@@ -1,6 +1,7 @@
 import type { LibrarySnapshot, ModelManifest, StorageReport, WorkElsewhere } from '../contract';
 import type { ModelInstallation } from '../pipeline/installation';
 import type { ModelFolder } from '../weights/formats/source';
+import type { TensorFile } from '../weights/formats/tensor-file';
 import type { HubOptions } from '../weights/hub';
 import type { StoreFolder } from '../weights/store/folder';
 import type { SourceHash } from '../weights/store/hashes';
@@ -23,6 +24,12 @@ export interface LibraryChannel {
 /** Dependencies of the library. */
 export interface LibraryEnvironment {
   readonly installation: ModelInstallation;
+  /**
+   * Checks the configuration and the header of a safety checker.
+   *
+   * @throws KinoraError `MODEL_CONFIG_INVALID`, `TENSOR_…`
+   */
+  checkSafetyChecker(config: unknown, weights: TensorFile): void;
   /** Folder of all models. */
   readonly models: StoreFolder;
   readonly loras: StoreFolder;

@@ -25,7 +25,7 @@ describe('a model of the hub', () => {
     const library = now().openTab();
     const added = await library.addModel({ address: repository });
     expect(added).toMatchObject({ origin: 'added', ready: false, precision: null });
-    expect(added.parts.map(({ status }) => status)).toEqual(Array(5).fill('absent'));
+    expect(added.parts.map(({ status }) => status)).toEqual(Array(6).fill('absent'));
     // Its header, which is kept.
     expect(now().served('vae').bytes).toBeLessThan(100_000);
 

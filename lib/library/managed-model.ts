@@ -1,6 +1,7 @@
 import {
   type ComponentId,
   componentIds,
+  isBundled,
   type ModelEntry,
   type ModelManifest,
   type PartState,
@@ -16,11 +17,6 @@ import { absentPart, advancePart, type PartEvent } from './machine';
 const needed: readonly ComponentId[] = ['configuration', 'transformer', 'text_encoder', 'vae'];
 /** Components whose stored form depends on the precision that was chosen. */
 const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
-
-/** Whether a model comes whole with Kinora. */
-export function isBundled(manifest: ModelManifest): boolean {
-  return manifest.base !== undefined && manifest.sources.length === 0;
-}
 
 /** One model of the library: what is on disk, and what happens to it in this tab. */
 export class ManagedModel {
@@ -126,12 +122,15 @@ export class ManagedModel {
 
   entry(): ModelEntry {
     const { manifest, origin, precision, elsewhere } = this;
-    if (isBundled(manifest)) return bundledEntry(manifest);
     const [parts, stored] = [this.#parts, this.#stored];
-    const ready = needed.every((one) => stored.some(({ component }) => component === one));
     const isFetching = parts.some(({ status }) => status === 'downloading');
     const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
-    return { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
+    const common = { manifest, parts, stored, elsewhere, bytesPerSecond };
+    if (isBundled(manifest)) {
+      return { ...common, origin: 'bundled', ready: true, precision: manifest.precision };
+    }
+    const ready = needed.every((one) => stored.some(({ component }) => component === one));
+    return { ...common, origin, ready, precision };
   }
 
   /** Reads what is on disk of one part. */
@@ -178,23 +177,10 @@ export class ManagedModel {
 
 /** The parts of a model: those it needs and those that are fetched with it. */
 function componentsOf(manifest: ModelManifest): ComponentId[] {
-  if (isBundled(manifest)) return [];
+  const required = isBundled(manifest) ? [] : needed;
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
-}
-
-function bundledEntry(manifest: ModelManifest): ModelEntry {
-  return {
-    manifest,
-    origin: 'bundled',
-    ready: true,
-    precision: manifest.precision,
-    parts: [],
-    stored: [],
-    elsewhere: null,
-    bytesPerSecond: 0,
-  };
+  return componentIds.filter((component) => required.includes(component) || sourced.has(component));
 }
 
 const windowMs = 5000;

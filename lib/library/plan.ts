@@ -5,7 +5,7 @@ import {
   type Precision,
   type StorageReport,
 } from '../contract';
-import type { ModelInstallation } from '../pipeline/installation';
+import { isConverted, type ModelInstallation } from '../pipeline/installation';
 import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
@@ -50,8 +50,7 @@ export async function planDownload(
       const begun = await progressOf(model, component, precision, sources);
       const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
-      const whole =
-        component === 'configuration' ? null : plan.storedBytes(component, precision, blocks);
+      const whole = isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
       const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
       const replaced = model.stored.find((one) => one.component === component);
       const freed = replaced?.bytesStored ?? begun.bytesFreed;

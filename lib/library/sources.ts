@@ -6,15 +6,16 @@ import {
   type SourceFile,
   sourcesFor,
 } from '../contract';
+import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { type HubClient, hubByteSource } from '../weights/hub';
-import { keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
+import { checkerWeights, keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 
 /** A file of a component, ready to be read. */
 export interface OpenedFile {
-  /** Path under which a file of the configuration is kept. */
+  /** Path under which a file is kept that is stored as it is. */
   readonly path: string;
   readonly source: ByteSource;
 }
@@ -50,7 +51,12 @@ export async function openFiles(
   signal: AbortSignal,
 ): Promise<readonly OpenedFile[]> {
   const picked = local.get(component);
-  if (picked) return picked.map((file) => ({ path: file.path, source: localSource(file) }));
+  if (picked) {
+    return picked.map((file) => ({
+      path: keptPath(component, file.path),
+      source: localSource(file),
+    }));
+  }
   const files = filesOf(model.manifest, component, precision);
   if (files.length === 0) {
     throw new KinoraError(
@@ -69,10 +75,16 @@ export async function openFiles(
         throw new KinoraError('DOWNLOAD_CORRUPT', sentence);
       }
       const folder = model.folder.folder(component);
-      const source = component === 'configuration' ? remote : await keepStart(folder, i, remote);
-      return { path: file.path, source };
+      const source = isConverted(component) ? await keepStart(folder, i, remote) : remote;
+      return { path: keptPath(component, file.path), source };
     }),
   );
+}
+
+/** Path under which a file is stored that is not converted. */
+function keptPath(component: ComponentId, path: string): string {
+  if (component !== 'safety_checker') return path;
+  return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
 }
 
 /** The same source, of which the short reads end with the signal as well. */

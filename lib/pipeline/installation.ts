@@ -6,8 +6,16 @@ import type { TensorFile } from '../weights/formats/tensor-file';
 import type { KeptFile } from '../weights/store/folder';
 import type { ComponentRecipe } from '../weights/store/recipe';
 
-/** A component that holds weights. */
-export type WeightComponent = Exclude<ComponentId, 'configuration'>;
+/** Components whose files are stored as they are. */
+export const plainComponents = ['configuration', 'safety_checker'] as const;
+
+/** A component whose weights are converted by the model family. */
+export type WeightComponent = Exclude<ComponentId, (typeof plainComponents)[number]>;
+
+/** Whether a component's weights are converted; the files of the others are stored as they are. */
+export function isConverted(component: ComponentId): component is WeightComponent {
+  return !plainComponents.some((plain) => plain === component);
+}
 
 /** A component's files, understood and checked; nothing but their headers has been read. */
 export interface CheckedPart {

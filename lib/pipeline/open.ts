@@ -1,4 +1,4 @@
-import { KinoraError, type ModelManifest, parseManifest } from '../contract';
+import { hasSources, KinoraError, type ModelManifest, parseManifest } from '../contract';
 import { httpFolder, type ModelFolder, parseModelJson } from '../weights';
 import type { StoreFolder } from '../weights/store';
 import type { ModelFamilies, ModelFamily, VideoModel } from './model';
@@ -30,7 +30,7 @@ export async function openModel(id: string, sources: ModelSources): Promise<Vide
   }
   const { manifest, folder } = await fetchManifest(id, manifests);
   const family = familyOf(families, manifest);
-  if (manifest.sources.length > 0 || !folder) {
+  if (hasSources(manifest) || !folder) {
     if (installed) return family.openInstalled(manifest, installed);
     const sentence = `The model "${manifest.name}" is not in this browser yet.`;
     throw new KinoraError('MODEL_NOT_INSTALLED', sentence);

@@ -19,6 +19,7 @@ import {
   goldenPath,
   publishGoldenModel,
 } from '../../models/wan22/testing/golden-model';
+import { checkCheckerFiles } from '../../safety';
 import type { StoreFolder } from '../../weights/store';
 import { diskStore } from '../../weights/store/testing/disk';
 import { diskFolder, goldens } from '../../weights/testing/files';
@@ -52,6 +53,7 @@ export class LibraryTest {
     const { held } = this;
     return new Library({
       installation: wan22Installation,
+      checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
       loras: diskStore(`${this.root}/loras`),
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],

@@ -22,7 +22,7 @@ function file(name: string, text: string, options?: TestSourceOptions) {
 
 function install(files: readonly { path: string; source: TestSource }[]) {
   const { signal } = new AbortController();
-  return installFiles({ folder: diskStore(root), files, signal });
+  return installFiles({ folder: diskStore(root), component: 'configuration', files, signal });
 }
 
 test('files are kept under their paths and found again', async () => {

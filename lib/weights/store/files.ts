@@ -1,6 +1,6 @@
 import { createSHA1 } from 'hash-wasm';
 import { z } from 'zod';
-import { KinoraError, type StoredComponent } from '../../contract';
+import { type ComponentId, KinoraError, type StoredComponent } from '../../contract';
 import { at } from '../../contract/at';
 import type { ByteSource } from '../formats/source';
 import { checkPath, parseModelJson } from '../formats/source';
@@ -12,8 +12,9 @@ import { deleteManifest, readManifest, writeManifest } from './manifest';
 
 /** Which files are kept as they are, and where. */
 export interface InstallFilesOptions {
-  /** The folder of the configuration in the store. */
+  /** The component's folder in the store. */
   readonly folder: StoreFolder;
+  readonly component: ComponentId;
   /** What to keep under which path. */
   readonly files: readonly {
     readonly path: string;
@@ -37,11 +38,11 @@ type Done = z.output<typeof doneSchema>;
 const progressFile = 'progress.json';
 /** Names that the store itself uses beside the files; drafts of them end in something more. */
 const ownNames = /^(manifest|progress)\.json(\.|$)/i;
-/** More than any file of a configuration has: the largest, a tokenizer, has about 17 MB. */
+/** More than any such file has: a tokenizer has about 17 MB, the safety checker 22 MB. */
 const mostBytes = 64 * 2 ** 20;
 
 /**
- * Installs a component of plain files: those of the configuration. What is there already is not fetched
+ * Installs a component whose files are stored as they are. What is there already is not fetched
  * again.
  *
  * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder or is the store's own,
@@ -49,7 +50,7 @@ const mostBytes = 64 * 2 ** 20;
  * @throws SourceChanged, the signal's reason, and what the sources throw; it can go on then
  */
 export async function installFiles(options: InstallFilesOptions): Promise<StoredComponent> {
-  const { folder, files, signal, onProgress } = options;
+  const { folder, component, files, signal, onProgress } = options;
   const [checksum, hash] = [await createChecksum(), await createSourceHash()];
   const identities = JSON.stringify(files.map(({ path, source }) => [path, source.identity]));
   const plan = checksum([new TextEncoder().encode(identities)]);
@@ -58,15 +59,18 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   if (complete?.plan === plan) return complete.stored;
   if (complete) await deleteManifest(folder);
 
-  const before = await readDone(folder);
+  const kept = await readDone(folder);
   const done: Done[] = [];
   const bytesTotal = files.reduce((sum, { source }) => sum + source.size, 0);
   for (const { path, source } of files) {
     signal.throwIfAborted();
-    const kept = before.find((file) => file.path === path && file.identity === source.identity);
-    if (kept && (await folder.open(path))?.size === kept.bytes) done.push(kept);
+    const same = kept.find((file) => file.path === path && file.identity === source.identity);
+    if (same && (await folder.open(path))?.size === same.bytes) done.push(same);
     else {
-      const bytes = await fetchFile(source, hash, signal);
+      const before = done.reduce((sum, file) => sum + file.bytes, 0);
+      const bytes = await fetchFile(source, hash, signal, (fetched) =>
+        onProgress?.({ bytesDone: before + fetched, bytesTotal, bytesStored: before }),
+      );
       await writeFile(folder, path, bytes.data);
       const { identity, size } = source;
       const sums = { sha256: bytes.sha256, checksum: checksum([bytes.data]) };
@@ -78,7 +82,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   }
   const now = new Date().toISOString();
   const stored: StoredComponent = {
-    component: 'configuration',
+    component,
     sources: files.map(({ source, name }, i) => ({
       name: name ?? source.name,
       bytes: source.size,
@@ -103,18 +107,23 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   return stored;
 }
 
-/** @throws KinoraError `MODEL_FILE_INVALID` for what is no file of a configuration */
+/** @throws KinoraError `MODEL_FILE_INVALID` for what cannot be stored as it is */
 function checkFile(path: string, { name, size }: ByteSource): void {
   if (ownNames.test(checkPath(path))) {
     throw new KinoraError('MODEL_FILE_INVALID', `No file of a model may be called ${path}.`);
   }
   if (size <= mostBytes) return;
-  const sentence = `${name} has ${size} bytes; a file of a configuration has ${mostBytes} at most.`;
+  const sentence = `${name} has ${size} bytes; a file that is stored as it is has ${mostBytes} at most.`;
   throw new KinoraError('MODEL_FILE_INVALID', sentence);
 }
 
 /** A whole file, compared with what was announced. */
-async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSignal) {
+async function fetchFile(
+  source: ByteSource,
+  hash: SourceHash,
+  signal: AbortSignal,
+  onFetched: (bytes: number) => void,
+) {
   const data = new Uint8Array(source.size);
   let at = 0;
   await hash.start();
@@ -122,6 +131,7 @@ async function fetchFile(source: ByteSource, hash: SourceHash, signal: AbortSign
     await hash.update(piece);
     data.set(piece, at);
     at += piece.length;
+    onFetched(at);
   }
   const sha256 = await hash.digest();
   const { name, size } = source;

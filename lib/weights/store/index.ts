@@ -8,5 +8,11 @@ export { keepStart } from './kept-start';
 export { storedBytes } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';
 export type { ComponentRecipe, StoredForm, TensorRecipe } from './recipe';
+export {
+  checkerConfig,
+  checkerWeights,
+  findSafetyChecker,
+  type InstalledChecker,
+} from './safety-checker';
 export { openStoredComponent, readStoredComponent, type StoredCheckpoint } from './stored';
 export { deleteComponent, type VerifyOptions, verifyComponent } from './verify';

@@ -1,4 +1,4 @@
-import type { ComponentId } from '../../../contract';
+import type { WeightComponent } from '../../../pipeline/installation';
 import type { ModelConfig } from '../config';
 import {
   type TensorShapes,
@@ -8,8 +8,7 @@ import {
   vaeTensors,
 } from '../tensors';
 
-/** The components that are made of weights. */
-export type WeightComponent = Exclude<ComponentId, 'configuration'>;
+export type { WeightComponent };
 
 /** What a component is called in messages. */
 export const componentNames: Readonly<Record<WeightComponent, string>> = {

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { LocalHub } from '../../../weights/testing/hub/server';
+import { publishTwins } from '../../../weights/testing/hub/twins';
 import { wan22Installation } from '../install';
 
 const { configurationFiles } = wan22Installation;
@@ -33,7 +34,7 @@ export async function goldenBytes(file: string): Promise<Uint8Array<ArrayBuffer>
   return new Uint8Array(await readFile(goldens + file));
 }
 
-/** Puts the golden model on a hub: GGUF and original names, with a manifest of its own. */
+/** Puts the golden model on a hub: GGUF and original names, with a manifest of its own; and its checker. */
 export async function publishGoldenModel(hub: LocalHub): Promise<void> {
   const put = (file: string, bytes: Uint8Array | string) =>
     hub.repositories.put(goldenRepository, file, bytes);
@@ -50,4 +51,5 @@ export async function publishGoldenModel(hub: LocalHub): Promise<void> {
   ];
   const manifest = { ...tiny, id: goldenId, name: 'Golden', precision: 'int8', sources };
   put('kinora.json', JSON.stringify(manifest));
+  await publishTwins(hub);
 }

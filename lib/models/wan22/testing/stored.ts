@@ -62,6 +62,7 @@ export async function installGoldenModel(
   }));
   await installFiles({
     folder: folder.folder('configuration'),
+    component: 'configuration',
     files: await Promise.all(entries),
     signal: new AbortController().signal,
   });

@@ -16,6 +16,7 @@ export interface HubFile {
 export class Repositories {
   readonly #files = new Map<string, Map<string, HubFile>>();
   readonly #bySha = new Map<string, HubFile>();
+  readonly #commits = new Map<string, string>();
 
   /** @param largeFrom files of this many bytes are kept in the other place */
   constructor(readonly largeFrom: number) {}
@@ -51,8 +52,15 @@ export class Repositories {
     return this.#bySha.get(sha256);
   }
 
+  /** Gives the repository's state a known commit: for files that a manifest names by it. */
+  pin(repository: string, commit: string): void {
+    this.#commits.set(repository, commit);
+  }
+
   /** The commit of the present state. */
   commit(repository: string): string {
+    const pinned = this.#commits.get(repository);
+    if (pinned !== undefined) return pinned;
     const hash = createHash('sha1');
     for (const [name, { oid }] of [...(this.#files.get(repository) ?? [])].sort()) {
       hash.update(`${name}\0${oid}\n`);
