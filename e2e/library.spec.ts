@@ -13,6 +13,7 @@ import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
 import { expect, full, picturePath, test } from './support/fixtures';
+import { acceptTerms } from './support/terms';
 
 const prompt = 'A lantern swings in the wind';
 const weights: readonly GoldenWeights[] = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'];
@@ -273,6 +274,7 @@ test(
     await test.step('before', async () => {
       await allow(1_000_000);
       await models.open();
+      await acceptTerms(page);
       await models.setHub(hub.url);
       await models.addFromHub(goldenRepository);
       await expect(models.dialog).toContainText(

@@ -9,6 +9,7 @@ import type {
 } from '../lib/library/environment';
 import { Library } from '../lib/library/library';
 import { loraFolder } from '../lib/library/loras';
+import { termsFolder } from '../lib/library/terms';
 import { wan22Installation } from '../lib/models/wan22/install';
 import { fetchManifest } from '../lib/pipeline/open';
 import { checkCheckerFiles } from '../lib/safety';
@@ -109,6 +110,7 @@ Comlink.expose(
     checkSafetyChecker: checkCheckerFiles,
     models: opfsFolder(modelFolder),
     loras: opfsFolder(loraFolder),
+    terms: opfsFolder(termsFolder),
     listed: listedModels,
     async storage() {
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();

@@ -1,5 +1,6 @@
 import { KinoraError } from '../../lib/contract/errors';
 import type { HeadlessLibraryApi } from '../../lib/contract/headless';
+import { acceptTerms, readAcceptance } from '../../lib/library';
 import { PredictionStore } from '../../lib/predictions/store';
 import { sweep } from '../../lib/predictions/sweep';
 import { getLibrary } from '../library';
@@ -24,6 +25,8 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     addPickedModel: () => library.call((api) => api.addModel({ files: files() })),
     importPicked: (id, precision) => library.call((api) => api.importFiles(id, precision, files())),
     addLora: (address) => library.call((api) => api.addLora(loraSource(address, picked('loras')))),
+    termsAccepted: async () => (await readAcceptance()) !== null,
+    acceptTerms: async () => void (await acceptTerms()),
     watchLibrary: async () => {
       library.subscribe(() => {
         const state = library.getSnapshot();

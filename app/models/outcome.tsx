@@ -1,3 +1,4 @@
+import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
 
@@ -12,7 +13,13 @@ export function Outcome(props: {
     <div role="status" className="notice">
       {doing && <p className="field-hint">{doing}</p>}
       {!doing && done && <p className="info">{done}</p>}
-      {!doing && problem && <Problem error={problem} />}
+      {!doing && problem && (
+        <Problem error={problem}>
+          {problem.code === 'TERMS_NOT_ACCEPTED' && (
+            <Link href="/terms">Read the terms of use</Link>
+          )}
+        </Problem>
+      )}
     </div>
   );
 }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import { root } from '../../lib/cli/paths';
 import { exitCode, outputOf, signalTree, startChild } from '../../lib/cli/process';
+import { termsVersion } from '../../lib/contract/terms';
 
 /** A running command without a terminal. */
 export interface RunningCommand {
@@ -34,7 +35,12 @@ export async function startCommand(
   const child = startChild(['--import', 'tsx/esm', script, ...args], {
     cwd: folder,
     // npm passes the user's working directory in INIT_CWD.
-    env: { KINORA_GPU: 'software', INIT_CWD: folder, ...env },
+    env: {
+      KINORA_GPU: 'software',
+      INIT_CWD: folder,
+      KINORA_ACCEPT_TERMS: termsVersion,
+      ...env,
+    },
   });
   // At `exit` a part of the output may not have arrived.
   const ended = exitCode(child).then(async (code) => {

@@ -8,6 +8,7 @@ import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model'
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
 import { ModelsPage } from '../pages/models-page';
 import { StudioPage } from '../pages/studio-page';
+import { acceptTerms } from './terms';
 
 interface Fixtures {
   /** A hub of this test's own, which has the golden model. */
@@ -58,6 +59,7 @@ export const test = base.extend<Fixtures>({
     const models = new ModelsPage(page);
     await withSilentConsole(page, async () => {
       await models.open();
+      await acceptTerms(page);
       await use(models);
     });
   },

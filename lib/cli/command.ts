@@ -1,6 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { KinoraError, toKinoraError } from '../contract';
+import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
 import { Screen } from './screen';
+
+/** Exit codes other than 1. */
+const exitCodes: Partial<Record<ErrorCode, number>> = { CANCELLED: 130, TERMS_NOT_ACCEPTED: 2 };
 
 /** A running command: its output, the signals that end it, and its cleanup. */
 export class Command {
@@ -78,7 +81,7 @@ export class Command {
         ? new KinoraError('CANCELLED', 'The command was stopped before it was done.')
         : known;
       process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
-      return error.code === 'CANCELLED' ? 130 : 1;
+      return exitCodes[error.code] ?? 1;
     } finally {
       for (const cleanup of this.#cleanups.reverse()) await cleanup().catch(() => undefined);
     }

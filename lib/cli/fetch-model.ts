@@ -11,6 +11,7 @@ import type { Command } from './command';
 import { askToDownload, freeBytes, offerText, withDiskSpace } from './consent';
 import { DownloadReport } from './download-report';
 import type { LibrarySession } from './session';
+import { ensureTerms } from './terms';
 
 /** How long a paused download may take to save its progress. */
 const pauseLimitMs = 15_000;
@@ -21,6 +22,8 @@ export interface FetchOptions {
   readonly precision: Precision | undefined;
   /** Agreed to beforehand. */
   readonly yes: boolean;
+  /** The terms of use are accepted by the command line. */
+  readonly acceptTerms: boolean;
   /** Whether a missing safety checker is fetched for a model that is ready without it. */
   readonly withChecker?: boolean;
 }
@@ -36,7 +39,7 @@ export async function fetchModel(
   command: Command,
   session: LibrarySession,
   id: string,
-  { precision: asked, yes, withChecker = false }: FetchOptions,
+  { precision: asked, yes, acceptTerms, withChecker = false }: FetchOptions,
 ): Promise<ModelEntry> {
   const entry = await session.model(id);
   const { manifest } = entry;
@@ -45,6 +48,7 @@ export async function fetchModel(
   if (complete && (!withChecker || hasSafetyChecker(entry))) return entry;
   checkPrecision(entry, precision);
   const { page, home } = session;
+  await ensureTerms(command, session, acceptTerms);
 
   const { hub } = await session.snapshot();
   command.say(`Asking ${hub} for the sizes …`);

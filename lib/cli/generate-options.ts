@@ -40,6 +40,8 @@ export interface GenerateOptions {
   readonly hub: string | undefined;
   /** Whether a download was agreed to beforehand. */
   readonly yes: boolean;
+  /** The terms of use are accepted beforehand. */
+  readonly acceptTerms: boolean;
   readonly out: string | undefined;
 }
 
@@ -61,6 +63,7 @@ const optionTypes = {
   precision: { type: 'string' },
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
+  'accept-terms': { type: 'boolean' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -96,6 +99,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
                           \`npm run models\`; what is missing is downloaded after a question
   --fast                  the model's ultra-fast variant instead of its standard one
   --yes                   agrees to the download beforehand
+  --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
@@ -136,6 +140,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     precision: readPrecision(values.precision),
     hub: values.hub,
     yes: values.yes ?? false,
+    acceptTerms: values['accept-terms'] ?? false,
     out: values.out,
   };
 }

@@ -71,11 +71,11 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
 async function openWithModel(
   command: Command,
   home: string,
-  { model, hub, precision, yes }: GenerateOptions,
+  { model, hub, precision, yes, acceptTerms }: GenerateOptions,
   onProgress: (event: HeadlessEvent) => void,
 ): Promise<Session & { manifest: ModelManifest }> {
   const session = await openLibrarySession(command, home, hub, onProgress);
-  const { manifest } = await fetchModel(command, session, model, { precision, yes });
+  const { manifest } = await fetchModel(command, session, model, { precision, yes, acceptTerms });
   return { ...session, manifest };
 }
 

@@ -22,8 +22,11 @@ it.each([
     },
   ],
   [
-    'download wan --precision int4 -y',
-    { action: { command: 'download', id: 'wan', precision: 'int4', yes: true }, hub: undefined },
+    'download wan --precision int4 -y --accept-terms',
+    {
+      action: { command: 'download', id: 'wan', precision: 'int4', yes: true, acceptTerms: true },
+      hub: undefined,
+    },
   ],
   ['verify wan', { action: { command: 'verify', id: 'wan' }, hub: undefined }],
   ['delete wan', { action: { command: 'delete', id: 'wan' }, hub: undefined }],

@@ -3,7 +3,7 @@ import { type Arguments, readArguments, readPrecision, refuseMore, usageError } 
 
 /** What `npm run models` was asked to do. */
 export type ModelsAction =
-  | { readonly command: 'list' }
+  | { readonly command: 'list' | 'terms' }
   | {
       readonly command: 'add';
       /** Hub address, link, or a path of this machine. */
@@ -16,6 +16,7 @@ export type ModelsAction =
       readonly id: string;
       readonly precision: Precision | undefined;
       readonly yes: boolean;
+      readonly acceptTerms: boolean;
     }
   | { readonly command: 'verify' | 'delete'; readonly id: string };
 
@@ -35,6 +36,7 @@ export const modelsHelp = `Shows and changes the models that the command line us
   npm run models -- download ID [--precision int8|int4] [--yes]
   npm run models -- verify ID
   npm run models -- delete ID
+  npm run models -- terms
 
   list        models and LoRAs, what is here of them, and the room there is
   add         lists a model of the hub (owner/name, owner/name/file.gguf, a link); a folder or file
@@ -43,12 +45,15 @@ export const modelsHelp = `Shows and changes the models that the command line us
               the safety checker where it is missing
   verify      compares every stored byte with its checksum
   delete      deletes what is stored of a model or LoRA; an added model leaves the list
+  terms       prints the terms of use
 
   --hub URL   where models are fetched from; remembered
   --yes       agrees to the download beforehand
+  --accept-terms   accepts the terms of use, which the first download needs
   --help      this text
 
-Environment: KINORA_HOME is the folder for models (default .kinora in the project).
+Environment: KINORA_HOME is the folder for models (default .kinora in the project);
+KINORA_ACCEPT_TERMS is the version of the terms of use that you accept.
 `;
 
 const optionTypes = {
@@ -57,6 +62,7 @@ const optionTypes = {
   revision: { type: 'string' },
   lora: { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
+  'accept-terms': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -65,9 +71,10 @@ type OptionName = keyof typeof optionTypes;
 const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> = {
   list: ['hub'],
   add: ['hub', 'revision', 'lora'],
-  download: ['hub', 'precision', 'yes'],
+  download: ['hub', 'precision', 'yes', 'accept-terms'],
   verify: [],
   delete: [],
+  terms: [],
 };
 
 /**
@@ -86,7 +93,7 @@ export function parseModelsOptions(args: readonly string[]): ModelsOptions | 'he
   for (const name of Object.keys(values) as OptionName[]) {
     if (!allowed[command].includes(name)) throw refused(`${command} takes no --${name}.`);
   }
-  refuseMore('models', command === 'list' ? positionals.slice(1) : rest);
+  refuseMore('models', command === 'list' || command === 'terms' ? positionals.slice(1) : rest);
   return { action: action(command, subject, values), hub: values.hub };
 }
 
@@ -95,7 +102,7 @@ function action(
   subject: string | undefined,
   values: Arguments<typeof optionTypes>['values'],
 ): ModelsAction {
-  if (command === 'list') return { command };
+  if (command === 'list' || command === 'terms') return { command };
   if (!subject) {
     const what = command === 'add' ? 'an address, or a path of this machine' : 'the id of a model';
     throw refused(`${command} needs ${what}.`);
@@ -103,7 +110,8 @@ function action(
   const { revision, lora = false, yes = false } = values;
   if (command === 'add') return { command, source: subject, revision, lora };
   if (command !== 'download') return { command, id: subject };
-  return { command, id: subject, precision: readPrecision(values.precision), yes };
+  const acceptTerms = values['accept-terms'] ?? false;
+  return { command, id: subject, precision: readPrecision(values.precision), yes, acceptTerms };
 }
 
 const refused = (sentence: string) => usageError('models', sentence);

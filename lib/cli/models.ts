@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { KinoraError, type ModelEntry, toKinoraError } from '../contract';
+import { termsText } from '../contract/terms';
 import { Command } from './command';
 import { freeBytes } from './consent';
 import { fetchModel, watchModel } from './fetch-model';
@@ -15,6 +16,10 @@ process.exitCode = await new Command().run(async (command) => {
     process.stdout.write(modelsHelp);
     return;
   }
+  if (options.action.command === 'terms') {
+    process.stdout.write(`${termsText()}\n`);
+    return;
+  }
   const session = await openLibrarySession(command, kinoraHome(), options.hub);
   await perform(command, session, options.action);
   await session.snapshot();
@@ -23,7 +28,7 @@ process.exitCode = await new Command().run(async (command) => {
 async function perform(
   command: Command,
   session: LibrarySession,
-  action: ModelsAction,
+  action: Exclude<ModelsAction, { command: 'terms' }>,
 ): Promise<void> {
   switch (action.command) {
     case 'list':

@@ -14,9 +14,10 @@ test('reads what is given, and fills in the rest', () => {
     precision: undefined,
     hub: undefined,
     yes: false,
+    acceptTerms: false,
   });
   const all =
-    '--server http://127.0.0.1:3000 --token kw_x --model tiny --backend wasm --precision int4 -y';
+    '--server http://127.0.0.1:3000 --token kw_x --model tiny --backend wasm --precision int4 -y --accept-terms';
   expect(parse(...all.split(' '), '--name', 'GPU 1')).toMatchObject({
     server: 'http://127.0.0.1:3000',
     token: 'kw_x',
@@ -25,6 +26,7 @@ test('reads what is given, and fills in the rest', () => {
     precision: 'int4',
     name: 'GPU 1',
     yes: true,
+    acceptTerms: true,
   });
   expect(parse('--help')).toBe('help');
   expect(workerHelp).toContain(tokenVariable);

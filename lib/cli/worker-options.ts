@@ -16,6 +16,8 @@ export interface WorkerOptions {
   readonly hub: string | undefined;
   /** Whether a download was agreed to beforehand. */
   readonly yes: boolean;
+  /** The terms of use are accepted beforehand. */
+  readonly acceptTerms: boolean;
 }
 
 /** The environment's name of the token: what is in there is not seen in a list of processes. */
@@ -36,6 +38,7 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
   --name NAME         what this worker is called (default: the name of this machine)
   --hub URL           where models and LoRAs are fetched from; remembered
   --yes               agrees to the download beforehand
+  --accept-terms      accepts the terms of use, which a real model needs once
   --help              this text
 
 Ctrl-C hands the current job back and ends; a second one ends at once. Whoever runs a worker can see
@@ -54,6 +57,7 @@ const optionTypes = {
   precision: { type: 'string' },
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
+  'accept-terms': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -87,6 +91,7 @@ export function parseWorkerOptions(
     precision: readPrecision(values.precision),
     hub: values.hub,
     yes: values.yes ?? false,
+    acceptTerms: values['accept-terms'] ?? false,
   };
 }
 

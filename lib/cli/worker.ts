@@ -101,11 +101,11 @@ async function prepareModel(
   origin: string,
   software: boolean,
   home: string,
-  { model, precision, hub, yes }: WorkerOptions,
+  { model, precision, hub, yes, acceptTerms }: WorkerOptions,
 ): Promise<void> {
   const page = await HeadlessPage.open(context, origin);
   const session = await librarySession(page, software, home, hub);
-  await fetchModel(command, session, model, { precision, yes });
+  await fetchModel(command, session, model, { precision, yes, acceptTerms });
   await page.page.close();
 }
 

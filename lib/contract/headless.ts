@@ -28,6 +28,9 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   importPicked(id: string, precision: Precision): Promise<void>;
   /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
   addLora(address: string | null): Promise<LoraEntry>;
+  /** Whether the present terms of use were accepted in this browser. */
+  termsAccepted(): Promise<boolean>;
+  acceptTerms(): Promise<void>;
   /** Passes each change from now on to `window.kinoraLibrary`. */
   watchLibrary(): Promise<void>;
   /** Deletes every prediction and its video: this browser shows no history. */

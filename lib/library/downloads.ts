@@ -15,6 +15,7 @@ import type { ManagedModel } from './managed-model';
 import { planDownload, requireRoom } from './plan';
 import type { ModelRegistry } from './registry';
 import type { Tabs } from './tabs';
+import { requireTerms } from './terms';
 import { dropUnfinished } from './upkeep';
 
 const noFiles: LocalFiles = new Map();
@@ -49,6 +50,8 @@ export class Downloads {
         (component) => local.has(component) || !model.has(component, precision),
       );
       if (wanted.length === 0) return;
+      const fetches = wanted.some((component) => !local.has(component));
+      if (fetches) await requireTerms(this.environment.terms);
       if (!(await this.#prepare(model, precision, local, wanted))) return;
       this.#pick(model, wanted, local);
       await this.#run(model, precision, local, wanted);

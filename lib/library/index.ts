@@ -1,2 +1,3 @@
 // What pages need; the library itself runs in its worker.
 export { openLora } from './loras';
+export { acceptTerms, readAcceptance } from './terms';

@@ -1,7 +1,7 @@
 import { proxy, wrap } from 'comlink';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
 import type { LibraryApi, LibrarySnapshot } from '../../lib/contract/library';
-import { openLora } from '../../lib/library';
+import { acceptTerms, openLora } from '../../lib/library';
 
 declare global {
   /** The library worker of a test's page, and what it has told. */
@@ -20,4 +20,5 @@ const snapshots: LibrarySnapshot[] = [];
 remote
   .subscribe(proxy((snapshot: LibrarySnapshot) => void snapshots.push(snapshot)))
   .catch((error: unknown) => console.error(error));
+await acceptTerms();
 globalThis.testLibrary = { api: remote as unknown as LibraryApi, snapshots, openLora };

@@ -26,6 +26,7 @@ import { diskFolder, goldens } from '../../weights/testing/files';
 import { type LocalHub, startHub } from '../../weights/testing/hub/server';
 import type { LibraryEnvironment, LibraryMessage, ListedModel } from '../environment';
 import { Library } from '../library';
+import { acceptTerms } from '../terms';
 
 const publicModels = fileURLToPath(new URL('../../../public/models/', import.meta.url));
 
@@ -42,6 +43,10 @@ export class LibraryTest {
     readonly root: string,
   ) {}
 
+  get terms(): StoreFolder {
+    return diskStore(`${this.root}/terms`);
+  }
+
   /** What is stored of a model, or of one of its components. */
   folder(inside: string): StoreFolder {
     return diskStore(`${this.root}/models/${inside}`);
@@ -56,6 +61,7 @@ export class LibraryTest {
       checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
       loras: diskStore(`${this.root}/loras`),
+      terms: this.terms,
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],
       storage: async (): Promise<StorageReport> => ({ usage: 0, quota: 2 ** 40, persistent: true }),
       tryLock: async (name, work) => {
@@ -139,6 +145,7 @@ export function libraryTests(): () => LibraryTest {
   beforeEach(async () => {
     current = new LibraryTest(hub, await mkdtemp(path.join(tmpdir(), 'kinora-')));
     await publishGoldenModel(hub);
+    await acceptTerms(current.terms);
   });
   afterEach(async () => {
     hub.heal();
