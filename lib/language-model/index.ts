@@ -1,0 +1,2 @@
+export type { LanguageModel, OpenLanguageModel, TextRequest } from './language-model';
+export { type AnswerSpeed, type OpenOptions, openLanguageModel } from './wllama-model';
