@@ -1,0 +1,149 @@
+import {
+  type EngineRequest,
+  type GenerationResult,
+  type ProgressEvent,
+  sizeInPixels,
+} from '../../lib/contract';
+import type { RunControl } from '../../lib/pipeline/control';
+import type { Frame } from '../../lib/pipeline/latents';
+import type { VideoModel } from '../../lib/pipeline/model';
+import { resolveSampling } from '../../lib/pipeline/profiles';
+import { imageToVideo } from '../../lib/pipeline/run';
+import {
+  FrameChain,
+  type FrameStep,
+  type FrameStepMaker,
+  type StepContext,
+} from '../../lib/pipeline/steps';
+import { writeVideo } from '../../lib/predictions/videos';
+import {
+  coverCrop,
+  createVideoMetadata,
+  createVideoWriter,
+  decodeImage,
+  FrameScaler,
+  type VideoWriter,
+} from '../../lib/video';
+import type { EngineDevice } from './device';
+import { PhaseClock } from './phase-clock';
+
+/** What one run is given by its engine. */
+export interface GenerationContext {
+  readonly openModel: () => Promise<VideoModel>;
+  readonly device: EngineDevice;
+  readonly frameSteps: readonly FrameStepMaker[];
+  readonly control: RunControl;
+  readonly report: (event: ProgressEvent) => void;
+}
+
+/** One run, from the request to the file, in the order of its phases. */
+export class Generation {
+  readonly #clock = new PhaseClock();
+
+  constructor(
+    readonly request: EngineRequest,
+    readonly context: GenerationContext,
+  ) {}
+
+  async make(): Promise<GenerationResult> {
+    const { request, context } = this;
+    const { parameters } = request;
+    const { signal } = context.control;
+    this.#report({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+    // The cheap checks come first: a bad image must not wait for the GPU.
+    const pixels = await decodeImage(request.image);
+    const plain = await context.openModel();
+    const sampling = resolveSampling(plain.manifest, request.profile, parameters);
+    const model = await plain.withLoras(request.loras);
+    const backend = await context.device.open(request.backend);
+    signal.throwIfAborted();
+
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const image = { data: coverCrop(pixels, native.width, native.height), ...native };
+    const steps: StepContext = { seed: parameters.seed, image, frames, signal };
+    const chain = new FrameChain(
+      context.frameSteps.map((make) => make(steps)),
+      scaling(native, { width, height }),
+    );
+    const { licence } = model.manifest;
+    const made = { ...request, licence, createdAt: new Date().toISOString() };
+    let writer: VideoWriter | undefined;
+    try {
+      const output = await createVideoWriter({
+        width,
+        height,
+        frameRate,
+        frames,
+        metadata: createVideoMetadata(made),
+        encoder: request.encoder ?? 'auto',
+      });
+      writer = output;
+      const result = await imageToVideo(
+        backend,
+        model,
+        {
+          ...sampling,
+          prompt: parameters.prompt,
+          negativePrompt: parameters.negative_prompt,
+          image,
+          frames,
+          seed: parameters.seed,
+          // Where the user set no budget the device is asked.
+          memoryBudget: request.memoryBudget ?? 'probe',
+        },
+        {
+          control: context.control,
+          onProgress: (event) => this.#report(event),
+          onFrame: async (frame) => output.add(await chain.next(frame)),
+        },
+      );
+      this.#report({ type: 'phase', phase: 'finish', clip: 0, clips: 1 });
+      const video = await output.finish(result.frames);
+      const findings = await chain.finish();
+      const videoFile = videoFileOf(request);
+      await writeVideo(videoFile, video);
+      signal.throwIfAborted();
+      return {
+        videoFile,
+        videoBytes: video.size,
+        size: parameters.size,
+        width,
+        height,
+        frames: result.frames,
+        seed: parameters.seed,
+        model: request.model,
+        profile: request.profile,
+        backend: request.backend,
+        encoder: output.encoder,
+        finishedEarly: result.finishedEarly,
+        memory: result.memory,
+        ...(Object.keys(findings).length > 0 ? { findings } : {}),
+        timings: this.#clock.stop(),
+      };
+    } finally {
+      chain.dispose();
+      await writer?.cancel();
+    }
+  }
+
+  #report(event: ProgressEvent): void {
+    if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.context.report(event);
+  }
+}
+
+export function videoFileOf(request: EngineRequest): string {
+  return request.videoFile ?? `${request.id}.mp4`;
+}
+
+/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
+function scaling(
+  native: { readonly width: number; readonly height: number },
+  delivered: { readonly width: number; readonly height: number },
+): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
+  const scaler = new FrameScaler(native, delivered);
+  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
+}
