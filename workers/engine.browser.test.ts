@@ -1,17 +1,23 @@
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cdp } from 'vitest/browser';
-import {
-  type EngineApi,
-  type EngineRequest,
+import type {
+  EngineApi,
+  EngineRequest,
   KinoraError,
-  type ParametersInput,
-  type ProgressEvent,
-  parseParameters,
+  ParametersInput,
+  ProgressEvent,
 } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
 import { inspectVideo, readVideoMetadata } from '../lib/video';
+import {
+  failureOf,
+  fetchBlob,
+  fetchStill,
+  generate as generateWith,
+  makeRequest,
+} from './testing/runs';
 
 installErrorTransfer();
 
@@ -22,67 +28,20 @@ let still: Blob;
 beforeAll(async () => {
   worker = new Worker(new URL('./engine.ts', import.meta.url), { type: 'module' });
   engine = Comlink.wrap<EngineApi>(worker);
-  still = await fetchBlob('/lib/models/wan22/goldens/image.png');
+  still = await fetchStill();
 });
 afterAll(() => worker.terminate());
 afterEach(async () => {
   for (const file of await listVideos()) await removeVideo(file);
 });
 
-async function fetchBlob(path: string): Promise<Blob> {
-  const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return response.blob();
-}
-
 const loraFile = (name: string) => fetchBlob(`/lib/models/wan22/goldens/loras/${name}.safetensors`);
 
-/** A request on the CPU with one step; `parameters` and the rest may be changed. */
-function request(
-  parameters: Partial<ParametersInput> = {},
-  rest: Partial<EngineRequest> = {},
-): EngineRequest {
-  return {
-    id: crypto.randomUUID().replaceAll('-', ''),
-    image: still,
-    parameters: parseParameters({
-      prompt: 'a boat on a lake',
-      num_inference_steps: 1,
-      guidance_scale: 1,
-      seed: 42,
-      ...parameters,
-    }),
-    model: 'tiny',
-    profile: 'standard',
-    backend: 'wasm',
-    loras: [],
-    ...rest,
-  };
-}
-
-/** Generates; events go into `events` as they come. */
-function generate(
-  asked: EngineRequest,
-  events: ProgressEvent[] = [],
-  onEvent: (event: ProgressEvent) => void | Promise<void> = () => undefined,
-) {
-  return engine.generate(
-    asked,
-    Comlink.proxy((event: ProgressEvent) => {
-      events.push(event);
-      return onEvent(event);
-    }),
-  );
-}
-
-async function failureOf(call: Promise<unknown>): Promise<KinoraError> {
-  const thrown = await call.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (thrown instanceof KinoraError) return thrown;
-  throw new Error(`not a KinoraError: ${String(thrown)}`);
-}
+const request = (...changes: [Partial<ParametersInput>?, Partial<EngineRequest>?]) =>
+  makeRequest(still, ...changes);
+type Listener = (event: ProgressEvent) => void | Promise<void>;
+const generate = (...run: [EngineRequest, ProgressEvent[]?, Listener?]) =>
+  generateWith(engine, ...run);
 
 /** A run that must fail: its error, after making sure that nothing is left of it. */
 async function refused(asked: EngineRequest): Promise<KinoraError> {

@@ -27,6 +27,7 @@ const start: RunProgress = {
   frames: 0,
   tile: null,
   preview: null,
+  inputCheck: null,
   memory: null,
   paused: false,
   pausing: false,

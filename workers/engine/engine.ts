@@ -7,6 +7,7 @@ import {
   isDeviceFault,
   KinoraError,
   type ProgressEvent,
+  type Safety,
   toKinoraError,
 } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
@@ -15,16 +16,21 @@ import { RunControl } from '../../lib/pipeline/control';
 import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
 import { openModel } from '../../lib/pipeline/open';
 import type { FrameStepMaker } from '../../lib/pipeline/steps';
-import { removeVideo } from '../../lib/predictions/videos';
+import { readVideo, removeVideo } from '../../lib/predictions/videos';
 import { modelLock, openModelStore } from '../../lib/weights/store';
+import { checkVideo } from './check-video';
 import { EngineDevice } from './device';
 import { Generation, videoFileOf } from './generation';
+import { checkBackends } from './run-safety';
+import { type EngineTools, installedTools } from './tools';
 
 /** What an engine is made of. */
 export interface EngineParts {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
   readonly manifests?: URL;
+  /** What the browser has besides models: what is installed, when absent. */
+  readonly tools?: EngineTools;
   /** Make the steps that see each frame, in order, before it is scaled and encoded. */
   readonly frameSteps?: readonly FrameStepMaker[];
 }
@@ -32,12 +38,14 @@ export interface EngineParts {
 /** Model, GPU and encoder, behind the interface that the page speaks. */
 export class Engine implements EngineApi {
   readonly #parts: EngineParts;
+  readonly #tools: EngineTools;
   readonly #device = new EngineDevice();
   #model: VideoModel | undefined;
   #control: RunControl | undefined;
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
+    this.#tools = parts.tools ?? installedTools;
   }
 
   probe() {
@@ -67,6 +75,7 @@ export class Engine implements EngineApi {
       const run = new Generation(request, {
         openModel: () => this.#openModel(request.model),
         device: this.#device,
+        tools: this.#tools,
         frameSteps: this.#parts.frameSteps ?? [],
         control,
         report: onProgress,
@@ -77,6 +86,19 @@ export class Engine implements EngineApi {
         await removeVideo(videoFileOf(request)).catch(() => undefined);
         throw thrown;
       }
+    });
+  }
+
+  check(videoFile: string, model: string, kind: BackendKind): Promise<Safety> {
+    return this.#work(async ({ signal }) => {
+      const checker = await this.#tools.safetyChecker(model);
+      if (!checker) {
+        throw new KinoraError('MODEL_NOT_INSTALLED', 'The safety checker is not in this browser.', {
+          remedy: 'Download it on the Models page.',
+        });
+      }
+      const file = await readVideo(videoFile);
+      return checkVideo(file, checker, checkBackends(this.#device, kind), signal);
     });
   }
 

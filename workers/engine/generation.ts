@@ -1,6 +1,7 @@
 import {
   type EngineRequest,
   type GenerationResult,
+  isBundled,
   type ProgressEvent,
   sizeInPixels,
 } from '../../lib/contract';
@@ -26,11 +27,14 @@ import {
 } from '../../lib/video';
 import type { EngineDevice } from './device';
 import { PhaseClock } from './phase-clock';
+import { checkBackends, RunSafety } from './run-safety';
+import type { EngineTools } from './tools';
 
 /** What one run is given by its engine. */
 export interface GenerationContext {
   readonly openModel: () => Promise<VideoModel>;
   readonly device: EngineDevice;
+  readonly tools: EngineTools;
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
   readonly report: (event: ProgressEvent) => void;
@@ -63,9 +67,20 @@ export class Generation {
     const { frameRate } = model.latents;
     const frames = frameRate * parameters.duration + 1;
     const image = { data: coverCrop(pixels, native.width, native.height), ...native };
+    const safety = await RunSafety.open({
+      wanted: request.safetyChecker ?? false,
+      modelId: request.model,
+      bundled: isBundled(model.manifest),
+      frames,
+      tools: context.tools,
+      backends: checkBackends(context.device, request.backend),
+      signal,
+      report: (event) => this.#report(event),
+    });
+    await safety.checkInput({ data: coverCrop(pixels, width, height), width, height });
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
-      context.frameSteps.map((make) => make(steps)),
+      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
       scaling(native, { width, height }),
     );
     const { licence } = model.manifest;
@@ -93,6 +108,7 @@ export class Generation {
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: request.memoryBudget ?? 'probe',
+          tailSeconds: safety.seconds,
         },
         {
           control: context.control,
@@ -100,8 +116,12 @@ export class Generation {
           onFrame: async (frame) => output.add(await chain.next(frame)),
         },
       );
+      const verdict = await safety.verdict();
       this.#report({ type: 'phase', phase: 'finish', clip: 0, clips: 1 });
-      const video = await output.finish(result.frames);
+      const video = await output.finish(
+        result.frames,
+        createVideoMetadata({ ...made, safety: verdict }),
+      );
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
       await writeVideo(videoFile, video);
@@ -120,6 +140,7 @@ export class Generation {
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
         memory: result.memory,
+        safety: verdict,
         ...(Object.keys(findings).length > 0 ? { findings } : {}),
         timings: this.#clock.stop(),
       };

@@ -1,0 +1,127 @@
+import * as Comlink from 'comlink';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { EngineApi, EngineRequest, ProgressEvent, Safety } from '../../lib/contract';
+import { installErrorTransfer } from '../../lib/contract/error-transfer';
+import { listVideos, readVideo, removeVideo } from '../../lib/predictions/videos';
+import { readVideoMetadata } from '../../lib/video';
+import { installChecker, removeChecker } from '../testing/checker';
+import { failureOf, fetchStill, generate, makeRequest } from '../testing/runs';
+
+installErrorTransfer();
+
+let worker: Worker;
+let engine: Comlink.Remote<EngineApi>;
+let still: Blob;
+
+beforeAll(async () => {
+  worker = new Worker(new URL('../engine.ts', import.meta.url), { type: 'module' });
+  engine = Comlink.wrap<EngineApi>(worker);
+  still = await fetchStill();
+});
+afterAll(() => worker.terminate());
+afterEach(async () => {
+  await removeChecker();
+  for (const file of await listVideos()) await removeVideo(file);
+  expect((await engine.counters()).liveBytes).toBe(0);
+});
+
+const asked = (prompt = 'a boat', rest: Partial<EngineRequest> = {}) =>
+  makeRequest(still, { prompt }, { safetyChecker: true, ...rest });
+
+const phasesOf = (events: readonly ProgressEvent[]) => [
+  ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
+];
+
+test('image, then frames are scored; what was found is in result and file, and a later check agrees', async () => {
+  await installChecker(20);
+  const events: ProgressEvent[] = [];
+  const { safety, videoFile, timings } = await generate(engine, asked(), events);
+  expect(safety).toMatchObject({
+    status: 'flagged',
+    reason: null,
+    threshold: 0.5,
+    model: 'test/checker',
+    sha256: 'c'.repeat(64),
+  });
+  expect(safety?.frames).toHaveLength(16);
+  expect(safety?.input).toBeGreaterThan(0.5);
+  expect(safety?.score).toBeGreaterThan(0.5);
+  // The image's score comes before the first phase of the model.
+  const types = events.map((event) => (event.type === 'phase' ? event.phase : event.type));
+  expect(types.indexOf('input-check')).toBeLessThan(types.indexOf('text'));
+  expect(phasesOf(events)).toEqual([
+    ...['load', 'text', 'image', 'denoise', 'decode', 'check', 'finish'],
+  ]);
+  expect(timings.check).toBeGreaterThan(0);
+  expect(events.findLast((event) => event.type === 'check')).toMatchObject({ done: 32, total: 32 });
+  expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
+
+  // The encoder changes pixels a little; the verdict stays.
+  await installChecker(0);
+  const { score: before } = await engine.check(videoFile, 'tiny', 'wasm');
+  await installChecker(20);
+  const later = await engine.check(videoFile, 'tiny', 'wasm');
+  expect(later).toMatchObject({ status: 'flagged', input: null, sha256: 'c'.repeat(64) });
+  expect(later.frames).toHaveLength(16);
+  expect(before).not.toBe(later.score);
+
+  await installChecker(Number.NaN);
+  expect(await engine.check(videoFile, 'tiny', 'wasm')).toMatchObject({
+    status: 'unverified',
+    reason: 'failed',
+    score: null,
+  });
+  await removeChecker();
+  expect((await failureOf(engine.check(videoFile, 'tiny', 'wasm'))).code).toBe(
+    'MODEL_NOT_INSTALLED',
+  );
+});
+
+test.each<[string, number | null, Partial<EngineRequest>, Partial<Safety>]>([
+  ['a checker that finds nothing', -20, {}, { status: 'clear', reason: null }],
+  ['no checker', null, {}, { status: 'unverified', reason: 'demonstration', model: null }],
+  ['a checker that is broken', Number.NaN, {}, { status: 'unverified', reason: 'failed' }],
+  ['a check that was not asked for', 20, { safetyChecker: false }, { status: 'off', input: null }],
+])('%s', { tags: ['full'] }, async (_, bias, rest, expected) => {
+  if (bias !== null) await installChecker(bias);
+  const events: ProgressEvent[] = [];
+  const { safety, videoFile } = await generate(engine, asked('a boat', rest), events);
+  expect(safety).toMatchObject(expected);
+  expect((await readVideoMetadata(await readVideo(videoFile))).safety).toEqual(safety);
+  const input = events.filter((event) => event.type === 'input-check');
+  expect(input).toHaveLength(safety?.model ? 1 : 0);
+  expect(phasesOf(events).includes('check')).toBe(safety?.model !== null);
+});
+
+describe('cancelling', () => {
+  test.each(['input-check', 'check'])('in %s', async (at) => {
+    await installChecker(20);
+    const running = generate(engine, asked(), [], (event) => {
+      if (event.type === at || (event.type === 'phase' && event.phase === at)) void engine.cancel();
+    });
+    expect((await failureOf(running)).code).toBe('CANCELLED');
+    expect(await listVideos()).toEqual([]);
+  });
+
+  test('a check of a finished video', async () => {
+    await installChecker(20);
+    const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
+    const check = failureOf(engine.check(videoFile, 'tiny', 'wasm'));
+    await engine.cancel();
+    expect((await check).code).toBe('CANCELLED');
+    expect(await listVideos()).toEqual([videoFile]);
+  });
+});
+
+test('on the GPU it is the same; what fails there is tried on the CPU', {
+  tags: ['full'],
+}, async () => {
+  await installChecker(0);
+  const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
+  const onCpu = await engine.check(videoFile, 'tiny', 'wasm');
+  const onGpu = await engine.check(videoFile, 'tiny', 'webgpu');
+  expect(onGpu.score).toBeCloseTo(onCpu.score ?? Number.NaN, 4);
+  await installChecker(Number.NaN);
+  expect(await engine.check(videoFile, 'tiny', 'webgpu')).toMatchObject({ reason: 'failed' });
+  await engine.unload();
+});
