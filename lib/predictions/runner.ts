@@ -4,6 +4,7 @@ import type { Backend, Prediction } from '../contract/prediction';
 import type { ProfileName } from '../contract/profile';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import type { PromptOptimization } from '../contract/prompt-optimization';
+import { isRefusedPrompt } from '../contract/prompt-refusal';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
 import type { Safety } from '../contract/safety';
 import { type SourceLora, withScales } from './database';
@@ -68,7 +69,7 @@ export class Runner {
    * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
    *
    * @param onProgress receives every event of the engine
-   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
+   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
    *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
   async start(input: RunInput, onProgress?: (event: ProgressEvent) => void): Promise<StartedRun> {
@@ -244,6 +245,7 @@ export class Runner {
 /** Validates the input; sets the id, and the seed if it is −1. */
 function createPrediction(input: RunInput): Prediction {
   const parameters = parseParameters(input.parameters);
+  if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
   withScales(input.loras, parameters);
   return {
     id: crypto.randomUUID().replaceAll('-', ''),

@@ -17,10 +17,12 @@ import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
 import { openModel } from '../../lib/pipeline/open';
 import type { FrameStepMaker } from '../../lib/pipeline/steps';
 import { readVideo, removeVideo } from '../../lib/predictions/videos';
+import { readVideoMetadata } from '../../lib/video';
 import { modelLock, openModelStore } from '../../lib/weights/store';
 import { checkVideo } from './check-video';
 import { EngineDevice } from './device';
 import { Generation, videoFileOf } from './generation';
+import { requireNoChild } from './refusal';
 import { checkBackends } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
 
@@ -98,7 +100,9 @@ export class Engine implements EngineApi {
         });
       }
       const file = await readVideo(videoFile);
-      return checkVideo(file, checker, checkBackends(this.#device, kind), signal);
+      const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
+      if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
+      return safety;
     });
   }
 
@@ -126,6 +130,17 @@ export class Engine implements EngineApi {
     this.#requireIdle();
     this.#model = undefined;
     await this.#device.drop();
+  }
+
+  /** Deletes a flagged video whose prompt names a child. @throws KinoraError `PROMPT_REFUSED` */
+  async #refuseChild(videoFile: string, file: Blob): Promise<void> {
+    const { prompt, prompt_optimization: optimisation } = await readVideoMetadata(file);
+    try {
+      requireNoChild('video', [prompt, optimisation?.text ?? '']);
+    } catch (refusal) {
+      await removeVideo(videoFile);
+      throw refusal;
+    }
   }
 
   #requireIdle(): void {

@@ -2,6 +2,7 @@ import {
   type EngineRequest,
   type GenerationResult,
   isBundled,
+  type Phase,
   type ProgressEvent,
   sizeInPixels,
 } from '../../lib/contract';
@@ -27,6 +28,8 @@ import {
 } from '../../lib/video';
 import type { EngineDevice } from './device';
 import { PhaseClock } from './phase-clock';
+import { optimisationOf } from './prompt';
+import { requireAllowedPrompt, requireNoChild } from './refusal';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -53,12 +56,20 @@ export class Generation {
     const { request, context } = this;
     const { parameters } = request;
     const { signal } = context.control;
-    this.#report({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+    const report = (event: ProgressEvent) => this.#report(event);
+    requireAllowedPrompt(parameters.prompt);
+    const optimising = request.promptOptimizer === true;
+    this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image);
     const plain = await context.openModel();
     const sampling = resolveSampling(plain.manifest, request.profile, parameters);
     const model = await plain.withLoras(request.loras);
+    const { optimizer } = context.tools;
+    const optimisation = await optimisationOf(request, model, optimizer, signal, report);
+    const prompt = optimisation?.text ?? parameters.prompt;
+    const texts = [parameters.prompt, prompt];
+    if (optimising) this.#phase('load');
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
 
@@ -75,16 +86,21 @@ export class Generation {
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
       signal,
-      report: (event) => this.#report(event),
+      report,
     });
-    await safety.checkInput({ data: coverCrop(pixels, width, height), width, height });
+    if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
       scaling(native, { width, height }),
     );
     const { licence } = model.manifest;
-    const made = { ...request, licence, createdAt: new Date().toISOString() };
+    const made = {
+      ...request,
+      ...(optimisation && { promptOptimization: optimisation }),
+      licence,
+      createdAt: new Date().toISOString(),
+    };
     let writer: VideoWriter | undefined;
     try {
       const output = await createVideoWriter({
@@ -101,7 +117,7 @@ export class Generation {
         model,
         {
           ...sampling,
-          prompt: parameters.prompt,
+          prompt,
           negativePrompt: parameters.negative_prompt,
           image,
           frames,
@@ -112,12 +128,13 @@ export class Generation {
         },
         {
           control: context.control,
-          onProgress: (event) => this.#report(event),
+          onProgress: report,
           onFrame: async (frame) => output.add(await chain.next(frame)),
         },
       );
       const verdict = await safety.verdict();
-      this.#report({ type: 'phase', phase: 'finish', clip: 0, clips: 1 });
+      if (verdict.status === 'flagged') requireNoChild('video', texts);
+      this.#phase('finish');
       const video = await output.finish(
         result.frames,
         createVideoMetadata({ ...made, safety: verdict }),
@@ -141,6 +158,7 @@ export class Generation {
         finishedEarly: result.finishedEarly,
         memory: result.memory,
         safety: verdict,
+        ...(optimisation && { promptOptimization: optimisation }),
         ...(Object.keys(findings).length > 0 ? { findings } : {}),
         timings: this.#clock.stop(),
       };
@@ -148,6 +166,10 @@ export class Generation {
       chain.dispose();
       await writer?.cancel();
     }
+  }
+
+  #phase(phase: Phase): void {
+    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
   }
 
   #report(event: ProgressEvent): void {

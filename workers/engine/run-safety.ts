@@ -1,8 +1,8 @@
 import { type ProgressEvent, type Safety, safetyThreshold } from '../../lib/contract';
 import { createBackend } from '../../lib/gpu';
-import type { Frame } from '../../lib/pipeline/latents';
 import type { FrameStep } from '../../lib/pipeline/steps';
 import { type Backends, SafetyCheck, sampledFrames, uncheckedSafety } from '../../lib/safety';
+import { coverCrop, type Pixels } from '../../lib/video';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';
 
@@ -62,16 +62,21 @@ export class RunSafety {
   }
 
   /**
-   * Scores the input image, as it will be seen in the video.
+   * Scores the part of the input image that the video shows.
    *
+   * @param size of the video
    * @returns whether it is flagged
    */
-  async checkInput(image: Frame): Promise<boolean> {
+  async checkInput(
+    image: Pixels,
+    { width, height }: { readonly width: number; readonly height: number },
+  ): Promise<boolean> {
     const { tool: checker, options } = this;
     if (!checker || !this.#check) return false;
     const { backends, signal, report, frames } = options;
     const begin = performance.now();
-    const squares = checker.squaresOfFrame(image);
+    const data = coverCrop(image, width, height);
+    const squares = checker.squaresOfFrame({ data, width, height });
     const score = await this.#check.scoreInput(squares, backends, signal);
     this.seconds = ((performance.now() - begin) / 1000) * sampledFrames(frames).length;
     const flagged = score !== null && score >= safetyThreshold;

@@ -93,17 +93,53 @@ test.each<[string, number | null, Partial<EngineRequest>, Partial<Safety>]>([
   expect(phasesOf(events).includes('check')).toBe(safety?.model !== null);
 });
 
+describe('a prompt that names a child', () => {
+  test('is refused at once in a sexual context, with an image that is flagged, and when its video is', async () => {
+    const events: ProgressEvent[] = [];
+    const sexual = await failureOf(generate(engine, asked('a naked 12 year old girl'), events));
+    expect(sexual).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(events).toEqual([]);
+
+    await installChecker(20);
+    const flagged = await failureOf(generate(engine, asked('a child on a swing'), events));
+    expect(flagged).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(flagged.message).toContain('the image');
+    expect(phasesOf(events)).toEqual(['load']);
+    expect(await listVideos()).toEqual([]);
+  });
+
+  test('delivers no video that is flagged, at once or later', { tags: ['full'] }, async () => {
+    const prompt = 'a child on a swing';
+    await installChecker(0);
+    const { safety, videoFile } = await generate(engine, asked(prompt));
+    // A bias with which the image is clear and the video is not.
+    const logit = (p: number | null | undefined) => Math.log((p ?? 0) / (1 - (p ?? 0)));
+    expect(safety?.score).toBeGreaterThan(safety?.input ?? 1);
+    await installChecker(-(logit(safety?.score) + logit(safety?.input)) / 2);
+    const now = await failureOf(generate(engine, asked(prompt)));
+    expect(now).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(now.message).toContain('the video');
+    expect(await listVideos()).toEqual([videoFile]);
+    await installChecker(20);
+    const later = await failureOf(engine.check(videoFile, 'tiny', 'wasm'));
+    expect(later).toMatchObject({ code: 'PROMPT_REFUSED' });
+    expect(await listVideos()).toEqual([]);
+  });
+});
+
 describe('cancelling', () => {
-  test.each(['input-check', 'check'])('in %s', async (at) => {
+  const cancelledAt = async (at: string) => {
     await installChecker(20);
     const running = generate(engine, asked(), [], (event) => {
       if (event.type === at || (event.type === 'phase' && event.phase === at)) void engine.cancel();
     });
     expect((await failureOf(running)).code).toBe('CANCELLED');
     expect(await listVideos()).toEqual([]);
-  });
+  };
 
-  test('a check of a finished video', async () => {
+  test('after the check of the image', () => cancelledAt('input-check'));
+  test('in the check of the video', { tags: ['full'] }, () => cancelledAt('check'));
+  test('in a later check', { tags: ['full'] }, async () => {
     await installChecker(20);
     const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
     const check = failureOf(engine.check(videoFile, 'tiny', 'wasm'));

@@ -1,11 +1,6 @@
-import type { LanguageModel } from '../../lib/prompts';
+import type { OptimizerParts } from '../../lib/language-model';
 import { openSafetyChecker, type SafetyChecker } from '../../lib/safety';
 import { findSafetyChecker, openModelStore } from '../../lib/weights/store';
-
-/** A language model whose memory is held until it is closed. */
-export interface OpenLanguageModel extends LanguageModel {
-  close(): Promise<void>;
-}
 
 /** What a browser may have besides a video model. */
 export interface EngineTools {
@@ -15,20 +10,17 @@ export interface EngineTools {
    * @throws KinoraError of files that cannot be used
    */
   safetyChecker(modelId: string): Promise<SafetyChecker | null>;
-  /**
-   * Loads the language model; null where none is installed.
-   *
-   * @throws KinoraError of a file that cannot be used, `CANCELLED`
-   */
-  languageModel(signal: AbortSignal): Promise<OpenLanguageModel | null>;
+  /** The language model that optimises prompts, and how it is asked. */
+  readonly optimizer: OptimizerParts;
 }
 
 /** What is installed in this browser. */
 export const installedTools: EngineTools = {
   async safetyChecker(modelId) {
     const found = await findSafetyChecker(await openModelStore(), modelId);
-    return found && openSafetyChecker(found.folder, found);
+    if (!found) return null;
+    const { folder, model, sha256 } = found;
+    return openSafetyChecker(folder, { model, sha256 });
   },
-  // Nothing stores a language model yet.
-  languageModel: async () => null,
+  optimizer: { find: async () => null, optimize: () => Promise.reject(new Error('absent')) },
 };
