@@ -9,3 +9,4 @@ export * from './progress';
 export * from './prompt-optimization';
 export * from './request';
 export * from './safety';
+export * from './tools';
