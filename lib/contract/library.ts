@@ -157,6 +157,11 @@ export interface LibrarySnapshot {
   readonly storage: StorageReport;
 }
 
+/** Video models and language models. */
+export function entriesOf({ models, tools }: LibrarySnapshot): readonly LibraryEntry[] {
+  return [...models, ...tools];
+}
+
 /** A model to add: a hub address (`owner/name`, `owner/name/path.gguf`, a link) or local files. */
 export type ModelSource =
   | { readonly address: string; readonly revision?: string }

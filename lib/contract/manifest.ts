@@ -140,13 +140,13 @@ export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): bo
   return manifest.base !== undefined && !hasSources(manifest);
 }
 
-/** The licences of a model's files, each with the repositories that it applies to. */
+/** The licences of a model, its own first, each with the repositories of its files. */
 export function licencesOf({
   licence: own,
   sources,
 }: Pick<ModelManifest, 'licence' | 'sources'>): { licence: Licence; repositories: string[] }[] {
   const found = new Map<string, { licence: Licence; repositories: Set<string> }>();
-  for (const { licence = own, files } of sources) {
+  for (const { licence = own, files } of [{ files: [] }, ...sources]) {
     const key = JSON.stringify([licence.name, licence.url]);
     const entry = found.get(key) ?? { licence, repositories: new Set() };
     for (const { repository } of files) entry.repositories.add(repository);
