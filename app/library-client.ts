@@ -17,6 +17,7 @@ function overComlink(remote: Remote<LibraryApi>): LibraryApi {
     subscribe: (listener) => remote.subscribe(proxy(listener)),
     setHub: (base) => remote.setHub(base),
     addModel: (source) => remote.addModel(source),
+    addTool: (source) => remote.addTool(source),
     forgetModel: (id) => remote.forgetModel(id),
     planDownload: (id, precision) => remote.planDownload(id, precision),
     download: (id, precision) => remote.download(id, precision),

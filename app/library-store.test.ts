@@ -8,6 +8,7 @@ const soon = { timeout: 30_000 };
 const empty: LibrarySnapshot = {
   hub: 'https://hub.example',
   models: [],
+  tools: [],
   loras: [],
   loraDownloads: [],
   storage: { usage: 0, quota: 0, persistent: false },

@@ -13,7 +13,7 @@ import { termsFolder } from '../lib/library/terms';
 import { wan22Installation } from '../lib/models/wan22/install';
 import { fetchManifest } from '../lib/pipeline/open';
 import { checkCheckerFiles } from '../lib/safety';
-import { opfsFolder, type SourceHash } from '../lib/weights/store';
+import { opfsFolder, type SourceHash, toolFolder } from '../lib/weights/store';
 import { modelFolder } from '../lib/weights/store/opfs';
 
 /**
@@ -110,6 +110,7 @@ Comlink.expose(
     checkSafetyChecker: checkCheckerFiles,
     models: opfsFolder(modelFolder),
     loras: opfsFolder(loraFolder),
+    tools: opfsFolder(toolFolder),
     terms: opfsFolder(termsFolder),
     listed: listedModels,
     async storage() {

@@ -22,6 +22,9 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     deleteLora: (name) => library.call((api) => api.deleteLora(name)),
     addModel: (address, revision) =>
       library.call((api) => api.addModel({ address, ...(revision && { revision }) })),
+    addTool: (address, revision) =>
+      library.call((api) => api.addTool({ address, ...(revision && { revision }) })),
+    addPickedTool: () => library.call((api) => api.addTool({ files: files() })),
     addPickedModel: () => library.call((api) => api.addModel({ files: files() })),
     importPicked: (id, precision) => library.call((api) => api.importFiles(id, precision, files())),
     addLora: (address) => library.call((api) => api.addLora(loraSource(address, picked('loras')))),

@@ -32,12 +32,14 @@ export function DownloadSheet(props: {
       <p className="dialog-text">{manifest.description}</p>
       <p className="field-hint">
         From {hostOf(hub)}:{' '}
-        {licencesOf(manifest).map(({ licence, repositories }, i) => (
-          <Fragment key={licence.name + licence.url}>
-            {i > 0 && '; '}
-            {repositories.join(', ')} (<Licence {...licence} />)
-          </Fragment>
-        ))}
+        {licencesOf(manifest)
+          .filter(({ repositories }) => repositories.length > 0)
+          .map(({ licence, repositories }, i) => (
+            <Fragment key={licence.name + licence.url}>
+              {i > 0 && '; '}
+              {repositories.join(', ')} (<Licence {...licence} />)
+            </Fragment>
+          ))}
         .
       </p>
       {manifest.choices.length > 0 && (

@@ -1,11 +1,11 @@
 import { formatBytes, formatPercent } from '../../lib/contract/format';
-import type { ModelEntry } from '../../lib/contract/library';
+import type { LibraryEntry } from '../../lib/contract/library';
 import { viewModel } from './model-view';
 
 /** After a reload or a crash: what was under way, and one button to go on. */
 export function InterruptedBanner(props: {
-  models: readonly ModelEntry[];
-  onResume: (entry: ModelEntry) => void;
+  models: readonly LibraryEntry[];
+  onResume: (entry: LibraryEntry) => void;
 }) {
   const interrupted = props.models.filter((entry) => viewModel(entry).pausedBy === 'interrupted');
   return interrupted.map((entry) => {

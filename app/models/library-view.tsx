@@ -16,6 +16,7 @@ import { announce } from './model-view';
 import { type PageAction, type PageState, subjects } from './page-state';
 import { RemovalDialog } from './removal-dialog';
 import { StorageBar } from './storage-bar';
+import { ToolSection } from './tool-section';
 import { useGpuMemory } from './use-gpu-memory';
 import type { LibraryActions } from './use-library-actions';
 
@@ -43,7 +44,7 @@ export function LibraryView(props: {
   });
   return (
     <>
-      <InterruptedBanner models={models} onResume={actions.resume} />
+      <InterruptedBanner models={[...models, ...library.tools]} onResume={actions.resume} />
       <div className="models-columns">
         <div className="models-main">
           {models.map((entry) => (
@@ -55,6 +56,11 @@ export function LibraryView(props: {
             />
           ))}
           <LoraLibrary {...{ library, actions }} {...about(subjects.addLora)} />
+          <ToolSection
+            {...{ about, actions }}
+            tools={library.tools}
+            adding={about(subjects.addTool)}
+          />
         </div>
         <div className="models-side">
           <StorageBar storage={library.storage} onPersist={actions.persist} />
@@ -84,7 +90,7 @@ export function LibraryView(props: {
           onClose={() => change({ type: 'removalAnswered' })}
         />
       )}
-      {models
+      {[...models, ...library.tools]
         .filter(({ origin, parts }) => origin !== 'bundled' || parts.some(isMoving))
         .map((entry) => (
           <LiveText key={entry.manifest.id} {...announce(entry)} />

@@ -1,6 +1,6 @@
 import { formatBytes, formatPercent, formatSeconds } from '../../lib/contract/format';
 import type {
-  ModelEntry,
+  LibraryEntry,
   PartState,
   PauseReason,
   StoredComponent,
@@ -43,7 +43,7 @@ export interface ModelView {
 const reasons: readonly PauseReason[] = ['storage', 'network', 'interrupted', 'user'];
 
 /** Sums up the parts of a model. */
-export function viewModel(entry: ModelEntry): ModelView {
+export function viewModel(entry: LibraryEntry): ModelView {
   const { parts, stored, bytesPerSecond } = entry;
   const status = statusOf(entry);
   const { bytesDone, bytesTotal } = entry.elsewhere ?? {
@@ -70,7 +70,7 @@ export function viewModel(entry: ModelEntry): ModelView {
   };
 }
 
-function statusOf({ parts, ready, elsewhere }: ModelEntry): ModelStatus {
+function statusOf({ parts, ready, elsewhere }: LibraryEntry): ModelStatus {
   if (elsewhere) return 'elsewhere';
   const has = (status: PartState['status']) => parts.some((part) => part.status === status);
   if (has('downloading')) return 'downloading';
@@ -112,7 +112,7 @@ export function amountOf(done: number, total: number | null): string {
 }
 
 /** The sentence that a screen reader reads out when something changed. */
-export function announce(entry: ModelEntry): { topic: string; text: string } {
+export function announce(entry: LibraryEntry): { topic: string; text: string } {
   const { name, id } = entry.manifest;
   const { status, fraction } = viewModel(entry);
   const percent = fraction === null ? '' : ` ${formatPercent(fraction)}`;

@@ -37,7 +37,12 @@ export interface PageState {
 }
 
 /** Subjects that are no model. No id of a model begins with a colon. */
-export const subjects = { addModel: ':add-model', addLora: ':add-lora', hub: ':hub' } as const;
+export const subjects = {
+  addModel: ':add-model',
+  addLora: ':add-lora',
+  addTool: ':add-tool',
+  hub: ':hub',
+} as const;
 
 export type PageAction =
   | { readonly type: 'sheetOpened'; readonly model: string; readonly precision: Precision }

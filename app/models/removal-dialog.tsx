@@ -1,5 +1,5 @@
 import { formatBytes } from '../../lib/contract/format';
-import type { LibrarySnapshot } from '../../lib/contract/library';
+import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
 import { Modal } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';
@@ -36,7 +36,7 @@ function wordsOf({ kind, id }: Removal, library: LibrarySnapshot) {
     const text = `This frees ${formatBytes(bytes)}. Videos made with it stay.`;
     return { title: `Delete ${id}?`, text, button: 'Delete' };
   }
-  const entry = library.models.find(({ manifest }) => manifest.id === id);
+  const entry = entriesOf(library).find(({ manifest }) => manifest.id === id);
   const name = entry?.manifest.name ?? id;
   const view = entry && viewModel(entry);
   const stored = formatBytes(view?.bytesStored ?? 0);

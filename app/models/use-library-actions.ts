@@ -1,6 +1,12 @@
 import { type Dispatch, useMemo } from 'react';
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
-import type { LibraryApi, LocalFile, ModelEntry } from '../../lib/contract/library';
+import type {
+  LibraryApi,
+  LibraryEntry,
+  LocalFile,
+  ModelEntry,
+  ModelSource,
+} from '../../lib/contract/library';
 import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
 import { addEach, type PageAction, type Removal, subjects } from './page-state';
@@ -11,12 +17,14 @@ export interface LibraryActions {
   download: (id: string, precision: Precision) => void;
   importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
   pause: (id: string, component?: ComponentId) => void;
-  resume: (entry: ModelEntry, component?: ComponentId) => void;
+  resume: (entry: LibraryEntry, component?: ComponentId) => void;
   cancel: (id: string, component?: ComponentId) => void;
   verify: (id: string) => void;
   askRemoval: (removal: Removal) => void;
   remove: (removal: Removal) => void;
   addModel: (source: { address: string } | { files: readonly LocalFile[] }) => void;
+  /** Adds a language model to the list; a local file is stored at once. */
+  addTool: (source: ModelSource) => void;
   addLora: (source: { address: string } | { files: readonly File[] }) => void;
   /** Ends the download of a LoRA; nothing of it stays. */
   cancelLora: (name: string) => void;
@@ -94,6 +102,18 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     else openSheet(entry);
   }
 
+  async function addTool(source: ModelSource): Promise<void> {
+    const entry = await run(
+      subjects.addTool,
+      'files' in source ? 'Looking at the file …' : 'Asking the hub …',
+      (api) => api.addTool(source),
+      ({ manifest }) => `Added: ${manifest.name}.`,
+    );
+    if (!entry || !('files' in source)) return;
+    const { id, precision } = entry.manifest;
+    await takeFiles(id, precision, source.files);
+  }
+
   return {
     openSheet,
     download: (id, precision) => {
@@ -136,6 +156,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       if ('files' in source) keepStorage();
       void addModel(source);
     },
+    addTool: (source) => {
+      if ('files' in source) keepStorage();
+      void addTool(source);
+    },
     addLora: (source) => {
       keepStorage();
       void run(
@@ -170,7 +194,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
 }
 
 /** Goes on with everything: with parts, too, that had not begun when the page was closed. */
-async function resumeAll(api: LibraryApi, entry: ModelEntry): Promise<void> {
+async function resumeAll(api: LibraryApi, entry: LibraryEntry): Promise<void> {
   const { manifest, precision } = entry;
   try {
     await api.download(manifest.id, precision ?? manifest.precision);

@@ -62,6 +62,7 @@ it('tells what would be fetched, its licence, where to, and the room before and 
     '  VAE                here  owner/name/v.safetensors',
     '',
     '  licence        Apache-2.0, https://example.org/licence',
+    '  licence        Apache-2.0, https://www.apache.org/licenses/LICENSE-2.0 (Marqo/nsfw-image-detection-384)',
     '  from           https://hub',
     '  to             /models',
     '  precision      8-bit',

@@ -1,11 +1,18 @@
 import { statfs } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { type DownloadPlan, KinoraError, type ModelManifest, type Precision } from '../contract';
+import {
+  type DownloadPlan,
+  KinoraError,
+  licencesOf,
+  type Precision,
+  type ToolManifest,
+} from '../contract';
 import { componentTexts, formatBytes } from '../contract/format';
+import { isConverted } from '../pipeline/installation';
 
 /** What is shown to a person before a download of gigabytes. */
 export interface Offer {
-  readonly manifest: ModelManifest;
+  readonly manifest: ToolManifest;
   readonly precision: Precision;
   readonly plan: DownloadPlan;
   readonly hub: string;
@@ -28,15 +35,17 @@ export function withDiskSpace(plan: DownloadPlan, free: number): DownloadPlan {
 
 /** The text before a download: what is fetched, its licence, its size and where it is stored. */
 export function offerText({ manifest, precision, plan, hub, home }: Offer): string {
-  const { name, licence, choices } = manifest;
+  const { name, choices } = manifest;
   const begun = plan.parts.reduce((sum, part) => sum + part.bytesTotal - part.bytesLeft, 0);
   const choice = choices.find((one) => one.precision === precision)?.name ?? precision;
   const free = Math.max(0, plan.storage.quota - plan.storage.usage);
   const rows: [string, string][] = [
-    ['licence', [licence.name, licence.url].filter(Boolean).join(', ')],
+    ...licenceRows(manifest),
     ['from', hub],
     ['to', home],
-    ['precision', choice],
+    ...(plan.parts.some(({ component }) => isConverted(component))
+      ? [['precision', choice] satisfies [string, string]]
+      : []),
     ['download', formatBytes(plan.download) + (begun ? `; ${formatBytes(begun)} are here` : '')],
     ['on disk', formatBytes(plan.store)],
     ['free', `${formatBytes(free)}, ${formatBytes(Math.max(0, plan.left))} afterwards`],
@@ -49,6 +58,15 @@ export function offerText({ manifest, precision, plan, hub, home }: Offer): stri
     ...rows.map(([label, value]) => `  ${label.padEnd(14)} ${value}`),
     '',
   ].join('\n');
+}
+
+/** A row for each licence; with several, it names what each is of. */
+function licenceRows(manifest: ToolManifest): [string, string][] {
+  const all = licencesOf(manifest);
+  return all.map(({ licence: { name, url }, repositories }) => {
+    const of = all.length > 1 && repositories.length > 0 ? ` (${repositories.join(', ')})` : '';
+    return ['licence', [name, url].filter(Boolean).join(', ') + of];
+  });
 }
 
 function partLine({ component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number]) {

@@ -1,4 +1,4 @@
-import type { ComponentId, ModelEntry, PartState } from '../contract';
+import type { ComponentId, LibraryEntry, PartState } from '../contract';
 import { componentTexts, formatBytes, formatPercent, formatSeconds } from '../contract/format';
 import type { Screen } from './screen';
 
@@ -15,14 +15,14 @@ export class DownloadReport {
 
   constructor(readonly screen: Screen) {}
 
-  take(entry: ModelEntry): void {
+  take(entry: LibraryEntry): void {
     for (const part of entry.parts) this.#onPart(part, entry);
     if (this.screen.isTTY && entry.parts.some(({ status }) => moving.includes(status))) {
       this.#bar(entry);
     }
   }
 
-  #onPart(part: PartState, entry: ModelEntry): void {
+  #onPart(part: PartState, entry: LibraryEntry): void {
     const { name } = componentTexts[part.component];
     const notice = noticeOf(part);
     if (notice) this.#sayOnce(`${part.component} notice`, `${name}: ${notice}`);
@@ -57,7 +57,7 @@ export class DownloadReport {
     return [`${name} ${verb}, ${done} (${share})${pace}`, key];
   }
 
-  #bar({ parts: all, bytesPerSecond }: ModelEntry): void {
+  #bar({ parts: all, bytesPerSecond }: LibraryEntry): void {
     const sum = (of: (part: PartState) => number) => all.reduce((n, part) => n + of(part), 0);
     const done = sum(({ bytesDone }) => bytesDone);
     const total = sum(({ bytesTotal }) => bytesTotal ?? 0);

@@ -1,8 +1,9 @@
 import {
-  hasSafetyChecker,
-  isBundled,
+  entriesOf,
   KinoraError,
+  type LibraryEntry,
   type ModelEntry,
+  type PartState,
   type Precision,
 } from '../contract';
 import { formatBytes } from '../contract/format';
@@ -39,13 +40,25 @@ export async function fetchModel(
   command: Command,
   session: LibrarySession,
   id: string,
-  { precision: asked, yes, acceptTerms, withChecker = false }: FetchOptions,
+  options: FetchOptions,
 ): Promise<ModelEntry> {
-  const entry = await session.model(id);
+  await fetchEntry(command, session, await session.model(id), options);
+  return session.model(id);
+}
+
+/** As {@link fetchModel}, for a video model or a language model. */
+export async function fetchEntry(
+  command: Command,
+  session: LibrarySession,
+  entry: LibraryEntry,
+  { precision: asked, yes, acceptTerms, withChecker = false }: FetchOptions,
+): Promise<void> {
   const { manifest } = entry;
+  const { id } = manifest;
   const precision = asked ?? entry.precision ?? manifest.precision;
-  const complete = entry.ready && (isBundled(manifest) || precision === entry.precision);
-  if (complete && (!withChecker || hasSafetyChecker(entry))) return entry;
+  const isOther = entry.origin !== 'bundled' && precision !== entry.precision;
+  const lacksChecker = entry.parts.some(isMissingChecker);
+  if (entry.ready && !isOther && !(withChecker && lacksChecker)) return;
   checkPrecision(entry, precision);
   const { page, home } = session;
   await ensureTerms(command, session, acceptTerms);
@@ -64,10 +77,14 @@ export async function fetchModel(
     const terminal = { input: process.stdin, output: process.stdout };
     await askToDownload(what, terminal, command.signal);
   }
-  return download(command, session, entry, precision);
+  await download(command, session, entry, precision);
 }
 
-function checkPrecision({ manifest }: ModelEntry, precision: Precision): void {
+function isMissingChecker({ component, status }: PartState): boolean {
+  return component === 'safety_checker' && status !== 'complete';
+}
+
+function checkPrecision({ manifest }: LibraryEntry, precision: Precision): void {
   const known = manifest.choices.map((choice) => choice.precision);
   if (known.length === 0 || known.includes(precision)) return;
   throw new KinoraError(
@@ -79,9 +96,9 @@ function checkPrecision({ manifest }: ModelEntry, precision: Precision): void {
 async function download(
   command: Command,
   session: LibrarySession,
-  entry: ModelEntry,
+  entry: LibraryEntry,
   precision: Precision,
-): Promise<ModelEntry> {
+): Promise<void> {
   const { page } = session;
   const { id, name } = entry.manifest;
   const watch = watchModel(command, session, entry);
@@ -99,7 +116,7 @@ async function download(
   } finally {
     watch.end();
   }
-  return checkReady(await watch.last());
+  checkReady(await watch.last());
 }
 
 /** Shows the progress of a model while its parts change. */
@@ -107,16 +124,16 @@ export interface Watch {
   /** Stops showing progress. */
   end(): void;
   /** Shows the final state, which may not have been reported; returns the model as it is now. */
-  last(): Promise<ModelEntry>;
+  last(): Promise<LibraryEntry>;
 }
 
 /** Starts to show the progress of a model. @param before the model at the start */
-export function watchModel(command: Command, session: LibrarySession, before: ModelEntry): Watch {
+export function watchModel(command: Command, session: LibrarySession, before: LibraryEntry): Watch {
   const { id } = before.manifest;
   const report = new DownloadReport(command.screen);
   report.take(before);
-  session.watch(({ models }) => {
-    const entry = models.find(({ manifest }) => manifest.id === id);
+  session.watch((snapshot) => {
+    const entry = entriesOf(snapshot).find(({ manifest }) => manifest.id === id);
     if (entry) report.take(entry);
   });
   return {
@@ -125,7 +142,7 @@ export function watchModel(command: Command, session: LibrarySession, before: Mo
       command.screen.end();
     },
     async last() {
-      const entry = await session.model(id);
+      const entry = await session.entry(id);
       report.take(entry);
       return entry;
     },
@@ -133,8 +150,8 @@ export function watchModel(command: Command, session: LibrarySession, before: Mo
 }
 
 /** @throws KinoraError what keeps a model from running after its download has ended */
-function checkReady(entry: ModelEntry): ModelEntry {
-  if (entry.ready) return entry;
+function checkReady(entry: LibraryEntry): void {
+  if (entry.ready) return;
   const failed = entry.parts.find(({ error }) => error);
   if (failed?.error) throw KinoraError.fromRecord(failed.error);
   throw new KinoraError('MODEL_NOT_INSTALLED', `${entry.manifest.name} is not here completely.`, {

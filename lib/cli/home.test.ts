@@ -15,6 +15,7 @@ it('remembers nothing before anything was added', async () => {
   await noteAdded(home, {
     hub: '',
     models: [],
+    tools: [],
     loras: [],
     loraDownloads: [],
     storage: { usage: 0, quota: 0, persistent: true },

@@ -1,11 +1,6 @@
-import {
-  hasSafetyChecker,
-  isBundled,
-  type LibrarySnapshot,
-  type LoraEntry,
-  type ModelEntry,
-} from '../contract';
+import type { LibraryEntry, LibrarySnapshot, LoraEntry, ToolManifest } from '../contract';
 import { formatBytes, formatPercent } from '../contract/format';
+import { isConverted } from '../pipeline/installation';
 
 /**
  * Models, LoRAs and free space, as lines.
@@ -13,17 +8,20 @@ import { formatBytes, formatPercent } from '../contract/format';
  * @param freeBytes free space on the disk of `home`; what the browser reports lags behind
  */
 export function listText(
-  { hub, models, loras }: LibrarySnapshot,
+  { hub, models, tools, loras }: LibrarySnapshot,
   home: string,
   freeBytes: number,
 ): string {
-  const idWidth = Math.max(...models.map(({ manifest }) => manifest.id.length));
+  const idWidth = Math.max(...[...models, ...tools].map(({ manifest }) => manifest.id.length));
   const nameWidth = Math.max(0, ...loras.map(({ name }) => name.length));
   const inUse =
-    models.reduce((sum, entry) => sum + bytesOf(entry), 0) +
+    [...models, ...tools].reduce((sum, entry) => sum + bytesOf(entry), 0) +
     loras.reduce((sum, { bytes }) => sum + bytes, 0);
   return [
     ...models.map((entry) => `${entry.manifest.id.padEnd(idWidth)}  ${stateOf(entry)}`),
+    '',
+    'Language models, for the prompt optimiser',
+    ...tools.map((entry) => `${entry.manifest.id.padEnd(idWidth)}  ${stateOf(entry)}`),
     ...(loras.length > 0 ? ['', 'LoRAs'] : []),
     ...loras.map((lora) => `${lora.name.padEnd(nameWidth)}  ${loraFacts(lora)}`),
     '',
@@ -33,21 +31,32 @@ export function listText(
   ].join('\n');
 }
 
-function bytesOf({ parts }: ModelEntry): number {
+function bytesOf({ parts }: LibraryEntry): number {
   return parts.reduce((sum, { bytesStored }) => sum + bytesStored, 0);
 }
 
-function stateOf(entry: ModelEntry): string {
-  const { manifest, ready, parts, precision } = entry;
-  const checker = hasSafetyChecker(entry) ? [] : ['without safety checker'];
-  if (isBundled(manifest)) return ['ready', 'comes with Kinora', ...checker].join(', ');
+function stateOf(entry: LibraryEntry): string {
+  const { manifest, origin, ready, parts } = entry;
+  const lacks = parts.some(
+    ({ component, status }) => component === 'safety_checker' && status !== 'complete',
+  );
+  const checker = lacks ? ['without safety checker'] : [];
+  if (origin === 'bundled') return ['ready', 'comes with Kinora', ...checker].join(', ');
   const kept = `${formatBytes(bytesOf(entry))} on disk`;
+  const converted = parts.some(({ component }) => isConverted(component));
+  const precision = converted ? entry.precision : null;
   if (ready) return ['ready', precision, kept, ...checker].filter(Boolean).join(', ');
   const done = parts.reduce((sum, part) => sum + part.bytesDone, 0);
-  if (done === 0) return 'not downloaded';
+  if (done === 0) return ['not downloaded', ...sizeOf(manifest)].join(', ');
   const known = parts.every(({ bytesTotal }) => bytesTotal !== null);
   const total = parts.reduce((sum, part) => sum + (part.bytesTotal ?? 0), 0);
   return `incomplete, ${formatBytes(done)}${known ? ` (${formatPercent(done / total)})` : ''} fetched`;
+}
+
+/** What a listed language model will take, where that is known. */
+function sizeOf({ sources }: ToolManifest): string[] {
+  const [first, ...others] = sources.flatMap(({ files }) => files);
+  return first?.bytes && others.length === 0 ? [formatBytes(first.bytes)] : [];
 }
 
 function loraFacts({ bytes, rank, base, triggerWords }: LoraEntry): string {

@@ -10,14 +10,14 @@ it.each([
   [
     'add owner/name --revision v1',
     {
-      action: { command: 'add', source: 'owner/name', revision: 'v1', lora: false },
+      action: { command: 'add', source: 'owner/name', revision: 'v1', kind: 'model' },
       hub: undefined,
     },
   ],
   [
     'add --lora ./a.safetensors',
     {
-      action: { command: 'add', source: './a.safetensors', revision: undefined, lora: true },
+      action: { command: 'add', source: './a.safetensors', revision: undefined, kind: 'lora' },
       hub: undefined,
     },
   ],

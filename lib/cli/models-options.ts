@@ -9,7 +9,8 @@ export type ModelsAction =
       /** Hub address, link, or a path of this machine. */
       readonly source: string;
       readonly revision: string | undefined;
-      readonly lora: boolean;
+      /** A video model by default. */
+      readonly kind: 'model' | 'lora' | 'language_model';
     }
   | {
       readonly command: 'download';
@@ -33,6 +34,7 @@ export const modelsHelp = `Shows and changes the models that the command line us
   npm run models -- list
   npm run models -- add ADDRESS|PATH [--revision NAME]
   npm run models -- add --lora ADDRESS|FILE
+  npm run models -- add --language-model ADDRESS|FILE
   npm run models -- download ID [--precision int8|int4] [--yes]
   npm run models -- verify ID
   npm run models -- delete ID
@@ -40,7 +42,8 @@ export const modelsHelp = `Shows and changes the models that the command line us
 
   list        models and LoRAs, what is here of them, and the room there is
   add         lists a model of the hub (owner/name, owner/name/file.gguf, a link); a folder or file
-              of this machine is converted at once; with --lora it is an adapter
+              of this machine is converted at once; with --lora it is an adapter, with
+              --language-model a GGUF file for the prompt optimiser
   download    fetches a model, or goes on where it stopped (Ctrl-C pauses); of a model that is ready,
               the safety checker where it is missing
   verify      compares every stored byte with its checksum
@@ -61,6 +64,7 @@ const optionTypes = {
   precision: { type: 'string' },
   revision: { type: 'string' },
   lora: { type: 'boolean' },
+  'language-model': { type: 'boolean' },
   yes: { type: 'boolean', short: 'y' },
   'accept-terms': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -70,7 +74,7 @@ type OptionName = keyof typeof optionTypes;
 
 const allowed: Readonly<Record<ModelsAction['command'], readonly OptionName[]>> = {
   list: ['hub'],
-  add: ['hub', 'revision', 'lora'],
+  add: ['hub', 'revision', 'lora', 'language-model'],
   download: ['hub', 'precision', 'yes', 'accept-terms'],
   verify: [],
   delete: [],
@@ -107,8 +111,12 @@ function action(
     const what = command === 'add' ? 'an address, or a path of this machine' : 'the id of a model';
     throw refused(`${command} needs ${what}.`);
   }
-  const { revision, lora = false, yes = false } = values;
-  if (command === 'add') return { command, source: subject, revision, lora };
+  const { revision, lora, 'language-model': languageModel, yes = false } = values;
+  if (command === 'add') {
+    if (lora && languageModel) throw refused('An adapter is no language model: name one of both.');
+    const kind = lora ? 'lora' : languageModel ? 'language_model' : 'model';
+    return { command, source: subject, revision, kind };
+  }
   if (command !== 'download') return { command, id: subject };
   const acceptTerms = values['accept-terms'] ?? false;
   return { command, id: subject, precision: readPrecision(values.precision), yes, acceptTerms };

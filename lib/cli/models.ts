@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
-import { KinoraError, type ModelEntry, toKinoraError } from '../contract';
+import { KinoraError, type LibraryEntry, toKinoraError } from '../contract';
 import { termsText } from '../contract/terms';
 import { Command } from './command';
 import { freeBytes } from './consent';
-import { fetchModel, watchModel } from './fetch-model';
+import { fetchEntry, watchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { listText } from './models-list';
 import { type ModelsAction, modelsHelp, parseModelsOptions } from './models-options';
@@ -34,13 +34,12 @@ async function perform(
     case 'list':
       return list(command, session);
     case 'add':
-      return action.lora ? addLora(command, session, action) : addModel(command, session, action);
+      if (action.kind === 'lora') return addLora(command, session, action);
+      return addModel(command, session, action);
     case 'download': {
-      const { manifest } = await fetchModel(command, session, action.id, {
-        ...action,
-        withChecker: true,
-      });
-      return command.say(`${manifest.name} is ready: npm run generate -- --model ${manifest.id}`);
+      const entry = await session.entry(action.id);
+      await fetchEntry(command, session, entry, { ...action, withChecker: true });
+      return command.say(`${entry.manifest.name} is ready: ${commandFor(entry)}`);
     }
     case 'verify':
       return verify(command, session, action.id);
@@ -59,21 +58,25 @@ type Adding = Extract<ModelsAction, { command: 'add' }>;
 async function addModel(
   command: Command,
   session: LibrarySession,
-  { source, revision }: Adding,
+  { source, revision, kind: what }: Adding,
 ): Promise<void> {
   const { page } = session;
   const kind = await kindOf(source);
   if (kind === 'address') {
     command.say(`Asking ${(await session.snapshot()).hub} …`);
     const { manifest } = await interruptible(command, () =>
-      page.call('addModel', source, revision),
+      what === 'model'
+        ? page.call('addModel', source, revision)
+        : page.call('addTool', source, revision),
     );
     command.say(`Added ${manifest.name}: npm run models -- download ${manifest.id}`);
     return;
   }
   // The inputs keep hold of the files; the page reads them in place.
   await page.page.locator(kind === 'folder' ? '#folder' : '#files').setInputFiles(fromUser(source));
-  const entry = await interruptible(command, () => page.call('addPickedModel'));
+  const entry = await interruptible(command, () =>
+    page.call(what === 'model' ? 'addPickedModel' : 'addPickedTool'),
+  );
   await importPicked(command, session, entry);
 }
 
@@ -81,7 +84,7 @@ async function addModel(
 async function importPicked(
   command: Command,
   session: LibrarySession,
-  entry: ModelEntry,
+  entry: LibraryEntry,
 ): Promise<void> {
   const { page } = session;
   const { id, name, precision } = entry.manifest;
@@ -92,7 +95,7 @@ async function importPicked(
       () => page.call('pause', id),
     );
   } catch (thrown) {
-    const { stored } = await session.model(id);
+    const { stored } = await session.entry(id);
     if (stored.length === 0) await page.call('forgetModel', id).catch(() => undefined);
     throw thrown;
   } finally {
@@ -101,7 +104,7 @@ async function importPicked(
   const { ready, parts } = await watch.last();
   command.say(
     ready
-      ? `Added ${name}: npm run generate -- --model ${id}`
+      ? `Added ${name}: ${commandFor(entry)}`
       : `Added what is there of ${name}: npm run models -- download ${id}`,
   );
   const failed = parts.find(({ error }) => error);
@@ -123,7 +126,7 @@ async function addLora(
 }
 
 async function verify(command: Command, session: LibrarySession, id: string): Promise<void> {
-  const before = await session.model(id);
+  const before = await session.entry(id);
   const { name } = before.manifest;
   if (before.stored.length === 0) {
     throw new KinoraError('MODEL_NOT_INSTALLED', `Nothing is stored of ${name}.`, {
@@ -150,7 +153,7 @@ async function remove(command: Command, session: LibrarySession, id: string): Pr
     command.say(`Deleted ${id}.`);
     return;
   }
-  const { manifest, origin } = await session.model(id);
+  const { manifest, origin } = await session.entry(id);
   if (origin === 'added') {
     await page.call('forgetModel', id);
     command.say(`Deleted ${manifest.name} and took it off the list.`);
@@ -158,6 +161,14 @@ async function remove(command: Command, session: LibrarySession, id: string): Pr
   }
   await page.call('deleteModel', id);
   command.say(`Deleted what was stored of ${manifest.name}.`);
+}
+
+/** How to use what is ready. */
+function commandFor({ manifest, parts }: LibraryEntry): string {
+  const isTool = parts.some(({ component }) => component === 'language_model');
+  return isTool
+    ? 'npm run generate -- --optimize-prompt'
+    : `npm run generate -- --model ${manifest.id}`;
 }
 
 /** For what leaves nothing half done when the browser is closed in the middle. */

@@ -1,4 +1,10 @@
-import { KinoraError, type LibrarySnapshot, type ModelEntry } from '../contract';
+import {
+  entriesOf,
+  KinoraError,
+  type LibraryEntry,
+  type LibrarySnapshot,
+  type ModelEntry,
+} from '../contract';
 import type { HeadlessEvent } from '../contract/headless';
 import { startApp } from './app-server';
 import { HeadlessPage } from './browser/headless-page';
@@ -20,8 +26,10 @@ export interface LibrarySession extends Session {
   /** Folder in which they are kept. */
   readonly home: string;
   snapshot(): Promise<LibrarySnapshot>;
-  /** @throws KinoraError `MODEL_UNKNOWN` naming the ids there are */
+  /** A video model. @throws KinoraError `MODEL_UNKNOWN` naming the ids there are */
   model(id: string): Promise<ModelEntry>;
+  /** A video model or a language model. @throws KinoraError `MODEL_UNKNOWN` naming the ids there are */
+  entry(id: string): Promise<LibraryEntry>;
   /** Sees the states of models from now on, one listener at a time; null for none. */
   watch(listener: ((snapshot: LibrarySnapshot) => void) | null): void;
 }
@@ -84,19 +92,21 @@ export async function librarySession(
     software,
     home,
     snapshot,
-    async model(id) {
-      const { models } = await snapshot();
-      const entry = models.find(({ manifest }) => manifest.id === id);
-      if (entry) return entry;
-      const ids = models.map(({ manifest }) => manifest.id).join(', ');
-      throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
-        remedy: `Use one of: ${ids}.`,
-      });
-    },
+    model: async (id) => find((await snapshot()).models, id),
+    entry: async (id) => find(entriesOf(await snapshot()), id),
     watch(next) {
       listener = next;
     },
   };
+}
+
+function find<E extends LibraryEntry>(entries: readonly E[], id: string): E {
+  const entry = entries.find(({ manifest }) => manifest.id === id);
+  if (entry) return entry;
+  const ids = entries.map(({ manifest }) => manifest.id).join(', ');
+  throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
+    remedy: `Use one of: ${ids}.`,
+  });
 }
 
 async function serve(command: Command): Promise<string> {

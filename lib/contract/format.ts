@@ -21,6 +21,7 @@ export const componentTexts: Readonly<Record<ComponentId, { name: string; purpos
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
   tiny_decoder: { name: 'Tiny decoder', purpose: 'A small decoder; no video needs it' },
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
+  language_model: { name: 'Language model', purpose: 'Rewords prompts' },
 };
 
 /** `42 s`, `3 min 05 s`, `1 h 02 min`; with one decimal below ten seconds if `precise`. */

@@ -1,6 +1,6 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
-import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry } from './library';
+import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { Precision } from './manifest';
 import type { Backend } from './prediction';
 import type { ProfileName } from './profile';
@@ -22,9 +22,12 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   /** `download` of the library. On this page `download` is for videos. */
   downloadModel(id: string, precision: Precision): Promise<void>;
   addModel(address: string, revision?: string): Promise<ModelEntry>;
+  addTool(address: string, revision?: string): Promise<ToolEntry>;
+  /** Lists the language model whose file is in `#files`. */
+  addPickedTool(): Promise<ToolEntry>;
   /** Lists the model whose files are in `#folder` or `#files`. */
   addPickedModel(): Promise<ModelEntry>;
-  /** Converts what {@link addPickedModel} has listed. */
+  /** Stores what {@link addPickedModel} or {@link addPickedTool} has listed. */
   importPicked(id: string, precision: Precision): Promise<void>;
   /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
   addLora(address: string | null): Promise<LoraEntry>;

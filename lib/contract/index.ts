@@ -10,3 +10,4 @@ export * from './prompt-optimization';
 export * from './prompt-refusal';
 export * from './request';
 export * from './safety';
+export * from './tools';

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from './errors';
 import type { ComponentId, ModelManifest, Precision } from './manifest';
+import type { ToolManifest } from './tools';
 
 /** Status of one part of a model. */
 export const partStatuses = [
@@ -67,9 +68,9 @@ export interface WorkElsewhere {
   readonly bytesTotal: number | null;
 }
 
-/** A model as the library knows it. */
-export interface ModelEntry {
-  readonly manifest: ModelManifest;
+/** A model or a tool as the library knows it. */
+export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
+  readonly manifest: M;
   /** `bundled` needs no download; `listed` is part of Kinora's list; `added` was added by the user. */
   readonly origin: 'bundled' | 'listed' | 'added';
   /** Whether everything that it needs to run is stored. */
@@ -86,6 +87,10 @@ export interface ModelEntry {
   /** Bytes per second over the last few seconds, of all parts; 0 while nothing runs. */
   readonly bytesPerSecond: number;
 }
+
+export type ModelEntry = LibraryEntry<ModelManifest>;
+/** A language model, for the prompt optimiser. */
+export type ToolEntry = LibraryEntry;
 
 /** Whether a model has a safety checker of its own. */
 export function hasSafetyChecker({ stored }: Pick<ModelEntry, 'stored'>): boolean {
@@ -141,6 +146,7 @@ export interface LibrarySnapshot {
   /** Base address of the hub. */
   readonly hub: string;
   readonly models: readonly ModelEntry[];
+  readonly tools: readonly ToolEntry[];
   readonly loras: readonly LoraEntry[];
   /** Running downloads of LoRAs, by name. */
   readonly loraDownloads: readonly {
@@ -149,6 +155,11 @@ export interface LibrarySnapshot {
     readonly bytesTotal: number | null;
   }[];
   readonly storage: StorageReport;
+}
+
+/** Video models and language models. */
+export function entriesOf({ models, tools }: LibrarySnapshot): readonly LibraryEntry[] {
+  return [...models, ...tools];
 }
 
 /** A model to add: a hub address (`owner/name`, `owner/name/path.gguf`, a link) or local files. */
@@ -162,7 +173,10 @@ export interface LocalFile {
   readonly file: File;
 }
 
-/** What the library worker offers over Comlink. Every rejection is a KinoraError. */
+/**
+ * What the library worker offers over Comlink. Every rejection is a KinoraError. An `id` is that of a
+ * model or of a tool.
+ */
 export interface LibraryApi {
   snapshot(): Promise<LibrarySnapshot>;
   /** Reports every change, also those by other tabs, at most about four times a second. */
@@ -172,7 +186,13 @@ export interface LibraryApi {
 
   /** Reads the headers of the source, detects its file layout and adds it to the list. */
   addModel(source: ModelSource): Promise<ModelEntry>;
-  /** Removes an added model from the list and deletes its stored files. */
+  /**
+   * Reads the header of a GGUF file and adds it as a language model.
+   *
+   * @throws KinoraError `MODEL_WRONG_KIND` where it is no chat model, `ADDRESS_INVALID`, …
+   */
+  addTool(source: ModelSource): Promise<ToolEntry>;
+  /** Removes an added model or tool from the list and deletes its stored files. */
   forgetModel(id: string): Promise<void>;
 
   planDownload(id: string, precision: Precision): Promise<DownloadPlan>;

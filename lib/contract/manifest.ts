@@ -17,7 +17,8 @@ export type Precision = (typeof precisions)[number];
 
 /**
  * The parts of a model that are downloaded and stored separately. `configuration` has all small files:
- * the config.json of each component and the files of scheduler and tokenizer.
+ * the config.json of each component and the files of scheduler and tokenizer. `language_model` is the only
+ * part of a tool.
  */
 export const componentIds = [
   'configuration',
@@ -26,6 +27,7 @@ export const componentIds = [
   'vae',
   'tiny_decoder',
   'safety_checker',
+  'language_model',
 ] as const;
 export type ComponentId = (typeof componentIds)[number];
 
@@ -119,7 +121,10 @@ export const manifestSchema = z.object({
 export type ModelManifest = z.output<typeof manifestSchema>;
 
 /** The sources of one precision choice, in the order of {@link componentIds}. */
-export function sourcesFor(manifest: ModelManifest, precision: Precision): ComponentSource[] {
+export function sourcesFor(
+  manifest: Pick<ModelManifest, 'sources'>,
+  precision: Precision,
+): ComponentSource[] {
   return manifest.sources
     .filter((source) => source.precision === undefined || source.precision === precision)
     .sort((a, b) => componentIds.indexOf(a.component) - componentIds.indexOf(b.component));
@@ -135,13 +140,13 @@ export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): bo
   return manifest.base !== undefined && !hasSources(manifest);
 }
 
-/** The licences of a model's files, each with the repositories that it applies to. */
+/** The licences of a model, its own first, each with the repositories of its files. */
 export function licencesOf({
   licence: own,
   sources,
 }: Pick<ModelManifest, 'licence' | 'sources'>): { licence: Licence; repositories: string[] }[] {
   const found = new Map<string, { licence: Licence; repositories: Set<string> }>();
-  for (const { licence = own, files } of sources) {
+  for (const { licence = own, files } of [{ files: [] }, ...sources]) {
     const key = JSON.stringify([licence.name, licence.url]);
     const entry = found.get(key) ?? { licence, repositories: new Set() };
     for (const { repository } of files) entry.repositories.add(repository);

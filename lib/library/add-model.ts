@@ -251,7 +251,7 @@ function nameOf(repository: string): string {
 }
 
 /** An id of the name's letters that is not taken yet. */
-function uniqueId(name: string, taken: ReadonlySet<string>): string {
+export function uniqueId(name: string, taken: ReadonlySet<string>): string {
   const plain = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
   const id = plain.replace(/^[^a-z0-9]+/, '') || 'model';
   if (!taken.has(id)) return id;

@@ -1,7 +1,6 @@
 import {
   type ComponentId,
   type ErrorCode,
-  isBundled,
   KinoraError,
   type PauseReason,
   type Precision,
@@ -75,7 +74,7 @@ export class Download {
     const failures: unknown[] = [];
     try {
       await this.#configure();
-      if (!this.#plan && !isBundled(this.model.manifest)) return;
+      if (!this.#plan && this.model.hasConfiguration) return;
       // Every part's header before any part's weights: a wrong file is refused before gigabytes are fetched.
       for (let next = this.#next(true); next; next = this.#next(true)) {
         const component = next;
@@ -150,7 +149,7 @@ export class Download {
   async #configure(): Promise<void> {
     const component = 'configuration';
     const folder = this.model.folder.folder(component);
-    if (isBundled(this.model.manifest)) return;
+    if (!this.model.hasConfiguration) return;
     if (this.model.part(component).status === 'waiting') {
       const picked = this.local.get(component);
       if (picked && this.model.stored.some((stored) => stored.component === component)) {

@@ -33,6 +33,8 @@ export interface LibraryEnvironment {
   /** Folder of all models. */
   readonly models: StoreFolder;
   readonly loras: StoreFolder;
+  /** Folder of all tools: language models. */
+  readonly tools: StoreFolder;
   /** Folder of the acceptance of the terms of use. */
   readonly terms: StoreFolder;
   /** Manifests that come with Kinora, each with the folder of its config files, if it has one. */

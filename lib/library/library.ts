@@ -10,19 +10,21 @@ import {
   type ModelSource,
   type Precision,
   type StorageReport,
+  type ToolEntry,
 } from '../contract';
 import { parseHub } from '../weights/hub';
 import { addedModel } from './add-model';
+import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { matchFiles } from './local-files';
+import { type LocalFiles, matchFiles } from './local-files';
 import type { LoraSource } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import type { ManagedModel } from './managed-model';
 import { planDownload } from './plan';
 import { writeAddedModel } from './records';
-import { baseModel, ModelRegistry } from './registry';
+import { ModelRegistry } from './registry';
 import { modelBusy, Tabs } from './tabs';
 import { deletePart, Verifications } from './upkeep';
 
@@ -75,14 +77,24 @@ export class Library implements LibraryApi {
     const manifest = await addedModel(source, {
       client: this.#hubs.brief(),
       installation,
-      base: this.#registry.get(baseModel).listed,
-      taken: new Set(this.#registry.models.map((model) => model.manifest.id)),
+      base: this.#registry.base,
+      taken: this.#registry.ids,
       models,
     });
     await writeAddedModel(models.folder(manifest.id), manifest);
     const model = await this.#registry.add({ manifest, base: null }, 'added');
     this.#environment.channel.post({ type: 'changed' });
     return model.entry();
+  }
+
+  async addTool(source: ModelSource): Promise<ToolEntry> {
+    await this.#start();
+    const client = this.#hubs.brief();
+    const manifest = await addedTool(source, client, this.#registry.ids);
+    await writeAddedModel(this.#environment.tools.folder(manifest.id), manifest);
+    const tool = await this.#registry.addTool(manifest, 'added');
+    this.#environment.channel.post({ type: 'changed' });
+    return tool.entry();
   }
 
   async forgetModel(id: string): Promise<void> {
@@ -129,7 +141,11 @@ export class Library implements LibraryApi {
 
   async importFiles(id: string, precision: Precision, files: readonly LocalFile[]): Promise<void> {
     const model = await this.#own(id);
-    const local = await matchFiles(files, this.#environment.installation);
+    const { installation } = this.#environment;
+    const isTool = model.needed.includes('language_model');
+    const local: LocalFiles = isTool
+      ? new Map([['language_model', files]])
+      : await matchFiles(files, installation);
     const known = model.parts.map(({ component }) => component);
     const components = known.filter((one) => local.has(one) || one === 'configuration');
     for (const one of local.keys()) {
@@ -255,6 +271,7 @@ export class Library implements LibraryApi {
     return {
       hub: this.#hubs.base,
       models: this.#registry.models.map((model) => model.entry()),
+      tools: this.#registry.tools.map((tool) => tool.entry()),
       loras: this.#loras.entries,
       loraDownloads: this.#loras.downloads,
       storage: this.#storage,

@@ -1,26 +1,30 @@
 import {
   type ComponentId,
   componentIds,
-  isBundled,
-  type ModelEntry,
-  type ModelManifest,
+  type LibraryEntry,
   type PartState,
   type Precision,
   type StoredComponent,
+  type ToolManifest,
   type WorkElsewhere,
 } from '../contract';
+import type { ModelFolder } from '../weights/formats/source';
 import { installProgress, readStoredComponent, type StoreFolder } from '../weights/store';
-import type { ListedModel } from './environment';
 import { absentPart, advancePart, type PartEvent } from './machine';
 
-/** Without these a model cannot run. */
-const needed: readonly ComponentId[] = ['configuration', 'transformer', 'text_encoder', 'vae'];
+/** Without these a video model cannot run. */
+export const modelParts: readonly ComponentId[] = [
+  'configuration',
+  'transformer',
+  'text_encoder',
+  'vae',
+];
 /** Components whose stored form depends on the precision that was chosen. */
 const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
-/** One model of the library: what is on disk, and what happens to it in this tab. */
-export class ManagedModel {
-  readonly manifest: ModelManifest;
+/** One model or tool of the library: what is on disk, and what happens to it in this tab. */
+export class ManagedModel<M extends ToolManifest = ToolManifest> {
+  readonly manifest: M;
   readonly rate = new Rate();
   /** Components whose bytes are counted as they come. */
   readonly #fetched = new Set<ComponentId>();
@@ -33,18 +37,25 @@ export class ManagedModel {
 
   /** @param onChange called after each change of what {@link entry} gives */
   constructor(
-    readonly listed: ListedModel,
-    readonly origin: 'listed' | 'added',
+    readonly listed: { readonly manifest: M; readonly base: ModelFolder | null },
+    readonly origin: LibraryEntry['origin'],
+    /** The parts without which it cannot run. */
+    readonly needed: readonly ComponentId[],
     /** Its folder in the store. */
     readonly folder: StoreFolder,
     readonly onChange: () => void,
   ) {
     this.manifest = listed.manifest;
-    this.#parts = componentsOf(this.manifest).map((component) => absentPart(component));
+    this.#parts = componentsOf(this.manifest, needed).map((component) => absentPart(component));
   }
 
   get parts(): readonly PartState[] {
     return this.#parts;
+  }
+
+  /** Whether a configuration tells what its parts have to be. */
+  get hasConfiguration(): boolean {
+    return this.needed.includes('configuration');
   }
 
   get stored(): readonly StoredComponent[] {
@@ -120,17 +131,14 @@ export class ManagedModel {
     return { bytesDone, bytesTotal };
   }
 
-  entry(): ModelEntry {
-    const { manifest, origin, precision, elsewhere } = this;
+  entry(): LibraryEntry<M> {
+    const { manifest, origin, elsewhere } = this;
     const [parts, stored] = [this.#parts, this.#stored];
     const isFetching = parts.some(({ status }) => status === 'downloading');
     const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
-    const common = { manifest, parts, stored, elsewhere, bytesPerSecond };
-    if (isBundled(manifest)) {
-      return { ...common, origin: 'bundled', ready: true, precision: manifest.precision };
-    }
-    const ready = needed.every((one) => stored.some(({ component }) => component === one));
-    return { ...common, origin, ready, precision };
+    const precision = origin === 'bundled' ? manifest.precision : this.precision;
+    const ready = this.needed.every((one) => stored.some(({ component }) => component === one));
+    return { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
   }
 
   /** Reads what is on disk of one part. */
@@ -176,11 +184,10 @@ export class ManagedModel {
 }
 
 /** The parts of a model: those it needs and those that are fetched with it. */
-function componentsOf(manifest: ModelManifest): ComponentId[] {
-  const required = isBundled(manifest) ? [] : needed;
+function componentsOf(manifest: ToolManifest, needed: readonly ComponentId[]): ComponentId[] {
   const fetched = manifest.sources.filter(({ optional }) => !optional);
   const sourced = new Set(fetched.map(({ component }) => component));
-  return componentIds.filter((component) => required.includes(component) || sourced.has(component));
+  return componentIds.filter((component) => needed.includes(component) || sourced.has(component));
 }
 
 const windowMs = 5000;

@@ -15,11 +15,43 @@ export async function checkPlainFiles(
   files: readonly OpenedFile[],
   { checkSafetyChecker }: Pick<LibraryEnvironment, 'checkSafetyChecker'>,
 ): Promise<void> {
+  if (component === 'language_model') {
+    for (const { source } of files) await checkLanguageModel(source);
+  }
   if (component !== 'safety_checker') return;
   const config = find(checkerConfig, files);
   const text = new TextDecoder().decode(await config.read(0, config.size));
   const weights = await openTensorFile(find(checkerWeights, files));
   checkSafetyChecker(parseModelJson(config.name, text), weights);
+}
+
+/** The runtime of language models keeps a file in a 32-bit memory. */
+const mostModelBytes = 2 ** 31;
+
+/**
+ * Checks by its header that a file is a language model that answers in a chat.
+ *
+ * @throws KinoraError `MODEL_WRONG_KIND`, `MODEL_FILE_INVALID`, `MODEL_FILE_TRUNCATED`
+ */
+export async function checkLanguageModel(source: ByteSource): Promise<void> {
+  const { metadata, gguf } = await openTensorFile(source);
+  const architecture = metadata.get('general.architecture');
+  const isPart = Number(gguf?.metadata.get('split.count') ?? 1) > 1;
+  const reason =
+    gguf === null || architecture === undefined
+      ? 'it is no GGUF file'
+      : !metadata.has('tokenizer.chat_template')
+        ? `it is a "${architecture}" without a chat template`
+        : isPart
+          ? 'it is only a part of one'
+          : source.size > mostModelBytes
+            ? 'it is larger than 2 GiB'
+            : null;
+  if (reason === null) return;
+  const sentence = `${source.name} is not a language model that Kinora can use: ${reason}.`;
+  throw new KinoraError('MODEL_WRONG_KIND', sentence, {
+    remedy: 'Use one GGUF file of a chat model, such as Qwen3-0.6B-Q8_0.gguf.',
+  });
 }
 
 function find(name: string, files: readonly OpenedFile[]): ByteSource {

@@ -35,7 +35,9 @@ export async function planDownload(
   precision: Precision,
   { client, installation, storage, local = new Map(), only, signal }: PlanContext,
 ): Promise<DownloadPlan> {
-  const plan = await installation.plan(await configurationOf(model, precision, client));
+  const plan = model.hasConfiguration
+    ? await installation.plan(await configurationOf(model, precision, client))
+    : null;
   const wanted = model.parts.filter(({ component }) => only?.includes(component) ?? true);
   const parts = await Promise.all(
     wanted.map(async ({ component }) => {
@@ -50,7 +52,8 @@ export async function planDownload(
       const begun = await progressOf(model, component, precision, sources);
       const bytesLeft = Math.max(0, bytesTotal - begun.bytesDone);
       const blocks = sources.every(({ name }) => /\.gguf(@|$)/i.test(name));
-      const whole = isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
+      const whole =
+        plan && isConverted(component) ? plan.storedBytes(component, precision, blocks) : null;
       const store = Math.max(0, (whole ?? bytesTotal) - begun.bytesStored);
       const replaced = model.stored.find((one) => one.component === component);
       const freed = replaced?.bytesStored ?? begun.bytesFreed;

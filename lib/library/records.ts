@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { componentIds, type ModelManifest, parseManifest, precisions } from '../contract';
+import {
+  componentIds,
+  type ModelManifest,
+  parseManifest,
+  precisions,
+  type ToolManifest,
+  toolSchema,
+} from '../contract';
 import type { StoreFolder } from '../weights/store/folder';
 
 const choicesFile = 'library.json';
@@ -39,12 +46,24 @@ const manifestFile = 'model.json';
 
 /** The models that the user has added; what cannot be read is no model. */
 export async function addedModels(models: StoreFolder): Promise<readonly ModelManifest[]> {
-  const found: ModelManifest[] = [];
-  for (const id of await models.folders()) {
-    const text = await models.folder(id).readText(manifestFile);
+  return addedTo(models, parseManifest);
+}
+
+/** The language models that the user has added. */
+export async function addedTools(tools: StoreFolder): Promise<readonly ToolManifest[]> {
+  return addedTo(tools, (json) => toolSchema.parse(json));
+}
+
+async function addedTo<M extends ToolManifest>(
+  root: StoreFolder,
+  parse: (json: unknown) => M,
+): Promise<readonly M[]> {
+  const found: M[] = [];
+  for (const id of await root.folders()) {
+    const text = await root.folder(id).readText(manifestFile);
     if (text === null) continue;
     try {
-      const manifest = parseManifest(JSON.parse(text));
+      const manifest = parse(JSON.parse(text));
       if (manifest.id === id) found.push(manifest);
     } catch {
       // Written by another version of Kinora, perhaps: it can be added again.
@@ -53,7 +72,7 @@ export async function addedModels(models: StoreFolder): Promise<readonly ModelMa
   return found;
 }
 
-/** Lists a model: {@link addedModels} finds its manifest in its folder. */
-export async function writeAddedModel(folder: StoreFolder, manifest: ModelManifest): Promise<void> {
+/** Lists a model or a tool: {@link addedModels} or {@link addedTools} find its manifest in its folder. */
+export async function writeAddedModel(folder: StoreFolder, manifest: ToolManifest): Promise<void> {
   await folder.writeText(manifestFile, JSON.stringify(manifest));
 }

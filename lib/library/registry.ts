@@ -1,9 +1,24 @@
-import { type ComponentId, KinoraError, toKinoraError } from '../contract';
+import {
+  type ComponentId,
+  isBundled,
+  KinoraError,
+  languageModels,
+  type ModelManifest,
+  type ToolManifest,
+  toKinoraError,
+} from '../contract';
 import type { ModelFolder } from '../weights/formats/source';
 import { modelFolderOf, readStoredComponent } from '../weights/store';
 import type { LibraryEnvironment, ListedModel } from './environment';
-import { ManagedModel } from './managed-model';
-import { addedModels, type Choices, choicesLock, readChoices, writeChoices } from './records';
+import { ManagedModel, modelParts } from './managed-model';
+import {
+  addedModels,
+  addedTools,
+  type Choices,
+  choicesLock,
+  readChoices,
+  writeChoices,
+} from './records';
 
 /** The model whose parts serve where an added one has only some. */
 export const baseModel = 'wan2.2-ti2v-5b';
@@ -12,7 +27,8 @@ export const baseModel = 'wan2.2-ti2v-5b';
 export class ModelRegistry {
   readonly #environment: LibraryEnvironment;
   readonly #onChange: () => void;
-  readonly #models = new Map<string, ManagedModel>();
+  readonly #models = new Map<string, ManagedModel<ModelManifest>>();
+  readonly #tools = new Map<string, ManagedModel>();
   #choices: Choices = { hub: null, precision: {}, wanted: {} };
 
   /** @param onChange called after each change of a model */
@@ -25,23 +41,40 @@ export class ModelRegistry {
     return this.#choices;
   }
 
-  get models(): readonly ManagedModel[] {
+  get models(): readonly ManagedModel<ModelManifest>[] {
     return [...this.#models.values()];
   }
 
+  get tools(): readonly ManagedModel[] {
+    return [...this.#tools.values()];
+  }
+
+  /** The ids of all models and tools. */
+  get ids(): ReadonlySet<string> {
+    return new Set([...this.#models.keys(), ...this.#tools.keys()]);
+  }
+
   find(id: string): ManagedModel | undefined {
-    return this.#models.get(id);
+    return this.#models.get(id) ?? this.#tools.get(id);
   }
 
   /** @throws KinoraError `MODEL_UNKNOWN` */
   get(id: string): ManagedModel {
-    const model = this.#models.get(id);
+    const model = this.find(id);
     if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`);
     return model;
   }
 
+  /** The model whose parts serve where an added one has only some. */
+  get base(): ListedModel {
+    const model = this.#models.get(baseModel);
+    if (!model) throw new KinoraError('MODEL_UNKNOWN', `There is no model "${baseModel}".`);
+    return model.listed;
+  }
+
   async load(): Promise<void> {
     await this.reloadChoices();
+    for (const tool of languageModels) await this.addTool(tool, 'listed');
     for (const listed of await this.#environment.listed()) await this.add(listed, 'listed');
     await this.#addAdded();
   }
@@ -49,31 +82,51 @@ export class ModelRegistry {
   /** Reads what another tab has changed, of every model that this tab does not work on. */
   async reload(worksOn: (id: string) => boolean): Promise<void> {
     await this.reloadChoices();
-    const added = await addedModels(this.#environment.models);
-    for (const [id, model] of this.#models) {
+    const { models, tools } = this.#environment;
+    const added = [...(await addedModels(models)), ...(await addedTools(tools))];
+    for (const model of [...this.models, ...this.tools]) {
+      const { id } = model.manifest;
       if (worksOn(id)) continue;
       const gone = model.origin === 'added' && !added.some((manifest) => manifest.id === id);
-      if (gone) this.#models.delete(id);
+      if (gone) this.#forget(id);
       if (!model.elsewhere) await model.refresh();
     }
     await this.#addAdded();
   }
 
-  async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel> {
+  async add(listed: ListedModel, origin: 'listed' | 'added'): Promise<ManagedModel<ModelManifest>> {
     const { id } = listed.manifest;
     const folder = this.#environment.models.folder(id);
-    const model = new ManagedModel(listed, origin, folder, this.#onChange);
+    const model = isBundled(listed.manifest)
+      ? new ManagedModel(listed, 'bundled', [], folder, this.#onChange)
+      : new ManagedModel(listed, origin, modelParts, folder, this.#onChange);
     this.#models.set(id, model);
     this.#apply(this.#choices);
     await model.refresh();
     return model;
   }
 
-  /** Takes an added model off the list, with everything that is stored of it. */
+  async addTool(manifest: ToolManifest, origin: 'listed' | 'added'): Promise<ManagedModel> {
+    const { id } = manifest;
+    const folder = this.#environment.tools.folder(id);
+    const listed = { manifest, base: null };
+    const tool = new ManagedModel(listed, origin, ['language_model'], folder, this.#onChange);
+    this.#tools.set(id, tool);
+    this.#apply(this.#choices);
+    await tool.refresh();
+    return tool;
+  }
+
+  #forget(id: string): void {
+    this.#models.delete(id);
+    this.#tools.delete(id);
+  }
+
+  /** Takes an added model or tool off the list, with everything that is stored of it. */
   async remove(model: ManagedModel): Promise<void> {
     const { id } = model.manifest;
     await model.folder.clear();
-    this.#models.delete(id);
+    this.#forget(id);
     await this.#note((choices) => {
       const { [id]: _, ...precision } = choices.precision;
       const { [id]: __, ...wanted } = choices.wanted;
@@ -137,13 +190,17 @@ export class ModelRegistry {
 
   async #addAdded(): Promise<void> {
     for (const manifest of await addedModels(this.#environment.models)) {
-      if (!this.#models.has(manifest.id)) await this.add({ manifest, base: null }, 'added');
+      if (!this.find(manifest.id)) await this.add({ manifest, base: null }, 'added');
+    }
+    for (const manifest of await addedTools(this.#environment.tools)) {
+      if (!this.find(manifest.id)) await this.addTool(manifest, 'added');
     }
   }
 
   #apply(choices: Choices): void {
     this.#choices = choices;
-    for (const [id, model] of this.#models) {
+    for (const model of [...this.models, ...this.tools]) {
+      const { id } = model.manifest;
       model.precision = choices.precision[id] ?? null;
       model.wanted = new Set(choices.wanted[id]);
     }

@@ -9,7 +9,13 @@ import {
 import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
 import { type HubClient, hubByteSource } from '../weights/hub';
-import { checkerWeights, keepStart, modelFolderOf, readStoredComponent } from '../weights/store';
+import {
+  checkerWeights,
+  keepStart,
+  languageModelFile,
+  modelFolderOf,
+  readStoredComponent,
+} from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
 import type { ManagedModel } from './managed-model';
 
@@ -30,7 +36,7 @@ export interface FilesContext {
 
 /** The files of a component on the hub; none where the manifest has no source for it. */
 export function filesOf(
-  manifest: ModelManifest,
+  manifest: Pick<ModelManifest, 'sources'>,
   component: ComponentId,
   precision: Precision,
 ): readonly SourceFile[] {
@@ -83,6 +89,7 @@ export async function openFiles(
 
 /** Path under which a file is stored that is not converted. */
 function keptPath(component: ComponentId, path: string): string {
+  if (component === 'language_model') return languageModelFile;
   if (component !== 'safety_checker') return path;
   return path.endsWith('.safetensors') ? checkerWeights : (path.split('/').at(-1) ?? path);
 }

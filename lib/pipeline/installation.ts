@@ -7,7 +7,7 @@ import type { KeptFile } from '../weights/store/folder';
 import type { ComponentRecipe } from '../weights/store/recipe';
 
 /** Components whose files are stored as they are. */
-export const plainComponents = ['configuration', 'safety_checker'] as const;
+export const plainComponents = ['configuration', 'safety_checker', 'language_model'] as const;
 
 /** A component whose weights are converted by the model family. */
 export type WeightComponent = Exclude<ComponentId, (typeof plainComponents)[number]>;

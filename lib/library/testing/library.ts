@@ -61,6 +61,7 @@ export class LibraryTest {
       checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
       loras: diskStore(`${this.root}/loras`),
+      tools: diskStore(`${this.root}/tools`),
       terms: this.terms,
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],
       storage: async (): Promise<StorageReport> => ({ usage: 0, quota: 2 ** 40, persistent: true }),

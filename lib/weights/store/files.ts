@@ -6,9 +6,10 @@ import type { ByteSource } from '../formats/source';
 import { checkPath, parseModelJson } from '../formats/source';
 import type { StoreFolder } from './folder';
 import { writeFile } from './folder';
-import { createChecksum, createSourceHash, type SourceHash } from './hashes';
+import { createChecksum, createSourceHash, type SourceHash, sha256Prefix } from './hashes';
 import type { InstallProgress } from './installation';
 import { deleteManifest, readManifest, writeManifest } from './manifest';
+import { corrupt, removePartial, streamFile } from './streamed-file';
 
 /** Which files are kept as they are, and where. */
 export interface InstallFilesOptions {
@@ -37,13 +38,13 @@ type Done = z.output<typeof doneSchema>;
 
 const progressFile = 'progress.json';
 /** Names that the store itself uses beside the files; drafts of them end in something more. */
-const ownNames = /^(manifest|progress)\.json(\.|$)/i;
-/** More than any such file has: a tokenizer has about 17 MB, the safety checker 22 MB. */
+const ownNames = /^(manifest|progress|partial)\.json(\.|$)/i;
+/** More than any file of a configuration has: the largest, a tokenizer, has about 17 MB. */
 const mostBytes = 64 * 2 ** 20;
 
 /**
- * Installs a component whose files are stored as they are. What is there already is not fetched
- * again.
+ * Installs a component whose files are stored as they are. What is there already is not fetched again. A
+ * large file goes on at the byte where it stopped.
  *
  * @throws KinoraError `MODEL_FILE_INVALID` for a path that leads out of the folder or is the store's own,
  * and for a file that is too large; `DOWNLOAD_CORRUPT`; `STORAGE_FULL`
@@ -54,7 +55,7 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   const [checksum, hash] = [await createChecksum(), await createSourceHash()];
   const identities = JSON.stringify(files.map(({ path, source }) => [path, source.identity]));
   const plan = checksum([new TextEncoder().encode(identities)]);
-  for (const { path, source } of files) checkFile(path, source);
+  for (const { path, source } of files) checkFile(component, path, source);
   const complete = await readManifest(folder);
   if (complete?.plan === plan) return complete.stored;
   if (complete) await deleteManifest(folder);
@@ -68,14 +69,20 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
     if (same && (await folder.open(path))?.size === same.bytes) done.push(same);
     else {
       const before = done.reduce((sum, file) => sum + file.bytes, 0);
-      const bytes = await fetchFile(source, hash, signal, (fetched) =>
-        onProgress?.({ bytesDone: before + fetched, bytesTotal, bytesStored: before }),
-      );
-      await writeFile(folder, path, bytes.data);
-      const { identity, size } = source;
-      const sums = { sha256: bytes.sha256, checksum: checksum([bytes.data]) };
-      done.push({ path, identity, bytes: size, ...sums });
+      const onBytes = (bytes: number) =>
+        onProgress?.({ bytesDone: before + bytes, bytesTotal, bytesStored: before + bytes });
+      let sums: Pick<Done, 'sha256' | 'checksum'>;
+      if (isStreamed(component, source)) {
+        const sha256 = await streamFile({ folder, path, source, hash, signal, onBytes });
+        sums = { sha256, checksum: `${sha256Prefix}${sha256}` };
+      } else {
+        const { data, sha256 } = await fetchFile(source, hash, signal, onBytes);
+        await writeFile(folder, path, data);
+        sums = { sha256, checksum: checksum([data]) };
+      }
+      done.push({ path, identity: source.identity, bytes: source.size, ...sums });
       await folder.writeText(progressFile, JSON.stringify(done));
+      await removePartial(folder);
     }
     const bytesDone = done.reduce((sum, file) => sum + file.bytes, 0);
     onProgress?.({ bytesDone, bytesTotal, bytesStored: bytesDone });
@@ -107,12 +114,18 @@ export async function installFiles(options: InstallFilesOptions): Promise<Stored
   return stored;
 }
 
+/** The files of a configuration are small, and so is what the hub keeps in git: they fit into memory. */
+function isStreamed(component: ComponentId, { gitSha1 }: ByteSource): boolean {
+  return component !== 'configuration' && !gitSha1;
+}
+
 /** @throws KinoraError `MODEL_FILE_INVALID` for what cannot be stored as it is */
-function checkFile(path: string, { name, size }: ByteSource): void {
+function checkFile(component: ComponentId, path: string, source: ByteSource): void {
+  const { name, size } = source;
   if (ownNames.test(checkPath(path))) {
     throw new KinoraError('MODEL_FILE_INVALID', `No file of a model may be called ${path}.`);
   }
-  if (size <= mostBytes) return;
+  if (size <= mostBytes || isStreamed(component, source)) return;
   const sentence = `${name} has ${size} bytes; a file that is stored as it is has ${mostBytes} at most.`;
   throw new KinoraError('MODEL_FILE_INVALID', sentence);
 }
@@ -143,11 +156,6 @@ async function fetchFile(
   const found = gitSha1 ? await gitHash(data) : null;
   if (gitSha1 && found !== gitSha1) throw corrupt(name, `git's SHA-1 ${found}`, gitSha1);
   return { data, sha256 };
-}
-
-function corrupt(name: string, found: string, announced: string): KinoraError {
-  const sentence = `${name} has ${found}, but ${announced} was announced.`;
-  return new KinoraError('DOWNLOAD_CORRUPT', sentence);
 }
 
 /** What git calls the content: SHA-1 of `blob <size>\0` and the bytes. */

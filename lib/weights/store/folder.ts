@@ -15,6 +15,8 @@ export interface StoreFolder {
   folders(): Promise<string[]>;
   /** Opens a file for reading as it is now; null when there is none. */
   open(path: string): Promise<WeightFile | null>;
+  /** A file as the browser hands it out; null when there is none. */
+  file(path: string): Promise<File | null>;
   /** A whole text file; null when there is none. */
   readText(path: string): Promise<string | null>;
   /** Replaces a text file, wholly or not at all. @throws KinoraError `STORAGE_FULL` */

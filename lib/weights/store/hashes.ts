@@ -1,5 +1,8 @@
 import { createSHA256, createXXHash64 } from 'hash-wasm';
 
+/** Begins the checksum of a whole file that is its SHA-256 in hex. */
+export const sha256Prefix = 'sha256:';
+
 /** XXH64 of several stretches of bytes, one after another, as 16 hex digits. */
 export type Checksum = (parts: readonly Uint8Array[]) => string;
 

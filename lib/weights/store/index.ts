@@ -5,6 +5,12 @@ export { type SourceHash, sourceHashService } from './hashes';
 export { installComponent, installProgress } from './install';
 export type { InstallOptions, InstallProgress } from './installation';
 export { keepStart } from './kept-start';
+export {
+  findLanguageModel,
+  type InstalledLanguageModel,
+  languageModelFile,
+  toolFolder,
+} from './language-model';
 export { storedBytes } from './layout';
 export { modelLock, openModelStore, opfsFolder } from './opfs';
 export type { ComponentRecipe, StoredForm, TensorRecipe } from './recipe';

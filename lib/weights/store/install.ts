@@ -1,13 +1,14 @@
 import { KinoraError, type StoredComponent } from '../../contract';
-import { SourceChanged } from '../formats/source';
+import { type ByteSource, SourceChanged } from '../formats/source';
 import { convertSources } from './conversion';
 import { type StoreFolder, writeFile } from './folder';
 import { createChecksum, createSourceHash } from './hashes';
 import type { InstallOptions } from './installation';
-import { Journal, type JournalState } from './journal';
+import { Journal } from './journal';
 import { checkRecipe, layoutOf } from './layout';
 import { readManifest, writeManifest } from './manifest';
 import { forget, prepare, removeTraces } from './resume';
+import { readPartial } from './streamed-file';
 import { describe, fingerprint, sourcePrints } from './summary';
 import { locatedTensor, planUnits, unitBytes } from './units';
 
@@ -65,12 +66,19 @@ export async function installComponent(options: InstallOptions): Promise<StoredC
   }
 }
 
+/** An installation that was not brought to its end. */
+export interface BegunInstallation {
+  readonly sources: readonly Pick<ByteSource, 'name' | 'identity' | 'size'>[];
+  readonly bytesDone: number;
+  readonly bytesStored: number;
+}
+
 /** Where an unfinished installation in this folder stands; null when there is none. */
-export async function installProgress(
-  folder: StoreFolder,
-): Promise<Extract<JournalState, { state: 'underway' }> | null> {
+export async function installProgress(folder: StoreFolder): Promise<BegunInstallation | null> {
   const { state } = await Journal.open(folder, await createChecksum());
-  return state.state === 'underway' ? state : null;
+  if (state.state === 'underway') return state;
+  const partial = await readPartial(folder);
+  return partial && { sources: [partial], bytesDone: partial.bytes, bytesStored: partial.bytes };
 }
 
 /** Whether what was written is worth nothing any more. */

@@ -59,6 +59,7 @@ export function opfsFolder(path: string): StoreFolder {
       const blob = await read(file);
       return blob && blobFile(`${path}/${file}`, blob);
     },
+    file: read,
     readText: async (file) => {
       try {
         return (await (await read(file))?.text()) ?? null;

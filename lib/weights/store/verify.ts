@@ -1,10 +1,13 @@
 import { KinoraError, type StoredComponent } from '../../contract';
 import type { WeightFile } from '../formats/source';
 import type { StoreFolder } from './folder';
-import { type Checksum, createChecksum } from './hashes';
+import { type Checksum, createChecksum, createSourceHash, sha256Prefix } from './hashes';
 import { rowRanges, rowsOf } from './layout';
 import { type ComponentManifest, readManifest, type StoredTensor, writeManifest } from './manifest';
 import { openPack } from './stored';
+
+/** Bytes of a large file that are read at a time. */
+const pieceBytes = 8 * 2 ** 20;
 
 /** Options of a comparison of the stored bytes with their checksums. */
 export interface VerifyOptions {
@@ -60,8 +63,13 @@ async function* compared(
   for (const [name, expected] of Object.entries(fileChecksums)) {
     const file = packs.get(name);
     if (!file) throw damaged(folder, name);
-    if (checksum([await file.read(0, file.size)]) !== expected) throw damaged(folder, name);
-    yield file.size;
+    if (expected.startsWith(sha256Prefix)) {
+      const sha256 = yield* hashed(file);
+      if (`${sha256Prefix}${sha256}` !== expected) throw damaged(folder, name);
+    } else {
+      if (checksum([await file.read(0, file.size)]) !== expected) throw damaged(folder, name);
+      yield file.size;
+    }
   }
   for (const tensor of tensors) {
     const pack = packs.get(tensor.pack);
@@ -72,6 +80,18 @@ async function* compared(
       yield parts.reduce((sum, part) => sum + part.length, 0);
     }
   }
+}
+
+/** Reads a file through SHA-256; gives the bytes of each piece. */
+async function* hashed(file: WeightFile): AsyncGenerator<number, string> {
+  const hash = await createSourceHash();
+  await hash.start();
+  for (let at = 0; at < file.size; at += pieceBytes) {
+    const piece = await file.read(at, Math.min(file.size, at + pieceBytes));
+    await hash.update(piece);
+    yield piece.length;
+  }
+  return hash.digest();
 }
 
 /** What the checksum of this index is of. */

@@ -39,6 +39,10 @@ export function diskStore(root: string): StoreFolder {
         },
       };
     },
+    async file(name) {
+      const bytes = await orNull(readFile(full(name)));
+      return bytes && new File([bytes], path.basename(name));
+    },
     readText: (name) => orNull(readFile(full(name), 'utf8')),
     async writeText(name, text) {
       await makeFolder(name);

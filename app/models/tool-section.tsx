@@ -1,0 +1,158 @@
+import { type FormEvent, useState } from 'react';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import { formatBytes } from '../../lib/contract/format';
+import type { LocalFile, ToolEntry } from '../../lib/contract/library';
+import { Licence } from './download-sheet';
+import { FilePicker } from './file-picker';
+import { viewModel } from './model-view';
+import { Outcome } from './outcome';
+import { PartRow } from './part-row';
+import type { LibraryActions } from './use-library-actions';
+
+/** What the page knows about one subject. */
+export interface About {
+  readonly doing: string | undefined;
+  readonly done: string | undefined;
+  readonly problem: ErrorRecord | undefined;
+}
+
+/** The language models that reword prompts, and the ways to add one. */
+export function ToolSection(props: {
+  tools: readonly ToolEntry[];
+  about: (subject: string) => About;
+  /** About the form. */
+  adding: About;
+  actions: LibraryActions;
+}) {
+  const { tools, about, adding, actions } = props;
+  const [address, setAddress] = useState('');
+  const add = (event: FormEvent) => {
+    event.preventDefault();
+    actions.addTool({ address: address.trim() });
+  };
+  return (
+    <section className="panel" id="optimiser" aria-labelledby="optimiser-title">
+      <h2 id="optimiser-title">Prompt optimiser</h2>
+      <p className="field-hint">
+        A language model that rewords prompts, on this computer's CPU: it says how things move and
+        how the camera moves, and invents nothing. It is optional; one is enough, and the one that
+        was installed last is used.
+      </p>
+      {tools.map((entry) => (
+        <ToolCard
+          key={entry.manifest.id}
+          {...{ entry, actions }}
+          about={about(entry.manifest.id)}
+        />
+      ))}
+      <details className="more">
+        <summary>Use another language model</summary>
+        <form className="field" onSubmit={add}>
+          <label htmlFor="tool-address">Address of a GGUF file of a chat model, up to 2 GB</label>
+          <div className="row">
+            <input
+              id="tool-address"
+              type="text"
+              inputMode="url"
+              autoComplete="off"
+              autoCapitalize="none"
+              spellCheck={false}
+              placeholder="owner/name/file.gguf"
+              required
+              value={address}
+              onChange={(event) => setAddress(event.target.value)}
+            />
+            <button type="submit" disabled={adding.doing !== undefined}>
+              Add
+            </button>
+          </div>
+        </form>
+        <FilePicker
+          what="of the language model"
+          accept=".gguf"
+          disabled={adding.doing !== undefined}
+          onFiles={(files: LocalFile[]) => actions.addTool({ files })}
+        >
+          Or from this computer: drop a GGUF file here.
+        </FilePicker>
+      </details>
+      <Outcome {...adding} />
+    </section>
+  );
+}
+
+/** One language model: size, licence, state, and what can be done. */
+function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActions }) {
+  const { entry, about, actions } = props;
+  const { manifest, origin, parts, stored, elsewhere } = entry;
+  const { id, name, description, licence, sources } = manifest;
+  const [part] = parts;
+  if (!part) return null;
+  const { status } = viewModel(entry);
+  const isMoving = status === 'downloading' || status === 'verifying';
+  const isStopped = status === 'paused' || status === 'failed';
+  const isIdle = !isMoving && !isStopped && !elsewhere;
+  const bytes = part.bytesTotal ?? sources[0]?.files[0]?.bytes;
+  const busy = about.doing !== undefined && !isMoving;
+  const shown = part.error?.message === about.problem?.message ? undefined : about.problem;
+  return (
+    <section className="tool" id={id} aria-labelledby={`${id}-title`}>
+      <div className="part-head">
+        <h3 id={`${id}-title`} tabIndex={-1}>
+          {name}
+        </h3>
+        <p className="chip" data-status={status}>
+          {entry.ready ? 'Ready' : isMoving || isStopped ? 'Not complete' : 'Not downloaded'}
+        </p>
+      </div>
+      <p className="field-hint">
+        {description} {bytes !== undefined && `${formatBytes(bytes)}. `}
+        Licence: <Licence {...licence} />.{elsewhere && ' Another tab of this browser works on it.'}
+      </p>
+      {(isMoving || isStopped || part.error) && (
+        <ul className="parts">
+          <PartRow
+            part={part}
+            stored={stored[0]}
+            steerable={status !== 'verifying' && !elsewhere}
+            onPause={() => actions.pause(id)}
+            onResume={() => actions.resume(entry)}
+            onCancel={() => actions.cancel(id)}
+          />
+        </ul>
+      )}
+      <Outcome
+        doing={isMoving ? undefined : about.doing || undefined}
+        done={about.done}
+        problem={shown}
+      />
+      <div className="actions">
+        {isIdle && !entry.ready && sources.length > 0 && (
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() => actions.download(id, manifest.precision)}
+          >
+            Download {bytes !== undefined && formatBytes(bytes)}
+          </button>
+        )}
+        {isIdle && entry.ready && (
+          <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
+            Check every byte
+          </button>
+        )}
+        {isIdle && (entry.ready || origin === 'added') && (
+          <button
+            type="button"
+            className="danger"
+            disabled={busy}
+            aria-label={`Delete ${name}`}
+            onClick={() => actions.askRemoval({ kind: origin === 'added' ? 'model' : 'files', id })}
+          >
+            Delete
+          </button>
+        )}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,37 @@
+import type { z } from 'zod';
+import { manifestSchema } from './manifest';
+
+/** A language model of the library: what it is and where its file is. It serves the prompt optimiser. */
+export const toolSchema = manifestSchema.pick({
+  id: true,
+  name: true,
+  description: true,
+  licence: true,
+  sources: true,
+  precision: true,
+  choices: true,
+});
+export type ToolManifest = z.output<typeof toolSchema>;
+
+const apache = { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' };
+
+/** @param bytes size of the file, about: the hub tells the exact one */
+function qwen3(size: string, bytes: number, description: string): ToolManifest {
+  const repository = `Qwen/Qwen3-${size}-GGUF`;
+  const file = { repository, path: `Qwen3-${size}-Q8_0.gguf`, revision: 'main', bytes };
+  return {
+    id: `qwen3-${size.toLowerCase()}`,
+    name: `Qwen3 ${size}`,
+    description,
+    licence: apache,
+    sources: [{ component: 'language_model', files: [file], optional: false }],
+    precision: 'f32',
+    choices: [],
+  };
+}
+
+/** The language models of Kinora's list, the default first. */
+export const languageModels: readonly ToolManifest[] = [
+  qwen3('0.6B', 639_446_688, 'The default: small, and fast enough for most computers.'),
+  qwen3('1.7B', 1_830_000_000, 'Better wording; three times as large and as slow.'),
+];

@@ -1,0 +1,81 @@
+import {
+  KinoraError,
+  type ModelSource,
+  type SourceFile,
+  type ToolManifest,
+  toolSchema,
+} from '../contract';
+import { type HubClient, hubByteSource, parseAddress } from '../weights/hub';
+import { uniqueId } from './add-model';
+import { localSource } from './local-files';
+import { checkLanguageModel } from './plain-files';
+
+/**
+ * The manifest of a language model that is to be added: one GGUF file, by its address on the hub or from
+ * this computer. Its header is checked.
+ *
+ * @param taken ids that are taken
+ * @throws KinoraError `ADDRESS_INVALID`, `MODEL_WRONG_KIND`, `MODEL_FILE_INVALID`, and what the hub answers
+ */
+export async function addedTool(
+  source: ModelSource,
+  client: HubClient,
+  taken: ReadonlySet<string>,
+): Promise<ToolManifest> {
+  if ('files' in source) {
+    const [local, ...more] = source.files;
+    if (!local || more.length > 0) {
+      throw new KinoraError('MODEL_WRONG_KIND', 'A language model is one GGUF file.');
+    }
+    await checkLanguageModel(localSource(local));
+    return manifestOf(local.path, 'a local file', null, taken);
+  }
+  const file = await fileAt(source, client);
+  await checkLanguageModel(hubByteSource(client, await client.file(file)));
+  return manifestOf(file.path, `${file.repository}/${file.path}`, file, taken);
+}
+
+/** The GGUF file of an address, where there is one only. */
+async function fileAt(
+  { address: text, revision }: Extract<ModelSource, { address: string }>,
+  client: HubClient,
+): Promise<SourceFile> {
+  const address = parseAddress(text, client.base, revision);
+  if (address.kind === 'link') {
+    const sentence = `"${address.url}" is not on the hub ${client.base}: download the file and choose it.`;
+    throw new KinoraError('ADDRESS_INVALID', sentence);
+  }
+  const { repository } = address;
+  if (address.kind === 'file')
+    return { repository, path: address.path, revision: address.revision };
+  const { files } = await client.list(repository, address.revision);
+  const found = [...files.keys()].filter((path) => /\.gguf$/i.test(path));
+  const [only] = found;
+  if (found.length === 1 && only) return { repository, path: only, revision: address.revision };
+  throw new KinoraError(
+    'ADDRESS_INVALID',
+    only === undefined
+      ? `${repository} has no GGUF file.`
+      : `${repository} has ${found.length} GGUF files: name one, such as ${repository}/${only}.`,
+  );
+}
+
+function manifestOf(
+  path: string,
+  origin: string,
+  file: SourceFile | null,
+  taken: ReadonlySet<string>,
+): ToolManifest {
+  const name =
+    path
+      .split('/')
+      .at(-1)
+      ?.replace(/\.gguf$/i, '') ?? path;
+  return toolSchema.parse({
+    id: uniqueId(name, taken),
+    name,
+    description: `Added from ${origin}.`,
+    licence: { name: 'See its source' },
+    sources: file ? [{ component: 'language_model', files: [file] }] : [],
+  });
+}
