@@ -43,6 +43,7 @@ describe('the options of generate', () => {
       hub: undefined,
       yes: false,
       acceptTerms: false,
+      optimizePrompt: false,
       out: undefined,
     });
   });
@@ -52,7 +53,7 @@ describe('the options of generate', () => {
       '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
-      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --out v.mp4';
+      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
       parameters: {
@@ -78,6 +79,7 @@ describe('the options of generate', () => {
       hub: 'http://127.0.0.1:1',
       yes: true,
       acceptTerms: true,
+      optimizePrompt: true,
       out: 'v.mp4',
     });
   });

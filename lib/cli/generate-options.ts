@@ -42,6 +42,8 @@ export interface GenerateOptions {
   readonly yes: boolean;
   /** The terms of use are accepted beforehand. */
   readonly acceptTerms: boolean;
+  /** Whether the installed language model rewrites the prompt first. */
+  readonly optimizePrompt: boolean;
   readonly out: string | undefined;
 }
 
@@ -63,6 +65,7 @@ const optionTypes = {
   precision: { type: 'string' },
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
+  'optimize-prompt': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -86,6 +89,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
 
   --image FILE|URL        the still to start from (default: the bundled sample)
   --prompt TEXT           what should happen (default: a prompt for the sample)
+  --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
@@ -141,6 +145,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     hub: values.hub,
     yes: values.yes ?? false,
     acceptTerms: values['accept-terms'] ?? false,
+    optimizePrompt: values['optimize-prompt'] ?? false,
     out: values.out,
   };
 }

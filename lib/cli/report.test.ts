@@ -124,10 +124,23 @@ it('ends with path, seed and the time of every stage', () => {
     encoder: 'webcodecs',
     finishedEarly: false,
     memory: fullMemory,
+    promptOptimization: {
+      status: 'salvaged',
+      original: 'a cat walks',
+      text: 'a cat walks. The camera holds still.',
+      reasons: ['V3'],
+      model: 'Qwen3-0.6B',
+      sha256: null,
+      seed: 42,
+      milliseconds: 900,
+    },
     timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
   }).split('\n');
   expect(lines[0]).toBe('file     out/a.mp4');
   expect(lines).toContain('seed     42');
+  expect(lines).toContain('prompt   a cat walks');
+  expect(lines).toContain('text     a cat walks. The camera holds still.');
+  expect(lines).toContain('by       Qwen3-0.6B: salvaged (V3)');
   expect(lines).toContain('denoise     4.00 s');
   expect(lines.at(-1)).toBe('total      21.00 s');
 });

@@ -1,4 +1,9 @@
-import { type GenerationResult, type MemoryReport, phases } from '../contract';
+import {
+  type GenerationResult,
+  type MemoryReport,
+  type PromptOptimization,
+  phases,
+} from '../contract';
 import { formatMemory, formatSeconds, phaseNames } from '../contract/format';
 import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
@@ -95,12 +100,24 @@ export function summary(file: string, result: GenerationResult): string {
     ...(result.profile ? [['profile', result.profile] as [string, string]] : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
+    ...(result.promptOptimization ? promptRows(result.promptOptimization) : []),
     ...[...phases, 'total' as const].flatMap((name): [string, string][] => {
       const seconds = result.timings[name];
       return seconds === undefined ? [] : [[name, `${seconds.toFixed(2).padStart(7)} s`]];
     }),
   ];
   return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
+}
+
+/** The prompt as it was given, and what became of it. */
+function promptRows(record: PromptOptimization): [string, string][] {
+  const { status, original, text, reasons, model } = record;
+  const why = reasons.length > 0 ? ` (${reasons.join('; ')})` : '';
+  return [
+    ['prompt', original],
+    ['text', text === original ? 'the same' : text],
+    ['by', `${model ?? 'no language model'}: ${status}${why}`],
+  ];
 }
 
 function megabytes(bytes: number): string {

@@ -13,6 +13,7 @@ export interface AnswerSpeed {
   readonly promptMilliseconds: number;
   readonly answerTokens: number;
   readonly answerMilliseconds: number;
+  readonly threads: number;
 }
 
 /** How a language model is opened. */
@@ -148,7 +149,7 @@ class WllamaModel implements OpenLanguageModel {
       ...sampling,
       ...(grammar === undefined ? {} : { grammar }),
     };
-    await this.#wllama.createChatCompletion({
+    const completion = this.#wllama.createChatCompletion({
       ...asked,
       abortSignal: signal,
       stream: true,
@@ -160,8 +161,15 @@ class WllamaModel implements OpenLanguageModel {
           onText?.(text);
         }
         if (choice?.finish_reason) finished = true;
-        if (chunk.timings) this.#onSpeed?.(speedOf(chunk.timings));
+        if (chunk.timings)
+          this.#onSpeed?.({ ...speedOf(chunk.timings), threads: this.#wllama.getNumThreads() });
       },
+    });
+    await completion.catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      const sentence = `The language model ended without an answer: ${reason}`;
+      throw new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause });
     });
     signal.throwIfAborted();
     if (!finished) throw new KinoraError('LANGUAGE_MODEL_FAILED', 'The answer has no end.');
@@ -177,7 +185,7 @@ interface Timings {
   readonly predicted_ms: number;
 }
 
-function speedOf(timings: Timings): AnswerSpeed {
+function speedOf(timings: Timings): Omit<AnswerSpeed, 'threads'> {
   return {
     promptTokens: timings.prompt_n,
     promptMilliseconds: timings.prompt_ms,
