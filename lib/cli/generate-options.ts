@@ -44,6 +44,8 @@ export interface GenerateOptions {
   readonly acceptTerms: boolean;
   /** Whether the installed language model rewrites the prompt first. */
   readonly optimizePrompt: boolean;
+  /** Whether image and frames are checked, where the safety checker is installed. */
+  readonly safetyCheck: boolean;
   readonly out: string | undefined;
 }
 
@@ -66,6 +68,7 @@ const optionTypes = {
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
   'optimize-prompt': { type: 'boolean' },
+  'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -106,6 +109,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
+  --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --memory GIB            most GPU memory to use (default: what the device gives)
   --out FILE              where to write the MP4 (default out/<id>.mp4)
@@ -146,6 +150,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     yes: values.yes ?? false,
     acceptTerms: values['accept-terms'] ?? false,
     optimizePrompt: values['optimize-prompt'] ?? false,
+    safetyCheck: !values['no-safety-check'],
     out: values.out,
   };
 }

@@ -55,7 +55,8 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
 
   const { model, profile, memoryBudget, optimizePrompt: promptOptimizer } = options;
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
-  const run = { model, profile, backend, promptOptimizer, ...budget };
+  const { safetyCheck: safetyChecker } = options;
+  const run = { model, profile, backend, safetyChecker, promptOptimizer, ...budget };
   const request = { image, loras, libraryLoras, parameters, ...run };
   const result = await command.interruptible(
     () => page.generate(request),

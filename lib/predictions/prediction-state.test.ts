@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
 import { parseParameters } from '../contract/request';
+import { safetySchema } from '../contract/safety';
 import { fullMemory } from '../contract/testing/memory';
 import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
 
@@ -63,6 +64,16 @@ describe('valid events', () => {
   test('created → failed', () => {
     expect(advancePrediction(created, failed).status).toBe('failed');
   });
+});
+
+test('a check changes the safety record of a completed prediction, and of no other', () => {
+  const safety = safetySchema.parse({ status: 'clear', score: 0.1 });
+  const processing = advancePrediction({ ...created, safetyChecker: true }, started);
+  const end = advancePrediction(processing, completed);
+  expect(end).toMatchObject({ safetyChecker: true });
+  const checked: PredictionEvent = { type: 'checked', safety };
+  expect(advancePrediction(end, checked)).toEqual({ ...end, result: { ...result, safety } });
+  expect(advancePrediction(processing, checked)).toBe(processing);
 });
 
 describe('invalid events', () => {
