@@ -1,0 +1,1 @@
+export type { LanguageModel, OptimizeOptions } from './language-model';

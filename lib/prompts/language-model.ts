@@ -1,0 +1,47 @@
+import type { PromptOptimization } from '../contract';
+
+/** A language model that answers one instruction; its runtime is the caller's. */
+export interface LanguageModel {
+  readonly name: string;
+  /** SHA-256 of its file, in hex; null where it is not known. */
+  readonly sha256: string | null;
+  /** Whether the same seed gives the same text again. */
+  readonly repeatable: boolean;
+  /**
+   * The text of the answer. Any rejection counts as "no result". After `signal` is aborted, what came so far
+   * is the last text given to `onText`.
+   */
+  generate(request: {
+    system: string;
+    user: string;
+    /** GBNF of llama.cpp; a model that takes none ignores it. */
+    grammar?: string;
+    seed: number;
+    maxTokens: number;
+    signal: AbortSignal;
+    onText?: (soFar: string) => void;
+  }): Promise<string>;
+}
+
+export interface OptimizeOptions {
+  model: LanguageModel;
+  /** Trigger words of the request's LoRAs. */
+  triggerWords: readonly string[];
+  /** Seed of the sampling; taken modulo 2³². */
+  seed: number;
+  /** Tokens of a text with the video model's own tokenizer. */
+  countTokens: (text: string) => Promise<number> | number;
+  /** Limit of all generation together; 20 000 by default. */
+  timeLimitMs?: number;
+  /** Cancels the optimisation: {@link OptimizePrompt} rejects with its reason. */
+  signal: AbortSignal;
+  /** The model's text so far, unchecked, to show while it is written. */
+  onText?: (soFar: string) => void;
+  /** Clock in milliseconds. */
+  now?: () => number;
+}
+
+export type OptimizePrompt = (
+  prompt: string,
+  options: OptimizeOptions,
+) => Promise<PromptOptimization>;
