@@ -7,5 +7,6 @@ export * from './prediction';
 export * from './profile';
 export * from './progress';
 export * from './prompt-optimization';
+export * from './prompt-refusal';
 export * from './request';
 export * from './safety';
