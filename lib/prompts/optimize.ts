@@ -8,6 +8,8 @@ import { type ParsedPrompt, parsePrompt, without } from './protect';
 import { cleanAnswer, joinSentences, sentencesOf } from './sentences';
 import { contentWords, hasWord } from './words-of';
 
+/** An answer this much longer than the source, in characters, is no answer to the instruction. */
+const maxGrowth = 2000;
 /** Most sentences that a salvaged prompt takes from the model. */
 const maxSalvaged = 2;
 
@@ -126,7 +128,7 @@ export async function optimizePrompt(
     seed = (firstSeed + attempt) % 2 ** 32;
     const answer = await generateWithin(model, { ...request, seed }, left, signal);
     if (answer.timedOut) reasons.push('time limit');
-    if (answer.text === null) {
+    if (answer.text === null || answer.text.length > parsed.source.length + maxGrowth) {
       reasons.push('no result');
     } else {
       const candidate = await shortened(

@@ -58,7 +58,7 @@ const closers = new Set([']', '}', '>', '”', '」', '』', '》', '»']);
 /** Single quotes around several words; an apostrophe between letters closes nothing. */
 const singleQuoted =
   /['‘](?=\S)(?:[^'‘’\n]|(?<=\p{L})['’](?=\p{L}))*\s(?:[^'‘’\n]|(?<=\p{L})['’](?=\p{L}))*['’](?![\p{L}\p{N}])/uy;
-const url = /(?:https?:\/\/|www\.)[^\s，。、；！？]*[^\s，。、；！？.,;:!?)'"”»\]}>]/iuy;
+const url = /(?:https?:\/\/|www\.)[^\s，。、；！？]*[^\s，。、；！？.,;:!?)'"”»>]/iuy;
 
 /** End of a bracket that opens at `start`, with its own kind nested; -1 without one. */
 function bracketEnd(prompt: string, start: number, open: string, close: string): number {

@@ -17,10 +17,11 @@ export function sentencesOf(text: string, inPlace: readonly string[]): string[] 
 
 /** Chinese sentences follow each other without a space. */
 export function joinSentences(sentences: readonly string[]): string {
-  return sentences.reduce(
-    (text, sentence) => text + (text === '' || /[。！？]$/u.test(text) ? '' : ' ') + sentence,
-    '',
-  );
+  return sentences
+    .map(
+      (sentence, i) => (i === 0 || /[。！？]$/u.test(sentences[i - 1] ?? '') ? '' : ' ') + sentence,
+    )
+    .join('');
 }
 
 const frames = [

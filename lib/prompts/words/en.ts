@@ -21,8 +21,8 @@ export const en: LanguageWords = {
     static:
       'camera~ (still|static|fixed|stationary|steady|locked)|(static|fixed|still|locked) (camera|shot)|tripod',
     zoom: 'zoom(s|ed|ing)?',
-    in: '(zoom(s|ed|ing)?|push(es|ing)?|dolly(ing)?|dollies|camera)~ (in|closer)',
-    out: '(zoom(s|ed|ing)?|pull(s|ing)?|dolly(ing)?|dollies|camera)~ (out|back|away)',
+    in: '(zoom(s|ed|ing)?|push(es|ing)?|dolly(ing)?|dollies)( \\p{L}+ly)? in|camera~ closer',
+    out: '(zoom(s|ed|ing)?|pull(s|ing)?|dolly(ing)?|dollies)( \\p{L}+ly)? (out|back|away)|camera~ away',
     pan: 'pan(s|ned|ning)?',
     tilt: 'camera~ tilt(s|ing)?|tilt (up|down|shot)',
     orbit: 'orbit(s|ing)?|camera~ (circles|circling|rotates|revolves|spins)|arc shot|360',
