@@ -1,60 +1,24 @@
 import type { Logger } from 'pino';
-import { createKeys, type Keys } from './access/keys';
-import { createLimits, type Limits } from './access/limits';
+import { createKeys } from './access/keys';
+import { createLimits } from './access/limits';
 import type { Config } from './config';
-import { createFiles, createLinks, createSpace, type Files, loadSecret } from './files';
-import { createIntake, type Intake } from './files/intake';
-import { createGuard, type Guard } from './guard/guard';
-import {
-  createHeldClaims,
-  createJobs,
-  createSweeper,
-  createWorkers,
-  type HeldClaims,
-  type Jobs,
-  type Workers,
-} from './jobs';
+import { createFiles, createLinks, createSpace } from './files';
+import { createGuard } from './guard/guard';
+import { createHeldClaims, createJobs, createSweeper, createWatches, createWorkers } from './jobs';
 import { repeat } from './loop';
 import { createLog } from './observe/log';
-import { createMetrics, type Metrics } from './observe/metrics';
+import { createMetrics } from './observe/metrics';
 import { openDatabase } from './store';
-import type { Store } from './store/store';
-import { createWebhooks, sweepDeliveries, type Webhooks } from './webhooks/webhooks';
+import { installationSecret } from './store/secret';
+import { createWebhooks } from './webhooks/webhooks';
 
 /** Interval of removing expired files, workers and webhooks, in seconds. */
 const retentionSeconds = 60;
 
-/** The parts of one node. */
-export interface Relay {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly store: Store;
-  readonly keys: Keys;
-  readonly limits: Limits;
-  readonly guard: Guard;
-  readonly files: Files;
-  readonly intake: Intake;
-  readonly jobs: Jobs;
-  readonly webhooks: Webhooks;
-  readonly heldClaims: HeldClaims;
-  readonly workers: Workers;
-  /** Aborted when the node is being stopped: no new claims, held answers end. */
-  readonly stopping: AbortSignal;
-}
-
 /** A relay that can be started and stopped. */
-export interface RunningRelay extends Relay {
-  /** Starts what goes on in the background: sweepers, webhooks, fetching of images. */
-  start(): void;
-  /**
-   * Takes nothing new from now on and finishes what goes on in the background; held answers end. What
-   * is already open goes on being answered.
-   */
-  finish(): Promise<void>;
-  /** {@link finish}es, then closes everything, the database last. Calling it again waits for the same end. */
-  stop(): Promise<void>;
-}
+export type RunningRelay = Awaited<ReturnType<typeof openParts>>;
+/** The parts of one node. */
+export type Relay = Omit<RunningRelay, 'start' | 'finish' | 'stop'>;
 
 /**
  * Opens every part of one node. Background work begins with `start()`.
@@ -87,7 +51,7 @@ async function openParts(
   log: Logger,
   onClose: (close: () => Promise<unknown>) => void,
   closeAll: () => Promise<void>,
-): Promise<RunningRelay> {
+) {
   const metrics = createMetrics();
   const space = createSpace(config, log);
   const store = await openDatabase(config, log);
@@ -95,18 +59,18 @@ async function openParts(
   const guard = createGuard({ allowPrivate: config.KINORA_ALLOW_PRIVATE });
   onClose(() => guard.close());
   const keys = createKeys({ store, config, log });
-  const links = createLinks({ config, secret: await loadSecret(store) });
+  const links = createLinks({ config, secret: await installationSecret(store.db, 'link_secret') });
   const webhooks = createWebhooks({ store, config, guard, keys, links, log, metrics });
   const { outboxRow } = webhooks;
   const jobs = createJobs({ store, config, outboxRow, log, metrics });
   const limits = createLimits({ store, config, jobs, log });
   onClose(() => limits.close());
-  const files = await createFiles({ config, store, keys, limits, guard, jobs, space });
-  const intake = createIntake({ config, store, guard, files, jobs, space, log });
+  const files = await createFiles({ config, store, links, keys, limits, guard, jobs, space, log });
   const stopping = new AbortController();
   const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
   onClose(() => heldClaims.close());
   const workers = createWorkers(store);
+  const watches = createWatches({ store, jobs, stopping: stopping.signal });
   metrics.watch({
     depth: () => jobs.depth(),
     workers: () => workers.list(),
@@ -128,13 +92,15 @@ async function openParts(
     limits,
     guard,
     files,
-    intake,
     jobs,
     webhooks,
     heldClaims,
     workers,
+    watches,
+    /** Aborted when the node is being stopped: no new claims, held answers end. */
     stopping: stopping.signal,
-    start() {
+    /** Starts what goes on in the background: sweepers, webhooks, fetching of images. */
+    start(): void {
       if (background.length > 0 || stopping.signal.aborted) return;
       const loop = { signal: stopping.signal, log };
       const onFailure = (part: string) => (error: unknown) => {
@@ -145,13 +111,18 @@ async function openParts(
         repeat('check of the disk', config.KINORA_SWEEP_SECONDS, () => space.check(), loop),
         repeat('sweep of files', retentionSeconds, () => files.sweep(), loop),
         repeat('sweep of workers', retentionSeconds, () => workers.sweep(), loop),
-        repeat('sweep of webhooks', retentionSeconds, () => sweepDeliveries(store, config), loop),
+        repeat('sweep of webhooks', retentionSeconds, () => webhooks.sweep(), loop),
         webhooks.run(stopping.signal).catch(onFailure('webhooks')),
-        intake.run(stopping.signal).catch(onFailure('intake')),
+        files.intake.run(stopping.signal).catch(onFailure('intake')),
       );
     },
+    /**
+     * Takes nothing new from now on and finishes what goes on in the background; held answers end. What
+     * is already open goes on being answered.
+     */
     finish,
-    stop() {
+    /** Finishes, then closes everything, the database last. Calling it again waits for the same end. */
+    stop(): Promise<void> {
       stopped ??= finish().then(closeAll);
       return stopped;
     },

@@ -1,1 +1,2 @@
 export type { LanguageModel, OptimizeOptions } from './language-model';
+export { optimizePrompt } from './optimize';

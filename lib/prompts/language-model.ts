@@ -1,5 +1,3 @@
-import type { PromptOptimization } from '../contract';
-
 /** A language model that answers one instruction; its runtime is the caller's. */
 export interface LanguageModel {
   readonly name: string;
@@ -33,15 +31,10 @@ export interface OptimizeOptions {
   countTokens: (text: string) => Promise<number> | number;
   /** Limit of all generation together; 20 000 by default. */
   timeLimitMs?: number;
-  /** Cancels the optimisation: {@link OptimizePrompt} rejects with its reason. */
+  /** Cancels the optimisation: `optimizePrompt` rejects with its reason. */
   signal: AbortSignal;
   /** The model's text so far, unchecked, to show while it is written. */
   onText?: (soFar: string) => void;
   /** Clock in milliseconds. */
   now?: () => number;
 }
-
-export type OptimizePrompt = (
-  prompt: string,
-  options: OptimizeOptions,
-) => Promise<PromptOptimization>;

@@ -1,4 +1,4 @@
-import { type Scope, scopes } from '../../lib/contract/v3';
+import { ApiError, type Scope, scopes } from '../../lib/contract/v3';
 
 /** The owner of a key, a worker token or a session. */
 export interface Caller {
@@ -24,3 +24,11 @@ export const controlCaller: Caller = {
   scopes,
   shared: false,
 };
+
+/** @throws ApiError `FORBIDDEN` where the key has not this scope */
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (caller.scopes.includes(scope)) return;
+  throw new ApiError('FORBIDDEN', undefined, {
+    details: [{ field: 'scope', message: `The key needs the scope ${scope}.` }],
+  });
+}

@@ -3,8 +3,7 @@ import type { Logger } from 'pino';
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 
 /** Length of every window. */
-export const windowSeconds = 60;
-const tableName = 'rate_limits';
+const windowSeconds = 60;
 
 /** What counting one request gave. */
 export interface Count {
@@ -32,78 +31,38 @@ export function memoryCounter(): Counter {
   };
 }
 
-/** Counters that all nodes of one PostgreSQL share. */
-export interface SharedCounters {
-  /** @param limit above which this node counts in memory, without a query, until the window ends */
-  counter(name: string, limit: number): Counter;
-  close(): Promise<void>;
-}
-
 /** Longest wait for a connection, and for an answer, in milliseconds. */
 const defaultTimeoutMs = 1000;
-/** Between two tries to make the table, in milliseconds. */
-const tableRetryMs = 1000;
-
 /**
- * Counters in PostgreSQL, over a small pool of their own: a flood of submissions waits here and not in
- * front of the jobs. Where the database fails, memory counts.
+ * Counters that all nodes of one PostgreSQL share, over a small pool of their own: a flood of submissions waits
+ * here and not in front of the jobs. Where the database fails, memory counts.
  *
  * @param url `DATABASE_URL`
  * @param timeoutMs longest wait for a connection, and for an answer, in milliseconds
  */
-export function sharedCounters(
-  url: string,
-  log: Logger | undefined,
-  timeoutMs = defaultTimeoutMs,
-): SharedCounters {
+export function sharedCounters(url: string, log: Logger | undefined, timeoutMs = defaultTimeoutMs) {
   const pool = new Pool({
     connectionString: url,
     max: 2,
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
   });
-  const warn = (error: Error) => log?.warn({ err: error }, 'the shared limits do not answer');
-  pool.on('error', warn);
-  // Unlogged: a commit to it waits for no disk. A crash of the database empties it, which is fair.
-  let isMade = false;
-  const makeTable = () =>
-    pool
-      .query(
-        `create unlogged table if not exists ${tableName} (
-           key varchar(255) primary key, points integer not null default 0, expire bigint)`,
-      )
-      .catch((error: Error & { code?: string }) => {
-        // Another node made it at the same moment.
-        if (error.code !== '23505' && error.code !== '42P07') throw error;
-      })
-      .then(() => {
-        isMade = true;
-      })
-      .catch(warn);
-  const firstTry = makeTable();
-  let lastTry = firstTry;
-  let triedAt = performance.now();
-  /** Where the table could not be made, memory counts, and another attempt runs in the background. */
-  const ready = async (): Promise<void> => {
-    await firstTry;
-    if (isMade || performance.now() - triedAt < tableRetryMs) return;
-    triedAt = performance.now();
-    lastTry = makeTable();
-  };
+  // Without a listener an idle connection that breaks would end the process.
+  pool.on('error', (error) => log?.warn({ err: error }, 'the shared limits do not answer'));
   return {
-    counter(name, limit) {
+    /** @param limit above which this node counts in memory, without a query, until the window ends */
+    counter(name: string, limit: number): Counter {
       const options = { keyPrefix: name, points: limit, duration: windowSeconds };
       const limiter = new RateLimiterPostgres({
         ...options,
         storeClient: pool,
         storeType: 'pool',
-        tableName,
+        tableName: 'rate_limits',
         tableCreated: true,
         inMemoryBlockOnConsumed: limit + 1,
         insuranceLimiter: new RateLimiterMemory(options),
       });
       return async (who) => {
-        await ready();
         try {
           const { consumedPoints, msBeforeNext } = await limiter.consume(who);
           return { used: consumedPoints, msLeft: msBeforeNext };
@@ -114,9 +73,6 @@ export function sharedCounters(
         }
       };
     },
-    async close() {
-      await lastTry;
-      await pool.end();
-    },
+    close: (): Promise<void> => pool.end(),
   };
 }

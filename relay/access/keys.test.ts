@@ -36,16 +36,17 @@ const refusalOf = async (work: Promise<unknown>): Promise<ApiError> => {
   if (thrown instanceof ApiError) return thrown;
   throw new Error('It was not refused.', { cause: thrown });
 };
-const byCookie = (cookie: string | null, more: Partial<AdminRequest> = {}): AdminRequest => ({
-  authorization: null,
-  cookie,
-  method: 'GET',
-  origin: null,
-  host: '127.0.0.1:3000',
-  ...more,
+/** A request to an operation for admins. */
+const requestWith = (headers: Record<string, string | null>, method = 'GET') => ({
+  method,
+  headers: new Headers(
+    Object.entries({ host: '127.0.0.1:3000', ...headers }).flatMap(([name, value]) =>
+      value === null ? [] : [[name, value] as [string, string]],
+    ),
+  ),
 });
-type AdminRequest = Parameters<Keys['authenticateAdmin']>[0];
-const byKey = (key: string): AdminRequest => byCookie(null, { authorization: `Bearer ${key}` });
+const byCookie = (cookie: string | null) => requestWith({ cookie });
+const byKey = (key: string) => requestWith({ authorization: `Bearer ${key}` });
 const signIn = async () => {
   const { key, record } = await make({ kind: 'sign-in', owner: 'ada' });
   const { setCookie, owner } = await keys.signIn(key);
@@ -53,7 +54,7 @@ const signIn = async () => {
 };
 
 describe('a first start after `npm run keys`', () => {
-  it('makes what is missing, and only that', async () => {
+  it('makes only the missing keys', async () => {
     const fresh = await openTestStore('pglite');
     try {
       const config = { KINORA_PUBLIC_URL: undefined };
@@ -110,7 +111,7 @@ function tests(fixture: () => { store: Store }): void {
       expect(await keys.list('ada')).toContainEqual(record);
     });
 
-    it('lets its caller in with its scopes, all but admin by default', async () => {
+    it('authenticates its caller with its scopes, all but admin by default', async () => {
       const { key, record } = await make({ shared: true });
       expect(await keys.authenticate(`bearer ${key}`, 'api')).toEqual({
         keyId: record.id,
@@ -123,7 +124,7 @@ function tests(fixture: () => { store: Store }): void {
       expect((await refusalOf(keys.authenticateAdmin(byKey(key)))).status).toBe(403);
     });
 
-    it('is refused in one way for every reason', async () => {
+    it('is refused with the same answer for every reason', async () => {
       const { key } = await make();
       const { key: worker } = await make({ kind: 'worker' });
       const { key: token } = await make({ kind: 'sign-in' });
@@ -148,7 +149,7 @@ function tests(fixture: () => { store: Store }): void {
       }
     });
 
-    it('of the other kind may not enter', async () => {
+    it('of the other kind is forbidden', async () => {
       const { key } = await make();
       const { key: worker } = await make({ kind: 'worker' });
       expect((await refusalOf(keys.authenticate(`Bearer ${worker}`, 'api'))).code).toBe(
@@ -172,7 +173,7 @@ function tests(fixture: () => { store: Store }): void {
       }
     });
 
-    it('ends at once when it is revoked, for its owner alone', async () => {
+    it('ends at once when its owner revokes it', async () => {
       const { key, record } = await make();
       await keys.authenticate(`Bearer ${key}`, 'api');
       expect((await refusalOf(keys.revoke(record.id, 'eve'))).code).toBe('NOT_FOUND');
@@ -209,14 +210,14 @@ function tests(fixture: () => { store: Store }): void {
   });
 
   describe('a sign-in token', () => {
-    it('works once, however many try at a time', async () => {
+    it('works once, also for simultaneous requests', async () => {
       const { key } = await make({ kind: 'sign-in' });
       const tries = await Promise.allSettled([1, 2, 3, 4].map(() => keys.signIn(key)));
       expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
       expect((await refusalOf(keys.signIn(key))).status).toBe(401);
     });
 
-    it('is of no use when it has expired, or for anything else', async () => {
+    it('is refused when it has expired; other keys are no sign-in tokens', async () => {
       const { key } = await make({ kind: 'sign-in', expiresAt: new Date(Date.now() - 1) });
       expect((await refusalOf(keys.signIn(key))).status).toBe(401);
       const { key: worker } = await make({ kind: 'worker' });
@@ -264,10 +265,10 @@ function tests(fixture: () => { store: Store }): void {
       expect((await refusalOf(keys.authenticateAdmin(byCookie(null)))).status).toBe(401);
     });
 
-    it('writes only from pages of this Kinora', async () => {
+    it('changes data only from pages of this Kinora', async () => {
       const { cookie } = await signIn();
       const write = (origin: string | null, method = 'POST') =>
-        keys.authenticateAdmin(byCookie(cookie, { method, origin }));
+        keys.authenticateAdmin(requestWith({ cookie, origin }, method));
       expect((await write('http://127.0.0.1:3000')).owner).toBe('ada');
       const elsewhere = [null, 'null', 'https://evil.example', 'http://127.0.0.1:3001', 'x'];
       for (const origin of elsewhere) {
@@ -284,7 +285,7 @@ function tests(fixture: () => { store: Store }): void {
       expect((await refusalOf(keys.authenticateAdmin(byCookie(cookie)))).status).toBe(401);
     });
 
-    it('ends for every copy of its cookie when it is signed out', async () => {
+    it('ends for every copy of its cookie at the sign-out', async () => {
       const { cookie } = await signIn();
       await keys.authenticateAdmin(byCookie(cookie));
       expect(await keys.signOut(cookie)).toMatch(/^kinora_session=; .*Max-Age=0/);
@@ -304,7 +305,7 @@ function tests(fixture: () => { store: Store }): void {
   });
 
   describe('the log', () => {
-    it('tells what was done and no secret', () => {
+    it('names what was done without secrets', () => {
       expect(logged).toContain('key created');
       expect(logged).toContain('key revoked');
       expect(made.length).toBeGreaterThan(20);

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { storageErrors } from '../store/errors';
+import { installationSecret } from '../store/secret';
 import type { Store } from '../store/store';
 import { type Caller, controlCaller, firstOwner } from './caller';
 import { processControlToken } from './control';
@@ -16,7 +17,6 @@ import {
   recordOf,
   revokeRow,
   selectKeys,
-  signingSecret,
   takeSignIn,
 } from './records';
 import {
@@ -27,14 +27,8 @@ import {
   sessionSeconds,
 } from './session';
 
-/** A request to an operation for admins, with its headers. */
-export interface AdminRequest {
-  readonly authorization: string | null;
-  readonly cookie: string | null;
-  readonly method: string;
-  readonly origin: string | null;
-  readonly host: string | null;
-}
+/** What of a request to an operation for admins is looked at. */
+type AdminRequest = Pick<Request, 'method' | 'headers'>;
 
 export type Keys = ReturnType<typeof createKeys>;
 
@@ -59,7 +53,7 @@ export function createKeys(options: {
 
   /** Read once; after a failure the next caller reads again. */
   const sessionSecret = (): Promise<string> => {
-    secret ??= signingSecret(db).catch((thrown: unknown) => {
+    secret ??= installationSecret(db, 'signing_secret').catch((thrown: unknown) => {
       secret = null;
       throw thrown;
     });
@@ -134,7 +128,7 @@ export function createKeys(options: {
      * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
      */
     async authenticateAdmin(request: AdminRequest): Promise<Caller> {
-      const key = bearer(request.authorization);
+      const key = bearer(request.headers.get('authorization'));
       if (key !== null) {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
@@ -143,7 +137,7 @@ export function createKeys(options: {
           details: [{ field: 'scope', message: 'admin' }],
         });
       }
-      const row = await sessionRow(request.cookie);
+      const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();
       requireOwnOrigin(request, config.KINORA_PUBLIC_URL);
       lookup.used(row);

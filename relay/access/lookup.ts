@@ -12,21 +12,19 @@ const mostRows = 10_000;
 
 /** A cache of keys by id, so that a busy key costs no query per request. */
 export class KeyLookup {
-  readonly #db: Database;
-  readonly #log: Logger;
   readonly #rows = new Map<string, { readonly row: Promise<KeyRow | null>; readonly at: number }>();
   readonly #touchedAt = new Map<string, number>();
 
-  constructor(db: Database, log: Logger) {
-    this.#db = db;
-    this.#log = log;
-  }
+  constructor(
+    private readonly db: Database,
+    private readonly log: Logger,
+  ) {}
 
   async get(id: string): Promise<KeyRow | null> {
     const kept = this.#rows.get(id);
     if (kept && performance.now() - kept.at < freshMs) return await kept.row;
     if (this.#rows.size >= mostRows) this.#rows.clear();
-    const entry = { row: storageErrors(() => selectKey(this.#db, id)), at: performance.now() };
+    const entry = { row: storageErrors(() => selectKey(this.db, id)), at: performance.now() };
     this.#rows.set(id, entry);
     const drop = () => {
       if (this.#rows.get(id) === entry) this.#rows.delete(id);
@@ -52,8 +50,8 @@ export class KeyLookup {
     const last = Math.max(lastUsedAt?.getTime() ?? 0, this.#touchedAt.get(id) ?? 0);
     if (now - last < touchMs) return;
     this.#touchedAt.set(id, now);
-    touchRow(this.#db, id, touchMs).catch((error: unknown) => {
-      this.#log.warn(
+    touchRow(this.db, id, touchMs).catch((error: unknown) => {
+      this.log.warn(
         { keyId: id, err: withoutValues(error) },
         'the last use of a key could not be written',
       );

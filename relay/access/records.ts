@@ -156,16 +156,6 @@ export async function touchRow(db: Database, id: string, everyMs: number): Promi
     .where(and(eq(keys.id, id), old));
 }
 
-/** The secret of this installation's sessions, made by the first node. */
-export async function signingSecret(db: Database): Promise<string> {
-  const name = 'signing_secret';
-  const value = randomBytes(32).toString('base64url');
-  await db.insert(settings).values({ name, value }).onConflictDoNothing();
-  const [row] = await db.select().from(settings).where(eq(settings.name, name));
-  if (!row) throw new Error('The signing secret was deleted while it was being read.');
-  return row.value;
-}
-
 /**
  * Whether an installation never had an admin key or a worker token; a revoked one counts as had. To be called in
  * a transaction, so that nodes that start together ask one after the other.

@@ -67,11 +67,11 @@ function sign(secret: string, text: string): string {
  * @throws ApiError `FORBIDDEN`
  */
 export function requireOwnOrigin(
-  request: { method: string; origin: string | null; host: string | null },
+  { method, headers }: Pick<Request, 'method' | 'headers'>,
   publicUrl: string | undefined,
 ): void {
-  if (request.method === 'GET' || request.method === 'HEAD') return;
-  if (isOwnOrigin(request.origin, request.host, publicUrl)) return;
+  if (method === 'GET' || method === 'HEAD') return;
+  if (isOwnOrigin(headers.get('origin'), headers.get('host'), publicUrl)) return;
   throw new ApiError('FORBIDDEN', 'The request did not come from a page of this Kinora.');
 }
 

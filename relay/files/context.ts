@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import type { Keys } from '../access/keys';
 import type { Limits } from '../access/limits';
 import type { Config } from '../config';
@@ -7,28 +8,27 @@ import type { Store } from '../store/store';
 import type { BlobStore } from './blobs/index';
 import type { Links } from './links';
 import type { OutputParts } from './outputs/parts';
-import type { Access } from './requests';
 import type { Space } from './space';
 import type { UploadRows } from './uploads/rows';
 
 /** What {@link createFiles} is made from. */
 export interface FilesDependencies {
   readonly config: Config;
-  readonly store: Pick<Store, 'db'>;
+  readonly links: Links;
+  readonly store: Pick<Store, 'db' | 'listen'>;
   readonly keys: Pick<Keys, 'authenticate'>;
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
-  readonly guard: Pick<Guard, 'fetch'>;
-  readonly jobs: Pick<Jobs, 'get' | 'lease'>;
-  readonly space: Pick<Space, 'require' | 'requireFor'>;
+  readonly guard: Guard;
+  readonly jobs: Jobs;
+  readonly space: Space;
+  readonly log: Logger;
 }
 
 /** What the handlers of this folder work with. */
 export interface FilesContext extends FilesDependencies {
   readonly blobs: BlobStore;
-  readonly links: Links;
   readonly rows: UploadRows;
   readonly parts: OutputParts;
-  readonly access: Access;
   /** Folder of parts and temporary files. */
   readonly temporary: string;
 }

@@ -3,21 +3,16 @@ import { openBlobs, partsFolder } from './blobs';
 import type { FilesContext, FilesDependencies } from './context';
 import { getJobImage } from './inputs/image';
 import { getJobLora } from './inputs/lora';
-import { createLinks, loadSecret } from './links';
+import { createIntake } from './intake';
 import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
-import { createAccess } from './requests';
 import { createRetention } from './retention';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
 import { uploadRows } from './uploads/rows';
 
-export { createLinks, isOwnUpload, type Links, loadSecret } from './links';
-export { invalidField } from './requests';
-export { inputKey } from './retention';
-export { createSpace, type Space } from './space';
-export { checkImage, imageType, sentenceOf } from './uploads/kinds';
-export { insertStored, newUpload, type UploadRows, uploadRows } from './uploads/rows';
+export { createLinks } from './links';
+export { createSpace } from './space';
 
 /**
  * Opens the blob store and makes the handlers of large bodies.
@@ -29,12 +24,10 @@ export async function createFiles(dependencies: FilesDependencies) {
   const temporary = partsFolder(config);
   const context: FilesContext = {
     ...dependencies,
-    links: createLinks({ config, secret: await loadSecret(store) }),
     blobs: await openBlobs(config),
     temporary,
     rows: uploadRows(store),
     parts: outputParts(temporary),
-    access: createAccess(dependencies),
   };
   const { blobs, links } = context;
   const video = getVideo(context);
@@ -60,6 +53,7 @@ export async function createFiles(dependencies: FilesDependencies) {
   return {
     blobs,
     links,
+    intake: createIntake(context),
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,
     ticket: createTicket(context),

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Config } from '../config';
 import type { JobRow, UploadRow } from '../store/schema';
-import { openTestStore, type TestStore } from '../testing/store';
-import { createLinks, loadSecret } from './links';
+import { createLinks } from './links';
 
 const config = { KINORA_PUBLIC_URL: undefined, KINORA_HOST: '127.0.0.1', PORT: 4000 };
 const id = '0123456789abcdef0123456789abcdef';
@@ -60,19 +59,5 @@ describe('links', () => {
     const old = { ...upload, expiresAt: new Date(Date.now() - 2000) };
     expect(links.uploadOf(links.uploadDownload(old))).toBeNull();
     expect(links.uploadOf('not an address')).toBeNull();
-  });
-});
-
-describe('the secret', () => {
-  let opened: TestStore;
-  beforeAll(async () => {
-    opened = await openTestStore('pglite');
-  }, 60_000);
-  afterAll(() => opened.close());
-
-  it('is made once, also by many nodes at the same time', async () => {
-    const all = await Promise.all([1, 2, 3].map(() => loadSecret(opened.store)));
-    expect(new Set(all).size).toBe(1);
-    expect(all[0]).toMatch(/^[0-9a-f]{64}$/);
   });
 });

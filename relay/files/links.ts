@@ -1,29 +1,13 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { eq } from 'drizzle-orm';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type Config, localOrigin } from '../config';
-import { type JobRow, settings, type UploadRow } from '../store/schema';
-import type { Store } from '../store/store';
+import type { ClaimedJob } from '../jobs';
+import type { JobRow, UploadRow } from '../store/schema';
 
 /** What a signature allows. It is part of the signed text. */
 export type LinkPurpose = 'video' | 'image' | `lora/${number}` | 'upload' | 'download';
 
 /** How long an upload ticket may be used, in milliseconds. */
-export const ticketMs = 3_600_000;
-const secretName = 'link_secret';
-
-/**
- * The secret of all signatures: made by the first node, read by all.
- *
- * @returns 32 bytes, hex
- */
-export async function loadSecret(store: Pick<Store, 'db'>): Promise<string> {
-  const made = randomBytes(32).toString('hex');
-  await store.db.insert(settings).values({ name: secretName, value: made }).onConflictDoNothing();
-  const [row] = await store.db.select().from(settings).where(eq(settings.name, secretName));
-  if (!row) throw new Error('The secret of the links was deleted while it was being read.');
-  return row.value;
-}
-
+const ticketMs = 3_600_000;
 /**
  * Absolute addresses of this installation. The origin is `KINORA_PUBLIC_URL`, else the host and the port that the
  * server listens on; it is never taken from a request, whose Host header the caller chooses. Signatures are
@@ -36,7 +20,7 @@ export function createLinks({
   config: Pick<Config, 'KINORA_PUBLIC_URL' | 'KINORA_HOST' | 'PORT'>;
   secret: string;
 }) {
-  const publicUrl = () => config.KINORA_PUBLIC_URL ?? localOrigin(config);
+  const publicUrl = config.KINORA_PUBLIC_URL ?? localOrigin(config);
   const sign = (purpose: LinkPurpose, id: string, nonce: string, expires: number) =>
     createHmac('sha256', secret).update([purpose, id, expires, nonce].join('\n')).digest('hex');
   const query = (purpose: LinkPurpose, id: string, nonce: string, end: Date) => {
@@ -62,39 +46,37 @@ export function createLinks({
   };
 
   return {
-    get publicUrl(): string {
-      return publicUrl();
-    },
+    publicUrl,
     verify,
     /** Address of a prediction's result. */
-    prediction: (id: string) => `${publicUrl()}/api/v3/predictions/${id}/result`,
+    prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
     /** Address of the video; null where there is none or it has expired. */
     output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;
       if (status !== 'completed' || !outputKey || !outputNonce || !outputExpiresAt) return null;
       if (outputExpiresAt.getTime() <= Date.now()) return null;
-      return `${publicUrl()}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
+      return `${publicUrl}/files/video/${id}.mp4?${query('video', id, outputNonce, outputExpiresAt)}`;
     },
     /** Path (no origin) for workers: the image of a job, or one of its adapters. */
-    workerImage: (job: JobRow) =>
-      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), leaseEnd(job))}`,
-    workerLora: (job: JobRow, index: number) => {
-      const signed = query(`lora/${index}`, job.id, leaseNonce(job), leaseEnd(job));
+    workerImage: (job: ClaimedJob) =>
+      `/files/jobs/${job.id}/image?${query('image', job.id, leaseNonce(job), job.deadline)}`,
+    workerLora: (job: ClaimedJob, index: number) => {
+      const signed = query(`lora/${index}`, job.id, leaseNonce(job), job.deadline);
       return `/files/jobs/${job.id}/lora/${index}?${signed}`;
     },
     /** The address to which an upload's bytes are sent, and the one from which they are read. */
     uploadTarget(upload: UploadRow): string {
       const end = new Date(upload.createdAt.getTime() + ticketMs);
-      return `${publicUrl()}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
+      return `${publicUrl}/files/uploads/${upload.id}?${query('upload', upload.id, '', end)}`;
     },
     uploadDownload(upload: UploadRow): string {
       const name = encodeURIComponent(upload.filename);
       const signed = query('download', upload.id, '', upload.expiresAt);
-      return `${publicUrl()}/files/uploads/${upload.id}/${name}?${signed}`;
+      return `${publicUrl}/files/uploads/${upload.id}/${name}?${signed}`;
     },
     /** The upload that one of our own download links names; null for any other address. */
     uploadOf(text: string): string | null {
-      if (!isOwnUpload(text, publicUrl())) return null;
+      if (!isOwnUpload(text, publicUrl)) return null;
       const url = new URL(text);
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
       const end = id && verify('download', id, '', url.searchParams);
@@ -111,10 +93,6 @@ export function isOwnUpload(text: string, publicUrl: string): boolean {
 }
 
 /** The nonce of a running attempt: its links end with its lease. */
-export function leaseNonce(job: Pick<JobRow, 'attempt' | 'leaseToken'>): string {
-  return `${job.attempt}:${job.leaseToken ?? ''}`;
-}
-
-function leaseEnd(job: JobRow): Date {
-  return job.deadline ?? new Date(Date.now() + ticketMs);
+export function leaseNonce({ attempt, leaseToken }: ClaimedJob): string {
+  return `${attempt}:${leaseToken}`;
 }

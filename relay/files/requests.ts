@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ApiError } from '../../lib/contract/v3';
-import type { Caller } from '../access/caller';
-import type { Keys } from '../access/keys';
-import type { Limits } from '../access/limits';
+import { type Caller, requireScope } from '../access/caller';
 import { sendJson } from '../http/reply';
-import { addressHeader } from '../http/request';
+import { callerAddress } from '../http/request';
+import type { FilesContext } from './context';
 
 /** The query of a request. */
 export function queryOf(request: IncomingMessage): URLSearchParams {
@@ -51,51 +50,30 @@ export function sendData(response: ServerResponse, data: unknown): void {
   sendJson(response, 200, { code: 200, message: 'success', data });
 }
 
-/** Authentication of requests that do not pass through Next. */
-export interface Access {
-  /** @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`, `RATE_LIMITED` */
-  api(request: IncomingMessage, response: ServerResponse): Promise<Caller>;
-  /** @throws ApiError `UNAUTHORIZED` */
-  worker(request: IncomingMessage): Promise<Caller>;
-}
-
-/** Checks keys and limits for uploads of callers and of workers. */
-export function createAccess({
-  keys,
-  limits,
-}: {
-  keys: Pick<Keys, 'authenticate'>;
-  limits: Pick<Limits, 'badKey' | 'key'>;
-}): Access {
-  const authenticate = async (request: IncomingMessage, kind: 'api' | 'worker') => {
-    try {
-      return await keys.authenticate(request.headers.authorization ?? null, kind);
-    } catch (thrown) {
-      if (thrown instanceof ApiError && thrown.code === 'UNAUTHORIZED') {
-        await limits.badKey(addressOf(request));
-      }
-      throw thrown;
+/**
+ * Authentication of requests that do not pass through Next: the key, its scope for uploads, and limits.
+ *
+ * @returns the caller; the headers of its limits are set on the response
+ * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`, `RATE_LIMITED`
+ */
+export async function authenticate(
+  { keys, limits }: Pick<FilesContext, 'keys' | 'limits'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  kind: 'api' | 'worker',
+): Promise<Caller> {
+  let caller: Caller;
+  try {
+    caller = await keys.authenticate(request.headers.authorization ?? null, kind);
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.code === 'UNAUTHORIZED') {
+      await limits.badKey(callerAddress(request));
     }
-  };
-  return {
-    async api(request, response) {
-      const caller = await authenticate(request, 'api');
-      const scopes: readonly string[] = caller.scopes;
-      if (!scopes.includes('uploads:write')) {
-        throw new ApiError('FORBIDDEN', undefined, {
-          details: [{ field: 'Authorization', message: 'needs the scope uploads:write' }],
-        });
-      }
-      const headers = await limits.key(caller, 'read');
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-      return caller;
-    },
-    worker: (request) => authenticate(request, 'worker'),
-  };
-}
-
-/** The caller's address, which the server sets as a header in front of every handler. */
-function addressOf(request: IncomingMessage): string {
-  const address = request.headers[addressHeader];
-  return typeof address === 'string' ? address : (request.socket.remoteAddress ?? '');
+    throw thrown;
+  }
+  if (kind === 'worker') return caller;
+  requireScope(caller, 'uploads:write');
+  const headers = await limits.key(caller, 'read');
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  return caller;
 }

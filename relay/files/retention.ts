@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { and, eq, isNotNull, lt } from 'drizzle-orm';
-import { storageErrors } from '../store';
+import { withStorageErrors } from '../store';
 import { type JobRow, jobs as jobTable, uploads } from '../store/schema';
 import { onStorage } from './blobs';
 import type { FilesContext } from './context';
@@ -25,58 +25,50 @@ export function createRetention(context: FilesContext) {
   const { db } = store;
 
   async function sweepOutputs(): Promise<void> {
-    const expired = await storageErrors(() =>
-      db
-        .select({ id: jobTable.id, key: jobTable.outputKey })
-        .from(jobTable)
-        .where(and(isNotNull(jobTable.outputKey), lt(jobTable.outputExpiresAt, new Date())))
-        .limit(batch),
-    );
+    const expired = await db
+      .select({ id: jobTable.id, key: jobTable.outputKey })
+      .from(jobTable)
+      .where(and(isNotNull(jobTable.outputKey), lt(jobTable.outputExpiresAt, new Date())))
+      .limit(batch);
     for (const { id, key } of expired) {
       if (key === null) continue;
       await blobs.remove(key);
       // Status and nonce stay: the job was completed, and an old link answers that the video has expired.
-      await storageErrors(() =>
-        db
-          .update(jobTable)
-          .set({ outputKey: null })
-          .where(and(eq(jobTable.id, id), eq(jobTable.outputKey, key))),
-      );
+      await db
+        .update(jobTable)
+        .set({ outputKey: null })
+        .where(and(eq(jobTable.id, id), eq(jobTable.outputKey, key)));
     }
   }
 
   async function sweepInputs(): Promise<void> {
     const before = new Date(Date.now() - config.KINORA_RETENTION_DAYS * dayMs);
-    const ended = await storageErrors(() =>
-      db
-        .select()
-        .from(jobTable)
-        .where(and(isNotNull(jobTable.image), lt(jobTable.finishedAt, before)))
-        .limit(batch),
-    );
+    const ended = await db
+      .select()
+      .from(jobTable)
+      .where(and(isNotNull(jobTable.image), lt(jobTable.finishedAt, before)))
+      .limit(batch);
     for (const job of ended) {
       await removeImage(job);
-      await storageErrors(() =>
-        db.update(jobTable).set({ image: null }).where(eq(jobTable.id, job.id)),
-      );
+      await db.update(jobTable).set({ image: null }).where(eq(jobTable.id, job.id));
     }
   }
 
   async function sweepUploads(): Promise<void> {
-    const expired = await storageErrors(() =>
-      db.select().from(uploads).where(lt(uploads.expiresAt, new Date())).limit(batch),
-    );
+    const expired = await db
+      .select()
+      .from(uploads)
+      .where(lt(uploads.expiresAt, new Date()))
+      .limit(batch);
     for (const upload of expired) {
       if (upload.blobKey !== null && (await rows.inUse(upload))) {
         // A job still needs it: checked again in a day.
         const expiresAt = new Date(Date.now() + dayMs);
-        await storageErrors(() =>
-          db.update(uploads).set({ expiresAt }).where(eq(uploads.id, upload.id)),
-        );
+        await db.update(uploads).set({ expiresAt }).where(eq(uploads.id, upload.id));
         continue;
       }
       if (upload.blobKey !== null) await blobs.remove(upload.blobKey);
-      await storageErrors(() => db.delete(uploads).where(eq(uploads.id, upload.id)));
+      await db.delete(uploads).where(eq(uploads.id, upload.id));
     }
   }
 
@@ -106,10 +98,10 @@ export function createRetention(context: FilesContext) {
     const upload = { id: job.id, owner: job.owner, blobKey: job.image.key };
     if (await rows.inUse(upload)) return;
     await blobs.remove(job.image.key);
-    await storageErrors(() => db.delete(uploads).where(eq(uploads.id, job.id)));
+    await db.delete(uploads).where(eq(uploads.id, job.id));
   }
 
-  return {
+  return withStorageErrors({
     /** Removes what has expired: outputs (the record says so), uploads, parts. Bounded per call. */
     async sweep(): Promise<void> {
       await sweepOutputs();
@@ -122,7 +114,7 @@ export function createRetention(context: FilesContext) {
       if (job.outputKey !== null) await blobs.remove(job.outputKey);
       await removeImage(job);
     },
-  };
+  });
 }
 
 async function removeOld(file: string, ageMs: number): Promise<void> {

@@ -1,12 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import fresh from 'fresh';
+import parseRange from 'range-parser';
 import send from 'send';
 import { ApiError } from '../../lib/contract/v3';
 import { isDisk } from './blobs';
 import type { BlobStore } from './blobs/index';
 
 /** How a blob is presented to browsers. */
-export interface Presentation {
+interface Presentation {
   /** Never guessed from a name. */
   readonly type: string;
   readonly filename: string;
@@ -108,16 +110,13 @@ async function serveObject(
   const size = found.bytes;
   const tag = String(response.getHeader('ETag'));
   response.setHeader('Accept-Ranges', 'bytes');
-  const isReload = /(^|,)\s*no-cache\s*(,|$)/.test(request.headers['cache-control'] ?? '');
-  if (!isReload && matches(request.headers['if-none-match'], tag)) {
+  if (fresh(request.headers, { etag: tag })) {
     response.statusCode = 304;
     response.removeHeader('Content-Type');
     response.end();
     return;
   }
-  const conditional = request.headers['if-range'];
-  const fresh = conditional === undefined || conditional === tag;
-  const range = fresh ? readRange(request.headers.range, size) : null;
+  const range = rangeOf(request, size, tag);
   if (range === 'outside') {
     response.statusCode = 416;
     response.removeHeader('Content-Type');
@@ -128,14 +127,14 @@ async function serveObject(
   }
   if (range) {
     response.statusCode = 206;
-    response.setHeader('Content-Range', `bytes ${range.first}-${range.last}/${size}`);
+    response.setHeader('Content-Range', `bytes ${range.start}-${range.end}/${size}`);
   }
-  response.setHeader('Content-Length', range ? range.last - range.first + 1 : size);
+  response.setHeader('Content-Length', range ? range.end - range.start + 1 : size);
   if (request.method === 'HEAD' || size === 0) {
     response.end();
     return;
   }
-  const { body } = await blobs.read(key, range ?? undefined);
+  const { body } = await blobs.read(key, range && { first: range.start, last: range.end });
   await sendBody(body, response);
 }
 
@@ -155,27 +154,16 @@ export async function sendBody(
   }
 }
 
-/**
- * The one byte range of a request (RFC 9110, 14.2).
- *
- * @returns null where the whole is to be sent: no range, several, or one that cannot be read
- */
-export function readRange(
-  header: string | undefined,
+/** The one byte range of a request (RFC 9110, 14.2); undefined where the whole is to be sent. */
+function rangeOf(
+  { headers }: IncomingMessage,
   size: number,
-): { first: number; last: number } | 'outside' | null {
-  const parts = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? '');
-  if (!parts) return null;
-  const [, from = '', to = ''] = parts;
-  if (from === '' && to === '') return null;
-  const first = from === '' ? Math.max(size - Number(to), 0) : Number(from);
-  const last = from === '' || to === '' ? size - 1 : Math.min(Number(to), size - 1);
-  if (from !== '' && to !== '' && Number(to) < first) return null;
-  return first > last ? 'outside' : { first, last };
-}
-
-function matches(header: string | undefined, tag: string): boolean {
-  if (header === undefined) return false;
-  const tags = header.split(',').map((part) => part.trim().replace(/^W\//, ''));
-  return tags.includes('*') || tags.includes(tag);
+  tag: string,
+): parseRange.Range | 'outside' | undefined {
+  const condition = headers['if-range'];
+  if (headers.range === undefined || (condition !== undefined && condition !== tag))
+    return undefined;
+  const ranges = parseRange(size, headers.range);
+  if (ranges === -1) return 'outside';
+  return ranges === -2 || ranges.type !== 'bytes' || ranges.length > 1 ? undefined : ranges[0];
 }

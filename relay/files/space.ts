@@ -8,40 +8,16 @@ import type { Config } from '../config';
 /** How long one reading of the free space is used, in milliseconds. */
 const freshMs = 2000;
 
-/** The free space of the disk under the data folder. */
-export interface Space {
-  /**
-   * To be called before anything large or new is written. Heartbeats and the like do not call it: the
-   * reserved space is for them.
-   *
-   * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
-   */
-  require(): Promise<void>;
-  /**
-   * To be called before the result of a running job is written, which may use half of the reserved
-   * space.
-   *
-   * @param bytes how much is to be written
-   * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`, and less than half
-   * of that would be left
-   */
-  requireFor(bytes: number): Promise<void>;
-  /** Reads the free space, and logs when it falls below the limit or rises above it. */
-  check(): Promise<void>;
-}
-
-type SpaceSettings = Pick<
-  Config,
-  'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'
->;
-
 /**
  * Watches the free space of the disk. When PGlite cannot write its log it never returns and blocks the process,
  * so new work is refused long before the disk is full.
  *
  * @param config the disk matters only where database or files are in the data folder
  */
-export function createSpace(config: SpaceSettings, log?: Logger): Space {
+export function createSpace(
+  config: Pick<Config, 'KINORA_DATA' | 'KINORA_MIN_FREE_BYTES' | 'DATABASE_URL' | 'S3_BUCKET'>,
+  log?: Logger,
+) {
   let known: { readonly free: Promise<number>; readonly at: number } | null = null;
   let wasLow = false;
   /** @param bytes of running work, which may use half of the reserved space */
@@ -62,9 +38,23 @@ export function createSpace(config: SpaceSettings, log?: Logger): Space {
     });
   };
   return {
-    require: () => require(),
-    requireFor: require,
-    async check() {
+    /**
+     * To be called before anything large or new is written. Heartbeats and the like do not call it: the
+     * reserved space is for them.
+     *
+     * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`
+     */
+    require: (): Promise<void> => require(),
+    /**
+     * To be called before `bytes` of a running job's result are written, which may use half of the reserved
+     * space.
+     *
+     * @throws ApiError `STORAGE_DOWN` when less is free than `KINORA_MIN_FREE_BYTES`, and less than half
+     * of that would be left
+     */
+    requireFor: (bytes: number): Promise<void> => require(bytes),
+    /** Reads the free space, and logs when it falls below the limit or rises above it. */
+    async check(): Promise<void> {
       const low = await isLow();
       if (low === wasLow) return;
       wasLow = low;
@@ -74,6 +64,9 @@ export function createSpace(config: SpaceSettings, log?: Logger): Space {
     },
   };
 }
+
+/** The free space of the disk under the data folder. */
+export type Space = ReturnType<typeof createSpace>;
 
 /** Infinite where it cannot be read: a write then reports what is wrong. */
 async function freeBytes(folder: string): Promise<number> {

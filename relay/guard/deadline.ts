@@ -7,15 +7,15 @@ const maxTimerMs = 2 ** 31 - 1;
 export class CallDeadline {
   readonly #controller = new AbortController();
   readonly #total: NodeJS.Timeout;
+  readonly #answer: NodeJS.Timeout;
   readonly #unlink: () => void;
-  #connect: NodeJS.Timeout | undefined;
   /** Rejects at the end of a limit. A socket that is still connecting does not react to the signal. */
   readonly ended: Promise<never>;
 
   constructor(
     readonly host: string,
-    private readonly connectMs: number,
     totalMs: number,
+    answerMs: number,
     stop: AbortSignal | undefined,
   ) {
     const { signal } = this.#controller;
@@ -26,6 +26,10 @@ export class CallDeadline {
     this.#total = setTimeout(
       () => this.#end('timeout', 'took too long to answer.'),
       Math.min(totalMs, maxTimerMs),
+    );
+    this.#answer = setTimeout(
+      () => this.#end('timeout', `did not answer within ${answerMs / 1000} s.`),
+      Math.min(answerMs, maxTimerMs),
     );
     const onStop = () => {
       const sentence = `The call of ${host} was stopped.`;
@@ -40,21 +44,12 @@ export class CallDeadline {
     return this.#controller.signal;
   }
 
-  /** Starts the limit of a hop: name lookup, connection and TLS have `connectMs`. */
-  connecting(): void {
-    clearTimeout(this.#connect);
-    this.#connect = setTimeout(
-      () => this.#end('timeout', 'could not be reached in time.'),
-      this.connectMs,
-    );
-  }
-
-  readonly connected = (): void => clearTimeout(this.#connect);
+  readonly answered = (): void => clearTimeout(this.#answer);
 
   /** Stops all timers: the call has ended. */
   readonly done = (): void => {
     clearTimeout(this.#total);
-    clearTimeout(this.#connect);
+    clearTimeout(this.#answer);
     this.#unlink();
   };
 

@@ -56,7 +56,7 @@ const begun = async (ask: () => ReturnType<Guard['fetch']>): ReturnType<Guard['f
 };
 
 describe('a call', () => {
-  test('carries method, headers and body, and hands the answer on', async () => {
+  test('sends method, headers and body, and returns the answer', async () => {
     const { origin } = await server((request, response) => {
       void text(request).then((body) => {
         response.setHeader('x-two', ['a', 'b']);
@@ -82,7 +82,7 @@ describe('a call', () => {
     ]);
   });
 
-  test('of a server that compresses all the same is handed on as it came', async () => {
+  test('returns a compressed answer as it came', async () => {
     const packed = gzipSync(Buffer.alloc(1_000_000));
     const { origin } = await server((_, response) => {
       response.setHeader('content-encoding', 'gzip');
@@ -94,7 +94,7 @@ describe('a call', () => {
 });
 
 describe('names and addresses', () => {
-  test('a name that changes its answer reaches nobody, and is looked up once per connection', async () => {
+  test('a name whose address changes is looked up once per connection and reaches no private host', async () => {
     const inside = await bytes(() => undefined);
     let lookups = 0;
     const guard = guardOf({
@@ -151,7 +151,7 @@ describe('names and addresses', () => {
     },
   );
 
-  test('a name without an address, and a lookup that fails, are sentences', async () => {
+  test('a name without an address and a failed lookup are reported in a sentence', async () => {
     const empty = guardOf({ lookup: async () => [] });
     expect((await refusal(empty.fetch('http://a.example/?k=1'))).message).toBe(
       'a.example has no address.',
@@ -166,7 +166,7 @@ describe('names and addresses', () => {
 });
 
 describe('TLS', () => {
-  test('a certificate that nobody vouches for, or for another name, is refused', async () => {
+  test('a certificate without a trusted issuer, or for another name, is refused', async () => {
     let asked = 0;
     const { port } = await server((_, response) => {
       asked += 1;
@@ -184,14 +184,14 @@ describe('TLS', () => {
     expect(await read(trusting, `https://a.hooks.example:${port}/`)).toBe('in');
   });
 
-  test('is spoken to a server that does not speak it: refused', async () => {
+  test('a server without TLS is refused', async () => {
     const { port } = await server((_, response) => response.end('plain'));
     expect((await refusal(guardOf().fetch(`https://a.hooks.example:${port}/`))).reason).toBe(
       'unreachable',
     );
   });
 
-  test('a redirect never gives it up, even under the development switch', async () => {
+  test('a redirect to an address without TLS is refused, also under the development switch', async () => {
     const plain = await server((_, response) => response.end('plain'));
     const secure = await server((_, response) => {
       response.writeHead(302, { location: `${plain.origin}/` }).end();
@@ -205,7 +205,7 @@ describe('TLS', () => {
 });
 
 describe('redirects', () => {
-  test('are followed, and the next host is not told credentials', async () => {
+  test('are followed without the credentials', async () => {
     const last = await server((request, response) => {
       response.end(JSON.stringify(request.headers));
     });
@@ -325,8 +325,8 @@ describe('size', () => {
 describe('time', () => {
   test('a connection that is never made', async () => {
     // The name is looked up forever: of the connection's three parts the one a test can hold still.
-    const guard = guardOf({ lookup: () => new Promise(() => undefined) });
-    const error = await refusal(guard.fetch('http://a.example/?k=1', { connectMs: 30 }));
+    const guard = guardOf({ lookup: () => new Promise(() => undefined), connectMs: 30 });
+    const error = await refusal(guard.fetch('http://a.example/?k=1'));
     expect(error).toMatchObject({ reason: 'timeout' });
     expect(error.message).toBe('a.example could not be reached in time.');
   });
@@ -334,7 +334,7 @@ describe('time', () => {
   test('TLS that is never agreed on', async () => {
     const silent = await bytes(() => undefined);
     const error = await refusal(
-      guardOf().fetch(`https://a.example:${silent.port}/`, { connectMs: 100 }),
+      guardOf({ connectMs: 100 }).fetch(`https://a.example:${silent.port}/`),
     );
     expect(error.message).toBe('a.example could not be reached in time.');
     await vi.waitFor(() => expect(silent.connections()).toBe(1), 10_000);
@@ -390,7 +390,7 @@ describe('time', () => {
     expect((await refusal(text(body))).message).toContain('was stopped');
   });
 
-  test('a body that nobody reads does no harm when its time is over', async () => {
+  test('a body that is not read ends with its time limit', async () => {
     let closed: Promise<unknown> = Promise.resolve();
     const { origin } = await server((_, response) => {
       closed = once(response, 'close');

@@ -23,8 +23,9 @@ export interface GuardedRequest {
   readonly redirects?: number;
   /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
   readonly maxBytes?: number;
-  readonly connectMs?: number;
   readonly totalMs?: number;
+  /** Until the answer begins, over all redirects, in ms. Default `totalMs`. */
+  readonly answerMs?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -42,8 +43,8 @@ export interface Guard {
   close(): Promise<void>;
 }
 
-/** Limits of a call that sets none of its own. */
-export interface GuardLimits {
+/** How a guard is made, with the limits of a call that sets none of its own. */
+export interface GuardOptions {
   /** Name lookup, connection and TLS of one hop, in ms. Default 5,000. */
   readonly connectMs?: number;
   /** A whole call with its body, in ms. Default 30,000. */
@@ -54,10 +55,6 @@ export interface GuardLimits {
   readonly maxBytes?: number;
   /** Redirects of a GET or HEAD. Default 5. */
   readonly redirects?: number;
-}
-
-/** How a guard is made. */
-export interface GuardOptions extends GuardLimits {
   /** For development: also `http:` and private addresses. */
   readonly allowPrivate: boolean;
   /** Addresses of a name; the operating system's lookup where absent. */
@@ -71,8 +68,6 @@ export interface GuardOptions extends GuardLimits {
 const redirectStatuses = [301, 302, 303, 307, 308];
 /** Headers for one host, not sent to the next. */
 const ownHeaders = ['authorization', 'proxy-authorization', 'cookie'];
-/** Undici goes on connecting after a call was given up; this ends it. */
-const abandonedConnectMs = 30_000;
 
 /**
  * A guard over one undici agent. The agent's lookup checks the addresses of names when it connects; literal
@@ -85,7 +80,7 @@ export function createGuard(options: GuardOptions): Guard {
   const agent = new Agent({
     connect: {
       lookup: publicLookup(lookup, allowPrivate),
-      timeout: abandonedConnectMs,
+      timeout: options.connectMs ?? 5000,
       ...(options.ca !== undefined && { ca: options.ca }),
       ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
     },
@@ -105,8 +100,7 @@ export function createGuard(options: GuardOptions): Guard {
     let headers: Record<string, string> = lowerCase(request.headers ?? {});
     for (let hop = 0; ; hop += 1) {
       deadline.signal.throwIfAborted();
-      deadline.connecting();
-      const asked = noticing(agent, deadline.connected).request({
+      const asked = agent.request({
         origin: url.origin,
         path: url.pathname + url.search,
         method,
@@ -136,14 +130,17 @@ export function createGuard(options: GuardOptions): Guard {
     check,
     async fetch(address, request = {}) {
       const url = check(address);
+      const totalMs = request.totalMs ?? options.totalMs ?? 30_000;
       const deadline = new CallDeadline(
         hostOf(url),
-        request.connectMs ?? options.connectMs ?? 5000,
-        request.totalMs ?? options.totalMs ?? 30_000,
+        totalMs,
+        request.answerMs ?? totalMs,
         request.signal,
       );
       try {
-        return await call(url, request, deadline);
+        const answer = await call(url, request, deadline);
+        deadline.answered();
+        return answer;
       } catch (thrown) {
         deadline.done();
         throw toGuardError(thrown, hostOf(url));
@@ -191,22 +188,6 @@ function lowerCase(headers: Readonly<Record<string, string>>): Record<string, st
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
-}
-
-/** The agent for one call, with a callback when it has a connection, new or kept. */
-function noticing(agent: Agent, onConnected: () => void): Dispatcher {
-  return agent.compose((dispatch) => (options, handler) => {
-    return dispatch(options, {
-      onRequestStart: (controller, context) => {
-        onConnected();
-        handler.onRequestStart?.(controller, context);
-      },
-      onResponseStart: (...given) => handler.onResponseStart?.(...given),
-      onResponseData: (...given) => handler.onResponseData?.(...given),
-      onResponseEnd: (...given) => handler.onResponseEnd?.(...given),
-      onResponseError: (...given) => handler.onResponseError?.(...given),
-    });
-  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
-import type { Caller } from '../access/caller';
+import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
 import { toApiError } from './errors';
 import type { Handler } from './handler';
@@ -101,25 +101,12 @@ async function authenticate(
   endpoint: Endpoint,
 ): Promise<Caller | null> {
   const { access } = endpoint;
-  const header = (name: string) => request.headers.get(name);
-  const authorization = header('authorization');
+  const authorization = request.headers.get('authorization');
   if (access === 'anyone') return null;
-  if (access === 'admin') {
-    return relay.keys.authenticateAdmin({
-      authorization,
-      cookie: header('cookie'),
-      method: request.method,
-      origin: header('origin'),
-      host: header('host'),
-    });
-  }
+  if (access === 'admin') return relay.keys.authenticateAdmin(request);
   if (access === 'worker') return relay.keys.authenticate(authorization, 'worker');
   const caller = await relay.keys.authenticate(authorization, 'api');
-  if (!caller.scopes.includes(access)) {
-    throw new ApiError('FORBIDDEN', undefined, {
-      details: [{ field: 'scope', message: `The key needs the scope ${access}.` }],
-    });
-  }
+  requireScope(caller, access);
   return caller;
 }
 

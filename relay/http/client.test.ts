@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server?.stop(), 60_000);
 
-test('a client hears of a cancel, and its webhook keeps a query of its own', async () => {
+test('a client reports a cancel, and its webhook keeps its query', async () => {
   const { relay, origin, apiKey } = server;
   const caller = await relay.keys.authenticate(`Bearer ${apiKey}`, 'api');
   const hook = `${origin}/hook?a=1&b=2`;

@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/contract/v3';
-import { storageDown } from '../store/errors';
+import { causesOf, storageDown } from '../store/errors';
 
 /**
  * The refusal for an error. A storage that does not answer is `STORAGE_DOWN`; a value that the database cannot
@@ -16,11 +16,10 @@ export function toApiError(thrown: unknown): ApiError {
 }
 
 function isDataException(thrown: unknown): boolean {
-  for (let error = thrown, depth = 0; error instanceof Error && depth < 5; depth++) {
+  for (const error of causesOf(thrown)) {
     if ('code' in error && typeof error.code === 'string' && /^22\w{3}$/.test(error.code)) {
       return true;
     }
-    error = error.cause;
   }
   return false;
 }

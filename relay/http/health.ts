@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/contract/v3';
 import { sameText } from '../access/format';
 import type { Relay } from '../open';
 import { sendJson } from './reply';
-import { addressHeader, isForwarded, isLoopback } from './request';
+import { callerAddress, isForwarded, isLoopback } from './request';
 import type { NodeHandler } from './router';
 
 /** The state of a node's server. */
@@ -11,13 +11,6 @@ export interface ServerStatus {
   /** Null until the relay is open. */
   relay(): Relay | null;
   readonly stopping: boolean;
-}
-
-/** What a readiness check found. */
-export interface Readiness {
-  readonly ready: boolean;
-  /** Each part: `ok`, or why it is not. */
-  readonly parts: Readonly<Record<'node' | 'database' | 'files', string>>;
 }
 
 /** `/healthz`, `/readyz`, `/metrics`: no answer contains data of a caller. */
@@ -41,8 +34,8 @@ export function healthRoutes(status: ServerStatus): Readonly<Record<string, Node
   };
 }
 
-/** Checks every part that a node needs. */
-export async function readiness(status: ServerStatus): Promise<Readiness> {
+/** Checks every part that a node needs: `ok`, or why it is not. */
+async function readiness(status: ServerStatus) {
   const relay = status.relay();
   const [database, files] = await Promise.all([
     state(relay && (() => relay.store.ping())),
@@ -68,18 +61,12 @@ async function state(ping: (() => Promise<void>) | null): Promise<string> {
  * @throws ApiError `UNAUTHORIZED`, `FORBIDDEN`
  */
 async function authorizeMetrics(request: IncomingMessage, relay: Relay): Promise<void> {
-  const address = request.headers[addressHeader];
-  if (typeof address === 'string' && isLoopback(address) && !isForwarded(request)) return;
+  if (isLoopback(callerAddress(request)) && !isForwarded(request)) return;
   const { authorization, cookie } = request.headers;
   const token = relay.config.KINORA_METRICS_TOKEN;
   if (token && authorization && sameText(authorization, `Bearer ${token}`)) return;
-  await relay.keys.authenticateAdmin({
-    authorization: authorization ?? null,
-    cookie: cookie ?? null,
-    method: request.method ?? 'GET',
-    origin: request.headers.origin ?? null,
-    host: request.headers.host ?? null,
-  });
+  const headers = new Headers({ authorization: authorization ?? '', cookie: cookie ?? '' });
+  await relay.keys.authenticateAdmin({ method: 'GET', headers });
 }
 
 async function sendMetrics(response: ServerResponse, relay: Relay): Promise<void> {

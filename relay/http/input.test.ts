@@ -62,7 +62,7 @@ describe('reading a body', () => {
     expect(pulled).toBeLessThan(10);
   });
 
-  test('a body that breaks off is the sender’s', async () => {
+  test('a body that breaks off is INVALID_JSON', async () => {
     const broken = new ReadableStream({
       pull(controller) {
         controller.error(new TypeError('terminated'));
@@ -132,13 +132,13 @@ describe('checking a value', () => {
     });
   });
 
-  test('the message names the first of several, and echoes nothing long', () => {
+  test('the message names the first wrong field, and repeats at most 200 characters', () => {
     const wrong = () => check(submitSchema, { image, prompt: 'a', duration: 99, seed: -2 });
     expect(wrong).toThrow('duration must be a whole number from 5 to 10.');
     const name = 'x'.repeat(5000);
     const strict = z.strictObject({ a: z.string().optional() });
-    const told = Object.entries(detailsOf(strict, { [name]: 1 }) ?? {}).flat();
-    const most = Math.max(...told.map((text) => text.length));
+    const texts = Object.entries(detailsOf(strict, { [name]: 1 }) ?? {}).flat();
+    const most = Math.max(...texts.map((text) => text.length));
     expect(most).toBeGreaterThan(50);
     expect(most).toBeLessThanOrEqual(200);
   });
@@ -156,7 +156,7 @@ describe('checking a value', () => {
   test.each([
     ['NUL', 'a\u0000b'],
     ['half a surrogate pair', 'a\ud83db'],
-  ])('%s, which PostgreSQL does not store, is refused wherever it stands', (_, text) => {
+  ])('%s, which PostgreSQL does not store, is refused in any field', (_, text) => {
     const loras = [{ path: text, scale: 1 }];
     expect(detailsOf(submitSchema, { image, prompt: text, loras })).toEqual({
       prompt: expect.stringContaining('U+0000'),
@@ -165,7 +165,7 @@ describe('checking a value', () => {
     expect(detailsOf(submitSchema, { image, prompt: 'a 🙂 b' })).toBeNull();
   });
 
-  test('depth has an end', () => {
+  test('a value that is nested too deeply is refused', () => {
     const deep: unknown = JSON.parse(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
     const anything = z.record(z.string(), z.unknown());
     expect(detailsOf(anything, deep)).toEqual({ a: 'a is nested too deeply.' });

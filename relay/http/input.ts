@@ -65,8 +65,10 @@ export function check(schema: z.ZodType, value: unknown): unknown {
 const maxDetails = 50;
 const maxEcho = 200;
 
-function shortened(text: string): string {
-  return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
+/** A text of a caller as a message repeats it: at most 200 characters, and no half of a surrogate pair. */
+export function shortened(text: string): string {
+  if (text.length <= maxEcho) return text;
+  return `${text.slice(0, maxEcho - 1).replace(/\p{Surrogate}$/u, '')}…`;
 }
 
 /** Deeper than any schema; deeper values would overflow the stack where they are serialised. */

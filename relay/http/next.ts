@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import path from 'node:path';
-import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
 const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
@@ -12,10 +11,14 @@ const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
  * @param options.dev compiles on demand and reloads pages; else a finished build is served
  * @throws Error with one sentence when there is no build
  */
-export async function openNext(options: {
+export async function openNext({
+  server,
+  ...options
+}: {
   dev: boolean;
   hostname: string;
   port: number;
+  server: Server;
 }): Promise<Pages> {
   if (!options.dev && !existsSync(path.join(projectRoot, '.next', 'BUILD_ID'))) {
     throw new Error('There is no build of the app yet. Run npm run build first.');
@@ -23,19 +26,16 @@ export async function openNext(options: {
   // Next reads it while its modules are loaded; test runners set a value that Next does not know.
   Object.assign(process.env, { NODE_ENV: options.dev ? 'development' : 'production' });
   const { default: next } = await import('next');
-  // Next handles every upgrade of the server that it is given. This one never listens, so that our server
-  // answers malformed upgrades.
-  const upgrades = createServer();
-  const app = next({ ...options, dir: projectRoot, httpServer: upgrades });
+  // Next listens to the upgrades of the server that it is given: its development tools need them. Without a
+  // listener Node answers such requests as ordinary ones.
+  const httpServer = options.dev ? server : createServer();
+  const app = next({ ...options, dir: projectRoot, httpServer });
   if (options.dev) await app.prepare();
   else await toStderr(() => app.prepare());
   const handle = app.getRequestHandler();
   return {
     anyMethod: options.dev,
     handle: (request, response) => handle(request, response),
-    ...(options.dev && {
-      upgrade: (request, socket, head) => void upgrades.emit('upgrade', request, socket, head),
-    }),
     close: () => app.close(),
   };
 }
@@ -56,7 +56,5 @@ export interface Pages {
   /** Whether paths outside of the API take other methods than GET and HEAD: Next's development tools. */
   readonly anyMethod?: boolean;
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** Handles an upgraded connection; absent where there are none. */
-  upgrade?(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): Promise<void>;
 }

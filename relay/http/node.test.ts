@@ -52,7 +52,7 @@ function start(settings: Readonly<Record<string, string>> = {}): Started {
 }
 
 describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, () => {
-  it('shows its keys at the first start, to people alone, and ends gently', async () => {
+  it('prints its keys at the first start, not in the log, and stops in order', async () => {
     const node = start();
     const origin = await node.origin();
     await expect.poll(node.told, { timeout }).toMatch(lastOfFirst);
@@ -75,7 +75,7 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
     for (const line of node.log().trim().split('\n')) expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  it('does not show them again, and says who has the folder or the port', async () => {
+  it('does not print them again, and reports that the folder or the port is in use', async () => {
     const node = start();
     const origin = await node.origin();
     await expect.poll(node.told, { timeout }).toMatch(lastOfOther);

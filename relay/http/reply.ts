@@ -115,11 +115,6 @@ export function answerMalformed(error: Error & { code?: string }, socket: Duplex
   sendBare(socket, status, new ApiError('INVALID_PARAMETER', message, { remedy }));
 }
 
-/** Refuses to upgrade a connection. */
-export function refuseUpgrade(socket: Duplex, error: ApiError): void {
-  sendBare(socket, error.status, error);
-}
-
 function describeParseError(
   code: string | undefined,
 ): readonly [status: number, message: string, remedy: string] {

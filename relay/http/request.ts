@@ -51,6 +51,12 @@ export function addressOf(request: IncomingMessage, header: string): string {
   return isIP(last) === 0 ? socketAddress : last;
 }
 
+/** The caller's address, which {@link assignContext} has set for every handler. */
+export function callerAddress({ headers, socket }: IncomingMessage): string {
+  const address = headers[addressHeader];
+  return typeof address === 'string' ? address : (socket.remoteAddress ?? '');
+}
+
 /** An address without brackets, port, zone and IPv4-mapped prefix. */
 function plainAddress(address: string): string {
   return address

@@ -3,12 +3,6 @@ import type { Relay } from '../open';
 /** Answers one request of the API. The server passes its own function to {@link setRelay}. */
 export type Answer = (relay: Relay, request: Request) => Promise<Response>;
 
-/** What {@link setRelay} registers. */
-interface Registration {
-  readonly relay: Relay;
-  readonly answer: Answer;
-}
-
 /**
  * Next bundles its route handlers apart from the server that runs it, so a module of ours exists
  * twice in the process, with two of each class and variable. Both see the same `globalThis`
@@ -16,11 +10,13 @@ interface Registration {
  * here, and the code that answers is the server's own copy.
  */
 const key = Symbol.for('kinora.relay');
-const shared = globalThis as typeof globalThis & { [key]?: Registration };
+const shared = globalThis as typeof globalThis & {
+  [key]?: { readonly relay: Relay; readonly answer: Answer };
+};
 
 /** Registers the running relay for the route handlers. @returns a function that ends the registration */
 export function setRelay(relay: Relay, answer: Answer): () => void {
-  const registration: Registration = { relay, answer };
+  const registration = { relay, answer };
   shared[key] = registration;
   return () => {
     if (shared[key] === registration) delete shared[key];

@@ -1,12 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Relay } from '../open';
 import { healthRoutes, type ServerStatus } from './health';
 import type { Pages } from './next';
-import { answerMalformed, corsHeaders, preflightHeaders, refuseUpgrade, sendError } from './reply';
+import { answerMalformed, corsHeaders, preflightHeaders, sendError } from './reply';
 import { assignContext, checkMethod, pathOf, removeNextHeaders } from './request';
 import { createNodeRouter, type Match, type NodeTarget } from './router';
 import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
@@ -39,7 +38,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
 
   const openResponses = new Set<ServerResponse>();
   const idleWaiters: (() => void)[] = [];
-  const upgraded = new Set<Duplex>();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { requestId, address } = assignContext(request, config);
@@ -102,19 +100,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
     });
   }
 
-  /** Only Next's development tools upgrade connections. */
-  async function upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    assignContext(request, config);
-    // Without a listener an error of a cut connection would end the process.
-    socket.on('error', () => socket.destroy());
-    upgraded.add(socket);
-    socket.once('close', () => upgraded.delete(socket));
-    pathOf(request);
-    const pages = await dependencies.pages;
-    if (pages.upgrade) pages.upgrade(request, socket, head);
-    else refuseUpgrade(socket, new ApiError('NOT_FOUND'));
-  }
-
   const server: Server = createServer((request, response) => {
     openResponses.add(response);
     response.once('close', () => {
@@ -125,16 +110,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     void answer(request, response);
-  });
-  server.on('upgrade', (request, socket, head) => {
-    upgrade(request, socket, head).catch((error: unknown) => {
-      if (error instanceof ApiError && error.status < 500) {
-        refuseUpgrade(socket, error);
-        return;
-      }
-      log.error({ err: error }, 'an upgrade failed');
-      socket.destroy();
-    });
   });
   server.on('clientError', answerMalformed);
   setTimeouts(server, timeouts);
@@ -152,10 +127,6 @@ export function createRequestServer(dependencies: ServerDependencies) {
         : new Promise((resolve) => {
             idleWaiters.push(resolve);
           }),
-    /** Cuts upgraded connections, which Node's server does not close. */
-    cutUpgrades(): void {
-      for (const socket of upgraded) socket.destroy();
-    },
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { type Config, localOrigin } from '../config';
@@ -12,7 +13,7 @@ export interface StartOptions {
   readonly config: Config;
   readonly log: Logger;
   /** Opens the pages; called once the port is known. */
-  readonly pages: (at: { hostname: string; port: number }) => Promise<Pages>;
+  readonly pages: (at: { hostname: string; port: number; server: Server }) => Promise<Pages>;
   /** Opens the relay, with the port that the server has. */
   readonly open: (config: Config) => Promise<RunningRelay>;
   /** Opens the relay only when a request needs it: for programs that only want the pages. */
@@ -96,7 +97,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   };
 
   try {
-    pages.resolve(await options.pages({ hostname, port }));
+    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
   } catch (error) {
     pages.reject(error);
     relay.reject(error);
@@ -127,7 +128,6 @@ async function endAnswers(
   server.closeIdleConnections();
   const ended = await within(limitMs, Promise.all([requests.idle(), relay?.finish()]));
   if (!ended) log.warn({ open: requests.open }, 'some answers or deliveries were cut off');
-  requests.cutUpgrades();
   server.closeAllConnections();
   await closed;
 }
@@ -152,22 +152,13 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
   return `The server cannot listen on ${host}, port ${port}: ${error.message}.`;
 }
 
-interface Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: unknown): void;
-}
-
 /** A promise with its handles (Node 20 has no `Promise.withResolvers`); a rejection may stay unhandled. */
-function deferred<T>(): Deferred<T> {
-  let handles: Pick<Deferred<T>, 'resolve' | 'reject'> | null = null;
-  const promise = new Promise<T>((resolve, reject) => {
-    handles = { resolve, reject };
+function deferred<T>() {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (reason: unknown) => void = () => undefined;
+  const promise = new Promise<T>((...handles) => {
+    [resolve, reject] = handles;
   });
   promise.catch(() => undefined);
-  return {
-    promise,
-    resolve: (value) => handles?.resolve(value),
-    reject: (reason) => handles?.reject(reason),
-  };
+  return { promise, resolve, reject };
 }

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { type JobRow, jobs } from '../store/schema';
+import { jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, storable, workerName } from './context';
+import { inSeconds, type JobsDependencies, now, workerName } from './context';
+import { type ClaimedJob, isClaimed } from './lease';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
 const countedJobs = 1000;
@@ -35,9 +36,8 @@ function mismatches(
   caller: Caller,
   worker: WorkerDeclaration,
 ): readonly (readonly [SkipReason, SQL])[] {
-  const model = storable(worker.model);
   return [
-    ['model', sql`not (${jobs.models} && array[${model}, '*']::text[])`],
+    ['model', sql`not (${jobs.models} && array[${worker.model}, '*']::text[])`],
     ['precision', sql`not (${worker.precision} = any(${jobs.precisions}))`],
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
@@ -64,7 +64,7 @@ export async function claimNext(
   { config }: Pick<JobsDependencies, 'config'>,
   caller: Caller,
   worker: WorkerDeclaration,
-): Promise<JobRow | null> {
+): Promise<ClaimedJob | null> {
   const mismatch = sql.join(
     mismatches(caller, worker).map(([, condition]) => condition),
     sql` or `,
@@ -93,7 +93,9 @@ export async function claimNext(
       // With `=`, the query is read once; under IN a plan may read it again and lock more than it gives.
       .where(sql`${jobs.id} = (${first})`)
       .returning();
-    if (job) return job;
+    if (!job) continue;
+    if (!isClaimed(job)) throw new Error('A waiting job has no image.');
+    return job;
   }
   return null;
 }

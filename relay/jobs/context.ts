@@ -5,7 +5,7 @@ import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database, Store } from '../store/store';
-import type { JobStep } from './status';
+import { isTerminal, type JobStep } from './status';
 
 /** The webhook row of a terminal status, inserted in the transaction that sets it; null where no webhook is wanted. */
 export type OutboxRow = (job: JobRow) => typeof deliveries.$inferInsert | null;
@@ -33,7 +33,7 @@ export function workerName(token: string | null, id: string | null): string {
 }
 
 /** The columns that a job loses with its lease. */
-export const withoutLease = {
+const withoutLease = {
   leaseToken: null,
   leaseUntil: null,
   deadline: null,
@@ -56,7 +56,7 @@ export async function writeStep(
   extra: PgUpdateSetSource<typeof jobs> = {},
 ): Promise<{ job: JobRow; delivery: boolean }> {
   const { status, attempt, releases, error, code } = step;
-  const ended = status === 'completed' || status === 'failed';
+  const ended = isTerminal(step);
   const [written] = await tx
     .update(jobs)
     .set({
@@ -84,25 +84,4 @@ export function announce(store: Store, job: JobRow, delivery = false): void {
   if (job.status !== 'created') return;
   if (job.ready) void store.notify('jobAvailable', `${job.shared ? 'shared' : 'own'}:${job.owner}`);
   else void store.notify('intakeDue', '');
-}
-
-/** A NUL, or half of a surrogate pair: JSON allows both, PostgreSQL's text and jsonb neither. */
-const unstorable =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is the character meant
-  /\u0000|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g;
-
-/** Text as the database can keep it: what it cannot becomes U+FFFD, as a decoder would have it. */
-export function storable(text: string): string {
-  return text.replace(unstorable, '\uFFFD');
-}
-
-/** A JSON value whose texts, names included, the database can keep. */
-export function storableJson<Value>(value: Value): Value;
-export function storableJson(value: unknown): unknown {
-  if (typeof value === 'string') return storable(value);
-  if (Array.isArray(value)) return value.map((item) => storableJson(item));
-  if (value === null || typeof value !== 'object' || value instanceof Date) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [storable(name), storableJson(item)]),
-  );
 }

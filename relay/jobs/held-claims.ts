@@ -4,10 +4,10 @@ import type { Logger } from 'pino';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { storageDown } from '../store/errors';
-import type { JobRow } from '../store/schema';
 import type { Store } from '../store/store';
 import { workerName } from './context';
 import type { Jobs } from './index';
+import type { ClaimedJob } from './lease';
 
 /** Most claims that one node holds; each costs a connection. */
 const mostHeld = 5000;
@@ -29,7 +29,7 @@ export interface ClaimRequest {
 
 /** A claim that waits. */
 interface HeldClaim extends ClaimRequest {
-  end(job: JobRow | null): void;
+  end(job: ClaimedJob | null): void;
 }
 
 /**
@@ -105,17 +105,21 @@ export function createHeldClaims(dependencies: {
       } else if (held.get(name) === claim) {
         claim.end(job);
       } else {
-        await jobs.release(job.id, job.leaseToken ?? '');
+        await jobs.release(job.id, job.leaseToken);
       }
     }
     return missMs;
   }
 
-  function hold(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null> {
+  function hold(
+    request: ClaimRequest,
+    ms: number,
+    client: AbortSignal,
+  ): Promise<ClaimedJob | null> {
     const { caller, worker, paused } = request;
     const name = workerName(caller.keyId, worker.worker_id);
     return new Promise((resolve) => {
-      const end = (job: JobRow | null) => {
+      const end = (job: ClaimedJob | null) => {
         clearTimeout(timer);
         for (const signal of [client, stopping]) signal.removeEventListener('abort', onAbort);
         if (held.get(name) === claim) held.delete(name);
@@ -155,7 +159,11 @@ export function createHeldClaims(dependencies: {
      * @param client aborts when the connection has ended
      * @returns null when the time is over, the client has disconnected, or the node is being stopped
      */
-    async claim(request: ClaimRequest, ms: number, client: AbortSignal): Promise<JobRow | null> {
+    async claim(
+      request: ClaimRequest,
+      ms: number,
+      client: AbortSignal,
+    ): Promise<ClaimedJob | null> {
       const { caller, worker, paused } = request;
       // A worker waits once: an earlier claim has lost its connection, or said something else.
       held.get(workerName(caller.keyId, worker.worker_id))?.end(null);

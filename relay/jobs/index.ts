@@ -7,12 +7,13 @@ import type {
   WorkerDeclaration,
 } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { storageErrors } from '../store';
+import { withStorageErrors } from '../store';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
-import { announce, type JobsDependencies, storable, writeStep } from './context';
+import { announce, type JobsDependencies, writeStep } from './context';
 import { finishIntake, returnIntake, type TakenIntake, takenBy, takeWaiting } from './intake';
 import {
+  type ClaimedJob,
   completeLease,
   endLease,
   type JobResult,
@@ -46,8 +47,10 @@ const countedAtMost = 1000;
 
 export type { JobsDependencies, OutboxRow } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
-export { freeReleases } from './status';
+export { type ClaimedJob, isClaimed } from './lease';
+export { isTerminal } from './status';
 export { createSweeper } from './sweep';
+export { createWatches, type Watches } from './watches';
 export { createWorkers, type Workers } from './workers';
 
 /**
@@ -80,12 +83,6 @@ export function createJobs(dependencies: JobsDependencies) {
     });
     if (result && result.job !== result.before) changed(result.job, result.delivery);
     return result;
-  }
-
-  async function claim(caller: Caller, worker: WorkerDeclaration): Promise<JobRow | null> {
-    const job = await claimNext(db, dependencies, caller, worker);
-    if (job) changed(job);
-    return job;
   }
 
   async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
@@ -122,18 +119,14 @@ export function createJobs(dependencies: JobsDependencies) {
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
     /** The first waiting job that fits the worker, under a new lease; null where there is none. */
-    claimNext: claim,
+    async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
+      const job = await claimNext(db, dependencies, caller, worker);
+      if (job) changed(job);
+      return job;
+    },
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
     skippedFor: (caller: Caller, worker: WorkerDeclaration): Promise<ClaimAnswer['skipped']> =>
       skippedFor(db, caller, worker),
-    /** `claimNext`, with the reasons where nothing was given. */
-    async claim(
-      caller: Caller,
-      worker: WorkerDeclaration,
-    ): Promise<{ job: JobRow | null; skipped: ClaimAnswer['skipped'] }> {
-      const job = await claim(caller, worker);
-      return { job, skipped: job === null ? await skippedFor(db, caller, worker) : {} };
-    },
     /**
      * @param by key id of the caller's worker token, where there is a caller: the lease is that token's
      * alone (as in all with a lease token)
@@ -171,7 +164,7 @@ export function createJobs(dependencies: JobsDependencies) {
     ): Promise<JobRow> {
       const job = await end(
         { id, token, by },
-        { type: 'failed', message: storable(message), retryable, code: failureCode(code) },
+        { type: 'failed', message, retryable, code: failureCode(code) },
       );
       metrics?.attempt(job.status === 'failed' ? 'failed' : 'requeued');
       log.info({ job: id, code, status: job.status }, 'an attempt failed');
@@ -184,7 +177,7 @@ export function createJobs(dependencies: JobsDependencies) {
     },
     /** Ends a job at once as failed, "cancelled by user"; a finished job stays as it is. */
     async cancel(id: string, owner: string): Promise<JobRow | null> {
-      const own = and(eq(jobs.id, storable(id)), eq(jobs.owner, owner));
+      const own = and(eq(jobs.id, id), eq(jobs.owner, owner));
       // The answer to its next heartbeat tells the worker.
       return (await apply(own, { type: 'cancelled' }))?.job ?? null;
     },
@@ -204,7 +197,7 @@ export function createJobs(dependencies: JobsDependencies) {
     },
     /** @returns null, with nothing changed, where another node has taken the job over */
     async intakeFailed(taken: TakenIntake, message: string): Promise<JobRow | null> {
-      const event = { type: 'intake-failed', message: storable(message) } as const;
+      const event = { type: 'intake-failed', message } as const;
       return (await apply(takenBy(taken), event))?.job ?? null;
     },
     /**
@@ -237,14 +230,3 @@ export function createJobs(dependencies: JobsDependencies) {
 
 /** The one place that changes a job's row. */
 export type Jobs = ReturnType<typeof createJobs>;
-
-/** The same methods, with the database's errors as {@link storageErrors} names them. */
-function withStorageErrors<Methods extends object>(methods: Methods): Methods {
-  return new Proxy(methods, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== 'function') return method;
-      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
-    },
-  });
-}

@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, storableJson } from './context';
+import { inSeconds } from './context';
 import { maxIntakeAttempts } from './sweep';
 
 /** A job that a node has taken for intake; its `intakeUntil` is the token. */
@@ -120,7 +120,7 @@ export async function finishIntake(
 ): Promise<JobRow | null> {
   const [job] = await db
     .update(jobs)
-    .set({ ready: true, image, loras: storableJson(loras), intakeUntil: null })
+    .set({ ready: true, image, loras, intakeUntil: null })
     .where(and(eq(jobs.id, id), waiting))
     .returning();
   return job ?? null;

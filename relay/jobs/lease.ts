@@ -1,13 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import { ApiError, type Completion, type Heartbeat, type LeaseAnswer } from '../../lib/contract/v3';
-import { type JobRow, jobs, previews } from '../store/schema';
+import { type JobImage, type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, storable, workerName, writeStep } from './context';
+import { inSeconds, type JobsDependencies, now, workerName, writeStep } from './context';
 import { type JobEvent, nextStep } from './status';
 
 /** What a worker reports of a finished job, and where its video is kept. */
 export type JobResult = Omit<Completion, 'lease_token'> & { readonly outputKey: string };
+
+/** A job that a worker has: its lease, and the files that the attempt needs. */
+export type ClaimedJob = JobRow & {
+  readonly leaseToken: string;
+  readonly leaseUntil: Date;
+  readonly deadline: Date;
+  readonly image: JobImage;
+};
+
+/** Whether an attempt of this job runs. */
+export function isClaimed(job: JobRow): job is ClaimedJob {
+  const { status, leaseToken, leaseUntil, deadline, image } = job;
+  return status === 'processing' && ![leaseToken, leaseUntil, deadline, image].includes(null);
+}
 
 /** A lease as a call names it. */
 export interface NamedLease {
@@ -20,8 +34,8 @@ export interface NamedLease {
 /** The rows under a lease, which may have ended. */
 function byLease({ id, token, by }: NamedLease) {
   return and(
-    eq(jobs.id, storable(id)),
-    eq(jobs.leaseToken, storable(token)),
+    eq(jobs.id, id),
+    eq(jobs.leaseToken, token),
     by === undefined ? undefined : eq(jobs.workerToken, by),
   );
 }
@@ -126,7 +140,7 @@ export async function completeLease(
       outputSha256: result.sha256,
       outputNonce: randomBytes(12).toString('hex'),
       outputExpiresAt: inSeconds(config.KINORA_RETENTION_DAYS * 86_400),
-      ranModel: storable(result.model),
+      ranModel: result.model,
       ranPrecision: result.precision,
     });
     return { ...written, repeated: false };

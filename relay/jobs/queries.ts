@@ -2,7 +2,6 @@ import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-o
 import type { PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
-import { storable } from './context';
 
 /** A job of a list, without its parameters where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
@@ -48,7 +47,7 @@ export async function listJobs(
     .where(
       and(
         eq(jobs.owner, owner),
-        model === undefined ? undefined : eq(jobs.model, storable(model)),
+        model === undefined ? undefined : eq(jobs.model, model),
         status === undefined ? undefined : eq(jobs.status, status),
         after === undefined ? undefined : gte(jobs.createdAt, after),
         before === undefined ? undefined : lt(jobs.createdAt, before),
@@ -116,7 +115,7 @@ export async function previewOf(
 }
 
 /** Jobs before a job are counted no further. */
-export const maxPosition = 1000;
+const maxPosition = 1000;
 /** How long a queue that was read once is used, in milliseconds. */
 const queueMs = 1000;
 /** Owners whose queues are kept. */

@@ -1,13 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { predictionStatuses } from '../../lib/contract/v3';
-import {
-  cancelledError,
-  failureCode,
-  freeReleases,
-  type JobEvent,
-  type JobState,
-  nextStep,
-} from './status';
+import { failureCode, freeReleases, type JobEvent, type JobState, nextStep } from './status';
 
 const events: readonly JobEvent[] = [
   { type: 'claimed' },
@@ -27,7 +20,7 @@ const running = (attempt: number, releases = 0): JobState => ({
 });
 
 describe('nextStep', () => {
-  it('moves only along the four states', () => {
+  it('makes only the five transitions of README.md', () => {
     const moves = new Set<string>();
     for (const status of predictionStatuses) {
       for (const attempt of [0, 1, 2, 3]) {
@@ -46,15 +39,7 @@ describe('nextStep', () => {
     ]);
   });
 
-  it('leaves what has ended as it is', () => {
-    for (const status of ['completed', 'failed'] as const) {
-      for (const event of events) {
-        expect(nextStep({ status, attempt: 1, releases: 0 }, event, 3)).toBeNull();
-      }
-    }
-  });
-
-  it('tries again while an attempt is left, then says why it gave up', () => {
+  it('retries while an attempt is left, then fails with the reason', () => {
     const lost = { type: 'lease-expired' } as const;
     expect(nextStep(running(2), lost, 3)).toMatchObject({ status: 'created', attempt: 2 });
     expect(nextStep(running(3), lost, 3)).toMatchObject({
@@ -72,7 +57,7 @@ describe('nextStep', () => {
     );
   });
 
-  it('ends at once what another attempt cannot help', () => {
+  it('fails at once where another attempt cannot help', () => {
     const message = 'The LoRA does not fit.';
     const unfit = { type: 'failed', message, retryable: false, code: 1401 } as const;
     expect(nextStep(running(1), unfit, 3)).toMatchObject({
@@ -82,7 +67,7 @@ describe('nextStep', () => {
     });
   });
 
-  it('gives the attempt back for a release, but not for ever', () => {
+  it('counts no attempt for the first 20 releases', () => {
     const released = { type: 'released' } as const;
     expect(nextStep(running(1), released, 3)).toMatchObject({
       status: 'created',
@@ -108,14 +93,7 @@ describe('nextStep', () => {
     ['OUT_OF_MEMORY', 1403],
     ['MY_IMAGE_LORA_INVALID', 1403],
     ['', 1403],
-  ])('tells a worker’s %s as %s', (code, told) => {
-    expect(failureCode(code)).toBe(told);
-  });
-
-  it('cancels what waits and what runs', () => {
-    for (const status of ['created', 'processing'] as const) {
-      const step = nextStep({ status, attempt: 1, releases: 0 }, { type: 'cancelled' }, 3);
-      expect(step).toMatchObject({ status: 'failed', error: cancelledError, code: 1403 });
-    }
+  ])('maps the worker’s code %s to %s', (code, expected) => {
+    expect(failureCode(code)).toBe(expected);
   });
 });

@@ -9,6 +9,11 @@ export interface JobState {
   readonly releases: number;
 }
 
+/** Whether a job has ended: its status never changes again. */
+export function isTerminal({ status }: Pick<JobState, 'status'>): boolean {
+  return status === 'completed' || status === 'failed';
+}
+
 /** What can happen to a job. */
 export type JobEvent =
   | { readonly type: 'claimed' }
@@ -59,7 +64,7 @@ export function failureCode(code: string): PredictionCode {
 }
 
 /** What a cancelled job reads as: the API has four states. */
-export const cancelledError = 'cancelled by user';
+const cancelledError = 'cancelled by user';
 
 /**
  * The life of a job: created → processing → completed | failed, and processing → created when a lease
@@ -70,7 +75,7 @@ export const cancelledError = 'cancelled by user';
  */
 export function nextStep(state: JobState, event: JobEvent, maxAttempts: number): JobStep | null {
   const { status, attempt, releases } = state;
-  if (status === 'completed' || status === 'failed') return null;
+  if (isTerminal(state)) return null;
   const fail = (error: string, code: PredictionCode): JobStep => ({
     status: 'failed',
     attempt,

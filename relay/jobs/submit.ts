@@ -4,7 +4,7 @@ import { ApiError, type PredictionInput } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type JobImage, type JobLora, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database } from '../store/store';
-import { type JobsDependencies, storable, storableJson } from './context';
+import type { JobsDependencies } from './context';
 
 /** A job to be inserted. */
 export interface NewJob {
@@ -72,7 +72,7 @@ export async function countUnfinished(db: Database, keyId: string, limit: number
   const unfinished = db
     .select({ id: jobs.id })
     .from(jobs)
-    .where(and(eq(jobs.keyId, storable(keyId)), sql`${jobs.status} in ('created', 'processing')`))
+    .where(and(eq(jobs.keyId, keyId), sql`${jobs.status} in ('created', 'processing')`))
     .limit(limit)
     .as('unfinished');
   return await db.$count(unfinished);
@@ -102,8 +102,8 @@ export async function submittedBefore(
 
 function submittedAs(keyId: string, idempotencyKey: string) {
   return and(
-    eq(jobs.keyId, storable(keyId)),
-    eq(jobs.idempotencyKey, storable(idempotencyKey)),
+    eq(jobs.keyId, keyId),
+    eq(jobs.idempotencyKey, idempotencyKey),
     // Part of the unique index's condition: without it the planner cannot use the index.
     isNotNull(jobs.idempotencyKey),
   );
@@ -144,26 +144,25 @@ async function insert(
 }
 
 function newRow(job: NewJob, config: JobsDependencies['config']): NewJobRow {
-  const { caller } = job;
-  const input = storableJson(job.input);
+  const { caller, input, idempotency, loras } = job;
   return {
     id: job.id,
-    owner: storable(caller.owner),
-    keyId: storable(caller.keyId),
+    owner: caller.owner,
+    keyId: caller.keyId,
     shared: caller.shared,
-    model: storable(job.model),
+    model: job.model,
     input,
     seed: resolveSeed(input.seed),
-    webhookUrl: job.webhookUrl === null ? null : storable(job.webhookUrl),
-    idempotencyKey: job.idempotency === null ? null : storable(job.idempotency.key),
-    idempotencyHash: job.idempotency?.hash ?? null,
+    webhookUrl: job.webhookUrl,
+    idempotencyKey: idempotency?.key ?? null,
+    idempotencyHash: idempotency?.hash ?? null,
     ready: job.ready,
     size: input.size,
     duration: input.duration,
-    needsLora: job.loras.length > 0,
+    needsLora: loras.length > 0,
     models: config.KINORA_SERVING_MODELS,
     precisions: config.KINORA_SERVING_PRECISIONS,
     image: job.image,
-    loras: storableJson(job.loras),
+    loras,
   };
 }

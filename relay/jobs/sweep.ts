@@ -1,4 +1,4 @@
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Config } from '../config';
 import { storageDown } from '../store/errors';
 import { type JobRow, jobs, previews } from '../store/schema';
@@ -12,12 +12,6 @@ const batches = 20;
 /** How often a node may begin to fetch a job's files before the job is given up. */
 export const maxIntakeAttempts = 5;
 
-/** One kind of overdue job. */
-interface Overdue {
-  readonly where: ReturnType<typeof sql>;
-  readonly event: JobEvent;
-}
-
 /**
  * Requeues or fails what has lost its lease or passed its deadline, and what no node could fetch the
  * files of. SKIP LOCKED lets any number of nodes sweep at once.
@@ -29,7 +23,7 @@ export async function sweepJobs(
   { store, config, outboxRow }: JobsDependencies,
   which?: 'leases' | 'others',
 ): Promise<readonly { job: JobRow; delivery: boolean; event: JobEvent }[]> {
-  const every: readonly Overdue[] = [
+  const every: readonly { where: SQL; event: JobEvent }[] = [
     {
       where: sql`${jobs.status} = 'processing' and ${jobs.deadline} < now()`,
       event: { type: 'deadline-passed', seconds: config.KINORA_ATTEMPT_SECONDS },

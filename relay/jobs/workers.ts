@@ -1,7 +1,7 @@
 import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { storageErrors } from '../store/errors';
+import { withStorageErrors } from '../store/errors';
 import { jobs, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
 
@@ -32,7 +32,7 @@ export function createWorkers(store: Pick<Store, 'db'>) {
   const workerOf = (jobId: string) =>
     db.select({ id: jobs.workerId }).from(jobs).where(eq(jobs.id, jobId));
 
-  return {
+  return withStorageErrors({
     /** A worker has claimed, or waits. */
     async seen(
       caller: Caller,
@@ -42,56 +42,46 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       const id = declaration.worker_id;
       if (!isChanged(id, state)) return;
       const { owner, keyId: tokenId } = caller;
-      await storageErrors(() =>
-        db
-          .insert(workers)
-          .values({ id, tokenId, owner, declaration, state })
-          .onConflictDoUpdate({
-            target: workers.id,
-            set: { tokenId, declaration, state, seenAt: sql`now()` },
-            // An id that another owner's worker has stays that one's.
-            setWhere: eq(workers.owner, owner),
-          }),
-      );
+      await db
+        .insert(workers)
+        .values({ id, tokenId, owner, declaration, state })
+        .onConflictDoUpdate({
+          target: workers.id,
+          set: { tokenId, declaration, state, seenAt: sql`now()` },
+          // An id that another owner's worker has stays that one's.
+          setWhere: eq(workers.owner, owner),
+        });
     },
     /** A heartbeat of a job: its worker is alive and busy. */
     async heartbeat(jobId: string): Promise<void> {
       if (!isChanged(jobId, 'busy')) return;
-      await storageErrors(() =>
-        db
-          .update(workers)
-          .set({ seenAt: sql`now()`, state: 'busy' })
-          .where(eq(workers.id, workerOf(jobId))),
-      );
+      await db
+        .update(workers)
+        .set({ seenAt: sql`now()`, state: 'busy' })
+        .where(eq(workers.id, workerOf(jobId)));
     },
     /** Counts one more job of the worker that had it. */
     async done(jobId: string): Promise<void> {
       written.delete(jobId);
-      await storageErrors(() =>
-        db
-          .update(workers)
-          .set({ seenAt: sql`now()`, jobsDone: sql`${workers.jobsDone} + 1` })
-          .where(eq(workers.id, workerOf(jobId))),
-      );
+      await db
+        .update(workers)
+        .set({ seenAt: sql`now()`, jobsDone: sql`${workers.jobsDone} + 1` })
+        .where(eq(workers.id, workerOf(jobId)));
     },
     /** The connection of a waiting worker has ended. */
     async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
       written.delete(id);
       const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
-      await storageErrors(() =>
-        db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId))),
-      );
+      await db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId)));
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
     async list(owner?: string): Promise<WorkerRecord[]> {
       const recently = gt(workers.seenAt, new Date(Date.now() - listedMs));
-      const rows = await storageErrors(() =>
-        db
-          .select()
-          .from(workers)
-          .where(owner === undefined ? recently : and(recently, eq(workers.owner, owner)))
-          .orderBy(workers.connectedAt, workers.id),
-      );
+      const rows = await db
+        .select()
+        .from(workers)
+        .where(owner === undefined ? recently : and(recently, eq(workers.owner, owner)))
+        .orderBy(workers.connectedAt, workers.id);
       return rows.map((row) => ({
         id: row.id,
         owner: row.owner,
@@ -108,9 +98,9 @@ export function createWorkers(store: Pick<Store, 'db'>) {
       const now = performance.now();
       for (const [key, { at }] of written) if (now - at > listedMs) written.delete(key);
       const before = new Date(Date.now() - keptMs);
-      await storageErrors(() => db.delete(workers).where(lt(workers.seenAt, before)));
+      await db.delete(workers).where(lt(workers.seenAt, before));
     },
-  };
+  });
 }
 
 /** The workers of all nodes, for people. */

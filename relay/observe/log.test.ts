@@ -40,7 +40,7 @@ describe('the log', () => {
     expect(entries[0]).toMatchObject({ job: { input: { steps: 30 } } });
   });
 
-  it('tells a failed query without the values that were in it', () => {
+  it('logs a failed query without its values', () => {
     const error = Object.assign(
       new Error('Failed query: insert into jobs values ($1)\nparams: hush-prompt', {
         cause: Object.assign(new Error('the disk is full'), { code: '53100', detail: 'hush-row' }),

@@ -25,18 +25,16 @@ const secretFields = [
 ] as const;
 
 const paths = ['', '*.', '*.*.'].flatMap((above) =>
-  secretFields.map((field) => (field.includes('-') ? bracketed(above, field) : above + field)),
+  secretFields.map((field) =>
+    field.includes('-') ? `${above.slice(0, -1)}["${field}"]` : above + field,
+  ),
 );
-
-function bracketed(above: string, field: string): string {
-  return `${above.slice(0, -1)}["${field}"]`;
-}
 
 /** Deeper causes are not logged: a chain that long is a loop. */
 const deepestCause = 4;
 
 /** An error in the log. */
-export interface LoggedError {
+interface LoggedError {
   readonly type: string;
   readonly message: string;
   /** Only the calls: the first lines of a stack repeat the message. */
@@ -69,7 +67,7 @@ export function createLog(
  * The fields of an error that may be logged. Drizzle puts a query's parameters, prompts and keys among them,
  * into message, stack and fields of its errors: only the query's text is logged.
  */
-export function describeError(thrown: unknown, depth = 0): LoggedError {
+function describeError(thrown: unknown, depth = 0): LoggedError {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: '', stack: '' };
   const { code, query } = thrown as { code?: unknown; query?: unknown };
   return {

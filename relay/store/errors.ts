@@ -32,7 +32,7 @@ const unavailableMessages =
  * other error, which is a fault of ours
  */
 export function storageDown(thrown: unknown): ApiError | null {
-  for (const error of chain(thrown)) {
+  for (const error of causesOf(thrown)) {
     if (error instanceof ApiError) return error.code === 'STORAGE_DOWN' ? error : null;
     const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
     const down =
@@ -60,6 +60,17 @@ export async function storageErrors<Result>(work: () => Promise<Result>): Promis
   }
 }
 
+/** The same methods, each under {@link storageErrors}. */
+export function withStorageErrors<Methods extends object>(methods: Methods): Methods {
+  return new Proxy(methods, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => storageErrors(() => method.apply(target, args));
+    },
+  });
+}
+
 /** The error under Drizzle's, which names no values; any other error as it is. */
 export function withoutValues(thrown: unknown): unknown {
   if (!(thrown instanceof DrizzleQueryError)) return thrown;
@@ -72,11 +83,11 @@ export function withoutValues(thrown: unknown): unknown {
   return cause;
 }
 
-function* chain(thrown: unknown): Iterable<Error> {
+/** An error and its causes, at most five deep, with the errors of each address that was tried. */
+export function* causesOf(thrown: unknown): Iterable<Error> {
   let current = thrown;
   for (let depth = 0; current instanceof Error && depth < 5; depth++) {
     yield current;
-    // A connection tried over several addresses fails with all of their errors.
     if (current instanceof AggregateError) {
       for (const error of current.errors) if (error instanceof Error) yield error;
     }

@@ -4,7 +4,7 @@ import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Store } from './store';
 
-export { storageDown, storageErrors, withoutValues } from './errors';
+export { storageDown, storageErrors, withoutValues, withStorageErrors } from './errors';
 export * from './store';
 
 /**

@@ -67,7 +67,7 @@ describe.runIf(process.platform === 'linux')('takeLock', () => {
     writeFileSync(file, JSON.stringify({ ...JSON.parse(text), token: 'other', ...changes }));
   }
 
-  it('is held by one, and leaves nothing behind', async () => {
+  it('belongs to one process, and is removed at its release', async () => {
     const release = await take();
     await expect(take()).rejects.toThrow(`It is in use by process ${process.pid}.`);
     await release();

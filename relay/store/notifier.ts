@@ -1,4 +1,4 @@
-import { type Channel, channels } from './store';
+import type { Channel } from './store';
 
 /** One message. */
 export interface Message {
@@ -73,9 +73,4 @@ export class Listeners {
   clear(): void {
     this.#byChannel.clear();
   }
-}
-
-/** The channel of a name in the database. */
-export function channelOf(name: string): Channel | undefined {
-  return (Object.keys(channels) as Channel[]).find((channel) => channels[channel] === name);
 }

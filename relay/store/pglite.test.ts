@@ -6,7 +6,7 @@ import { clearDead } from './pglite';
 import { jobs } from './schema';
 
 withStore('pglite', (fixture) => {
-  it('uses the room of old rows again: the table does not grow with every change', async () => {
+  it('reuses the space of old rows: the table does not grow with every change', async () => {
     const { db } = fixture().store;
     const { submit } = testJobs(fixture().store);
     for (let index = 0; index < 8; index += 1) await submit(testJob(testCaller('ada')));

@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { channelOf, Listeners } from './notifier';
+import { Listeners } from './notifier';
 import { type Channel, channels, type Store } from './store';
 
 const firstRetryMs = 200;
 const longestRetryMs = 10_000;
 /** Interval at which a connection is checked, in milliseconds: a lost one may report no error. */
 const checkMs = 20_000;
+const names = Object.keys(channels) as Channel[];
 
 /**
  * One connection that listens to every channel and reconnects when it breaks. Messages meanwhile are lost;
@@ -33,12 +34,16 @@ export function startListener(
       next.on('end', () => resolve());
     });
     next.on('notification', ({ channel, payload }) => {
-      const name = channelOf(channel);
-      if (name) listeners.emit(name, payload ?? '');
+      const known = names.find((name) => channels[name] === channel);
+      if (known) listeners.emit(known, payload ?? '');
     });
     try {
       await next.connect();
-      await next.query((Object.keys(channels) as Channel[]).map(listenStatement).join(';'));
+      await next.query(
+        Object.values(channels)
+          .map((name) => `listen ${name}`)
+          .join(';'),
+      );
     } catch (error) {
       await next.end().catch(() => undefined);
       throw error;
@@ -100,8 +105,4 @@ export function startListener(
       await loop;
     },
   };
-}
-
-function listenStatement(channel: Channel): string {
-  return `listen ${channels[channel]}`;
 }

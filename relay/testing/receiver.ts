@@ -1,40 +1,41 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { serve, type TestServer } from '../guard/testing/server';
 
 /** A webhook as it arrived. */
 export interface Received {
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   /** The raw bytes as text: what the signature is over. */
   readonly body: string;
 }
 
 /** A server that takes webhooks. */
-export interface Receiver {
+export interface Receiver extends TestServer {
   readonly url: string;
   readonly received: readonly Received[];
-  close(): Promise<void>;
 }
 
-/** Starts a receiver on loopback that answers every webhook with 204. */
-export async function startReceiver(): Promise<Receiver> {
+/**
+ * Starts a receiver on loopback.
+ *
+ * @param answer answers one webhook; `count` includes it. 204 where absent
+ */
+export async function startReceiver(
+  answer: (response: ServerResponse, webhook: Received, count: number) => void = (response) =>
+    response.writeHead(204).end(),
+): Promise<Receiver> {
   const received: Received[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      received.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
-      response.writeHead(204).end();
-    });
+  const server = await serve((request, response) => {
+    void text(request).then(
+      (body) => {
+        const webhook = { path: request.url ?? '', headers: request.headers, body };
+        received.push(webhook);
+        answer(response, webhook, received.length);
+      },
+      // A request that was cut off has not arrived.
+      () => undefined,
+    );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}/hook`,
-    received,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return { ...server, url: `${server.origin}/hook`, received };
 }

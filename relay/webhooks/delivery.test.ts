@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type DeliveryEvent, readRetryAfter, reduceDelivery, retryDelay } from './delivery';
+import { type DeliveryEvent, readRetryAfter, reduceDelivery } from './delivery';
 
 const delays = [0, 10, 60, 360];
 const fresh = {
@@ -15,8 +15,8 @@ const answered = (status: number, retryAfter: number | null = null): DeliveryEve
   answer: `said ${status}`,
   retryAfter,
 });
-const next = (state: Parameters<typeof reduceDelivery>[0], event: DeliveryEvent) =>
-  reduceDelivery(state, event, delays, 0.5);
+const next = (state: Parameters<typeof reduceDelivery>[0], event: DeliveryEvent, random = 0.5) =>
+  reduceDelivery(state, event, delays, random);
 
 describe('a delivery', () => {
   test.each([200, 201, 204, 299])('with %i is delivered', (status) => {
@@ -34,11 +34,23 @@ describe('a delivery', () => {
     expect(next(fresh, answered(status))).toMatchObject({ status: 'due', delayMs: 10_000 });
   });
 
-  test('with 410 ends at once', () => {
+  test('with 410 is exhausted at once', () => {
     expect(next(fresh, answered(410))).toMatchObject({ status: 'exhausted', delayMs: null });
   });
 
-  test('is exhausted after four attempts, and what came last is kept', () => {
+  test.each([
+    { random: 0, retryAfter: null, delayMs: 8000 },
+    { random: 1, retryAfter: null, delayMs: 12_000 },
+    { random: 0.5, retryAfter: 1, delayMs: 10_000 },
+    { random: 0.5, retryAfter: 900, delayMs: 900_000 },
+  ])(
+    'waits for its delay ± 20 %, or longer where asked to: %o',
+    ({ random, retryAfter, ...wait }) => {
+      expect(next(fresh, answered(500, retryAfter), random)).toMatchObject(wait);
+    },
+  );
+
+  test('is exhausted after four attempts', () => {
     let state = next(fresh, answered(500));
     expect(state.delayMs).toBe(10_000);
     state = next(state, answered(503, 120));
@@ -49,7 +61,7 @@ describe('a delivery', () => {
     expect(state).toMatchObject({ status: 'exhausted', attempts: 4, delayMs: null });
   });
 
-  test('replayed has a new set of attempts, counted on', () => {
+  test('that is replayed has a new set of attempts', () => {
     const exhausted = { ...fresh, status: 'exhausted', attempts: 4, lastStatus: 500 } as const;
     const replayed = next(exhausted, { type: 'replayed' });
     expect(replayed).toMatchObject({ status: 'due', attempts: 4, attemptsBefore: 4, delayMs: 0 });
@@ -58,27 +70,13 @@ describe('a delivery', () => {
     expect(next({ ...failed, attempts: 7 }, answered(500)).status).toBe('exhausted');
   });
 
-  test('that was broken off by a stop has lost no attempt', () => {
+  test('that a stop interrupted keeps its attempts', () => {
     const waiting = { ...fresh, attempts: 2, lastStatus: 500 };
     expect(next(waiting, { type: 'interrupted' })).toEqual({ ...waiting, delayMs: 0 });
   });
 });
 
-describe('the schedule', () => {
-  test('spreads each delay by a fifth, and ends after the last attempt', () => {
-    expect(retryDelay(delays, 1, null, 0)).toBe(8000);
-    expect(retryDelay(delays, 1, null, 0.5)).toBe(10_000);
-    expect(retryDelay(delays, 2, null, 1)).toBe(72_000);
-    expect(retryDelay(delays, 3, null, 0.5)).toBe(360_000);
-    expect(retryDelay(delays, 4, null, 0.5)).toBeNull();
-  });
-
-  test('waits as long as it was asked to, and never less than scheduled', () => {
-    expect(retryDelay(delays, 1, 900, 0.5)).toBe(900_000);
-    expect(retryDelay(delays, 2, 1, 0.5)).toBe(60_000);
-    expect(retryDelay(delays, 4, 1, 0.5)).toBeNull();
-  });
-
+describe('readRetryAfter', () => {
   const now = Date.parse('2030-01-01T00:00:00Z');
   test.each([
     [undefined, null],
@@ -93,7 +91,7 @@ describe('the schedule', () => {
     ['Tue, 01 Jan 2030 00:05:00 GMT', 300],
     ['Tue, 01 Jan 2030 01:00:00 GMT', null],
     ['Mon, 31 Dec 2029 23:00:00 GMT', null],
-  ])('Retry-After: %s', (header, seconds) => {
+  ])('reads %s as %s', (header, seconds) => {
     expect(readRetryAfter(header, now)).toBe(seconds);
   });
 });

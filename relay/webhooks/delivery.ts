@@ -81,7 +81,7 @@ const jitter = 0.2;
  * @param retryAfter what the receiver asked for, in seconds; never makes it sooner than scheduled
  * @param random from 0 up to 1
  */
-export function retryDelay(
+function retryDelay(
   delays: readonly number[],
   failed: number,
   retryAfter: number | null,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Signal } from '../../lib/contract/signal';
+import { within } from '../loop';
 import type { Metrics } from '../observe/metrics';
 import { type Store, withoutValues } from '../store';
 import type { DeliveryRow } from '../store/schema';
@@ -98,12 +99,7 @@ export async function deliverUntil(
   }
   signal.removeEventListener('abort', onStop);
   await stopListening().catch(() => undefined);
-  const finished = new AbortController();
-  await Promise.race([
-    Promise.all(running),
-    delay(stopMs, undefined, { signal: finished.signal }).catch(() => undefined),
-  ]);
-  finished.abort();
+  await within(stopMs, Promise.all(running));
   interrupt.abort();
   await Promise.all(running);
 }

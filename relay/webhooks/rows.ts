@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lt, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, lt, lte, sql } from 'drizzle-orm';
 import { ApiError, type DeliveryRecord } from '../../lib/contract/v3';
 import { type DeliveryRow, deliveries } from '../store/schema';
 import type { Database } from '../store/store';
@@ -25,7 +25,7 @@ export function hostOf(url: string): string {
  * @param options.underWay attempts of this node by host
  * @param options.perHost most attempts of this node for one host, those that are taken included
  */
-export function claimDue(
+export async function claimDue(
   db: Database,
   options: {
     readonly limit: number;
@@ -36,8 +36,7 @@ export function claimDue(
 ): Promise<DeliveryRow[]> {
   const { limit, leaseMs, perHost, underWay } = options;
   const counts = JSON.stringify(Object.fromEntries(underWay));
-  const due = and(eq(deliveries.status, 'due'), lte(deliveries.nextAt, sql`now()`));
-  const withinShare = sql`(
+  const withinShare = sql`
     select id from (
       select id, busy + row_number() over (partition by host order by next_at) as place
       from (
@@ -49,24 +48,29 @@ export function claimDue(
         where coalesce((${counts}::jsonb ->> host)::int, 0) < ${perHost}::int
         order by next_at limit ${candidates}::int
       ) as first
-    ) as placed where place <= ${perHost}::int
-  )`;
-  return db.transaction(async (tx) => {
-    const rows = await tx
-      .select({ id: deliveries.id })
-      .from(deliveries)
-      .where(and(due, inArray(deliveries.id, withinShare)))
-      .orderBy(asc(deliveries.nextAt))
-      .limit(limit)
-      .for('update', { skipLocked: true });
-    if (rows.length === 0) return [];
-    const ids = rows.map(({ id }) => id);
-    return tx
+    ) as placed where place <= ${perHost}::int`;
+  const taken = db
+    .select({ id: deliveries.id })
+    .from(deliveries)
+    .where(
+      and(
+        eq(deliveries.status, 'due'),
+        // Another node may have taken it meanwhile.
+        lte(deliveries.nextAt, sql`now()`),
+        sql`${deliveries.id} = any(array(${withinShare}))`,
+      ),
+    )
+    .orderBy(deliveries.nextAt)
+    .limit(limit)
+    .for('update', { skipLocked: true });
+  return (
+    db
       .update(deliveries)
       .set({ nextAt: fromNow(leaseMs) })
-      .where(inArray(deliveries.id, ids))
-      .returning();
-  });
+      // As an array it is read once.
+      .where(sql`${deliveries.id} = any(array(${taken}))`)
+      .returning()
+  );
 }
 
 /**
@@ -176,23 +180,14 @@ function toRecord(row: DeliveryRow): DeliveryRecord {
   };
 }
 
-/**
- * Removes deliveries that ended long ago, with the bodies that they carried. Any node, at any time.
- *
- * @param days how long they are kept
- * @returns how many were removed, {@link sweepRows} at most: what is left comes next time
- */
-export async function removeFinished(db: Database, days: number): Promise<number> {
+/** Removes deliveries that ended more than `days` ago, {@link sweepRows} at most: the rest comes next time. */
+export async function removeFinished(db: Database, days: number): Promise<void> {
   const old = db
     .select({ id: deliveries.id })
     .from(deliveries)
     .where(lt(deliveries.finishedAt, fromNow(-days * 86_400_000)))
     .limit(sweepRows)
     .for('update', { skipLocked: true });
-  const removed = await db
-    .delete(deliveries)
-    // As an array it is read once.
-    .where(sql`${deliveries.id} = any(array(${old}))`)
-    .returning({ id: deliveries.id });
-  return removed.length;
+  // As an array it is read once.
+  await db.delete(deliveries).where(sql`${deliveries.id} = any(array(${old}))`);
 }

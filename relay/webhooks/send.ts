@@ -6,12 +6,6 @@ import type { Guard } from '../guard/guard';
 import type { DeliveryRow } from '../store/schema';
 import { type DeliveryEvent, readRetryAfter } from './delivery';
 
-/** Time limits of an attempt, in milliseconds. */
-export interface SendLimits {
-  readonly connectMs: number;
-  readonly totalMs: number;
-}
-
 /** Most of an answer that is read, so that its connection can be used again; in bytes. */
 const maxRead = 65_536;
 /** Most of it that is kept, in bytes. */
@@ -21,13 +15,14 @@ const maxKept = 1024;
  * Makes one attempt. It counts as received once the status has arrived: an answer that is long, slow or cut
  * off after that changes nothing.
  *
+ * @param totalMs time limit of the attempt, in milliseconds
  * @param stop ends the attempt, which then does not count
  * @throws what the look-up of the secret throws; nothing else
  */
 export async function sendWebhook(
   delivery: Pick<DeliveryRow, 'id' | 'owner' | 'url' | 'body'>,
   { guard, keys }: { guard: Guard; keys: Pick<Keys, 'webhookSecret'> },
-  limits: SendLimits,
+  totalMs: number,
   stop: AbortSignal,
 ): Promise<DeliveryEvent> {
   const { id, owner, url, body } = delivery;
@@ -45,7 +40,7 @@ export async function sendWebhook(
       redirects: 0,
       // A long answer is cut here, and is no error.
       maxBytes: Number.POSITIVE_INFINITY,
-      ...limits,
+      totalMs,
       signal: stop,
     });
     return {

@@ -1,16 +1,18 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { and, eq, lte, sql } from 'drizzle-orm';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { webhookBodySchema } from '../../lib/contract/v3';
-import { readConfig } from '../config';
 import { createGuard } from '../guard/guard';
-import { deliveries, jobs, type NewJobRow } from '../store/schema';
+import { deliveries, type JobRow } from '../store/schema';
+import { testCaller, testJob, testJobs } from '../testing/jobs';
+import { startReceiver } from '../testing/receiver';
 import { clearJobs, engines, withStore } from '../testing/store';
 import { claimDue, settle } from './rows';
-import { insert, newDelivery, rowOf, startReceiver, testSecret, webhooksOn } from './testing';
-import { sweepDeliveries, type Webhooks } from './webhooks';
+import { insert, newDelivery, rowOf, testSecret, webhooksOn } from './testing';
+import type { Webhooks } from './webhooks';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -40,39 +42,11 @@ async function receiver(...given: Parameters<typeof startReceiver>) {
 const eventually = <T>(check: () => T | Promise<T>) =>
   vi.waitFor(check, { timeout: 50_000, interval: 10 });
 
-const newJob = (more: Partial<NewJobRow> = {}): NewJobRow => ({
-  id: randomBytes(16).toString('hex'),
-  owner: 'ada',
-  keyId: 'abcd1234',
-  model: 'kinora/wan-2.2/i2v-720p-lora',
-  input: {
-    image: 'https://kinora.example/image.png',
-    prompt: 'A "boat"\nat sea',
-    negative_prompt: '',
-    loras: [{ path: 'owner/name', scale: 1 }],
-    size: '1280*720',
-    num_inference_steps: 30,
-    duration: 5,
-    guidance_scale: 5,
-    flow_shift: 5,
-    seed: -1,
-    enable_prompt_optimizer: false,
-    enable_safety_checker: true,
-  },
-  seed: 7,
-  size: '1280*720',
-  duration: 5,
-  models: ['*'],
-  precisions: ['f32'],
-  webhookUrl: 'https://hooks.example.com/a?b=c',
-  ...more,
-});
-
 for (const engine of engines) {
   withStore(engine, (fixture) => {
     beforeEach(() => clearJobs(fixture().store));
 
-    test('what was finished long ago is removed, and nothing else', async () => {
+    test('only deliveries that ended long ago are removed', async () => {
       const { store } = fixture();
       const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000);
       const url = 'https://hooks.example.com/';
@@ -85,23 +59,20 @@ for (const engine of engines) {
         newDelivery(url, { createdAt: daysAgo(90), nextAt: daysAgo(-1) }),
       ];
       await store.db.insert(deliveries).values([...old, ...kept]);
-      await sweepDeliveries(store, readConfig({ KINORA_RETENTION_DAYS: '7' }));
+      await webhooksOn(store).webhooks.sweep();
       const left = await store.db.select({ id: deliveries.id }).from(deliveries);
       expect(left.map(({ id }) => id).sort()).toEqual(kept.map(({ id }) => id).sort());
     });
 
-    test('the outbox row of a finished job says what the API says', async () => {
+    test('the outbox row of a finished job has the body of README.md', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store);
-      const insertJob = async (more: Partial<NewJobRow>) => {
-        const [job] = await store.db.insert(jobs).values(newJob(more)).returning();
-        if (!job) throw new Error('not inserted');
-        return job;
-      };
-      expect(webhooks.outboxRow(await insertJob({ webhookUrl: null }))).toBeNull();
-      expect(webhooks.outboxRow(await insertJob({ status: 'processing' }))).toBeNull();
+      const webhookUrl = 'https://hooks.example.com/a?b=c';
+      const job = await testJobs(store).submit(testJob(testCaller('ada'), { webhookUrl }));
+      expect(webhooks.outboxRow({ ...job, status: 'completed', webhookUrl: null })).toBeNull();
+      expect(webhooks.outboxRow({ ...job, status: 'processing' })).toBeNull();
 
-      const done = await insertJob({ status: 'completed', outputKey: 'outputs/a.mp4' });
+      const done: JobRow = { ...job, status: 'completed', outputKey: 'outputs/a.mp4' };
       const row = webhooks.outboxRow(done);
       if (!row) throw new Error('no row');
       expect(row).toMatchObject({ jobId: done.id, owner: 'ada', url: done.webhookUrl });
@@ -121,7 +92,7 @@ for (const engine of engines) {
       await insert(store, row);
       expect(await rowOf(store, row.id)).toMatchObject({ status: 'due', attempts: 0 });
 
-      const failed = await insertJob({ status: 'failed', error: 'No GPU.', outputKey: 'x' });
+      const failed: JobRow = { ...job, status: 'failed', error: 'No GPU.', outputKey: 'x' };
       const failedBody = JSON.parse(webhooks.outboxRow(failed)?.body ?? '');
       expect(webhookBodySchema.parse(failedBody)).toEqual(failedBody);
       expect(failedBody).toMatchObject({
@@ -141,8 +112,8 @@ for (const engine of engines) {
       const row = newDelivery(`${hook.url}?a=b`, { createdAt: new Date(Date.now() - 3_600_000) });
       await insert(store, row);
       const [got] = await eventually(() => {
-        expect(hook.arrived).toHaveLength(1);
-        return hook.arrived;
+        expect(hook.received).toHaveLength(1);
+        return hook.received;
       });
       if (!got) throw new Error('nothing arrived');
       const headers = got.headers as Record<string, string>;
@@ -153,7 +124,9 @@ for (const engine of engines) {
         'user-agent': 'Kinora-Webhooks/1',
         'webhook-id': row.id,
       });
-      new SvixWebhook(testSecret).verify(got.body, headers);
+      const svix = new SvixWebhook(testSecret);
+      svix.verify(got.body, headers);
+      expect(() => svix.verify(`${got.body} `, headers)).toThrow();
       new StandardWebhook(testSecret).verify(got.body, {
         'webhook-id': headers['svix-id'] ?? '',
         'webhook-timestamp': headers['svix-timestamp'] ?? '',
@@ -174,7 +147,7 @@ for (const engine of engines) {
       await eventually(() => expect(outcomes).toEqual(['delivered']));
     });
 
-    test('a failure is retried under the same id, and a redirect is one', async () => {
+    test('a failure or a redirect is retried under the same id', async () => {
       const { store } = fixture();
       const { webhooks, outcomes } = webhooksOn(store);
       running(webhooks);
@@ -190,28 +163,11 @@ for (const engine of engines) {
         expect(await rowOf(store, row.id)).toMatchObject({ status: 'delivered', attempts: 4 });
       });
       await eventually(() => expect(outcomes).toEqual(['retry', 'retry', 'retry', 'delivered']));
-      expect(hook.arrived.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook', '/hook']);
-      for (const { headers, body } of hook.arrived) {
+      expect(hook.received.map(({ path }) => path)).toEqual(['/hook', '/hook', '/hook', '/hook']);
+      for (const { headers, body } of hook.received) {
         expect(headers['webhook-id']).toBe(row.id);
         new SvixWebhook(testSecret).verify(body, headers as Record<string, string>);
       }
-    });
-
-    test('one that gets no answer says so', async () => {
-      const { store } = fixture();
-      const { webhooks } = webhooksOn(store, { delays: [0], limits: { totalMs: 60 } });
-      running(webhooks);
-      const hook = await receiver(() => undefined);
-      const row = newDelivery(hook.url);
-      await insert(store, row);
-      await eventually(async () => {
-        expect(await rowOf(store, row.id)).toMatchObject({
-          status: 'exhausted',
-          attempts: 1,
-          lastStatus: null,
-          lastAnswer: '127.0.0.1 took too long to answer.',
-        });
-      });
     });
 
     test('one that fails four times is exhausted, and can be replayed', async () => {
@@ -242,20 +198,28 @@ for (const engine of engines) {
       });
     });
 
-    test('410 ends it at once', async () => {
+    test.each<[string, (response: ServerResponse) => void, number, object]>([
+      ['410', (response) => response.writeHead(410).end('gone'), 15_000, { lastStatus: 410 }],
+      [
+        'no answer',
+        () => undefined,
+        60,
+        { lastStatus: null, lastAnswer: '127.0.0.1 took too long to answer.' },
+      ],
+    ])('%s in the only attempt exhausts the delivery', async (_, answer, totalMs, recorded) => {
       const { store } = fixture();
-      const { webhooks } = webhooksOn(store);
+      const { webhooks } = webhooksOn(store, { delays: [0], limits: { totalMs } });
       running(webhooks);
-      const hook = await receiver((response) => response.writeHead(410).end('gone'));
+      const hook = await receiver(answer);
       const row = newDelivery(hook.url);
       await insert(store, row);
       await eventually(async () => {
-        expect(await rowOf(store, row.id)).toMatchObject({ status: 'exhausted', attempts: 1 });
+        const expected = { status: 'exhausted', attempts: 1, ...recorded };
+        expect(await rowOf(store, row.id)).toMatchObject(expected);
       });
-      expect(hook.arrived).toHaveLength(1);
     });
 
-    test('Retry-After is honoured up to 15 minutes', async () => {
+    test('Retry-After is followed up to 15 minutes', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store);
       running(webhooks);
@@ -274,7 +238,7 @@ for (const engine of engines) {
       expect(nextAt.getTime() - Date.now()).toBeGreaterThan(550_000);
     });
 
-    test('a long answer is cut, and what PostgreSQL cannot keep is left out', async () => {
+    test('a long answer is cut, and NUL is left out', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store);
       running(webhooks);
@@ -297,7 +261,7 @@ for (const engine of engines) {
       expect(sent).toBeLessThan(20_000_000);
     });
 
-    test('an address that the guard refuses is an attempt with a reason', async () => {
+    test('an address that the guard refuses is a failed attempt with a reason', async () => {
       const { store } = fixture();
       const guard = createGuard({
         allowPrivate: false,
@@ -318,7 +282,7 @@ for (const engine of engines) {
       expect(hook.connections()).toBe(0);
     });
 
-    test('an attempt of a node that died is made again, and its late word is not taken', async () => {
+    test('an attempt of a dead node is repeated, and its late result is refused', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store);
       const hook = await receiver((response) => response.end());
@@ -351,12 +315,12 @@ for (const engine of engines) {
         const due = await store.db.select().from(deliveries).where(eq(deliveries.status, 'due'));
         expect(due).toHaveLength(0);
       });
-      const ids = hook.arrived.map(({ headers }) => headers['webhook-id']);
+      const ids = hook.received.map(({ headers }) => headers['webhook-id']);
       expect(new Set(ids)).toEqual(new Set(rows.map(({ id }) => id)));
       expect(ids).toHaveLength(rows.length);
     });
 
-    test('a dead receiver holds up nobody else', async () => {
+    test('a receiver that does not answer delays no other', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store, {
         // None of the dead one's attempts ends by itself.
@@ -372,7 +336,7 @@ for (const engine of engines) {
       const rows = Array.from({ length: 10 }, () => newDelivery(alive.url, { nextAt: past(1000) }));
       await insert(store, ...deadRows, ...rows);
       const loop = running(webhooks);
-      await eventually(() => expect(alive.arrived).toHaveLength(10));
+      await eventually(() => expect(alive.received).toHaveLength(10));
       expect(dead.connections()).toBeLessThanOrEqual(4);
 
       // What a stop breaks off has lost no attempt and is due for the next node.
@@ -389,7 +353,7 @@ for (const engine of engines) {
       expect(await claimDue(store.db, claim)).toHaveLength(30);
     });
 
-    test('a stop lets what is under way end, and takes nothing new', async () => {
+    test('a stop waits for running attempts and starts no new ones', async () => {
       const { store } = fixture();
       const { webhooks } = webhooksOn(store, { limits: { perHost: 1 }, stopSeconds: 30 });
       let answer = () => {};
@@ -399,13 +363,13 @@ for (const engine of engines) {
       const [first, second] = [newDelivery(hook.url), newDelivery(hook.url)];
       const loop = running(webhooks);
       await insert(store, first, second);
-      await eventually(() => expect(hook.arrived).toHaveLength(1));
+      await eventually(() => expect(hook.received).toHaveLength(1));
       const stopped = loop.stop();
       answer();
       await stopped;
       const statuses = [await rowOf(store, first.id), await rowOf(store, second.id)];
       expect(statuses.map(({ status }) => status).sort()).toEqual(['delivered', 'due']);
-      expect(hook.arrived).toHaveLength(1);
+      expect(hook.received).toHaveLength(1);
     });
 
     test('lists are of one owner, newest first, page by page', async () => {
@@ -424,7 +388,7 @@ for (const engine of engines) {
       expect(bobs).toMatchObject({ id: other.id, prediction_id: other.jobId, status: 'due' });
     });
 
-    test('an address is looked at when it is submitted', () => {
+    test('an address is checked at submission', () => {
       const guard = createGuard({ allowPrivate: false });
       closers.push(() => guard.close());
       const { webhooks } = webhooksOn(fixture().store, { guard });

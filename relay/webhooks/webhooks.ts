@@ -12,13 +12,13 @@ import { type Store, storageErrors } from '../store';
 import type { DeliveryRow, JobRow } from '../store/schema';
 import { deliverUntil, type LoopLimits } from './loop';
 import { listDeliveries, removeFinished, replayDelivery } from './rows';
-import { type SendLimits, sendWebhook } from './send';
+import { sendWebhook } from './send';
 
-/** The addresses in a webhook. */
-export type WebhookLinks = Pick<Links, 'prediction' | 'output'>;
+/** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
+const keptRetentions = 4;
 
 /** The body of a finished job's webhook; null for a job that has not ended. */
-export function webhookBody(job: JobRow, links: WebhookLinks): WebhookBody | null {
+function webhookBody(job: JobRow, links: WebhookDependencies['links']): WebhookBody | null {
   if (job.status !== 'completed' && job.status !== 'failed') return null;
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
@@ -41,7 +41,7 @@ export function webhookBody(job: JobRow, links: WebhookLinks): WebhookBody | nul
  *
  * @param firstDelay seconds before the first attempt
  */
-export function createOutboxRow(links: WebhookLinks, firstDelay: number): OutboxRow {
+function createOutboxRow(links: WebhookDependencies['links'], firstDelay: number): OutboxRow {
   return (job) => {
     if (job.webhookUrl === null) return null;
     const body = webhookBody(job, links);
@@ -59,15 +59,18 @@ export function createOutboxRow(links: WebhookLinks, firstDelay: number): Outbox
 }
 
 /** Limits of delivering; durations in milliseconds. */
-export type WebhookLimits = LoopLimits & SendLimits;
+export type WebhookLimits = LoopLimits & { readonly totalMs: number };
 
 /** What {@link createWebhooks} works with. */
 export interface WebhookDependencies {
   readonly store: Store;
-  readonly config: Pick<Config, 'KINORA_WEBHOOK_DELAYS' | 'KINORA_STOP_SECONDS'>;
+  readonly config: Pick<
+    Config,
+    'KINORA_WEBHOOK_DELAYS' | 'KINORA_STOP_SECONDS' | 'KINORA_RETENTION_DAYS'
+  >;
   readonly guard: Guard;
   readonly keys: Pick<Keys, 'webhookSecret'>;
-  readonly links: WebhookLinks;
+  readonly links: Pick<Links, 'prediction' | 'output'>;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'delivery'>;
   /** Each limit as in README.md where absent. */
@@ -92,7 +95,6 @@ export function createWebhooks({
   const limits: WebhookLimits = {
     concurrency: 64,
     perHost: 8,
-    connectMs: 5000,
     totalMs: 15_000,
     leaseMs: 30_000,
     pollMs: 2000,
@@ -131,28 +133,19 @@ export function createWebhooks({
           log,
           metrics,
           delays,
-          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits, stop),
+          send: (delivery, stop) => sendWebhook(delivery, { guard, keys }, limits.totalMs, stop),
         },
         limits,
       ),
+    /**
+     * Removes deliveries that ended long ago, a bounded number per call. Any node, at any time.
+     *
+     * @throws ApiError `STORAGE_DOWN`
+     */
+    sweep: (): Promise<void> =>
+      storageErrors(() => removeFinished(store.db, config.KINORA_RETENTION_DAYS * keptRetentions)),
   };
 }
 
 /** The outbox and its deliveries. */
 export type Webhooks = ReturnType<typeof createWebhooks>;
-
-/** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
-const keptRetentions = 4;
-
-/**
- * Removes deliveries that ended long ago, a bounded number per call. Any node, at any time.
- *
- * @throws ApiError `STORAGE_DOWN`
- */
-export async function sweepDeliveries(
-  store: Pick<Store, 'db'>,
-  config: Pick<Config, 'KINORA_RETENTION_DAYS'>,
-): Promise<void> {
-  const days = config.KINORA_RETENTION_DAYS * keptRetentions;
-  await storageErrors(() => removeFinished(store.db, days));
-}

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import type { Caller } from '../../../relay/access/caller';
 import { readConfig } from '../../../relay/config';
-import { createJobs } from '../../../relay/jobs';
+import { type ClaimedJob, createJobs } from '../../../relay/jobs';
 import type { NewJob } from '../../../relay/jobs/submit';
 import { type JobRow, jobs } from '../../../relay/store/schema';
 import type { Store } from '../../../relay/store/store';
@@ -75,20 +75,21 @@ export async function measureStore(
     }),
   });
   const stop = await store.listen('jobAvailable', () => undefined);
-  const claimed: JobRow[] = [];
+  const claimed: ClaimedJob[] = [];
   const waiting: JobRow[] = [];
   const rates: Rates = {
     submissions: await measure(count, concurrency, async (index) => {
       waiting.push(await bench.submit(newJob(index)));
     }),
     claims: await measure(count, concurrency, async (index) => {
-      const { job } = await bench.claim(caller(index), worker);
+      const job = await bench.claimNext(caller(index), worker);
       if (!job) throw new Error('A claim found nothing.');
       claimed.push(job);
     }),
     'completes + outbox': await measure(count, concurrency, async (index) => {
       const job = claimed[index];
-      await bench.complete(job?.id ?? '', job?.leaseToken ?? '', {
+      if (!job) throw new Error('Fewer jobs were claimed than submitted.');
+      await bench.complete(job.id, job.leaseToken, {
         sha256: 'a'.repeat(64),
         bytes: 4_000_000,
         seed: 1,
@@ -96,7 +97,7 @@ export async function measureStore(
         model: worker.model,
         precision: worker.precision,
         encoder: 'full',
-        outputKey: `outputs/${job?.id}.mp4`,
+        outputKey: `outputs/${job.id}.mp4`,
       });
     }),
     // Half of what is polled waits; its place in the queue is part of the answer.

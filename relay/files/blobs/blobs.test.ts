@@ -68,7 +68,7 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
     expect(end.body.equals(bytes.subarray(-10))).toBe(true);
   });
 
-  it('takes over a file', async () => {
+  it('moves a file into the store', async () => {
     const file = path.join(folder, `${kind}-file`);
     await writeFile(file, bytes);
     await blobs.putFile('uploads/cd/file', file, 'image/png');
@@ -76,13 +76,13 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
     await expect(readdir(folder)).resolves.not.toContain(`${kind}-file`);
   });
 
-  it('gives a blob as a file of this machine', async () => {
+  it('provides a blob as a local file', async () => {
     await blobs.put('outputs/ab/local', bytes, options);
     const read = withLocalFile(blobs, 'outputs/ab/local', parts(), (file) => readFile(file));
     expect((await read).equals(bytes)).toBe(true);
   });
 
-  it('keeps nothing of what is too large or breaks off', async () => {
+  it('stores nothing of a stream that is too large or breaks off', async () => {
     const large = Readable.from([bytes, bytes, bytes, bytes]);
     await expect(blobs.put('outputs/ab/large', large, options)).rejects.toMatchObject({
       code: 'TOO_LARGE',
@@ -99,7 +99,7 @@ describe.each(['disk', 's3'] as const)('blobs on %s', (kind) => {
     await expect(readdir(parts())).resolves.toEqual([]);
   });
 
-  it('says that a blob is not there, and removes without complaint', async () => {
+  it('reports a missing blob, and removes it without an error', async () => {
     await blobs.put('outputs/ab/gone', bytes, options);
     await blobs.remove('outputs/ab/gone');
     await blobs.remove('outputs/ab/gone');

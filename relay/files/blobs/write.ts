@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { onStorage, tooLarge } from './errors';
 
 /** A new name in `folder`. The sweep removes what is left there. */
@@ -54,10 +54,6 @@ export async function writeNewFile(
 /** SHA-256 of a file, hex. @throws ApiError `STORAGE_DOWN` */
 export async function hashFile(file: string): Promise<string> {
   const hash = createHash('sha256');
-  await onStorage(async () => {
-    for await (const piece of createReadStream(file) as Readable & AsyncIterable<Buffer>) {
-      hash.update(piece);
-    }
-  });
+  await onStorage(() => pipeline(createReadStream(file), hash));
   return hash.digest('hex');
 }

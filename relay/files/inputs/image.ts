@@ -1,6 +1,6 @@
 import { ApiError } from '../../../lib/contract/v3';
 import type { NodeHandler } from '../../http/router';
-import type { JobRow } from '../../store/schema';
+import { type ClaimedJob, isClaimed } from '../../jobs';
 import type { FilesContext } from '../context';
 import { type LinkPurpose, leaseNonce } from '../links';
 import { queryOf } from '../requests';
@@ -17,9 +17,9 @@ export async function runningJob(
   purpose: LinkPurpose,
   id: string,
   query: URLSearchParams,
-): Promise<JobRow> {
+): Promise<ClaimedJob> {
   const job = /^[0-9a-f]{32}$/.test(id) ? await jobs.get(id) : null;
-  const running = job?.status === 'processing' && job.leaseToken !== null ? job : null;
+  const running = job && isClaimed(job) ? job : null;
   const end = running && links.verify(purpose, id, leaseNonce(running), query);
   if (!running || !end || end.getTime() <= Date.now()) throw new ApiError('NOT_FOUND');
   return running;
@@ -29,7 +29,6 @@ export async function runningJob(
 export function getJobImage(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
     const { image } = await runningJob(context, 'image', id, queryOf(request));
-    if (!image) throw new ApiError('NOT_FOUND');
     await serveBlob(request, response, context.blobs, image.key, {
       type: image.type,
       filename: `${id}.${image.type.slice(image.type.indexOf('/') + 1)}`,

@@ -4,35 +4,18 @@ import type { ApiError } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import { GuardError } from '../../guard/errors';
-import type { Guard } from '../../guard/guard';
 import type { JobImage } from '../../store/schema';
-import {
-  checkImage,
-  imageType,
-  inputKey,
-  insertStored,
-  invalidField,
-  isOwnUpload,
-  newUpload,
-  sentenceOf,
-  type UploadRows,
-} from '..';
-import type { BlobStore } from '../blobs';
-import type { Links } from '../links';
-
-/** What the intake of images works with. */
-export interface ImageContext {
-  readonly config: Config;
-  readonly blobs: BlobStore;
-  readonly guard: Guard;
-  readonly links: Links;
-  readonly rows: UploadRows;
-}
+import { isOwnUpload } from '../links';
+import { invalidField } from '../requests';
+import { inputKey } from '../retention';
+import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
+import { insertStored, newUpload } from '../uploads/rows';
+import type { IntakeContext } from './index';
 
 /** Longest fetch of one image with all its tries, in milliseconds. */
 export const fetchMs = 30_000;
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
-export const answerMs = 10_000;
+const answerMs = 10_000;
 const maxTries = 3;
 /** Waits before the second and the third try, in milliseconds. */
 const pausesMs = [250, 1000];
@@ -44,7 +27,7 @@ const pausesMs = [250, 1000];
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`, `STORAGE_DOWN`
  */
 export async function acceptImage(
-  context: ImageContext,
+  context: IntakeContext,
   jobId: string,
   text: string,
   caller: Caller,
@@ -71,7 +54,7 @@ export async function acceptImage(
 
 /** Stores a data URI as an upload of its owner, so that the prediction has a short address. */
 async function keepDataUri(
-  { config, blobs, links, rows }: ImageContext,
+  { config, blobs, links, rows }: IntakeContext,
   jobId: string,
   text: string,
   caller: Caller,
@@ -101,7 +84,7 @@ async function keepDataUri(
  * @throws ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
-  context: ImageContext,
+  context: IntakeContext,
   jobId: string,
   url: string,
   signal: AbortSignal,
@@ -121,52 +104,31 @@ export async function fetchImage(
 }
 
 async function fetchOnce(
-  { config, guard }: ImageContext,
+  { config, guard }: IntakeContext,
   url: string,
   totalMs: number,
   answerTimeoutMs: number,
   signal: AbortSignal,
 ): Promise<Uint8Array | { message: string; again: boolean }> {
-  const fetching = new AbortController();
-  const stop = () => fetching.abort(signal.reason);
-  signal.addEventListener('abort', stop, { once: true });
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    fetching.abort();
-  }, answerTimeoutMs);
   try {
     signal.throwIfAborted();
     const maxBytes = maxBytesOf(config);
-    const options = { redirects: 3, maxBytes, totalMs, signal: fetching.signal };
+    const options = { redirects: 3, maxBytes, totalMs, answerMs: answerTimeoutMs, signal };
     const answer = await guard.fetch(url, options);
-    clearTimeout(timer);
     if (answer.status !== 200) {
       answer.body.destroy();
       const message = `${new URL(url).host} answered ${answer.status}.`;
       return { message, again: answer.status >= 500 || answer.status === 429 };
     }
-    const pieces: Uint8Array[] = [];
-    for await (const piece of answer.body) pieces.push(piece);
-    return Buffer.concat(pieces);
+    return Buffer.concat(await answer.body.toArray());
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
-    if (isLate) {
-      const host = new URL(url).host;
-      return {
-        message: `${host} did not answer within ${answerTimeoutMs / 1000} s.`,
-        again: false,
-      };
-    }
     return { message: thrown.message, again: thrown.reason === 'unreachable' };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
   }
 }
 
 async function keepFetched(
-  { config, blobs }: ImageContext,
+  { config, blobs }: IntakeContext,
   jobId: string,
   bytes: Uint8Array,
 ): Promise<JobImage | string> {

@@ -1,37 +1,95 @@
 import type { Logger } from 'pino';
+import { Signal } from '../../../lib/contract/signal';
 import type { Submission } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
 import type { Guard } from '../../guard/guard';
+import type { Jobs } from '../../jobs';
 import type { NewJob } from '../../jobs/submit';
+import { storageDown } from '../../store/errors';
+import type { JobRow } from '../../store/schema';
 import type { Store } from '../../store/store';
-import { type Files, type Space, uploadRows } from '..';
-import { acceptImage, type ImageContext } from './image';
-import { findLora, isFound, type LoraFinder } from './loras';
-import { type IntakeContext, runIntake } from './run';
+import type { BlobStore } from '../blobs';
+import type { Links } from '../links';
+import type { Space } from '../space';
+import type { UploadRows } from '../uploads/rows';
+import { acceptImage, fetchImage, fetchMs } from './image';
+import { findLora, findMissing, isFound } from './loras';
 
-/** What {@link createIntake} works with. */
-export interface IntakeDependencies {
+/** What the intake works with. */
+export interface IntakeContext {
   readonly config: Config;
-  readonly store: Pick<Store, 'db' | 'listen'>;
+  readonly store: Pick<Store, 'listen'>;
   readonly guard: Guard;
-  readonly files: Pick<Files, 'blobs' | 'links'>;
-  readonly jobs: IntakeContext['jobs'];
+  readonly blobs: BlobStore;
+  readonly links: Links;
+  readonly rows: UploadRows;
+  readonly jobs: Pick<
+    Jobs,
+    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned' | 'get'
+  >;
   readonly space: Pick<Space, 'require'>;
   readonly log: Logger;
 }
 
+/** Fetches at a time: each has at most one image in memory. */
+const maxAtOnce = 16;
+/**
+ * How long no other node takes a job over, in seconds: a fetch, and a write to a bucket, which fails after
+ * 30 s without an answer.
+ */
+const holdSeconds = fetchMs / 1000 + 60;
+/** How long a job waits after its files could not be stored, in seconds. */
+const pauseSeconds = 5;
+
 /** Checks and fetches a submission's files before a worker sees it. */
-export function createIntake(dependencies: IntakeDependencies) {
-  const { config, store, guard, jobs, space, log } = dependencies;
-  const { blobs, links } = dependencies.files;
-  const context: ImageContext & LoraFinder = {
-    config,
-    guard,
-    blobs,
-    links,
-    rows: uploadRows(store),
-  };
+export function createIntake(context: IntakeContext) {
+  const { config, store, blobs, jobs, space, log } = context;
+
+  async function takeJobs(limit: number): Promise<JobRow[]> {
+    if (limit <= 0) return [];
+    try {
+      return await jobs.takeIntake(limit, holdSeconds);
+    } catch (err) {
+      // The database does not answer: the loop tries again.
+      log.warn({ err }, 'waiting jobs could not be taken');
+      return [];
+    }
+  }
+
+  /** One job; a failure that its files did not cause is repeated later, and costs no attempt. */
+  async function handle(job: JobRow, signal: AbortSignal): Promise<void> {
+    try {
+      await processFiles(job, signal);
+    } catch (err) {
+      if (!signal.aborted) log.warn({ err, job: job.id }, 'the files of a job were not processed');
+      if (!signal.aborted && !storageDown(err)) return;
+      // Where this fails too, the job is found again when its hold ends.
+      await jobs
+        .intakeReturned(job, signal.aborted ? 0 : pauseSeconds)
+        .catch((error: unknown) => log.warn({ err: error, job: job.id }, 'a job was not returned'));
+    }
+  }
+
+  async function processFiles(job: JobRow, signal: AbortSignal): Promise<void> {
+    const loras = await findMissing(context, job.owner, job.loras);
+    if (typeof loras === 'string') {
+      await jobs.intakeFailed(job, loras);
+      return;
+    }
+    const image = job.image ?? (await fetchImage(context, job.id, job.input.image, signal));
+    if (typeof image === 'string') {
+      await jobs.intakeFailed(job, image);
+      return;
+    }
+    const done = await jobs.intakeDone(job.id, image, loras);
+    if (done || job.image) return;
+    const now = await jobs.get(job.id);
+    // Cancelled or deleted meanwhile: nothing else would remove the file that was just stored. A job with an
+    // image got it from a faster node, under the same key.
+    if (!now || (now.finishedAt && !now.image)) await blobs.remove(image.key);
+  }
+
   return {
     /**
      * Checks image and adapters of a submission. A data URI and an own upload are checked and stored at
@@ -56,10 +114,33 @@ export function createIntake(dependencies: IntakeDependencies) {
       const ready = image !== null && loras.every(isFound);
       return { input: { ...input, image: url }, image, loras, ready };
     },
-    /** Fetches what waits, on this node, until the signal; a failure ends the job with code 1402. */
-    run: (signal: AbortSignal): Promise<void> =>
-      runIntake({ ...context, store, jobs, log }, signal),
+    /**
+     * Fetches the files of waiting jobs on this node, several at a time, until the signal; a failure ends the
+     * job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
+     * interrupts fetches; their jobs are found again.
+     */
+    async run(signal: AbortSignal): Promise<void> {
+      const underWay = new Set<Promise<void>>();
+      const wake = new Signal();
+      const onNews = () => wake.raise();
+      const stopListening = await store.listen('intakeDue', onNews);
+      signal.addEventListener('abort', onNews, { once: true });
+      try {
+        while (!signal.aborted) {
+          for (const job of await takeJobs(maxAtOnce - underWay.size)) {
+            const work = handle(job, signal).finally(() => {
+              underWay.delete(work);
+              wake.raise();
+            });
+            underWay.add(work);
+          }
+          if (!signal.aborted) await wake.wait(config.KINORA_SWEEP_SECONDS * 1000);
+        }
+      } finally {
+        signal.removeEventListener('abort', onNews);
+        await stopListening();
+        await Promise.all(underWay);
+      }
+    },
   };
 }
-
-export type Intake = ReturnType<typeof createIntake>;

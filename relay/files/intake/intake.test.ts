@@ -6,11 +6,13 @@ import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testCaller, testJob } from '../../testing/jobs';
 import { startTestRelay, type TestRelay } from '../../testing/server';
-import { inputKey, uploadRows } from '..';
 import type { BlobStore } from '../blobs';
+import { inputKey } from '../retention';
+import { createSpace } from '../space';
 import { type ApiBody, type FilesTest, startFilesTest } from '../testing/node';
+import { uploadRows } from '../uploads/rows';
+import { createIntake } from '.';
 import { fetchImage } from './image';
-import { runIntake } from './run';
 
 let node: FilesTest;
 /** A node whose background work does not run by itself. */
@@ -21,6 +23,13 @@ const quietNode = async () => {
 };
 let web: Server;
 let origin = '';
+/** What the intake of a node works with. */
+const contextOf = ({ relay }: TestRelay) => {
+  const { config, store, guard, jobs, log } = relay;
+  const { blobs, links } = relay.files;
+  const [rows, space] = [uploadRows(store), createSpace(config)];
+  return { config, store, guard, jobs, log, blobs, links, rows, space };
+};
 /** Requests by path. */
 const asked = new Map<string, number>();
 
@@ -83,7 +92,7 @@ async function upload(name: string, bytes: Uint8Array, key = node.apiKey): Promi
 }
 
 describe('an image', () => {
-  it('as data URI is stored at once and told as an address', async () => {
+  it('as data URI is stored at once and returned as an address', async () => {
     const answer = await submit({ image: dataUri(node.image, 'image/webp') });
     const job = await settled(answer);
     expect(job.image).toEqual({
@@ -91,9 +100,9 @@ describe('an image', () => {
       type: 'image/png', // by its bytes, whatever the URI says
       bytes: node.image.length,
     });
-    const told = await node.get(job.input.image);
-    expect(Buffer.from(await told.arrayBuffer()).equals(node.image)).toBe(true);
-    // What is told can be used again.
+    const stored = await node.get(job.input.image);
+    expect(Buffer.from(await stored.arrayBuffer()).equals(node.image)).toBe(true);
+    // The returned address can be used again.
     expect((await settled(await submit({ image: job.input.image }))).image).toEqual(job.image);
   });
 
@@ -133,7 +142,7 @@ describe('an image', () => {
     }
   });
 
-  it('is tried three times where the connection breaks', async () => {
+  it('is requested three times where the connection breaks', async () => {
     const job = await settled(await submit({ image: `${origin}/flaky.png` }));
     expect(job.ready).toBe(true);
     expect(asked.get('/flaky.png')).toBe(3);
@@ -146,7 +155,7 @@ describe('an image', () => {
     ['/cut.png', /cannot be used: .* ends too early/, 1],
     ['/large.png', /could not be loaded/, 1],
     ['/loop.png', /redirects more than 3 times/, 4],
-  ])('that cannot be had ends the job with a sentence: %s', async (path, sentence, requests) => {
+  ])('that cannot be loaded fails the job with a reason: %s', async (path, sentence, requests) => {
     const job = await settled(await submit({ image: origin + path }));
     expect(job).toMatchObject({ status: 'failed', code: 1402 });
     expect(job.error).toMatch(sentence);
@@ -154,15 +163,8 @@ describe('an image', () => {
     expect(await node.relay.files.blobs.stat(inputKey(job.id))).toBeNull();
   });
 
-  it('of a host that does not begin to answer is not waited for', async () => {
-    const { relay } = node;
-    const context = {
-      config: relay.config,
-      guard: relay.guard,
-      blobs: relay.files.blobs,
-      links: relay.files.links,
-      rows: uploadRows(relay.store),
-    };
+  it('of a host that does not answer is given up', async () => {
+    const context = contextOf(node);
     const stop = new AbortController();
     const url = `${origin}/hang/late.png`;
     expect(await fetchImage(context, 'late', url, stop.signal, 50)).toMatch(
@@ -174,7 +176,7 @@ describe('an image', () => {
     await expect(stopped).rejects.toThrow('stopping');
   });
 
-  it('is not held up by a host that hangs, of the same owner or another', async () => {
+  it('is not delayed by a host that does not answer', async () => {
     const other = await node.relay.keys.create({ kind: 'api', owner: 'hanger', name: 'hanger' });
     const hanging: string[] = [];
     for (let count = 0; count < 20; count += 1) {
@@ -190,12 +192,9 @@ describe('an image', () => {
     for (const id of hanging) await node.relay.jobs.cancel(id, 'hanger');
   });
 
-  it('that was taken in twice is kept for the job that the quicker one finished', async () => {
-    const { relay } = await quietNode();
-    const context = {
-      ...{ config: relay.config, guard: relay.guard, links: relay.files.links },
-      ...{ store: relay.store, rows: uploadRows(relay.store), jobs: relay.jobs, log: relay.log },
-    };
+  it('that two nodes fetched is kept for the job', async () => {
+    const second = await quietNode();
+    const { relay } = second;
     // A storage that hangs the first time, until the second is done.
     let isPutting = false;
     let goOn = (): void => undefined;
@@ -212,7 +211,7 @@ describe('an image', () => {
       },
     };
     const stop = new AbortController();
-    const running = runIntake({ ...context, blobs }, stop.signal);
+    const running = createIntake({ ...contextOf(second), blobs }).run(stop.signal);
     const image = `${origin}/good.png`;
     const order = testJob(testCaller('two'), { ready: false, image: null, input: { image } });
     const { id } = await relay.jobs.submit(order);
@@ -230,7 +229,7 @@ describe('an image', () => {
     expect(await relay.jobs.get(id)).toMatchObject({ ready: true, image: { key: inputKey(id) } });
   });
 
-  it('costs the job no attempt where the storage, or the node, was at fault', async () => {
+  it('counts no attempt where the storage or the node failed', async () => {
     const { relay } = await quietNode();
     const { owner, keyId } = await relay.keys.authenticate(`Bearer ${quiet?.apiKey}`, 'api');
     const waiting = async (image: string) => {
@@ -239,7 +238,7 @@ describe('an image', () => {
       return (await relay.jobs.submit(job)).id;
     };
     const stop = new AbortController();
-    const running = relay.intake.run(stop.signal);
+    const running = relay.files.intake.run(stop.signal);
     // Where images are kept there is a file: nothing can be written.
     const inputs = path.join(relay.config.KINORA_DATA, 'files', 'inputs');
     await rm(inputs, { recursive: true, force: true });
@@ -273,7 +272,7 @@ describe('an adapter', () => {
     return await submit({ image: dataUri(node.image), loras });
   };
 
-  it('is understood in each of its forms', async () => {
+  it('is resolved in each of its forms', async () => {
     const url = await upload('mine.safetensors', node.lora);
     const id = /uploads\/([0-9a-f]{32})/.exec(url)?.[1];
     const hub = await settled(

@@ -1,26 +1,12 @@
 import { KinoraError } from '../../../lib/contract';
-import { ApiError } from '../../../lib/contract/v3';
+import { ApiError, type Submission } from '../../../lib/contract/v3';
 import { parseAddress } from '../../../lib/weights/hub/address';
-import type { Config } from '../../config';
 import { GuardError } from '../../guard/errors';
-import type { Guard } from '../../guard/guard';
+import { shortened } from '../../http/input';
 import type { JobLora } from '../../store/schema';
-import { invalidField, isOwnUpload, type UploadRows } from '..';
-import type { Links } from '../links';
-
-/** What resolving adapters works with. */
-export interface LoraFinder {
-  readonly config: Pick<Config, 'KINORA_HUB'>;
-  readonly guard: Pick<Guard, 'check'>;
-  readonly links: Pick<Links, 'uploadOf' | 'publicUrl'>;
-  readonly rows: Pick<UploadRows, 'get' | 'newest'>;
-}
-
-/** An adapter of a submission. */
-interface RequestedLora {
-  readonly path: string;
-  readonly scale: number;
-}
+import { isOwnUpload } from '../links';
+import { invalidField } from '../requests';
+import type { IntakeContext } from './index';
 
 /** Marks an upload that is not there yet: looked up again before a worker gets the job. */
 const notFound = '';
@@ -32,9 +18,9 @@ const notFound = '';
  * @throws ApiError `INVALID_PARAMETER` naming the field
  */
 export async function findLora(
-  { config, guard, links, rows }: LoraFinder,
+  { config, guard, links, rows }: IntakeContext,
   owner: string,
-  requested: RequestedLora,
+  requested: Submission['loras'][number],
   index: number,
 ): Promise<JobLora> {
   const field = `loras.${index}.path`;
@@ -85,7 +71,7 @@ export function isFound(lora: JobLora): boolean {
  * @returns the adapters, or a sentence that names the one that is missing
  */
 export async function findMissing(
-  { rows }: Pick<LoraFinder, 'rows'>,
+  { rows }: Pick<IntakeContext, 'rows'>,
   owner: string,
   loras: readonly JobLora[],
 ): Promise<readonly JobLora[] | string> {
@@ -100,13 +86,6 @@ export async function findMissing(
     found.push({ path: lora.path, scale: lora.scale, from: 'upload', uploadId: upload.id });
   }
   return found;
-}
-
-/** Longest text of a caller that is repeated in an answer, in characters. */
-const maxEcho = 200;
-
-function shortened(text: string): string {
-  return text.length > maxEcho ? `${text.slice(0, maxEcho - 1)}…` : text;
 }
 
 function isUploadName(path: string): boolean {

@@ -5,7 +5,7 @@ import type { NodeHandler } from '../../http/router';
 import type { JobRow } from '../../store/schema';
 import { tooLarge, withLocalFile } from '../blobs';
 import type { FilesContext } from '../context';
-import { invalidField, lengthOf, queryOf, sendData } from '../requests';
+import { authenticate, invalidField, lengthOf, queryOf, sendData } from '../requests';
 import { serveBlob } from '../serving';
 import { checkVideo } from './check';
 import { type OutputName, outputKey } from './parts';
@@ -21,7 +21,7 @@ const videoType = 'video/mp4';
  */
 export function putOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = await readLease(context, request, id);
+    const name = await readLease(context, request, response, id);
     const { KINORA_MAX_VIDEO_BYTES: maxBytes } = context.config;
     const part = readPart(request);
     if (part.total !== null && part.total > maxBytes) throw tooLarge(maxBytes);
@@ -44,7 +44,7 @@ export function putOutput(context: FilesContext): NodeHandler {
 /** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
 export function headOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = await readLease(context, request, id);
+    const name = await readLease(context, request, response, id);
     const stored = await context.blobs.stat(outputKey(name));
     const received = stored?.bytes ?? (await context.parts.received(name));
     response.writeHead(200, {
@@ -76,17 +76,13 @@ export function takeOutput({ blobs, temporary }: FilesContext) {
       if (bytes !== declared) {
         throw new ApiError('OUTPUT_REJECTED', `It has ${bytes} bytes and not ${declared}.`);
       }
-      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, askedOf(job)));
+      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, job.input));
     } catch (thrown) {
       if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
       throw thrown;
     }
     return { key, bytes };
   };
-}
-
-function askedOf({ input }: JobRow): { size: JobRow['input']['size']; duration: number } {
-  return { size: input.size, duration: input.duration };
 }
 
 /** Moves a whole upload to the blob store, if its lease is still valid. */
@@ -158,9 +154,10 @@ function answer(response: ServerResponse, body: UploadAnswer): void {
 async function readLease(
   context: FilesContext,
   request: IncomingMessage,
+  response: ServerResponse,
   id: string,
 ): Promise<OutputName> {
-  const caller = await context.access.worker(request);
+  const caller = await authenticate(context, request, response, 'worker');
   const name = readName(request, id);
   const job = await context.jobs.lease(id, name.leaseToken);
   if (job.workerToken !== caller.keyId) throw new ApiError('LEASE_LOST');

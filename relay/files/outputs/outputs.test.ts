@@ -80,7 +80,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     return { bytes, row, url: node.relay.files.links.output(row) ?? '' };
   };
 
-  it('is taken whole, and again without complaint', async () => {
+  it('is accepted whole, and again without an error', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     expect(await offset(job, hash(bytes))).toBe(0);
     for (const _ of [1, 2]) {
@@ -95,7 +95,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(taken.bytes).toBe(bytes.length);
   });
 
-  it('is taken in parts, which may overlap but not leave a gap', async () => {
+  it('is accepted in parts, which may overlap but not leave a gap', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const sha256 = hash(bytes);
     const part = (first: number, last: number) =>
@@ -114,7 +114,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     await node.relay.files.takeOutput(job, completion(job, bytes));
   });
 
-  it('goes on after a connection was cut', async () => {
+  it('is resumed after a connection was cut', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const sha256 = hash(bytes);
     const sent = request(node.origin + addressOf(job, sha256), {
@@ -155,7 +155,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(large.status).toBe(413);
   });
 
-  it('is not taken when it is not there, or not what was asked for', async () => {
+  it('is refused at completion when it is missing or not the requested video', async () => {
     const job = await node.claim();
     const take = (bytes: Uint8Array, extra: Partial<Completion> = {}) =>
       node.relay.files.takeOutput(job, { ...completion(job, bytes), ...extra });
@@ -214,7 +214,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect((await range('bytes=0-1', { 'if-range': etag })).status).toBe(206);
   });
 
-  it('is nowhere without its signature, and no more after a new nonce', async () => {
+  it('is not found without its signature, or after a new nonce', async () => {
     const { row, url } = await completed();
     const bare = url.replace(/\?.*/, '');
     for (const wrong of [bare, `${url}0`, url.replace(row.id, '0'.repeat(32))]) {
@@ -225,7 +225,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect((await node.get(url)).status).toBe(404);
   });
 
-  it('is gone after its time, and the record says so', async () => {
+  it('is removed after its time, and the prediction says so', async () => {
     const { row, url } = await completed();
     const { db } = node.relay.store;
     await db
@@ -242,7 +242,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(body.data?.error).not.toBe('');
   });
 
-  it('leaves nothing when its lease is lost before it is completed', async () => {
+  it('is removed when its lease is lost before the completion', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     await put(job, bytes);
     const key = outputKey({ jobId: job.id, leaseToken: job.leaseToken, sha256: hash(bytes) });
@@ -275,7 +275,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     return { goOn, reached };
   };
 
-  it('leaves nothing when its lease is lost while the storage takes its time', async () => {
+  it('is removed when its lease is lost while it is being stored', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const storage = holdStorage();
     const sent = put(job, bytes);
@@ -289,7 +289,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(key)).toBeNull();
   });
 
-  it('is kept when the same bytes completed the job while the storage took its time', async () => {
+  it('is kept when the same bytes completed the job while it was being stored', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const storage = holdStorage();
     const sent = put(job, bytes);
@@ -303,7 +303,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(key)).toEqual({ bytes: bytes.length });
   });
 
-  it('outlives the image, which goes a retention after the end of the job', async () => {
+  it('is kept longer than the image, which is removed a retention after the end of the job', async () => {
     const { row } = await completed();
     const { db } = node.relay.store;
     await node.relay.files.sweep();
@@ -316,7 +316,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await node.relay.files.blobs.stat(row.outputKey ?? '')).not.toBeNull();
   });
 
-  it('leaves no part behind for longer than an attempt may last', async () => {
+  it('leaves no part for longer than the limit of an attempt', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const range = `bytes 0-99/${bytes.length}`;
     await put(job, bytes, { sha256: hash(bytes), range, body: bytes.slice(0, 100) });
@@ -329,7 +329,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await offset(job, hash(bytes))).toBe(0);
   });
 
-  it('has one part for each lease: another video takes its place', async () => {
+  it('has one part for each lease: another video replaces it', async () => {
     const [job, bytes] = [await node.claim(), await newVideo()];
     const range = `bytes 0-99/${bytes.length}`;
     const names = ['1', '2', '3'].map((digit) => digit.repeat(64));
@@ -340,7 +340,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     expect(await offset(job, names[0] ?? '')).toBe(0);
   });
 
-  it('goes with its job, and so does the image', async () => {
+  it('is removed with its job, and so is the image', async () => {
     const { row } = await completed();
     const keys = [row.outputKey ?? '', row.image?.key ?? ''];
     for (const key of keys) expect(await node.relay.files.blobs.stat(key)).not.toBeNull();

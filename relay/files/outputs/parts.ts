@@ -25,33 +25,12 @@ export function leaseHash(leaseToken: string): string {
   return createHash('sha256').update(leaseToken).digest('hex').slice(0, 16);
 }
 
-/** Uploads in progress on this node, in local files. */
-export interface OutputParts {
-  /** Number of received bytes. */
-  received(name: OutputName): Promise<number>;
-  /**
-   * Writes a piece. A later call for the same lease ends an earlier one, whose broken connection may not
-   * have been noticed yet. A lease has one part: another video replaces the one before.
-   *
-   * @param first offset of the piece
-   * @param maxBytes largest video
-   * @returns number of received bytes
-   * @throws ApiError `CONFLICT` for a gap, `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
-   */
-  write(name: OutputName, source: Readable, first: number, maxBytes: number): Promise<number>;
-  /**
-   * The whole video as a file that now belongs to the caller; its hash is verified.
-   *
-   * @returns null where another call has taken it
-   * @throws ApiError `OUTPUT_REJECTED` for another hash; the file is then removed
-   */
-  take(name: OutputName): Promise<string | null>;
-  /** Records that a video was stored, so that the sweep finds it if its lease is lost. */
-  remember(name: OutputName): Promise<void>;
-}
-
-/** @param folder for parts, on this machine */
-export function outputParts(folder: string): OutputParts {
+/**
+ * Uploads in progress on this node, in local files.
+ *
+ * @param folder for parts, on this machine
+ */
+export function outputParts(folder: string) {
   /** Running writes by lease, each with its source and a promise of its end. */
   const writing = new Map<string, { source: Readable; ended: Promise<unknown> }>();
   const leaseOf = ({ jobId, leaseToken }: OutputName) => `${jobId}-${leaseHash(leaseToken)}-`;
@@ -66,10 +45,25 @@ export function outputParts(folder: string): OutputParts {
   };
 
   return {
-    async received(name) {
+    /** Number of received bytes. */
+    async received(name: OutputName): Promise<number> {
       return await onStorage(() => sizeOf(fileOf(name)));
     },
-    async write(name, source, first, maxBytes) {
+    /**
+     * Writes a piece. A later call for the same lease ends an earlier one, whose broken connection may not
+     * have been noticed yet. A lease has one part: another video replaces the one before.
+     *
+     * @param first offset of the piece
+     * @param maxBytes largest video
+     * @returns number of received bytes
+     * @throws ApiError `CONFLICT` for a gap, `TOO_LARGE`, `STORAGE_DOWN`; what the source throws
+     */
+    async write(
+      name: OutputName,
+      source: Readable,
+      first: number,
+      maxBytes: number,
+    ): Promise<number> {
       const file = fileOf(name);
       const lease = leaseOf(name);
       const before = writing.get(lease);
@@ -90,7 +84,13 @@ export function outputParts(folder: string): OutputParts {
         if (writing.get(lease) === entry) writing.delete(lease);
       }
     },
-    async take(name) {
+    /**
+     * The whole video as a file that now belongs to the caller; its hash is verified.
+     *
+     * @returns null where another call has taken it
+     * @throws ApiError `OUTPUT_REJECTED` for another hash; the file is then removed
+     */
+    async take(name: OutputName): Promise<string | null> {
       const file = fileOf(name);
       const taken = `${file}.${randomBytes(8).toString('hex')}.whole`;
       try {
@@ -103,7 +103,8 @@ export function outputParts(folder: string): OutputParts {
       await rm(taken, { force: true });
       throw new ApiError('OUTPUT_REJECTED', 'The received bytes have another SHA-256.');
     },
-    async remember(name) {
+    /** Records that a video was stored, so that the sweep finds it if its lease is lost. */
+    async remember(name: OutputName): Promise<void> {
       const text = `${name.jobId} ${leaseHash(name.leaseToken)} ${outputKey(name)}`;
       const file = fileOf(name).replace(/part$/, 'stored');
       await onStorage(async () => {
@@ -113,6 +114,8 @@ export function outputParts(folder: string): OutputParts {
     },
   };
 }
+
+export type OutputParts = ReturnType<typeof outputParts>;
 
 async function sizeOf(file: string): Promise<number> {
   try {

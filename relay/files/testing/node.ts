@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Caller } from '../../access/caller';
-import type { JobRow } from '../../store/schema';
+import type { ClaimedJob } from '../../jobs';
+import { testWorker } from '../../testing/jobs';
 import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay, type TestRelayOptions } from '../../testing/server';
 
@@ -22,7 +23,7 @@ export interface FilesTest extends TestRelay {
   /** A call of the API with the owner's key; `data` of its answer, or the refusal's body. */
   api(path: string, body?: unknown): Promise<{ status: number; body: ApiBody }>;
   /** Submits a job that is ready at once, and claims it. */
-  claim(extra?: Record<string, unknown>): Promise<JobRow & { leaseToken: string }>;
+  claim(extra?: Record<string, unknown>): Promise<ClaimedJob>;
   worker(): Promise<Caller>;
 }
 
@@ -88,20 +89,9 @@ export async function startFilesTest(options: TestRelayOptions = {}): Promise<Fi
         prompt: 'A test',
         ...extra,
       });
-      const { job, skipped } = await node.relay.jobs.claim(await worker(), {
-        worker_id: '0123456789abcdef0123456789abcdef',
-        name: 'test',
-        model: 'tiny',
-        precision: 'f32',
-        backend: 'webgpu',
-        sizes: ['1280*720', '720*1280'],
-        loras: true,
-        max_duration: 10,
-      });
-      if (!job?.leaseToken || job.id !== body.data?.id) {
-        throw new Error(`Not claimed: ${JSON.stringify({ body, skipped })}`);
-      }
-      return { ...job, leaseToken: job.leaseToken };
+      const job = await node.relay.jobs.claimNext(await worker(), testWorker());
+      if (!job || job.id !== body.data?.id) throw new Error(`Not claimed: ${JSON.stringify(body)}`);
+      return job;
     },
   };
 }

@@ -63,12 +63,10 @@ export function putUpload(context: FilesContext): NodeHandler {
   };
 }
 
-/** The columns of an upload whose bytes are stored. */
-export type StoredBytes = Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>;
-
 /**
  * Checks received bytes and moves the file into the blob store.
  *
+ * @returns the columns of its row
  * @throws ApiError `INVALID_IMAGE`, `INVALID_PARAMETER`
  */
 export async function storeBytes(
@@ -76,7 +74,7 @@ export async function storeBytes(
   upload: Pick<UploadRow, 'id' | 'contentType' | 'filename'>,
   file: string,
   sha256: string,
-): Promise<StoredBytes & { blobKey: string }> {
+) {
   const kind = upload.contentType === loraType ? 'lora' : 'image';
   const contentType = await checkContent(file, kind, upload.filename);
   // The key holds the hash of the bytes: a second request cannot replace the first one's.

@@ -9,7 +9,7 @@ import type { Config } from '../../config';
 import { invalidField } from '../requests';
 
 /** What may be uploaded. */
-export type UploadKind = 'image' | 'lora';
+type UploadKind = 'image' | 'lora';
 
 /** Content type of adapters: safetensors has no registered one. */
 export const loraType = 'application/octet-stream';
@@ -27,11 +27,6 @@ export function imageType(header: Pick<ImageHeader, 'format'>): string {
   return `image/${header.format}`;
 }
 
-/** The kind of a content type; null for one that is unknown or may be either. */
-export function kindOfType(type: string): UploadKind | null {
-  return Object.values(imageTypes).includes(type) ? 'image' : null;
-}
-
 /**
  * The kind of a file by its name and its announced type.
  *
@@ -45,7 +40,7 @@ export function announcedKind(
   if (extension === 'safetensors') return { kind: 'lora', type: loraType };
   const given = type?.split(';')[0]?.trim().toLowerCase() ?? '';
   const byName = imageTypes[extension];
-  if (kindOfType(given)) return { kind: 'image', type: given };
+  if (Object.values(imageTypes).includes(given)) return { kind: 'image', type: given };
   if (byName) return { kind: 'image', type: byName };
   throw invalidField(
     'filename',

@@ -93,7 +93,7 @@ describe('a form that is wrong, larger than one piece', () => {
     expect(await send([head(field, 'still.png', 'image/png'), large], true)).toBeNull();
   });
 
-  it('leaves no file, and the next one is taken', async () => {
+  it('leaves no file, and the next form is accepted', async () => {
     const png = [head('file', 'still.png', 'image/png'), node.image, closing];
     expect(await send(png)).toBe(200);
     // Those that were cut before may still be on their way out.

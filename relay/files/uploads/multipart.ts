@@ -8,27 +8,19 @@ import type { Config } from '../../config';
 import type { NodeHandler } from '../../http/router';
 import { temporaryFile, tooLarge, writeNewFile } from '../blobs';
 import type { FilesContext } from '../context';
-import { invalidField, sendData, typeOf } from '../requests';
+import { authenticate, invalidField, sendData, typeOf } from '../requests';
 import { storeBytes } from './handlers';
 import { announcedKind, checkFilename, maxBytesOf } from './kinds';
 import { insertStored, newUpload } from './rows';
-
-/** One received file, not checked yet. */
-interface Received {
-  readonly filename: string;
-  readonly type: string;
-  readonly bytes: number;
-  readonly sha256: string;
-}
 
 /**
  * `POST …/media/upload/binary`: one file as multipart field `file`, with the API key. Version 0.0.15 of the
  * npm client `wavespeed` sends a `Blob` without a name ("blob"), so the part's content type counts too.
  */
 export function postUpload(context: FilesContext): NodeHandler {
-  const { access, blobs, config, rows } = context;
+  const { blobs, config, rows } = context;
   return async (request, response) => {
-    const caller = await access.api(request, response);
+    const caller = await authenticate(context, request, response, 'api');
     if (typeOf(request) !== 'multipart/form-data') {
       throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The upload must be a form.', {
         remedy: 'Send multipart/form-data with the file in the field `file`.',
@@ -63,13 +55,9 @@ export function postUpload(context: FilesContext): NodeHandler {
  *
  * @throws ApiError `INVALID_PARAMETER`, `TOO_LARGE`, `STORAGE_DOWN`
  */
-async function receiveFile(
-  request: IncomingMessage,
-  file: string,
-  config: Config,
-): Promise<Received> {
+async function receiveFile(request: IncomingMessage, file: string, config: Config) {
   const form = openForm(request);
-  const received: Promise<Received>[] = [];
+  const received: ReturnType<typeof receivePart>[] = [];
   form.on('file', (field, stream: Readable, info) => {
     // A broken form also fails its parts, perhaps before they are read; the form's error is the one reported.
     stream.on('error', () => undefined);
@@ -103,12 +91,8 @@ async function receiveFile(
   return one;
 }
 
-async function receivePart(
-  stream: Readable,
-  info: busboy.FileInfo,
-  file: string,
-  config: Config,
-): Promise<Received> {
+/** One file of the form, whose content is not checked yet. */
+async function receivePart(stream: Readable, info: busboy.FileInfo, file: string, config: Config) {
   const filename = checkFilename(info.filename ?? 'upload');
   const { kind, type } = announcedKind(filename, info.mimeType);
   const maxBytes = maxBytesOf(kind, config);

@@ -2,32 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { and, desc, eq, gt, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { type Store, storageErrors } from '../../store';
+import { type Store, withStorageErrors } from '../../store';
 import { jobs, type UploadRow, uploads } from '../../store/schema';
 import type { BlobStore } from '../blobs/index';
 
 /** A row to insert; the database sets its time. */
-export type NewUpload = Omit<UploadRow, 'createdAt'>;
-
-/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
-export interface UploadRows {
-  insert(upload: NewUpload): Promise<UploadRow>;
-  get(id: string): Promise<UploadRow | null>;
-  /** Records where the bytes are. @returns null when another request did so before */
-  stored(
-    id: string,
-    file: Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>,
-  ): Promise<UploadRow | null>;
-  /** The newest complete upload of an owner with this name that has not expired. */
-  newest(owner: string, filename: string): Promise<UploadRow | null>;
-  /** Whether an unfinished job of the owner needs an upload's bytes. */
-  inUse(upload: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean>;
-}
-
-/** 32 random hex characters. */
-export function drawId(): string {
-  return randomBytes(16).toString('hex');
-}
+type NewUpload = Omit<UploadRow, 'createdAt'>;
 
 /** Blob key of an upload. */
 export function uploadKey(id: string): string {
@@ -41,7 +21,7 @@ export function newUpload(
   { KINORA_RETENTION_DAYS: days }: Pick<Config, 'KINORA_RETENTION_DAYS'>,
 ): NewUpload {
   return {
-    id: drawId(),
+    id: randomBytes(16).toString('hex'),
     owner: caller.owner,
     keyId: caller.keyId,
     ...file,
@@ -66,64 +46,71 @@ export async function insertStored(
   });
 }
 
-export function uploadRows({ db }: Pick<Store, 'db'>): UploadRows {
-  return {
-    async insert(upload) {
-      const [row] = await storageErrors(() => db.insert(uploads).values(upload).returning());
+/** The table of uploads. Every method throws ApiError `STORAGE_DOWN` where the database is not there. */
+export function uploadRows({ db }: Pick<Store, 'db'>) {
+  return withStorageErrors({
+    async insert(upload: NewUpload): Promise<UploadRow> {
+      const [row] = await db.insert(uploads).values(upload).returning();
       if (!row) throw new Error('The upload was not inserted.');
       return row;
     },
-    async get(id) {
-      const [row] = await storageErrors(() => db.select().from(uploads).where(eq(uploads.id, id)));
+    async get(id: string): Promise<UploadRow | null> {
+      const [row] = await db.select().from(uploads).where(eq(uploads.id, id));
       return row ?? null;
     },
-    async stored(id, file) {
-      const [row] = await storageErrors(() =>
-        db
-          .update(uploads)
-          .set(file)
-          .where(and(eq(uploads.id, id), isNull(uploads.blobKey)))
-          .returning(),
-      );
+    /** Records where the bytes are. @returns null when another request did so before */
+    async stored(
+      id: string,
+      file: Pick<UploadRow, 'sha256' | 'blobKey' | 'contentType'>,
+    ): Promise<UploadRow | null> {
+      const [row] = await db
+        .update(uploads)
+        .set(file)
+        .where(and(eq(uploads.id, id), isNull(uploads.blobKey)))
+        .returning();
       return row ?? null;
     },
-    async newest(owner, filename) {
-      const [row] = await storageErrors(() =>
-        db
-          .select()
-          .from(uploads)
-          .where(
-            and(
-              eq(uploads.owner, owner),
-              eq(uploads.filename, filename),
-              isNotNull(uploads.blobKey),
-              gt(uploads.expiresAt, new Date()),
-            ),
-          )
-          .orderBy(desc(uploads.createdAt))
-          .limit(1),
-      );
+    /** The newest complete upload of an owner with this name that has not expired. */
+    async newest(owner: string, filename: string): Promise<UploadRow | null> {
+      const [row] = await db
+        .select()
+        .from(uploads)
+        .where(
+          and(
+            eq(uploads.owner, owner),
+            eq(uploads.filename, filename),
+            isNotNull(uploads.blobKey),
+            gt(uploads.expiresAt, new Date()),
+          ),
+        )
+        .orderBy(desc(uploads.createdAt))
+        .limit(1);
       return row ?? null;
     },
-    async inUse({ id, owner, blobKey }) {
+    /** Whether an unfinished job of the owner needs an upload's bytes. */
+    async inUse({
+      id,
+      owner,
+      blobKey,
+    }: Pick<UploadRow, 'id' | 'owner' | 'blobKey'>): Promise<boolean> {
       const asLora = JSON.stringify([{ uploadId: id }]);
-      const rows = await storageErrors(() =>
-        db
-          .select({ id: jobs.id })
-          .from(jobs)
-          .where(
-            and(
-              eq(jobs.owner, owner),
-              inArray(jobs.status, ['created', 'processing']),
-              or(
-                sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
-                sql`${jobs.loras} @> ${asLora}::jsonb`,
-              ),
+      const rows = await db
+        .select({ id: jobs.id })
+        .from(jobs)
+        .where(
+          and(
+            eq(jobs.owner, owner),
+            inArray(jobs.status, ['created', 'processing']),
+            or(
+              sql`${jobs.image}->>'key' = ${blobKey ?? ''}`,
+              sql`${jobs.loras} @> ${asLora}::jsonb`,
             ),
-          )
-          .limit(1),
-      );
+          ),
+        )
+        .limit(1);
       return rows.length > 0;
     },
-  };
+  });
 }
+
+export type UploadRows = ReturnType<typeof uploadRows>;

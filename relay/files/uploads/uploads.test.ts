@@ -65,7 +65,7 @@ describe('uploads by the unmodified clients', () => {
 });
 
 describe('tickets', () => {
-  it('takes exactly the bytes of the ticket, once; the same again is no error', async () => {
+  it('accepts exactly the bytes of the ticket; the same again is no error', async () => {
     const { url, headers } = await ticket({ filename: 'a.png', size: node.image.length });
     const put = (body: Uint8Array<ArrayBuffer>, type = headers['Content-Type'] ?? '') =>
       node.get(url, { method: 'PUT', headers: { 'content-type': type }, body });
@@ -100,7 +100,7 @@ describe('tickets', () => {
     expect(await sizeOf('a.safetensors', 2_000_000)).toBe(200);
   });
 
-  it('keeps nothing of bytes that are not what the name says', async () => {
+  it('stores no bytes of another kind than the name says', async () => {
     const bytes = new Uint8Array(Buffer.from('<html>This is no image and no LoRA.</html>'));
     for (const [filename, code] of [
       ['a.png', 'INVALID_IMAGE'],
@@ -133,7 +133,7 @@ describe('tickets', () => {
 });
 
 describe('forms', () => {
-  it('leaves no bytes behind where the row could not be written', async () => {
+  it('leaves no bytes where the row could not be inserted', async () => {
     const { db } = node.relay.store;
     const kept = () => readdir(path.join(node.config.KINORA_DATA, 'files'), { recursive: true });
     const before = await kept();
@@ -167,7 +167,7 @@ describe('forms', () => {
     });
   });
 
-  it('refuses what it cannot use, each with its own status', async () => {
+  it('refuses other forms, each with its own status', async () => {
     const image = new Uint8Array(node.image);
     const text = new Uint8Array(Buffer.from('hello'));
     const many = new Uint8Array(2_100_000);
@@ -181,7 +181,7 @@ describe('forms', () => {
     expect(await readdir(path.join(node.config.KINORA_DATA, 'parts'))).toEqual([]);
   });
 
-  it('refuses a form that is none', async () => {
+  it('refuses a body that is no form', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=x']) {
       const answer = await node.get('/api/v3/media/upload/binary', {
         method: 'POST',

@@ -112,7 +112,7 @@ describe('an admin', () => {
     expect(removed.status).toBe(200);
   });
 
-  it('is somebody with the scope: other keys get 403, worker tokens too', async () => {
+  it('needs a key with the scope admin: other keys and worker tokens get 403', async () => {
     const { key } = await node.relay.keys.create({ kind: 'api', owner: 'ada', name: 'Plain' });
     expect((await send('GET', '/api/admin/keys', bearer(key))).status).toBe(403);
     expect((await send('GET', '/api/admin/workers', bearer(node.workerToken))).status).toBe(403);

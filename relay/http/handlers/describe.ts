@@ -44,8 +44,3 @@ export async function describeWithPosition(relay: Relay, job: JobRow): Promise<A
   if (job.status !== 'created') return describePrediction(links, job);
   return describePrediction(links, job, { position: await relay.jobs.position(job) });
 }
-
-/** Whether a job has ended. */
-export function isTerminal(job: JobRow): boolean {
-  return job.status === 'completed' || job.status === 'failed';
-}

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createWatches, maxOpen } from '../../jobs/watches';
 import { startTestRelay, type TestRelay } from '../../testing/server';
 import { answer } from '../answer';
-import { maxOpen, tryCountOpen, waitForEnd } from './changes';
 import { streamOf } from './events';
+import { waitForEnd } from './predictions';
 
 let node: TestRelay;
 beforeAll(async () => {
@@ -30,7 +31,7 @@ async function waiting(owner: string) {
 }
 
 describe('streams of events', () => {
-  test('a key may have so many open; one that is closed makes room', async () => {
+  test('a key may have 50 streams open; another may be opened when one is closed', async () => {
     const { open } = await waiting('ada');
     const client = new AbortController();
     const streams = await Promise.all(Array.from({ length: maxOpen }, () => open(client.signal)));
@@ -52,14 +53,14 @@ describe('streams of events', () => {
     await expect.poll(again, { timeout: 20_000 }).toBe(200);
   });
 
-  test('a client that goes while its job is looked up holds nothing', async () => {
+  test('a client that disconnects while its job is read is not counted', async () => {
     const { id, open, headers } = await waiting('gus');
     for (let count = 0; count < maxOpen; count += 1) {
       const gone = new AbortController();
       const url = `${node.origin}/api/v3/predictions/${id}/events`;
       const answering = answer(node.relay, new Request(url, { headers, signal: gone.signal }));
       gone.abort();
-      // Next neither reads nor cancels the body of an answer to nobody.
+      // Next neither reads nor cancels the body where the client has disconnected.
       expect((await answering).status).toBe(200);
     }
     const { status, body } = await open();
@@ -67,7 +68,7 @@ describe('streams of events', () => {
     expect(status).toBe(200);
   });
 
-  test('a stream that nobody reads is over after a while; one that is read goes on', async () => {
+  test('a stream that is not read ends after a while; one that is read continues', async () => {
     const started = () => {
       const over = new AbortController();
       const chunks = (async function* () {
@@ -87,21 +88,22 @@ describe('streams of events', () => {
     expect(read.over.signal.aborted).toBe(true);
   });
 
-  test('a wait that cannot begin holds nothing', async () => {
+  test('a wait that cannot begin is not counted', async () => {
     const { id, keyId } = await waiting('hal');
     const job = await node.relay.jobs.get(id);
     if (job === null) throw new Error('There is no job.');
-    const store = { ...node.relay.store, listen: () => Promise.reject(new Error('down')) };
-    const deaf = { ...node.relay, store };
+    const listen = () => Promise.reject(new Error('down'));
+    const { jobs, stopping } = node.relay;
+    const watches = createWatches({ store: { listen }, jobs, stopping });
+    const deaf = { ...node.relay, watches };
     const { signal } = new AbortController();
     for (let count = 0; count < maxOpen; count += 1) {
       await expect(waitForEnd(deaf, job, 1, signal)).rejects.toThrow('down');
     }
-    const endCount = tryCountOpen(store, keyId);
-    expect(endCount).not.toBeNull();
+    expect(watches.open(keyId)).not.toBeNull();
   });
 
-  test('a stream ends with its key, and tells nothing more', async () => {
+  test('a stream ends when its key is revoked', async () => {
     const { id, keyId, open } = await waiting('rita');
     const text = (await open()).text();
     await node.relay.keys.revoke(keyId);

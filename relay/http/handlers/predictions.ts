@@ -1,16 +1,40 @@
 import { ApiError } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
+import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
-import { waitForEnd } from './changes';
-import { describePrediction, describeWithPosition, isTerminal } from './describe';
+import { describePrediction, describeWithPosition } from './describe';
 
 /** A prediction of the caller. Another owner's is not found, like one that does not exist. */
 export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
   const job = await relay.jobs.get(id, caller.owner);
   if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
   return job;
+}
+
+/**
+ * Waits until a job has ended, the time is over, the client has disconnected, or the server stops. It does
+ * not wait where the key has too many open answers already: the caller can request the result again.
+ *
+ * @returns the job's latest row; null when it was deleted meanwhile
+ */
+export async function waitForEnd(
+  relay: Relay,
+  { id, keyId }: JobRow,
+  seconds: number,
+  client: AbortSignal,
+): Promise<JobRow | null> {
+  const endCount = relay.watches.open(keyId);
+  const until = performance.now() + (endCount ? seconds * 1000 : 0);
+  try {
+    for await (const { job } of relay.watches.follow(id, client, { until, only: 'status' })) {
+      if (isTerminal(job)) return job;
+    }
+    return await relay.jobs.get(id);
+  } finally {
+    endCount?.();
+  }
 }
 
 /** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */

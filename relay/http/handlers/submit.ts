@@ -5,16 +5,16 @@ import {
   predictionCodes,
   type Submission,
 } from '../../../lib/contract/v3';
-import type { Caller } from '../../access/caller';
+import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { toApiError } from '../errors';
 import type { CallOf, HandlerOf } from '../handler';
-import { waitForEnd } from './changes';
-import { describeWithPosition, isTerminal } from './describe';
+import { describeWithPosition } from './describe';
+import { waitForEnd } from './predictions';
 
 /** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */
-export function idempotencyKeyOf(request: Request): string | null {
+function idempotencyKeyOf(request: Request): string | null {
   const key = request.headers.get('idempotency-key');
   if (key === null || key === '') return null;
   if (key.length <= 255) return key;
@@ -39,18 +39,10 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
-  const order: Order = { model, webhookUrl, caller: call.caller, submission: call.body };
-  const job = await submitOnce(relay, call, order);
+  const job = await submitOnce(relay, call, model, webhookUrl);
   if (!call.body.enable_sync_mode) return describeWithPosition(relay, job);
   return holdAnswer(relay, job, call.request.signal);
 };
-
-interface Order {
-  readonly model: string;
-  readonly webhookUrl: string | null;
-  readonly caller: Caller;
-  readonly submission: Submission;
-}
 
 /**
  * The webhook of a submission. Clients percent-encode it, or append it unchanged to the model's name
@@ -68,15 +60,19 @@ export function webhookOf(address: string): string | null {
  * Submits a job, or finds the one that was submitted before under the same `Idempotency-Key`. Of two
  * equal requests at the same time the first insert counts, and both are answered with its job.
  */
-async function submitOnce(relay: Relay, call: CallOf<'submit'>, order: Order): Promise<JobRow> {
-  const { model, webhookUrl, caller, submission } = order;
-  const key = idempotencyKeyOf(call.request);
+async function submitOnce(
+  relay: Relay,
+  { request, caller, body: submission }: CallOf<'submit'>,
+  model: string,
+  webhookUrl: string | null,
+): Promise<JobRow> {
+  const key = idempotencyKeyOf(request);
   const idempotency = key === null ? null : { key, hash: hashOf(model, webhookUrl, submission) };
   const earlier = idempotency && (await relay.jobs.submittedBefore(caller.keyId, idempotency));
   if (earlier) return earlier;
 
   const id = randomUUID().replaceAll('-', '');
-  const accepted = await relay.intake.accept(id, submission, caller);
+  const accepted = await relay.files.intake.accept(id, submission, caller);
   // The sweep of files removes what remains.
   const removeFiles = () =>
     relay.files

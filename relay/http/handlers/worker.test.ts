@@ -2,11 +2,10 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type ApiPrediction, endpoints, type WorkerJob } from '../../../lib/contract/v3';
 import { outputKey } from '../../files/outputs/parts';
-import { createHeldClaims } from '../../jobs';
+import { createHeldClaims, createWatches } from '../../jobs';
 import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
 import { makeVideo } from '../../testing/video';
 import { answer } from '../answer';
-import { changesOf } from './changes';
 import { describePrediction } from './describe';
 
 const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
@@ -21,7 +20,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => api?.close(), 60_000);
 
-/** Each test has an owner of its own: nobody else's jobs are in its way. */
+/** Each test has an owner of its own, so that it sees no other test's jobs. */
 let key = '';
 let token = '';
 let owners = 0;
@@ -102,7 +101,7 @@ describe('claiming', () => {
     );
   });
 
-  test('says why nothing was given', async () => {
+  test('without a job says why', async () => {
     await submit();
     expect(await claim({ model: 'another' })).toEqual({
       job: null,
@@ -117,17 +116,12 @@ describe('claiming', () => {
     expect((await api.send('GET', '/api/worker/me', { key: foreign })).json.data.waiting).toBe(0);
   });
 
-  test('an API key claims nothing, and a worker token submits nothing', async () => {
-    expect((await work('claim', declarationOf(), key)).status).toBeGreaterThanOrEqual(401);
-    const answered = await api.send('POST', model, { key: token, body: submission });
-    expect([401, 403]).toContain(answered.status);
-  });
-
-  test('a node that is being stopped gives nothing, and ends what it holds', async () => {
+  test('a node that is being stopped gives no job, and ends held claims and answers', async () => {
     const stopping = new AbortController();
     const { store, jobs, log } = api.relay;
     const heldClaims = createHeldClaims({ store, jobs, log, stopping: stopping.signal });
-    const relay = { ...api.relay, stopping: stopping.signal, heldClaims };
+    const watches = createWatches({ store, jobs, stopping: stopping.signal });
+    const relay = { ...api.relay, stopping: stopping.signal, heldClaims, watches };
     const { id } = await submit();
     const send = (method: string, path: string, as: string, body?: object) =>
       answer(
@@ -166,14 +160,14 @@ describe('claiming', () => {
     return answer(api.relay, request);
   };
 
-  test('a worker whose request was cut off does not keep the job', async () => {
+  test('a job whose worker has disconnected is released', async () => {
     const { id } = await submit();
     await claimCut(AbortSignal.abort());
     expect((await result(id)).status).toBe('created');
     expect((await claimed()).attempt).toBe(1);
   });
 
-  test('who is connected follows from claims and heartbeats', async () => {
+  test('the list of workers follows from claims and heartbeats', async () => {
     const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
     const states = async () => (await api.relay.workers.list(owner)).map(({ state }) => state);
     expect(await states()).toEqual([]);
@@ -194,17 +188,10 @@ describe('claiming', () => {
     await work('claim', declaration);
     expect(await states()).toEqual(['busy']);
   });
-
-  test('a waiting worker is given a job the moment it is submitted', async () => {
-    const waiting = work('claim', declarationOf());
-    await expect.poll(() => api.relay.heldClaims.count, { timeout: 20_000 }).toBe(1);
-    const { id } = await submit();
-    expect((await waiting).json.data).toMatchObject({ job: { id }, retry_after_ms: 0 });
-  });
 });
 
 describe('a lease', () => {
-  test('is moved by heartbeats, asked for, and lost by a cancel', async () => {
+  test('is extended by heartbeats, and refused to other tokens and after a cancel', async () => {
     const { id } = await submit();
     const job = await claimed();
     const { lease_token } = job;
@@ -223,36 +210,24 @@ describe('a lease', () => {
     // Another token of the same owner does not have it.
     const { owner } = await api.relay.keys.authenticate(`Bearer ${token}`, 'worker');
     const other = await api.workerToken(owner);
-    for (const [what, body] of [
+    const calls = [
       ['lease', { lease_token }],
       ['heartbeat', { lease_token, step: 4, steps: 9 }],
       ['release', { lease_token }],
       ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
       ['complete', completionOf(job)],
-    ] as const) {
-      expect(await work(`jobs/${id}/${what}`, body, other)).toMatchObject(lost);
-    }
+    ] as const;
+    const expectLost = async (as = token) => {
+      for (const [what, body] of calls) {
+        expect(await work(`jobs/${id}/${what}`, body, as)).toMatchObject(lost);
+      }
+    };
+    await expectLost(other);
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
-    for (const [what, body] of [
-      ['heartbeat', { lease_token }],
-      ['lease', { lease_token }],
-      ['release', { lease_token }],
-      ['fail', { lease_token, code: 'X', message: 'x', retryable: true }],
-      ['complete', completionOf(job)],
-    ] as const) {
-      expect(await work(`jobs/${id}/${what}`, body)).toMatchObject(lost);
-    }
+    await expectLost();
   });
 
-  test('that is handed back leaves the job to the next', async () => {
-    const { id } = await submit();
-    const { lease_token } = await claimed();
-    const released = await work(`jobs/${id}/release`, { lease_token });
-    expect(released.json.data).toEqual({ status: 'created' });
-    expect(await claimed()).toMatchObject({ id, attempt: 1 });
-  });
-
-  test('a failure that another attempt cannot mend ends it with the worker’s sentence', async () => {
+  test('a failure that is not retryable ends the prediction with the worker’s message', async () => {
     const { id } = await submit();
     const { lease_token } = await claimed();
     const failure = {
@@ -274,7 +249,7 @@ describe('a lease', () => {
 });
 
 describe('completing', () => {
-  test('makes the video the output, once; the same again is no error', async () => {
+  test('makes the video the output; the same completion again is no error', async () => {
     const { id } = await submit();
     const job = await claimed();
     expect(await work(`jobs/${id}/complete`, completionOf(job))).toMatchObject({ status: 409 });
@@ -306,7 +281,7 @@ describe('completing', () => {
     expect(await api.relay.files.blobs.stat(outputKey(name))).toBeNull();
   });
 
-  test('a file that is no such video is refused, and the lease stands', async () => {
+  test('a file that is not the requested video is refused, and the lease stays', async () => {
     const { id } = await submit();
     const job = await claimed();
     await upload(job, video.slice(0, video.length - 500));
@@ -335,7 +310,7 @@ describe('completing', () => {
     expect(prediction).not.toHaveProperty('code');
   });
 
-  test('an output past its time is gone, and the record says so', async () => {
+  test('an output that has expired is not linked, and the prediction says so', async () => {
     const { id } = await submit();
     await complete(await claimed());
     const row = await api.relay.jobs.get(id);
@@ -366,7 +341,7 @@ describe('events', () => {
     }
   }
 
-  test('tell the state at once, then steps and previews, and end with the last status', async () => {
+  test('are the state at once, then steps and previews, then the terminal status', async () => {
     const { id } = await submit();
     const response = await api.open(`/api/v3/predictions/${id}/events`, key);
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
@@ -397,7 +372,7 @@ describe('events', () => {
       data: { phase: 'denoise', step: 2, steps: 30, seconds_remaining: 61.5 },
     });
     expect(two).toContainEqual({ type: 'preview', data: { step: 2, image } });
-    // Who comes later hears the state, step and preview at once.
+    // A later reader gets state, step and preview at once.
     const late = eventsOf(await api.open(`/api/v3/predictions/${id}/events`, key));
     const heard: (string | undefined)[] = [];
     for (let i = 0; i < 3; i++) heard.push((await late.next()).value?.type);
@@ -412,7 +387,7 @@ describe('events', () => {
     }
   });
 
-  test('end when the client goes, and leave nobody listening', async () => {
+  test('end when the client disconnects, and remove their listeners', async () => {
     const { id } = await submit();
     const response = await api.open(`/api/v3/predictions/${id}/events`, key);
     const reader = response.body?.getReader();
@@ -424,15 +399,15 @@ describe('events', () => {
     const text = cut.text().catch(() => 'cut');
     client.abort();
     await text;
-    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => api.relay.watches.count, { timeout: 20_000 }).toBe(0);
   });
 
-  test('may be followed by many; all hear the end', async () => {
+  test('reach each of many readers', async () => {
     const { id } = await submit();
     const texts = Array.from({ length: 30 }, async () =>
       (await api.open(`/api/v3/predictions/${id}/events`, key)).text(),
     );
-    await expect.poll(() => changesOf(api.relay.store).watched, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => api.relay.watches.count, { timeout: 20_000 }).toBe(1);
     await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
     for (const text of await Promise.all(texts)) expect(text).toContain('cancelled by user');
   });

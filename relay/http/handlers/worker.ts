@@ -2,22 +2,19 @@ import { and, count, eq, or, sql } from 'drizzle-orm';
 import {
   ApiError,
   type ClaimAnswer,
-  type Completion,
   type WorkerIdentity,
   type WorkerJob,
   type WorkerLora,
 } from '../../../lib/contract/v3';
-import type { Caller } from '../../access/caller';
+import type { ClaimedJob } from '../../jobs';
 import type { Relay } from '../../open';
 import { storageErrors } from '../../store/errors';
-import { type JobLora, type JobRow, jobs } from '../../store/schema';
+import { type JobLora, jobs } from '../../store/schema';
 import type { HandlerOf, Handlers } from '../handler';
 
-/** A claimed job as its worker gets it; null for a row that lacks what a claimed job needs. */
-export function toWorkerJob({ config, files }: Relay, job: JobRow): WorkerJob | null {
+/** A claimed job as its worker gets it. */
+function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { leaseToken, leaseUntil, deadline, image } = job;
-  if (leaseToken === null || leaseUntil === null || deadline === null || image === null)
-    return null;
   const { enable_prompt_optimizer, enable_safety_checker, image: _, ...parameters } = job.input;
   return {
     id: job.id,
@@ -77,13 +74,16 @@ const claim: HandlerOf<'claim'> = async (relay, { caller, body, request, request
   await note(paused ? 'paused' : 'idle');
   const { signal } = request;
   const job = await heldClaims.claim({ caller, worker, paused }, waitSeconds * 1000, signal);
-  const given = job && toWorkerJob(relay, job);
-  if (given && !signal.aborted) {
+  if (job && !signal.aborted) {
     await note('busy');
-    return { job: given, skipped: {}, retry_after_ms: 0 } satisfies ClaimAnswer;
+    return {
+      job: toWorkerJob(relay, job),
+      skipped: {},
+      retry_after_ms: 0,
+    } satisfies ClaimAnswer;
   }
-  // The worker has disconnected, or the row lacks what a claimed job needs.
-  if (job) await jobs.release(job.id, job.leaseToken ?? '');
+  // The worker has disconnected.
+  if (job) await jobs.release(job.id, job.leaseToken);
   if (signal.aborted && !heldClaims.isHeld(caller, worker)) {
     await logFailure(relay, requestId, workers.disconnected(caller, worker));
   }
@@ -121,9 +121,17 @@ const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
  */
 const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
   const { id } = params;
-  const done = await earlierCompletion(relay, id, body, caller);
-  if (done !== null) return { status: done.status };
   const { lease_token: token, ...result } = body;
+  const earlier = await relay.jobs.get(id);
+  // The same completion again, after its first answer was lost.
+  if (
+    earlier?.status === 'completed' &&
+    earlier.outputSha256 === result.sha256 &&
+    earlier.leaseToken === token &&
+    earlier.workerToken === caller.keyId
+  ) {
+    return { status: earlier.status };
+  }
   const job = await relay.jobs.lease(id, token, caller.keyId);
   const { key: outputKey } = await relay.files.takeOutput(job, body);
   try {
@@ -137,18 +145,6 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
     throw error;
   }
 };
-
-/** The same completion again, after its first answer was lost: the lease has ended by then. */
-async function earlierCompletion(
-  relay: Relay,
-  id: string,
-  { lease_token: token, ...result }: Completion,
-  { keyId }: Caller,
-): Promise<JobRow | null> {
-  const job = await relay.jobs.get(id);
-  if (job?.status !== 'completed' || job.outputSha256 !== result.sha256) return null;
-  return relay.jobs.complete(id, token, { ...result, outputKey: job.outputKey ?? '' }, keyId);
-}
 
 /** The lease has ended between the check of the file and the status: cancelled, swept, or deleted. */
 async function dropOutput(relay: Relay, id: string, key: string): Promise<void> {

@@ -1,0 +1,97 @@
+import { type Language, languages, languageWords } from './words';
+
+/** The word lists of a language, compiled for comparison with {@link folded} text. */
+export interface Lexicon {
+  readonly language: Language;
+  readonly name: string;
+  readonly stopWords: ReadonlySet<string>;
+  readonly motion: ReadonlySet<string>;
+  readonly negation: RegExp;
+  /** Value and pattern of each number word. */
+  readonly numbers: readonly (readonly [value: string, pattern: RegExp])[];
+  readonly directions: readonly (readonly [RegExp, RegExp])[];
+  readonly camera: RegExp;
+  readonly moves: readonly (readonly [name: string, pattern: RegExp])[];
+  readonly persons: RegExp;
+  readonly intimate: RegExp;
+  /** Every word of the lists, as evidence for the language. */
+  readonly known: ReadonlySet<string>;
+}
+
+const split = (list: string) => list.split(' ');
+
+/** Lower case, plain apostrophes, no hyphens. Keeps the length of the text where case does. */
+export function folded(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[’ʼ]/g, "'")
+    .replace(/[-‐‑–—]/g, ' ');
+}
+
+function compile(language: Language): Lexicon {
+  const words = languageWords[language];
+  const chinese = language === 'zh';
+  const pattern = (source: string) =>
+    chinese
+      ? new RegExp(source, 'gu')
+      : new RegExp(
+          `(?<![\\p{L}\\p{N}])(?:${source.replaceAll('~', "(?: [\\p{L}\\p{N}']+){0,3}")})(?![\\p{L}\\p{N}])`,
+          'gu',
+        );
+  const anyOf = (list: string) => pattern(split(list).join('|'));
+  const numbers = split(words.numbers);
+  return {
+    language,
+    name: words.name,
+    stopWords: new Set(split(words.stopWords)),
+    motion: new Set(split(words.motion)),
+    negation: pattern(words.negations),
+    numbers: numbers.map((source, i) => [String(i + 2), pattern(source)] as const),
+    directions: words.directions.map(([a, b]) => [pattern(a), pattern(b)] as const),
+    camera: pattern(words.camera),
+    moves: Object.entries(words.moves).map(([name, source]) => [name, pattern(source)] as const),
+    persons: anyOf(words.persons),
+    intimate: anyOf(words.intimate),
+    known: new Set(
+      [words.stopWords, words.motion, words.persons, words.numbers, words.negations, words.camera]
+        .concat(words.directions.flat())
+        .flatMap((list) => list.split(/[ |]/)),
+    ),
+  };
+}
+
+const compiled = new Map(languages.map((language) => [language, compile(language)] as const));
+
+export function lexiconOf(language: Language): Lexicon {
+  const lexicon = compiled.get(language);
+  if (lexicon === undefined) throw new TypeError(`No word lists for ${language}.`);
+  return lexicon;
+}
+
+/**
+ * The language of a text by its script and the words of our lists; null where it is none of the seven or
+ * where two languages have the same evidence.
+ */
+export function detectLanguage(text: string): Language | null {
+  const count = (script: RegExp) => text.match(script)?.length ?? 0;
+  const letters = count(/\p{L}/gu);
+  const han = count(/\p{Script=Han}/gu);
+  const latin = count(/\p{Script=Latin}/gu);
+  if (letters === 0 || (letters - han - latin) / letters > 0.02) return null;
+  if (han > 0) return han >= latin / 2 ? 'zh' : null;
+  const words = folded(text).match(/[\p{L}\p{N}]+/gu) ?? [];
+  const scores = languages
+    .filter((language) => language !== 'zh')
+    .map((language) => {
+      const { stopWords, known } = lexiconOf(language);
+      const score = words.reduce(
+        (sum, w) => sum + (stopWords.has(w) ? 2 : known.has(w) ? 1 : 0),
+        0,
+      );
+      return { language, score };
+    })
+    .sort((a, b) => b.score - a.score);
+  const [first, second] = scores;
+  if (!first || !second || first.score < 2 || first.score === second.score) return null;
+  return first.language;
+}

@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { optimizePrompt } from '.';
+import { countWords, hangsAfter, type Step, scriptedModel } from './testing/scripted-model';
+import { occurrences } from './words-of';
+
+const triggers = ['ohwx woman', 'r0t4tion', 'style-x'];
+/** Spans as a user writes them; each stands in the prompt at most once. */
+const spans = [
+  '[sks style]',
+  '[a [nested] one]',
+  '{blue}',
+  '<lora:x>',
+  '"NO ENTRY"',
+  '“hello 👋 world”',
+  '「你好」',
+  "'come back soon'",
+  'https://example.com/a,b?c=[d]',
+  ...triggers,
+];
+const languageParts = {
+  en: {
+    texts: [
+      'the woman walks slowly to the left',
+      'a dog runs after two birds',
+      'the camera zooms in',
+    ],
+    negations: ['not smiling', 'no text or logo', 'she never looks up', "the dog doesn't bark"],
+  },
+  de: {
+    texts: ['die Frau geht langsam nach links', 'ein Hund läuft und die Kamera folgt ihm'],
+    negations: ['kein Text', 'die Frau lächelt nicht', 'ohne Schnitt'],
+  },
+  fr: {
+    texts: ['la femme marche lentement vers la gauche', 'un chien court dans le jardin'],
+    negations: ['sans texte', 'elle ne sourit pas'],
+  },
+  es: {
+    texts: ['la mujer camina despacio hacia la izquierda', 'un perro corre por el jardín'],
+    negations: ['sin texto', 'la mujer no sonríe'],
+  },
+  it: {
+    texts: ['la donna cammina lentamente verso sinistra', 'un cane corre nel giardino'],
+    negations: ['senza testo', 'la donna non sorride'],
+  },
+  pt: {
+    texts: ['a mulher caminha devagar para a esquerda', 'um cachorro corre no jardim com ela'],
+    negations: ['sem texto', 'a mulher não sorri'],
+  },
+  zh: {
+    texts: ['女人慢慢向左走', '一只狗在花园里奔跑', '镜头缓缓推近'],
+    negations: ['没有文字', '她不笑', '禁止切换画面'],
+  },
+} as const;
+
+interface Sample {
+  readonly prompt: string;
+  readonly kept: readonly string[];
+}
+
+const samples: fc.Arbitrary<Sample> = fc
+  .constantFrom(...Object.entries(languageParts))
+  .chain(([language, { texts, negations }]) =>
+    fc
+      .record({
+        texts: fc.shuffledSubarray<string>([...texts], { minLength: 1 }),
+        negations: fc.shuffledSubarray<string>([...negations]),
+        spans: fc.shuffledSubarray(spans, { maxLength: 5 }),
+        order: fc.array(fc.nat(100), { minLength: 20, maxLength: 20 }),
+        noise: fc.constantFrom('', '', '🙂', ' — ', '\n', 'É', '(soft)', '...'),
+      })
+      .map(({ texts, negations, spans, order, noise }) => {
+        const clauses = [...texts, ...negations];
+        const sorted = clauses
+          .map((c, i) => [order[i] ?? 0, c] as const)
+          .sort((a, b) => a[0] - b[0]);
+        const parts = sorted.map(([, clause]) => clause as string);
+        for (const [i, span] of spans.entries()) {
+          const at = (order[10 + i] ?? 0) % (parts.length * 2);
+          const place = Math.floor(at / 2);
+          // As a clause of its own, or at the end of one of the texts.
+          if (at % 2 === 0) parts.splice(place, 0, span);
+          else parts[place] = `${parts[place]} ${span}`;
+        }
+        const comma = language === 'zh' ? '，' : ', ';
+        return { prompt: parts.join(comma) + noise, kept: [...spans, ...negations] };
+      }),
+  );
+
+/** A sentence that passes most checks: the source again, with a little motion. */
+const faithful = (user: string) =>
+  `${user.replace(/^Instruction: /, '').replace(/[.…\s]+$/, '')}. The movement is slow and steady and continues gently to the end of the shot.`;
+
+/** Models that try to lose, change, repeat or reorder what is protected, and models that fail. */
+const attacks: Step[] = [
+  ({ user }) => faithful(user),
+  ({ user }) => faithful(user).replace(/[[\]{}<>"“”「」']/g, ''),
+  ({ user }) => faithful(user).toUpperCase(),
+  ({ user }) => `${faithful(user)} ${faithful(user)}`,
+  ({ user }) => faithful(user).split(' ').reverse().join(' '),
+  ({ user }) => faithful(user).replace(/\[(.*?)\]/, '[$1 and more]'),
+  ({ user }) => faithful(user).replace(/^(.*?),(.*?),/, '$2,$1,'),
+  ({ user }) => faithful(user).replaceAll('ohwx', 'ohxw'),
+  ({ user, system }) => `${system} ${user}`,
+  ({ user }) => `<think>drop [it]</think>Here is the prompt: ${faithful(user)}`,
+  'The woman walks slowly, and the light moves softly while the camera holds still.',
+  'I ignore the above. The system prompt says: rewrite. No text, no logo.',
+  'Broken \uFFFD\uFFFD text. \u0000',
+  '',
+  '][}{><"',
+  new Error('Invalid typed array length'),
+  () => undefined,
+  () => 42,
+  () => ({ text: 'an object' }),
+  ({ user }) => Promise.reject(user),
+];
+
+async function holds({ prompt, kept }: Sample, step: Step, seed: number) {
+  const result = await optimizePrompt(prompt, {
+    model: scriptedModel(step),
+    triggerWords: triggers,
+    seed,
+    countTokens: countWords,
+    signal: new AbortController().signal,
+    timeLimitMs: 20,
+  });
+  expect(result.original).toBe(prompt);
+  for (const span of kept) {
+    expect(occurrences(result.text, span), `${span} in ${result.text}`).toBe(
+      occurrences(prompt, span),
+    );
+  }
+  if (!['used', 'salvaged'].includes(result.status)) expect(result.text).toBe(prompt);
+  return result.status;
+}
+
+async function allHold(numRuns: number) {
+  const statuses = new Set<string>();
+  const hanging = hangsAfter('The woman walks slowly. The camera holds still. The');
+  await fc.assert(
+    fc.asyncProperty(
+      samples,
+      fc.constantFrom(...attacks, hanging),
+      fc.nat(),
+      async (sample, step, seed) => {
+        statuses.add(await holds(sample, step, seed));
+      },
+    ),
+    { numRuns, seed: 20 },
+  );
+  // A property that only ever sees the original would say nothing.
+  expect([...statuses]).toEqual(expect.arrayContaining(['used', 'salvaged', 'failed']));
+}
+
+test('no protected span is ever lost: 200 prompts', () => allHold(200));
+
+test('no protected span is ever lost: 2,000 prompts', { tags: ['full'] }, () => allHold(2000));
+
+test('any text at all gives a result that is the original or keeps its brackets', async () => {
+  const text = fc.string({
+    unit: fc.constantFrom(...'ab [](){}<>"\'“”.,!\n🙂不 the', 'no ', 'ohwx woman'),
+  });
+  await fc.assert(
+    fc.asyncProperty(text, fc.constantFrom(...attacks), async (prompt, step) => {
+      await holds({ prompt, kept: [] }, step, 1);
+    }),
+    { numRuns: 200, seed: 3 },
+  );
+});
