@@ -54,6 +54,7 @@ function serve(): void {
       close() {},
     },
     adapters: new Adapters(client, options.hub),
+    abilities: async () => ({ safety_checker: 'ready', prompt_optimizer: false }),
     pendingUploads: pendingUploads as unknown as PendingUploads,
     onEvent: (event) => events.push(event),
     onLease() {},

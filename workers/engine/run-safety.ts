@@ -1,5 +1,5 @@
 import { type ProgressEvent, type Safety, safetyThreshold } from '../../lib/contract';
-import { createBackend } from '../../lib/gpu';
+import { createBackend, probeDevice } from '../../lib/gpu';
 import type { FrameStep } from '../../lib/pipeline/steps';
 import { type Backends, SafetyCheck, sampledFrames, uncheckedSafety } from '../../lib/safety';
 import { coverCrop, type Pixels } from '../../lib/video';
@@ -94,13 +94,19 @@ export class RunSafety {
   }
 }
 
-/** Where a check is computed: on the device of the run, and where that fails on the CPU. */
+/**
+ * Where a check is computed: on the device of the run, and where that fails on the CPU. An emulated GPU
+ * takes about 40 s for what the CPU does in half a second, and is left out.
+ */
 export function checkBackends(device: EngineDevice, kind: 'webgpu' | 'wasm'): Backends {
   return async function* () {
-    const backend = await device.open(kind);
-    yield backend;
-    if (kind === 'wasm') return;
-    await backend.recover().catch(() => undefined);
+    const emulated = kind === 'webgpu' && (await probeDevice()).software;
+    if (!emulated) {
+      const backend = await device.open(kind);
+      yield backend;
+      if (kind === 'wasm') return;
+      await backend.recover().catch(() => undefined);
+    }
     const cpu = await createBackend('wasm');
     try {
       yield cpu;
