@@ -58,7 +58,7 @@ test('the worker starts with the first listener, and every change reaches it', a
   expect(seen).toHaveLength(2);
 });
 
-test('a worker that dies ends its calls and shows, and can be started afresh', async () => {
+test('a worker that fails ends its calls, is shown as failed, and can be started again', async () => {
   const first = session({ snapshot: () => new Promise(() => {}), subscribe: async () => {} });
   const second = session({ snapshot: async () => empty, subscribe: async () => {} });
   const sessions = [first.session, second.session];

@@ -8,6 +8,7 @@ import {
   goldenPath,
   goldenRepository,
   goldenWeights,
+  holdVae,
 } from '../lib/models/wan22/testing/golden-model';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
@@ -51,7 +52,7 @@ test(
       expect(said).toContain('Added Golden');
     });
 
-    await test.step('nobody is taken to agree who was not asked', async () => {
+    await test.step('without an answer nothing is fetched', async () => {
       const before = sent();
       const run = await refuses('MODEL_NOT_INSTALLED', 'generate', ...make);
       for (const part of ['Golden is not here yet', 'Apache-2.0', goldenPath('vae'), hub.url]) {
@@ -65,14 +66,7 @@ test(
     });
 
     await test.step('Ctrl-C pauses it, and meanwhile it has its models to itself', async () => {
-      hub.fail({
-        fault: { kind: 'held', afterBytes: 60_000 },
-        path: goldenPath('vae'),
-        host: 'storage',
-        // Its first range gets through.
-        fromByte: 400_000,
-        times: 1000,
-      });
+      holdVae(hub);
       const run = await start('generate', ...make, '--yes');
       const vae = () => hub.served(goldenPath('vae')).bytes;
       await expect.poll(vae, { timeout: 120_000, intervals: [50] }).toBeGreaterThan(600_000);

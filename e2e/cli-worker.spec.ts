@@ -36,7 +36,7 @@ async function nextAttempt(origin: string, token: string, id: string): Promise<n
 }
 
 test(
-  'the worker makes a video, and hands the next job back when it is told to end',
+  'the worker makes a video, and gives the next job back after SIGTERM',
   full,
   async ({ caller, workerToken }) => {
     const { origin } = caller;
@@ -65,7 +65,7 @@ test(
 );
 
 test(
-  'a token that the server does not take ends the worker with a sentence',
+  'a token that the server refuses ends the worker with a sentence',
   full,
   async ({ caller }) => {
     const wrong = 'kn_aaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb';

@@ -90,14 +90,6 @@ test(
   },
 );
 
-test('generate refuses a LoRA for another base', full, async () => {
-  const lora = `${loraPath('wrong_base_14b')}:1`;
-  const run = await start('--backend', 'wasm', '--lora', lora, '--out', 'w.mp4');
-  expect(await run.code).toBe(1);
-  expect(run.stderr()).toMatch(/^LORA_WRONG_BASE: /);
-  await expectNothingLeft(run);
-});
-
 // What else is refused is tested beside the code that reads options and files.
 for (const [title, args, code] of [
   ['too many steps', ['--steps', '41'], 'PARAMETER_INVALID'],

@@ -71,7 +71,7 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
 });
 
 test(
-  'a worker token connects a tab, which the page counts; revoking it turns the tab out',
+  'a worker token connects a tab, which the page counts; revoking it disconnects the tab',
   full,
   async ({ page, context, caller }) => {
     const keys = new KeysPage(page);
@@ -104,7 +104,7 @@ test(
   },
 );
 
-test('axe finds nothing: signed in, with a new key, and asked about it', async ({
+test('axe finds nothing: signed in, with a new key, and before it is revoked', async ({
   page,
   caller,
 }) => {
@@ -123,7 +123,7 @@ test.describe('with requests that are refused', () => {
   test.use({ cuts: true });
 
   test(
-    'a link works once; whoever is let in nowhere is told what to do',
+    'a link works once; a failed sign-in says what to do',
     full,
     async ({ page, browser, baseURL, caller }) => {
       const token = await signInToken(caller);

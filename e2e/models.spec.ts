@@ -1,7 +1,6 @@
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { root } from '../lib/cli/paths';
-import { StudioPage } from './pages/studio-page';
 import { expect, full, loraPath, modelFolder, picturePath, test } from './support/fixtures';
 
 /** The golden model with a manifest of its own, which says at what size it runs. */
@@ -29,7 +28,9 @@ test('the page shows what is here, and what a download would be before it is one
   await expect(page).toHaveTitle('Models · Kinora');
 });
 
-test('a bad address is a sentence, and what is not an address asks nobody', async ({ models }) => {
+test('a bad address is a sentence, and what is not an address causes no request', async ({
+  models,
+}) => {
   const requests: string[] = [];
   models.page.on('request', (request) => requests.push(request.url()));
   await models.address.fill('not an address at all');
@@ -39,70 +40,43 @@ test('a bad address is a sentence, and what is not an address asks nobody', asyn
   expect(requests).toEqual([]);
 });
 
-test(
-  'a model from a local folder is converted, checked, used and deleted',
-  full,
-  async ({ models, page }) => {
-    test.slow();
-    await test.step('the folder becomes a model', async () => {
-      await models.addFolder(await goldenFolder(test.info().outputPath('golden')));
-      await models.waitForStatus(models.added, 'Ready');
-      await expect(models.added).toContainText('Verified');
-    });
+test('a model from a local folder is converted, checked and deleted', full, async ({ models }) => {
+  test.slow();
+  await test.step('the folder becomes a model', async () => {
+    await models.addFolder(await goldenFolder(test.info().outputPath('golden')));
+    await models.waitForStatus(models.added, 'Ready');
+    await expect(models.added).toContainText('Verified');
+  });
 
-    await test.step('it is there after a reload, and every byte is as it was written', async () => {
-      await models.open();
-      await models.waitForStatus(models.added, 'Ready');
-      await models.added.getByRole('button', { name: 'Check every byte' }).click();
-      await expect(models.added).toContainText('Every byte was compared with its checksum.');
-      await models.waitForStatus(models.added, 'Ready');
-    });
+  await test.step('it is there after a reload, and every byte is as it was written', async () => {
+    await models.open();
+    await models.waitForStatus(models.added, 'Ready');
+    await models.added.getByRole('button', { name: 'Check every byte' }).click();
+    await expect(models.added).toContainText('Every byte was compared with its checksum.');
+    await models.waitForStatus(models.added, 'Ready');
+  });
 
-    await test.step('it makes a video', async () => {
-      const name = (await models.added.getByRole('heading').textContent()) ?? '';
-      await models.added.getByRole('link', { name: 'Make a video' }).click();
-      const studio = new StudioPage(page);
-      await expect(page.getByLabel('Model', { exact: true })).toContainText(name);
-      await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
-      await studio.chooseCpu();
-      await studio.generate();
-      await studio.waitForResult();
-      expect((await studio.play()).width).toBe(1280);
-    });
-
-    await test.step('it can be deleted, after a question', async () => {
-      await page.getByRole('link', { name: 'Models', exact: true }).click();
-      const remove = models.added.getByRole('button', { name: 'Remove from the list' });
-      await remove.click();
-      await models.dialog.getByRole('button', { name: 'Keep it' }).click();
-      await expect(models.dialog).toHaveCount(0);
-      await expect(remove).toBeFocused();
-      await remove.click();
-      await models.dialog.getByRole('button', { name: 'Remove' }).click();
-      await expect(models.added).toHaveCount(0);
-    });
-  },
-);
+  await test.step('it can be deleted, after a question', async () => {
+    const remove = models.added.getByRole('button', { name: 'Remove from the list' });
+    await remove.click();
+    await models.dialog.getByRole('button', { name: 'Keep it' }).click();
+    await expect(models.dialog).toHaveCount(0);
+    await expect(remove).toBeFocused();
+    await remove.click();
+    await models.dialog.getByRole('button', { name: 'Remove' }).click();
+    await expect(models.added).toHaveCount(0);
+  });
+});
 
 test(
-  'the LoRA library takes a file, refuses a wrong one, and serves the studio',
+  'the LoRA library takes a file, refuses a wrong one, and deletes it',
   full,
-  async ({ models, page }) => {
+  async ({ models }) => {
     await models.addLora(loraPath('wrong_base_14b'));
     await expect(models.problem('LORA_WRONG_BASE')).toBeVisible();
     await models.addLora(loraPath('a_peft'));
     await expect(models.lora('a_peft.safetensors')).toContainText(/Rank \d+/);
 
-    await page.getByRole('link', { name: 'Studio', exact: true }).click();
-    const studio = new StudioPage(page);
-    await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
-    await page.getByText('More settings').click();
-    await page.getByRole('button', { name: 'Use a_peft.safetensors of the library' }).click();
-    await studio.chooseCpu();
-    await studio.generate();
-    await studio.waitForResult();
-
-    await page.getByRole('link', { name: 'Models', exact: true }).click();
     await models
       .lora('a_peft.safetensors')
       .getByRole('button', { name: /^Delete/ })

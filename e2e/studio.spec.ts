@@ -85,14 +85,3 @@ for (const device of ['CPU', 'GPU'] as const) {
     },
   );
 }
-
-test('finishing early keeps what is there', full, async ({ studio }) => {
-  await studio.fill({ image: picturePath, prompt, steps: 40 });
-  await studio.chooseCpu();
-  await studio.generate();
-  await studio.waitForStep(2, 40);
-  await studio.progress.getByRole('button', { name: 'Finish early' }).click();
-  await studio.waitForResult();
-  await expect(studio.result).toContainText('finished early');
-  expect((await studio.play()).width).toBe(1280);
-});

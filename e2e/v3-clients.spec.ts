@@ -161,7 +161,7 @@ test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', 
   expect(again).toMatchObject({ id: run.id, model, status: 'completed', outputs: run.outputs });
 });
 
-test('every client tells a failed task by its sentence', full, async () => {
+test('every client reports a failed task with its sentence', full, async () => {
   const input = { ...quick, image: noImage() };
   const { outputs, detail } = await client().runNoThrow(model, input, { pollInterval: 0.2 });
   expect(outputs).toBeNull();
@@ -176,7 +176,7 @@ test('every client tells a failed task by its sentence', full, async () => {
   await expect(mcp.call('run_model', { model, input })).rejects.toThrow(/failed: .*image/i);
 });
 
-test('every client tells a parameter out of its range (400)', full, async () => {
+test('every client reports a parameter out of its range (400)', full, async () => {
   const input = { ...quick, num_inference_steps: 41, image: noImage() };
   const sentence = /num_inference_steps must be a whole number from 1 to 40/;
   await expect(client().run(model, input)).rejects.toThrow(/HTTP 400/);
@@ -189,13 +189,13 @@ test('every client tells a parameter out of its range (400)', full, async () => 
   );
 });
 
-test('every client tells a key that is not valid (401)', full, async () => {
+test('every client reports a key that is not valid (401)', full, async () => {
   const input = { ...quick, image: noImage() };
-  const stranger = new Client('kn_nobody', { baseUrl: server.origin });
-  await expect(stranger.run(model, input)).rejects.toThrow(/HTTP 401.*UNAUTHORIZED/);
-  await expect(stranger.upload(still())).rejects.toThrow(/HTTP 401/);
-  await expect(oldClient('kn_nobody').create(model, input)).rejects.toThrow(/401.*UNAUTHORIZED/);
-  const other = await startMcp({ origin: server.origin, apiKey: 'kn_nobody', home });
+  const unknown = new Client('kn_unknown', { baseUrl: server.origin });
+  await expect(unknown.run(model, input)).rejects.toThrow(/HTTP 401.*UNAUTHORIZED/);
+  await expect(unknown.upload(still())).rejects.toThrow(/HTTP 401/);
+  await expect(oldClient('kn_unknown').create(model, input)).rejects.toThrow(/401.*UNAUTHORIZED/);
+  const other = await startMcp({ origin: server.origin, apiKey: 'kn_unknown', home });
   await expect(other.call('get_balance')).rejects.toThrow(/\[UNAUTHORIZED\]/);
   await other.close();
 });
@@ -235,15 +235,15 @@ test('the quick starts of the documentation make a video as they are', full, asy
       process.stderr.write(stderr ?? ''); process.exit(status ?? 1);`;
     const env = { KINORA_URL: server.origin, KINORA_KEY: server.apiKey };
     const child = startChild(['-e', run], { cwd: folder, env });
-    const told = outputOf(child.stderr);
+    const stderr = outputOf(child.stderr);
     const code = await exitCode(child);
-    expect(code, `${name}: ${told()}`).toBe(0);
+    expect(code, `${name}: ${stderr()}`).toBe(0);
     const facts = await inspectVideo(new Blob([await readFile(path.join(folder, 'video.mp4'))]));
     expect(facts, name).toMatchObject({ width: 1280, height: 720, frames: 121 });
   });
   await Promise.all(made);
 });
 
-test('the tab stayed silent through all of it', full, () => {
+test('the tab wrote nothing to its console meanwhile', full, () => {
   expect(tab.said).toEqual([]);
 });

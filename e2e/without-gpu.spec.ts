@@ -4,7 +4,7 @@ import { noAdapterFlags } from '../lib/cli/browser/launch';
 import { StudioPage } from './pages/studio-page';
 import { expect, full, picturePath, test } from './support/fixtures';
 
-test('a browser without WebGPU is told so, and the CPU is offered', async ({ page }) => {
+test('a browser without WebGPU gets a notice that says so and what helps', async ({ page }) => {
   // Every script of the page and its worker starts where WebGPU was never there.
   await page.context().route('**/_next/static/**/*.js', async (route) => {
     const response = await route.fetch();
@@ -18,7 +18,7 @@ test('a browser without WebGPU is told so, and the CPU is offered', async ({ pag
 });
 
 test(
-  'a browser without a usable GPU says so; on the CPU the video still comes',
+  'a browser without a usable GPU gets a notice, and makes the video on the CPU',
   full,
   async ({ baseURL }) => {
     const browser = await chromium.launch({

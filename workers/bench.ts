@@ -10,6 +10,7 @@ import {
   type StreamResult,
 } from '../lib/pipeline/benchmark';
 import { familyOf, fetchManifest } from '../lib/pipeline/open';
+import { checkerBenchmark } from '../lib/safety/benchmark';
 import { opfsFolder } from '../lib/weights/store';
 
 /** The benchmark in a browser: the worker of `npm run bench -- model --backend webgpu`. */
@@ -24,7 +25,8 @@ const bench = {
     const backend = await createBackend('webgpu');
     try {
       const stages = await family.benchmarkStages(configuration, options);
-      return await benchmarkModel(backend, stages, onResult);
+      const all = [...stages, checkerBenchmark(options.passes)];
+      return await benchmarkModel(backend, all, onResult);
     } finally {
       await backend.dispose();
     }

@@ -94,8 +94,10 @@ function startHash(): HashThread {
     hash: {
       start: () => or(remote.start()),
       resume: (state) => or(remote.resume(state)),
-      // The bytes are a copy made for the hash, so they may move there.
-      update: (bytes) => or(remote.update(Comlink.transfer(bytes, [bytes.buffer]))),
+      update: (bytes) => {
+        const own = bytes.slice(); // Moved to the thread, which is cheaper than a structured clone.
+        return or(remote.update(Comlink.transfer(own, [own.buffer])));
+      },
       state: () => or(remote.state()),
       digest: () => or(remote.digest()),
     },

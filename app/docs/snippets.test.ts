@@ -58,38 +58,31 @@ test('every file of the folder is shown and tested', async () => {
   expect(files.sort()).toEqual([...snippetNames].sort());
 });
 
-describe('verify-webhook.mjs', () => {
-  const verify = load<Verify>('verify-webhook.mjs', 'verifyWebhook');
+describe.each([
+  ['verify-webhook.mjs', 'verifyWebhook', true],
+  ['verify-standard.mjs', 'verifyStandard', { ...webhookExample, error: 'ä, ☃' }],
+  ['verify-svix.mjs', 'verifySvix', { ...webhookExample, error: 'ä, ☃' }],
+])('%s', (file, name, accepted) => {
+  /** What it returns; false also where it throws. */
+  const verify = async (content: Buffer, headers: Headers) => {
+    const checked = await load<Verify>(file, name);
+    try {
+      return checked(content, headers, secret);
+    } catch {
+      return false;
+    }
+  };
 
   test('accepts a valid signature', async () => {
-    expect((await verify)(body, signed(), secret)).toBe(true);
+    expect(await verify(body, signed())).toEqual(accepted);
   });
   test.each(rejectedHeaders)('rejects %s', async (_, headers) => {
-    expect((await verify)(body, headers(), secret)).toBe(false);
+    expect(await verify(body, headers())).toBe(false);
   });
   test('rejects a changed body and a truncated signature', async () => {
-    expect((await verify)(tampered, signed(), secret)).toBe(false);
-    const cut = { ...signed(), 'webhook-signature': 'v3,00' };
-    expect((await verify)(body, cut, secret)).toBe(false);
-  });
-});
-
-describe.each([
-  ['verify-standard.mjs', 'verifyStandard'],
-  ['verify-svix.mjs', 'verifySvix'],
-])('%s', (file, name) => {
-  const verify = load<Verify>(file, name);
-
-  test('accepts a valid signature', async () => {
-    expect((await verify)(body, signed(), secret)).toEqual({ ...webhookExample, error: 'ä, ☃' });
-  });
-  test.each(rejectedHeaders)('rejects %s', async (_, headers) => {
-    const checked = await verify;
-    expect(() => checked(body, headers(), secret)).toThrow();
-  });
-  test('rejects a changed body', async () => {
-    const checked = await verify;
-    expect(() => checked(tampered, signed(), secret)).toThrow();
+    expect(await verify(tampered, signed())).toBe(false);
+    const cut = { 'webhook-signature': 'v3,00', 'svix-signature': 'v1,00' };
+    expect(await verify(body, { ...signed(), ...cut })).toBe(false);
   });
 });
 

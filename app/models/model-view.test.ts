@@ -22,7 +22,7 @@ describe('the status of a model', () => {
     expect(statusOf(['paused', 'complete'])).toBe('paused');
   });
 
-  test('parts that wait for one without a connection stand still with it', () => {
+  test('parts that wait for one without a connection are paused with it', () => {
     const parts = [
       part('transformer', { status: 'paused', pausedBy: 'network' }),
       part('vae', { status: 'waiting' }),
@@ -73,7 +73,7 @@ describe('progress', () => {
     expect(measureOf(view, 50e6)).toBe('1.0 GB of 6.0 GB · 50.0 MB/s · about 1 min 40 s left');
   });
 
-  test('tells no percent and no time before every size is known', () => {
+  test('has no percent and no time before every size is known', () => {
     const parts = [...running.parts, part('text_encoder', { bytesTotal: null })];
     const view = viewModel({ ...running, parts });
     expect(view).toMatchObject({ bytesTotal: null, fraction: null, secondsRemaining: null });

@@ -1,6 +1,6 @@
 import type { ModelEntry, PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
-import { parseManifest } from '../../lib/contract/manifest';
+import { testManifest } from '../../lib/contract/testing/manifest';
 
 /** A part of a model for tests of what is derived from it. */
 export function part(component: ComponentId, changes: Partial<PartState> = {}): PartState {
@@ -30,16 +30,9 @@ export function storedPart(changes: Partial<StoredComponent> = {}): StoredCompon
 
 export function entry(changes: Partial<ModelEntry> = {}): ModelEntry {
   return {
-    manifest: parseManifest({
+    manifest: testManifest({
       id: 'wan',
       name: 'Wan',
-      description: 'A model.',
-      licence: { name: 'Apache-2.0' },
-      nativeSizes: {
-        '1280*720': { width: 64, height: 32 },
-        '720*1280': { width: 32, height: 64 },
-      },
-      maxClipFrames: 121,
       precision: 'int8',
       choices: [{ precision: 'int8', name: 'Eight', memory: { full: 8e9, least: 4e9 } }],
     }),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MemoryReport, ProgressEvent } from '../../lib/contract/progress';
+import { fullMemory } from '../../lib/contract/testing/memory';
 import {
   advanceProgress,
   initialProgress,
@@ -13,25 +14,7 @@ import {
   progressText,
 } from './run-progress';
 
-const start: RunProgress = {
-  phase: null,
-  component: null,
-  clip: 0,
-  clips: 2,
-  bytes: null,
-  step: 0,
-  steps: 10,
-  secondsPerStep: null,
-  secondsRemaining: null,
-  frame: 0,
-  frames: 0,
-  tile: null,
-  preview: null,
-  inputCheck: null,
-  memory: null,
-  paused: false,
-  pausing: false,
-};
+const start: RunProgress = { ...initialProgress({ num_inference_steps: 10 }), clips: 2 };
 
 test('percent counts the steps and the decoding of all clips, and stays below 100', () => {
   expect(percentDone(start)).toBeNull();
@@ -78,13 +61,8 @@ test('a decode in tiles shows tiles, else frames', () => {
 });
 
 const full: MemoryReport = {
-  budget: 8 * 2 ** 30,
-  peak: 6 * 2 ** 30,
-  blocks: 30,
-  residentBlocks: 30,
-  chunkTokens: 1024,
-  decodeTiles: 1,
-  replans: 0,
+  ...fullMemory,
+  ...{ budget: 8 * 2 ** 30, peak: 6 * 2 ** 30, blocks: 30, residentBlocks: 30 },
 };
 
 test('the text of a memory plan', () => {

@@ -38,7 +38,7 @@ function decodedFraction(progress: RunProgress): number {
 
 /** One line about the present phase, with its numbers. */
 export function progressText(progress: RunProgress): string {
-  const { phase, component, bytes, step, steps, frame, frames, tile } = progress;
+  const { phase, bytes, step, steps, frame, frames, tile } = progress;
   if (phase === null) return 'Starting the engine';
   if (phase === 'denoise') return `Step ${step} of ${steps}`;
   if (phase === 'decode' && tile) {
@@ -46,8 +46,8 @@ export function progressText(progress: RunProgress): string {
   }
   if (phase === 'decode') return frames > 0 ? `Frame ${frame} of ${frames}` : phaseNames[phase];
   if (phase !== 'load') return phaseNames[phase];
-  const name = component ? `Loading ${component.replaceAll('_', ' ')}` : 'Loading the model';
-  return bytes ? `${name} · ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}` : name;
+  if (!bytes) return 'Loading the model';
+  return `Loading the model · ${formatBytes(bytes.done)} of ${formatBytes(bytes.total)}`;
 }
 
 /** The memory plan of a running generation, in one to three sentences. */

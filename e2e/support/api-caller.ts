@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { ApiPrediction, PredictionStatus, SubmitInput } from '../../lib/contract/v3';
+import type { ApiPrediction, SubmitInput } from '../../lib/contract/v3';
 import { picture } from './fixtures';
 
 const model = 'kinora/wan-2.2/i2v-720p-lora';
@@ -41,16 +41,6 @@ export class ApiCaller {
       const prediction = await this.result(id, 8);
       if (['completed', 'failed'].includes(prediction.status)) return prediction;
       if (performance.now() > deadline) throw new Error(`${id} is still ${prediction.status}.`);
-    }
-  }
-
-  /** Waits for a status that does not last. @throws Error after half a minute */
-  async reaches(id: string, status: PredictionStatus): Promise<void> {
-    const deadline = performance.now() + 30_000;
-    while ((await this.result(id)).status !== status) {
-      if (performance.now() > deadline) throw new Error(`${id} does not become ${status}.`);
-      // The limit of reads per prediction is 120 a minute.
-      await new Promise((resolve) => setTimeout(resolve, 600));
     }
   }
 

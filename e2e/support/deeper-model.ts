@@ -7,7 +7,7 @@ import { modelFolder } from './fixtures';
 type Header = Record<string, { readonly data_offsets: readonly [number, number] }>;
 
 /** Blocks of the deeper model. */
-export const deeperBlocks = 64;
+const deeperBlocks = 64;
 
 /**
  * The golden model with its two blocks over and over: of two blocks none is worth streaming, as the

@@ -65,16 +65,23 @@ export const test = base.extend<Fixtures>({
   },
 });
 
-const views = [
+export const views = [
   { colorScheme: 'light', width: 1280 },
   { colorScheme: 'dark', width: 1280 },
   { colorScheme: 'light', width: 390 },
   { colorScheme: 'dark', width: 390 },
 ] as const;
 
-/** Checks that axe finds nothing, and that nothing overflows, in each colour scheme and width. */
-export async function expectAccessible(page: Page): Promise<void> {
-  for (const { colorScheme, width } of views) {
+/**
+ * Checks that axe finds nothing, and that nothing overflows, in each colour scheme and width.
+ *
+ * @param looks only some of these views
+ */
+export async function expectAccessible(
+  page: Page,
+  looks: readonly (typeof views)[number][] = views,
+): Promise<void> {
+  for (const { colorScheme, width } of looks) {
     await test.step(`${colorScheme}, ${width} px`, async () => {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 800 });

@@ -66,7 +66,7 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
 /** A connected tab that computes with the tiny model on the CPU. */
 export interface ServingTab {
   readonly page: Page;
-  /** Everything its console said, and what nobody caught. */
+  /** Everything that its console said, and uncaught errors. */
   readonly said: readonly string[];
   close(): Promise<void>;
 }

@@ -1,18 +1,11 @@
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import { type DownloadPlan, parseManifest } from '../contract';
+import type { DownloadPlan } from '../contract';
+import { testManifest } from '../contract/testing/manifest';
 import { askToDownload, offerText, withDiskSpace } from './consent';
 
-const manifest = parseManifest({
-  id: 'm',
-  name: 'Model M',
-  description: '',
+const manifest = testManifest({
   licence: { name: 'Apache-2.0', url: 'https://example.org/licence' },
-  nativeSizes: {
-    '1280*720': { width: 64, height: 32 },
-    '720*1280': { width: 32, height: 64 },
-  },
-  maxClipFrames: 121,
   choices: [{ precision: 'int8', name: '8-bit', memory: { full: 2, least: 1 } }],
 });
 
@@ -47,7 +40,7 @@ function terminal(answer: string, isTTY = true) {
 
 const never = new AbortController().signal;
 
-it('tells what would be fetched, its licence, where to, and the room before and after', () => {
+it('says what would be fetched, its licence, where to, and the free space before and after', () => {
   const text = offerText({
     manifest,
     precision: 'int8',
@@ -73,7 +66,7 @@ it('tells what would be fetched, its licence, where to, and the room before and 
   ]);
 });
 
-it('counts the room of the disk, and the quota where that is less', () => {
+it('counts the free space of the disk, and the quota where that is less', () => {
   expect(withDiskSpace(plan, 1_000_000_000).left).toBe(-1_100_000_000);
   expect(withDiskSpace(plan, 1e15).left).toBe(93_900_000_000);
 });
@@ -89,7 +82,7 @@ it.each(['\n', 'n\n', 'no\n', 'yesterday\n'])('takes %j for a no', async (answer
   });
 });
 
-it('asks nobody without a terminal, and names --yes', async () => {
+it('asks nothing without a terminal, and names --yes', async () => {
   await expect(askToDownload('M', terminal('y\n', false), never)).rejects.toMatchObject({
     code: 'MODEL_NOT_INSTALLED',
     remedy: expect.stringContaining('--yes'),

@@ -1,19 +1,8 @@
 import { expect, it } from 'vitest';
-import { type ModelEntry, type PartState, parseManifest } from '../contract';
+import type { ModelEntry, PartState } from '../contract';
+import { testManifest } from '../contract/testing/manifest';
 import { DownloadReport } from './download-report';
 import { Screen } from './screen';
-
-const manifest = parseManifest({
-  id: 'm',
-  name: 'M',
-  description: '',
-  licence: { name: 'Apache-2.0' },
-  nativeSizes: {
-    '1280*720': { width: 64, height: 32 },
-    '720*1280': { width: 32, height: 64 },
-  },
-  maxClipFrames: 121,
-});
 
 const vae: PartState = {
   component: 'vae',
@@ -25,7 +14,7 @@ const vae: PartState = {
 
 function entry(...parts: PartState[]): ModelEntry {
   return {
-    manifest,
+    manifest: testManifest(),
     origin: 'listed',
     ready: false,
     precision: 'int8',
@@ -63,7 +52,7 @@ it('writes a line for each tenth of a part, and its end, where nothing can be re
   ]);
 });
 
-it('tells the end of a part that went by unseen', () => {
+it('reports the end of a part that was never shown at work', () => {
   const waiting = entry({ ...vae, status: 'waiting' });
   const whole = entry({ ...vae, status: 'complete', bytesDone: 1_000_000 });
   expect(written(false, waiting, whole)).toBe('  VAE            1.0 MB, complete\n');

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../contract/testing/folder';
 import { checkLora, readImage, readManifest, sortLoras } from './inputs';
 
 const still = new Uint8Array(
@@ -14,19 +14,15 @@ const still = new Uint8Array(
   ),
 );
 const never = new AbortController().signal;
-let folder = '';
+const folder = temporaryFolder();
 const servers: Server[] = [];
 
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-inputs-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
 afterEach(() => {
   for (const server of servers.splice(0)) server.closeAllConnections();
 });
 
 async function file(name: string, bytes: Uint8Array): Promise<string> {
-  const full = path.join(folder, name);
+  const full = path.join(folder(), name);
   await writeFile(full, bytes);
   return full;
 }
@@ -58,27 +54,17 @@ describe('the image', () => {
     expect(image.buffer.equals(still)).toBe(true);
   });
 
+  // Each way in which bytes are no image: lib/video/sniff.test.ts.
   it.each([
     ['missing.png', undefined, 'IMAGE_MISSING'],
-    ['empty.png', new Uint8Array(0), 'IMAGE_EMPTY'],
     ['text.png', new TextEncoder().encode('not an image at all'), 'IMAGE_UNREADABLE'],
-    ['short.png', still.slice(0, 40), 'IMAGE_TRUNCATED'],
-    ['large.png', new Uint8Array(20_000_001), 'IMAGE_TOO_LARGE'],
   ])('%s is refused', async (name, bytes, code) => {
-    const full = bytes ? await file(name, bytes) : path.join(folder, name);
+    const full = bytes ? await file(name, bytes) : path.join(folder(), name);
     await expect(readImage(full, never)).rejects.toMatchObject({ code });
   });
 
-  it('is refused when its header promises more than 40 megapixels', async () => {
-    const huge = still.slice();
-    new DataView(huge.buffer).setUint32(16, 10_000);
-    new DataView(huge.buffer).setUint32(20, 10_000);
-    const full = await file('huge.png', huge);
-    await expect(readImage(full, never)).rejects.toMatchObject({ code: 'IMAGE_TOO_MANY_PIXELS' });
-  });
-
   it('is refused when it is a folder', async () => {
-    await expect(readImage(folder, never)).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
+    await expect(readImage(folder(), never)).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
   });
 
   it('that a server does not have is unreachable, with the status', async () => {
@@ -120,8 +106,8 @@ describe('the image', () => {
 describe('the other inputs', () => {
   it('a LoRA has to be a file', async () => {
     await expect(checkLora(await file('a.safetensors', still))).resolves.toBeUndefined();
-    await expect(checkLora(folder)).rejects.toMatchObject({ code: 'LORA_MISSING' });
-    await expect(checkLora(path.join(folder, 'none'))).rejects.toMatchObject({
+    await expect(checkLora(folder())).rejects.toMatchObject({ code: 'LORA_MISSING' });
+    await expect(checkLora(path.join(folder(), 'none'))).rejects.toMatchObject({
       code: 'LORA_MISSING',
     });
   });

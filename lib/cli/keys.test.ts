@@ -3,8 +3,6 @@ import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   processControlToken,
@@ -15,7 +13,7 @@ import {
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
 import { keysCommand } from './keys';
-import { runRelayCommand } from './relay-command';
+import { runLine, runProgram } from './testing/relay-command';
 
 let folder: string;
 /** A key that was made without a server. */
@@ -28,21 +26,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs a command in this process. */
-const run = async (line: string, more: Record<string, string> = {}) => {
-  let out = '';
-  let said = '';
-  const code = await runRelayCommand(keysCommand, line.split(' ').filter(Boolean), {
-    environment: { KINORA_DATA: folder, ...more },
-    out: (part) => {
-      out += part;
-    },
-    say: (part) => {
-      said += part;
-    },
-  });
-  return { code, out, said };
-};
+const run = (line: string, more?: Record<string, string>) =>
+  runLine(keysCommand, folder, line, more);
 
 describe('what is typed', () => {
   it('is helped with', async () => {
@@ -105,16 +90,7 @@ describe('without a server', () => {
   });
 
   it('runs as a program', async () => {
-    const root = fileURLToPath(new URL('../..', import.meta.url));
-    const child = spawn(
-      process.execPath,
-      ['--import', 'tsx', 'lib/cli/relay.ts', 'keys', 'list', '-x'],
-      {
-        cwd: root,
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    const { code, said } = await runProgram('keys', 'list', '-x');
     expect(code).toBe(2);
     expect(said).toContain("Unknown option '-x'");
   });
@@ -130,7 +106,7 @@ describe('beside a server', () => {
     await node.stop();
   });
 
-  it('is told that the database is another process’s, where there is no control file', async () => {
+  it('says that the database is another process’s, where there is no control file', async () => {
     const { code, out, said } = await run('list');
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(said.trim().split('\n')).toHaveLength(1);

@@ -14,11 +14,13 @@ import { fromUser, root } from './paths';
 
 const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--tolerance X]
 
-Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens).
+Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
+laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image classifier.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
-  --tolerance X      instead of 1e-4 for a stage and 1e-3 for the loop; weights in f32 only
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier;
+                     weights in f32 only
 `;
 
 const families = { ...modelFamilies, classifier: classifierParity };
@@ -78,7 +80,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
   const facts = await stat(path.join(folder, 'golden.json')).catch(() => null);
   if (!facts) {
     throw new KinoraError('FILE_UNREADABLE', `${folder} has no golden.json.`, {
-      remedy: 'Name a folder laid out like lib/models/wan22/goldens.',
+      remedy: 'Name a folder laid out like lib/models/wan22/goldens or lib/safety/goldens.',
     });
   }
   return { folder, backend, tolerance };

@@ -1,28 +1,24 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { temporaryFolder } from '../contract/testing/folder';
 import { checkWritable, fromUser, makeFolders } from './paths';
 
-let folder = '';
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-places-'));
-});
-afterEach(() => rm(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 test('a place that can be written is fine, and looking leaves nothing behind', async () => {
-  await checkWritable(path.join(folder, 'a', 'b', 'v.mp4'));
-  expect(await readdir(folder)).toEqual([]);
-  expect(await makeFolders(path.join(folder, 'a', 'b', 'v.mp4'))).toHaveLength(2);
-  expect(await readdir(folder, { recursive: true })).toEqual(['a', path.join('a', 'b')]);
+  await checkWritable(path.join(folder(), 'a', 'b', 'v.mp4'));
+  expect(await readdir(folder())).toEqual([]);
+  expect(await makeFolders(path.join(folder(), 'a', 'b', 'v.mp4'))).toHaveLength(2);
+  expect(await readdir(folder(), { recursive: true })).toEqual(['a', path.join('a', 'b')]);
 });
 
 test('a folder, and a place below a file, are FILE_UNWRITABLE', async () => {
-  await writeFile(path.join(folder, 'file'), '');
-  for (const target of [folder, path.join(folder, 'file', 'v.mp4')]) {
+  await writeFile(path.join(folder(), 'file'), '');
+  for (const target of [folder(), path.join(folder(), 'file', 'v.mp4')]) {
     await expect(checkWritable(target)).rejects.toMatchObject({ code: 'FILE_UNWRITABLE' });
   }
-  expect(await readdir(folder)).toEqual(['file']);
+  expect(await readdir(folder())).toEqual(['file']);
 });
 
 test.runIf(process.platform === 'linux')(
@@ -31,8 +27,8 @@ test.runIf(process.platform === 'linux')(
     expect(checkWritable('/proc/none/v.mp4')).rejects.toMatchObject({ code: 'FILE_UNWRITABLE' }),
 );
 
-test('relative paths start where the person stands', () => {
-  vi.stubEnv('INIT_CWD', folder);
-  expect(fromUser('v.mp4')).toBe(path.join(folder, 'v.mp4'));
+test('relative paths start in the working directory of the user', () => {
+  vi.stubEnv('INIT_CWD', folder());
+  expect(fromUser('v.mp4')).toBe(path.join(folder(), 'v.mp4'));
   vi.unstubAllEnvs();
 });

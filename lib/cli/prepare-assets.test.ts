@@ -1,18 +1,17 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Script } from 'node:vm';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { temporaryFolder } from '../contract/testing/folder';
 import { prepareAssets } from './prepare-assets';
 
-let root = '';
+const root = temporaryFolder();
 const put = async (path: string, content: string) => {
-  await mkdir(dirname(join(root, path)), { recursive: true });
-  await writeFile(join(root, path), content);
+  await mkdir(dirname(join(root(), path)), { recursive: true });
+  await writeFile(join(root(), path), content);
 };
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'kinora-assets-'));
   await put('lib/models/wan22/goldens/model/model_index.json', '{}');
   await put('lib/models/wan22/goldens/model/vae/config.json', '{"a":1}');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
@@ -25,10 +24,9 @@ beforeEach(async () => {
     'globalThis.drawn = [typeof console.error, console.info(1)];',
   );
 });
-afterEach(() => rm(root, { recursive: true }));
 
 test('copies what is missing, then nothing', async () => {
-  expect((await prepareAssets(root)).sort()).toEqual([
+  expect((await prepareAssets(root())).sort()).toEqual([
     'public/ffmpeg/ffmpeg-core.js',
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/ffmpeg/worker.js',
@@ -38,43 +36,47 @@ test('copies what is missing, then nothing', async () => {
     'public/scalar/standalone.js',
     'public/wllama/wllama.wasm',
   ]);
-  expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":1}');
-  expect(JSON.parse(await readFile(join(root, 'public/openapi.json'), 'utf8')).openapi).toBe(
+  expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
+    '{"a":1}',
+  );
+  expect(JSON.parse(await readFile(join(root(), 'public/openapi.json'), 'utf8')).openapi).toBe(
     '3.1.0',
   );
-  expect(await prepareAssets(root)).toEqual([]);
-  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(3);
+  expect(await prepareAssets(root())).toEqual([]);
+  expect(await readdir(join(root(), 'public/ffmpeg'))).toHaveLength(3);
 });
 
 test('copies again what changed or was cut short', async () => {
-  await prepareAssets(root);
+  await prepareAssets(root());
   await put('public/ffmpeg/ffmpeg-core.wasm', 'w');
   await put('public/openapi.json', '{}');
   const changed = 'lib/models/wan22/goldens/model/vae/config.json';
   await put(changed, '{"a":2}');
-  await utimes(join(root, changed), 2e9, 2e9);
-  expect((await prepareAssets(root)).sort()).toEqual([
+  await utimes(join(root(), changed), 2e9, 2e9);
+  expect((await prepareAssets(root())).sort()).toEqual([
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/models/tiny/vae/config.json',
     'public/openapi.json',
   ]);
-  expect(await readFile(join(root, 'public/models/tiny/vae/config.json'), 'utf8')).toBe('{"a":2}');
+  expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
+    '{"a":2}',
+  );
 });
 
 test('two runs at once leave whole files', async () => {
-  await Promise.all([prepareAssets(root), prepareAssets(root)]);
-  expect(await readFile(join(root, 'public/ffmpeg/ffmpeg-core.wasm'), 'utf8')).toBe('wasm');
-  expect(await readdir(join(root, 'public/ffmpeg'))).toHaveLength(3);
+  await Promise.all([prepareAssets(root()), prepareAssets(root())]);
+  expect(await readFile(join(root(), 'public/ffmpeg/ffmpeg-core.wasm'), 'utf8')).toBe('wasm');
+  expect(await readdir(join(root(), 'public/ffmpeg'))).toHaveLength(3);
 });
 
 test('a source that is missing is an error', async () => {
-  await rm(join(root, 'node_modules'), { recursive: true });
-  await expect(prepareAssets(root)).rejects.toMatchObject({ code: 'ENOENT' });
+  await rm(join(root(), 'node_modules'), { recursive: true });
+  await expect(prepareAssets(root())).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
 test('the reference page is drawn by a silent program', async () => {
-  await prepareAssets(root);
-  const program = await readFile(join(root, 'public/scalar/standalone.js'), 'utf8');
+  await prepareAssets(root());
+  const program = await readFile(join(root(), 'public/scalar/standalone.js'), 'utf8');
   const info = vi.spyOn(console, 'info').mockImplementation(() => undefined);
   new Script(program).runInThisContext();
   expect(info).not.toHaveBeenCalled();

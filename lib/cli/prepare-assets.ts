@@ -1,7 +1,7 @@
 /**
  * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
  * in one folder), llama.cpp and the API's reference page, which are not in the repository, and
- * openapi.json, which is; and compiles the kernels of the conversion. Run by `npm run prepare:assets`.
+ * openapi.json, which is.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -16,10 +16,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { openApiText } from '../contract/v3/openapi';
-import { compileKernels } from './compile-kernels';
-import { root } from './paths';
 
 const goldenModel = 'lib/models/wan22/goldens/model';
 const ffmpegFolders = [
@@ -111,10 +108,4 @@ async function putWhole(target: string, make: (part: string) => Promise<void>): 
 /** File systems keep times with different precision. */
 function sameSecond(a: number, b: number): boolean {
   return Math.abs(a - b) < 1000;
-}
-
-if (process.argv[1] && resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const [copied, compiled] = [await prepareAssets(root), await compileKernels()];
-  if (compiled) process.stdout.write('Compiled the kernels of the conversion.\n');
-  if (copied.length > 0) process.stdout.write(`Prepared ${copied.length} public files.\n`);
 }

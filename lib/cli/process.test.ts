@@ -18,7 +18,7 @@ it('gives the exit code', async () => {
 });
 
 it.skipIf(process.platform === 'win32')(
-  'ends a child and its children, deaf ones too',
+  'ends a child and its children, also those that ignore SIGTERM',
   async () => {
     const child = startChild(['-e', withGrandchild]);
     if (!child.stdout) throw new Error('no output');

@@ -1,18 +1,15 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { removeControl, writeControl } from '../../relay/access/control';
 import { deliveries } from '../../relay/store/schema';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
 import { newDelivery, rowOf } from '../../relay/webhooks/testing';
-import { runRelayCommand } from './relay-command';
+import { runLine, runProgram } from './testing/relay-command';
 import { webhooksCommand } from './webhooks';
 
 let folder = '';
@@ -42,20 +39,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs a command in this process. */
-async function run(line: string, more: Record<string, string> = {}) {
-  const said = { out: '', words: '' };
-  const code = await runRelayCommand(webhooksCommand, line.split(' ').filter(Boolean), {
-    environment: { KINORA_DATA: folder, ...more },
-    out: (part) => {
-      said.out += part;
-    },
-    say: (part) => {
-      said.words += part;
-    },
-  });
-  return { code, ...said };
-}
+const run = (line: string) => runLine(webhooksCommand, folder, line);
 
 describe('what is typed', () => {
   test('is helped with', async () => {
@@ -78,33 +62,19 @@ describe('what is typed', () => {
     [`replay ${exhausted.id} --page 2`, '--page is an option of "list" only.'],
     [`replay ${exhausted.id} ${delivered.id}`, 'replay takes one id.'],
   ])('is refused with a sentence: %s', async (line, sentence) => {
-    const { code, out, words } = await run(line);
+    const { code, out, said } = await run(line);
     expect({ code, out }).toEqual({ code: 2, out: '' });
-    expect(words).toContain(sentence);
+    expect(said).toContain(sentence);
   });
 
   test('runs as a program', async () => {
-    const child = spawn(
-      process.execPath,
-      ['--import', 'tsx', 'lib/cli/relay.ts', 'webhooks', 'list x'],
-      {
-        cwd: fileURLToPath(new URL('../..', import.meta.url)),
-        stdio: ['ignore', 'ignore', 'pipe'],
-      },
-    );
-    const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    const { code, said } = await runProgram('webhooks', 'list x');
     expect(code).toBe(2);
     expect(said).toContain('There is no command "list x".');
   });
 });
 
 describe('beside a server', () => {
-  test('without its control file, the database is another process’s', async () => {
-    const { code, out, words } = await run('list');
-    expect({ code, out }).toEqual({ code: 1, out: '' });
-    expect(words).toContain(String(process.pid));
-  });
-
   test('asks the server, with the token of the control file', async () => {
     const config = { KINORA_DATA: folder, KINORA_PUBLIC_URL: undefined };
     await writeControl(config, { origin: node.origin });
@@ -121,19 +91,19 @@ describe('beside a server', () => {
     expect((await run('list --status exhausted')).out).not.toContain(delivered.id);
 
     const replayed = await run(`replay ${exhausted.id}`);
-    expect(replayed).toMatchObject({ code: 0, words: `${exhausted.id} is being sent again.\n` });
+    expect(replayed).toMatchObject({ code: 0, said: `${exhausted.id} is being sent again.\n` });
     expect(replayed.out).toMatch(new RegExp(`^${exhausted.id} +due +4`, 'm'));
     expect(await rowOf(node.relay.store, exhausted.id)).toMatchObject({ status: 'due' });
-    expect((await run(`replay msg_${'0'.repeat(32)}`)).words).toContain(
+    expect((await run(`replay msg_${'0'.repeat(32)}`)).said).toContain(
       'There is no webhook with this id.',
     );
-    // This process lives, but nobody answers at the address.
+    // This process lives, but nothing answers at the address.
     const closed = createServer().listen(0, '127.0.0.1');
     await once(closed, 'listening');
     const { port } = closed.address() as AddressInfo;
     closed.close();
     await writeControl(config, { origin: `http://127.0.0.1:${port}` });
-    expect((await run('list')).words).toContain(String(process.pid));
+    expect((await run('list')).said).toContain(String(process.pid));
     await removeControl(config);
   });
 });
@@ -141,8 +111,8 @@ describe('beside a server', () => {
 test('without a server the database is opened', async () => {
   await node.stop();
   const replayed = await run(`replay ${delivered.id}`);
-  expect(replayed.words).toBe(`${delivered.id} is sent again when a server runs.\n`);
+  expect(replayed.said).toBe(`${delivered.id} is sent again when a server runs.\n`);
   const { out } = await run('list --status due');
   expect(out).toContain(delivered.id);
-  expect((await run('list --page 9')).words).toBe('There are no such webhooks.\n');
+  expect((await run('list --page 9')).said).toBe('There are no such webhooks.\n');
 });

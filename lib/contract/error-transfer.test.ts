@@ -2,6 +2,7 @@ import { expose, proxy, type Remote, wrap } from 'comlink';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installErrorTransfer } from './error-transfer';
 import { KinoraError } from './errors';
+import { failureOf } from './testing/failure';
 
 const api = {
   async shape(): Promise<void> {
@@ -47,17 +48,8 @@ afterAll(() => {
   port2.close();
 });
 
-async function failure(call: Promise<unknown>): Promise<KinoraError> {
-  const thrown = await call.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (!(thrown instanceof KinoraError)) throw new Error(`not a KinoraError: ${String(thrown)}`);
-  return thrown;
-}
-
 test('a KinoraError keeps code, sentence, remedy and stack', async () => {
-  const error = await failure(remote.shape());
+  const error = await failureOf(remote.shape());
   expect(error.toRecord()).toEqual({
     code: 'TENSOR_SHAPE',
     message: 'proj_out.weight is [10,64], expected [192,64].',
@@ -67,11 +59,11 @@ test('a KinoraError keeps code, sentence, remedy and stack', async () => {
 });
 
 test('other errors arrive with a matching code', async () => {
-  const unknown = await failure(remote.unknown());
+  const unknown = await failureOf(remote.unknown());
   expect(unknown.code).toBe('INTERNAL');
   expect(unknown.message).toContain('Array buffer allocation failed');
-  expect((await failure(remote.quota())).code).toBe('STORAGE_FULL');
-  expect((await failure(remote.text())).message).toContain('a bare string');
+  expect((await failureOf(remote.quota())).code).toBe('STORAGE_FULL');
+  expect((await failureOf(remote.text())).message).toContain('a bare string');
 });
 
 test('an error of a callback is transferred to the worker', async () => {

@@ -54,8 +54,6 @@ export type ProgressEvent =
       readonly phase: Phase;
       readonly clip: number;
       readonly clips: number;
-      /** The component that is being loaded; only in the phase `load`. */
-      readonly component?: string;
     }
   | {
       readonly type: 'bytes';

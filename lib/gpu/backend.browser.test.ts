@@ -10,6 +10,7 @@ import {
   WasmBackend,
   WebGpuBackend,
 } from '.';
+import { exhaustMemory } from './testing';
 
 function doubling() {
   const g = new GraphBuilder('double');
@@ -143,12 +144,7 @@ test('the device has no memory left: calls reject until the backend recovers', a
   const x = scope.float32([1, 3], 'activations', Float32Array.of(1, 2, 3));
   const y = scope.float32([1, 3], 'activations');
   await backend.run(doubling(), { x }, { y });
-  // Within all limits, but 256 GiB. A buffer that is as hopeless would be refused by the limits.
-  backend.device.createTexture({
-    size: [8192, 8192, 256],
-    format: 'rgba32float',
-    usage: GPUTextureUsage.STORAGE_BINDING,
-  });
+  exhaustMemory(backend.device);
   await expect(backend.settle()).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   await expect(backend.read(y)).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   await expect(backend.run(doubling(), { x }, { y })).rejects.toMatchObject({
@@ -173,11 +169,7 @@ function misuse({ device }: WebGpuBackend): void {
 test('what is refused after a recovery is part of the lack of memory, until something was read', async () => {
   const backend = await WebGpuBackend.create(await browserRuntime());
   const x = backend.tensor('float32', [2], 'activations', Float32Array.of(1, 2));
-  backend.device.createTexture({
-    size: [8192, 8192, 256],
-    format: 'rgba32float',
-    usage: GPUTextureUsage.STORAGE_BINDING,
-  });
+  exhaustMemory(backend.device);
   await expect(backend.settle()).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
   await backend.recover();
   misuse(backend);

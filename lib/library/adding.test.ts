@@ -123,8 +123,7 @@ describe('a model without a tokenizer in its configuration', () => {
     const { repositories } = now().hub;
     const path = weightPath('text_encoder');
     repositories.put(goldenRepository, path, await textEncoderWithTokenizer());
-    const library = now().openTab();
-    await library.addModel({ address: goldenRepository });
+    const library = await now().openModelTab();
     await library.download('golden', 'int8');
     const entry = await modelOf(library);
     const model = await openStoredParts(entry.manifest, now().folder('golden'));

@@ -58,25 +58,8 @@ describe('a model of the hub', () => {
     expect(now().hub.requests).toHaveLength(before);
   });
 
-  test('paused by the user stands still, resumes, and is shown so by the next tab', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
-    now().slowVae();
-    const downloading = library.download(id, 'int8');
-    await untilVaeDownloads(library);
-    await library.pause(id);
-    await downloading;
-    expect(await partOf(library, 'vae')).toMatchObject({ status: 'paused', pausedBy: 'user' });
-    expect((await modelOf(library)).ready).toBe(false);
-
-    now().hub.heal();
-    await library.resume(id);
-    expect((await modelOf(library)).ready).toBe(true);
-  });
-
   test('cancelled leaves nothing that is not complete', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     now().slowVae();
     const downloading = library.download(id, 'int8');
     await untilVaeDownloads(library);
@@ -108,8 +91,7 @@ describe('a model of the hub', () => {
   });
 
   test('that was replaced on the hub in the middle starts over with the new file', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     const replacement = new Uint8Array(await readFile(goldens + weights.vae));
     // A bit of the last tensor: another file of the same size.
     replacement[replacement.length - 2] = (replacement.at(-2) ?? 0) ^ 1;
@@ -130,8 +112,7 @@ describe('a model of the hub', () => {
   });
 
   test('of another model is refused by its header, before any weight is fetched', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     const lora = await readFile(`${goldens}loras/wrong_base_14b.safetensors`);
     now().hub.repositories.put(repository, weightPath('text_encoder'), lora);
     await expect(library.download(id, 'int8')).rejects.toMatchObject({
@@ -144,10 +125,9 @@ describe('a model of the hub', () => {
   });
 
   test('that does not fit is refused with numbers, before anything is fetched', async () => {
-    const library = now().openTab({
+    const library = await now().openModelTab({
       storage: async () => ({ usage: 9e6, quota: 1e7, persistent: false }),
     });
-    await library.addModel({ address: repository });
     now().hub.forget();
     await expect(library.download(id, 'int8')).rejects.toMatchObject({
       code: 'STORAGE_FULL',
@@ -157,8 +137,7 @@ describe('a model of the hub', () => {
   });
 
   test('is worked on by one tab only; the other shows how far it is and changes nothing', async () => {
-    const [first, second] = [now().openTab(), now().openTab()];
-    await first.addModel({ address: repository });
+    const [first, second] = [await now().openModelTab(), now().openTab()];
     await second.snapshot();
     now().slowVae();
     const downloading = first.download(id, 'int8');
@@ -184,8 +163,7 @@ describe('a model of the hub', () => {
   });
 
   test('is verified, found damaged, fetched again, deleted and forgotten', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     await library.download(id, 'int8');
     await library.verify(id);
     expect((await modelOf(library)).ready).toBe(true);
@@ -217,8 +195,7 @@ describe('a model of the hub', () => {
 
 describe('local files', () => {
   test('serve instead of the hub, whatever they are called', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     now().hub.forget();
     const files = await Promise.all([
       local(weights.transformer, 'a.gguf'),
@@ -233,8 +210,7 @@ describe('local files', () => {
   });
 
   test('that are no part of the model are named', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: repository });
+    const library = await now().openModelTab();
     const files = [await local('loras/a_peft.safetensors', 'mine.safetensors')];
     await expect(library.importFiles(id, 'int8', files)).rejects.toMatchObject({
       code: 'MODEL_WRONG_KIND',

@@ -1,17 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { wan22Installation } from '../models/wan22/install';
 import { triggerWords } from '../models/wan22/lora-metadata';
 import { goldenBytes } from '../models/wan22/testing/golden-model';
 import { HubClient } from '../weights/hub';
-import { diskStore } from '../weights/store/testing/disk';
 import { diskFolder, f32, goldens, safetensorsBytes } from '../weights/testing/files';
-import { type LocalHub, startHub } from '../weights/testing/hub/server';
 import { fetchLora, type LoraSource, openLoraHeader } from './lora-download';
 import { listLoras, loraLock, removeLora, sweepLoras } from './loras';
+import { libraryTests } from './testing/library';
 
 const real = fileURLToPath(new URL('../../public/models/wan2.2-ti2v-5b', import.meta.url));
 const models = [
@@ -19,42 +15,13 @@ const models = [
   { name: 'Tiny', configuration: diskFolder(`${goldens}model`) },
 ];
 const repository = 'kinora/lora';
-/** Locks of all tabs. */
-const held = new Set<string>();
-let hub: LocalHub;
-/** Free bytes of the storage. */
-let freeBytes: number;
-let root: string;
+const now = libraryTests();
 
-beforeAll(async () => {
-  hub = await startHub();
-});
-afterAll(() => hub.close());
-beforeEach(async () => {
-  freeBytes = 2 ** 30;
-  root = await mkdtemp(path.join(tmpdir(), 'kinora-lora-'));
-});
-afterEach(async () => {
-  hub.heal();
-  hub.forget();
-  await rm(root, { recursive: true, force: true });
-});
-
-async function tryLock<T>(name: string, work: () => Promise<T>) {
-  if (held.has(name)) return null;
-  held.add(name);
-  try {
-    return { value: await work() };
-  } finally {
-    held.delete(name);
-  }
-}
-
-function add(source: LoraSource, attempts = 4, lock = tryLock) {
+function add(source: LoraSource, attempts = 4, lock = now().tryLock, freeBytes = 2 ** 30) {
   const policy = { firstDelayMs: 1, longestDelayMs: 2, attempts };
   return fetchLora(source, {
-    folder: diskStore(root),
-    client: new HubClient(hub.url, { policy }),
+    folder: now().loras,
+    client: new HubClient(now().hub.url, { policy }),
     signal: new AbortController().signal,
     inspect: async (bytes, name) =>
       wan22Installation.inspectLora(await openLoraHeader(bytes, name), name, models),
@@ -64,10 +31,10 @@ function add(source: LoraSource, attempts = 4, lock = tryLock) {
   });
 }
 
-test('a LoRA of a repository with one file is kept with what its header tells', async () => {
+test('a LoRA of a repository with one file is kept with the facts of its header', async () => {
   const bytes = await goldenBytes('loras/a_kohya_alpha.safetensors');
-  hub.repositories.put(repository, 'dir/a style.safetensors', bytes);
-  hub.repositories.put(repository, 'README.md', 'text');
+  now().hub.repositories.put(repository, 'dir/a style.safetensors', bytes);
+  now().hub.repositories.put(repository, 'README.md', 'text');
   const entry = await add({ address: repository });
   expect(entry).toMatchObject({
     name: 'a style.safetensors',
@@ -76,20 +43,22 @@ test('a LoRA of a repository with one file is kept with what its header tells', 
     base: 'Tiny',
     rank: 4,
   });
-  expect(await listLoras(diskStore(root))).toEqual([entry]);
-  expect((await diskStore(root).open(entry.name))?.size).toBe(bytes.length);
-  hub.forget();
+  expect(await listLoras(now().loras)).toEqual([entry]);
+  expect((await now().loras.open(entry.name))?.size).toBe(bytes.length);
+  now().hub.forget();
   expect(await add({ address: repository })).toEqual(entry);
-  expect(hub.served('a style.safetensors').bytes).toBeLessThan(bytes.length);
+  expect(now().hub.served('a style.safetensors').bytes).toBeLessThan(bytes.length);
 
-  await removeLora(diskStore(root), entry.name);
-  expect(await diskStore(root).list()).toEqual([]);
+  await removeLora(now().loras, entry.name);
+  expect(await now().loras.list()).toEqual([]);
 });
 
 test('a link and a local file serve as well; the same name gets a number', async () => {
   const bytes = await goldenBytes('loras/a_peft.safetensors');
-  hub.repositories.put(repository, 'x.safetensors', bytes);
-  const byLink = await add({ address: `${hub.url}/${repository}/resolve/main/x.safetensors` });
+  now().hub.repositories.put(repository, 'x.safetensors', bytes);
+  const byLink = await add({
+    address: `${now().hub.url}/${repository}/resolve/main/x.safetensors`,
+  });
   const byFile = await add({ file: new File([bytes], 'x.safetensors') });
   expect([byLink.name, byFile.name]).toEqual(['x.safetensors', 'x-2.safetensors']);
   expect(byFile.sha256).toBe(byLink.sha256);
@@ -98,7 +67,7 @@ test('a link and a local file serve as well; the same name gets a number', async
 test('added by two tabs at once it is fetched by one, and the other says so', async () => {
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/twice.safetensors`;
-  hub.repositories.put(repository, 'twice.safetensors', bytes);
+  now().hub.repositories.put(repository, 'twice.safetensors', bytes);
   let tried = 0;
   let meet = () => {};
   const met = new Promise<void>((resolve) => {
@@ -107,7 +76,7 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   // The tab with the lock keeps it until the other tab has tried to get it.
   async function meeting<T>(name: string, work: () => Promise<T>) {
     if (++tried === 2) meet();
-    return tryLock(name, async () => {
+    return now().tryLock(name, async () => {
       await met;
       return work();
     });
@@ -119,27 +88,27 @@ test('added by two tabs at once it is fetched by one, and the other says so', as
   });
   expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(await add({ address })).toMatchObject({ bytes: bytes.length });
-  expect(await listLoras(diskStore(root))).toHaveLength(1);
+  expect(await listLoras(now().loras)).toHaveLength(1);
 });
 
 test('a cut is healed at its byte; what breaks off for good leaves nothing', async () => {
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/cut.safetensors`;
-  hub.repositories.put(repository, 'cut.safetensors', bytes);
+  now().hub.repositories.put(repository, 'cut.safetensors', bytes);
   const cut = { kind: 'cut', afterBytes: 20_000 } as const;
   // The header is read in two requests before the content.
   const content = { path: 'cut.safetensors', host: 'storage', skip: 2 } as const;
-  hub.fail({ fault: cut, ...content });
-  hub.fail({ fault: { kind: 'reset' }, ...content, times: 100 });
+  now().hub.fail({ fault: cut, ...content });
+  now().hub.fail({ fault: { kind: 'reset' }, ...content, times: 100 });
   await expect(add({ address }, 2)).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' });
-  expect(await diskStore(root).list()).toEqual([]);
-  hub.heal();
-  hub.forget();
-  hub.fail({ fault: cut, ...content });
+  expect(await now().loras.list()).toEqual([]);
+  now().hub.heal();
+  now().hub.forget();
+  now().hub.fail({ fault: cut, ...content });
   await add({ address });
-  const rest = hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
+  const rest = now().hub.requests.find(({ start, host }) => host === 'storage' && start === 20_000);
   expect(rest?.bytesSent).toBe(bytes.length - 20_000);
-  const file = await diskStore(root).open('cut.safetensors');
+  const file = await now().loras.open('cut.safetensors');
   expect(Buffer.compare((await file?.read(0, bytes.length)) ?? new Uint8Array(), bytes)).toBe(0);
 });
 
@@ -153,56 +122,48 @@ test('another file of the same name and place is another LoRA; the same one is n
   expect(second.name).toBe('x-2.safetensors');
   expect(await add(pick(peft))).toEqual(first);
   expect(await add(pick(other))).toEqual(second);
-  expect(await listLoras(diskStore(root))).toEqual([second, first]);
-  const read = async (name: string) => (await diskStore(root).open(name))?.read(0, peft.length);
+  expect(await listLoras(now().loras)).toEqual([second, first]);
+  const read = async (name: string) => (await now().loras.open(name))?.read(0, peft.length);
   expect(Buffer.compare((await read('x.safetensors')) ?? new Uint8Array(), peft)).toBe(0);
 
   // A link has no SHA-256 before it is fetched; then it is found to be the same.
-  hub.repositories.put(repository, 'y.safetensors', peft);
-  const link = { address: `${hub.url}/${repository}/resolve/main/y.safetensors` };
+  now().hub.repositories.put(repository, 'y.safetensors', peft);
+  const link = { address: `${now().hub.url}/${repository}/resolve/main/y.safetensors` };
   const linked = await add(link);
   expect(await add(link)).toEqual(linked);
-  expect(await listLoras(diskStore(root))).toHaveLength(3);
+  expect(await listLoras(now().loras)).toHaveLength(3);
 });
 
 test('what a closed page has left is swept, but nothing that is just being added', async () => {
   const bytes = await goldenBytes('loras/a_peft.safetensors');
   const whole = await add({ file: new File([bytes], 'whole.safetensors') });
-  await diskStore(root).writeText('left.safetensors', 'half');
-  await diskStore(root).writeText('busy.safetensors', 'half');
-  held.add(loraLock('busy.safetensors'));
-  try {
-    await sweepLoras(diskStore(root), tryLock);
-  } finally {
-    held.clear();
-  }
-  expect(await diskStore(root).list()).toEqual([
-    'busy.safetensors',
-    whole.name,
-    `${whole.name}.json`,
-  ]);
+  await now().loras.writeText('left.safetensors', 'half');
+  await now().loras.writeText('busy.safetensors', 'half');
+  now().held.add(loraLock('busy.safetensors'));
+  await sweepLoras(now().loras, now().tryLock);
+  expect(await now().loras.list()).toEqual(['busy.safetensors', whole.name, `${whole.name}.json`]);
 });
 
 test('an invalid address and too little space are refused before anything is written', async () => {
-  const address = `${hub.url.replace('http:', 'https:')}/%E0%A4%A.safetensors`;
+  const address = `${now().hub.url.replace('http:', 'https:')}/%E0%A4%A.safetensors`;
   await expect(add({ address })).rejects.toMatchObject({ code: 'ADDRESS_INVALID' });
   const bytes = await goldenBytes('loras/a_peft.safetensors');
-  freeBytes = 1000;
-  await expect(add({ file: new File([bytes], 'x.safetensors') })).rejects.toMatchObject({
+  const file = new File([bytes], 'x.safetensors');
+  await expect(add({ file }, 4, now().tryLock, 1000)).rejects.toMatchObject({
     code: 'STORAGE_FULL',
     message: expect.stringMatching(/needs .* MiB .* only .* MiB/),
   });
-  expect(await diskStore(root).list()).toEqual([]);
+  expect(await now().loras.list()).toEqual([]);
 });
 
 test('one for another base is refused by name, after its header', async () => {
   const bytes = await goldenBytes('loras/wrong_base_14b.safetensors');
-  hub.repositories.put(repository, '14b.safetensors', bytes);
+  now().hub.repositories.put(repository, '14b.safetensors', bytes);
   await expect(add({ address: `${repository}/14b.safetensors` })).rejects.toMatchObject({
     code: 'LORA_WRONG_BASE',
     message: expect.stringContaining('14B'),
   });
-  expect(hub.served('14b.safetensors').bytes).toBeLessThan(bytes.length / 2);
+  expect(now().hub.served('14b.safetensors').bytes).toBeLessThan(bytes.length / 2);
 });
 
 test.each([
@@ -213,10 +174,10 @@ test.each([
   await expect(
     add({ file: new File([new Uint8Array(bytes)], `${name}.safetensors`) }),
   ).rejects.toMatchObject({ code: 'LORA_INVALID' });
-  expect(await diskStore(root).list()).toEqual([]);
+  expect(await now().loras.list()).toEqual([]);
 });
 
-test('trigger words come from what the maker wrote, else from the common tags', () => {
+test('trigger words come from the metadata’s own field, else from the common tags', () => {
   const words = (metadata: Record<string, string>) =>
     triggerWords(new Map(Object.entries(metadata)));
   expect(words({ 'modelspec.trigger_phrase': 'ohwx, in ohwx style' })).toEqual([

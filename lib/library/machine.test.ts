@@ -65,7 +65,7 @@ describe.each(partStatuses)('%s', (status) => {
   });
 });
 
-test('what stands still keeps its bytes, and says why', () => {
+test('a paused part keeps its bytes, and says why', () => {
   const paused = advancePart(partIn('downloading'), { type: 'paused', by: 'storage', error });
   expect(paused).toEqual({ ...partIn('paused'), pausedBy: 'storage', error });
   const queued = advancePart(paused, { type: 'queued' });

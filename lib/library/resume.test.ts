@@ -18,7 +18,8 @@ function atUnit(number: number, event: () => unknown): Partial<LibraryEnvironmen
       start: async () => (await real).start(),
       resume: async (state: string) => (await real).resume(state),
       async update(bytes: Uint8Array) {
-        await (await real).update(bytes);
+        const own = bytes.slice();
+        await (await real).update(own);
         if (++unit === number) event();
       },
       state: async () => (await real).state(),
@@ -99,8 +100,7 @@ test('paused and then cancelled at once, it leaves nothing, and can begin again'
 });
 
 test('cancelled while a header is awaited, it ends at once', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab();
   await now().folder(`${id}/vae`).clear();
   const fault = { kind: 'stall', afterBytes: 4 } as const;
   let struck: () => void = () => undefined;

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { goldenRepository } from '../models/wan22/testing/golden-model';
 import { type StoreFolder, type StoreWriter, writeError } from '../weights/store';
 import { diskStore } from '../weights/store/testing/disk';
 import { libraryTests, modelOf, partOf } from './testing/library';
@@ -50,8 +49,9 @@ function full(): Error {
 
 test('a storage that fills up pauses all that waits; with more space, it goes on', async () => {
   const disk = new SmallDisk(Number.POSITIVE_INFINITY);
-  const library = now().openTab({ models: disk.limit(diskStore(`${now().root}/models`)) });
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab({
+    models: disk.limit(diskStore(`${now().root}/models`)),
+  });
   // Space for the configuration and for half of the transformer.
   const plan = await library.planDownload('golden', 'int8');
   const sizes = new Map(plan.parts.map(({ component, bytesTotal }) => [component, bytesTotal]));
@@ -83,8 +83,9 @@ test('a storage that fills up pauses all that waits; with more space, it goes on
 
 test('in a full storage a model can still be cancelled and deleted', async () => {
   const disk = new SmallDisk(Number.POSITIVE_INFINITY);
-  const library = now().openTab({ models: disk.limit(diskStore(`${now().root}/models`)) });
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab({
+    models: disk.limit(diskStore(`${now().root}/models`)),
+  });
   await library.download('golden', 'int8');
   await library.download('golden', 'int4');
   disk.space = 0;
@@ -96,8 +97,7 @@ test('in a full storage a model can still be cancelled and deleted', async () =>
 });
 
 test('another precision replaces what differs, and keeps what serves under both', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab();
   await library.download('golden', 'int8');
   const before = await modelOf(library);
   now().hub.forget();

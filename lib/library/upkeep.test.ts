@@ -18,8 +18,7 @@ const now = libraryTests();
 
 /** A library with the whole golden model. */
 async function complete(...overrides: Parameters<ReturnType<typeof now>['openTab']>) {
-  const library = now().openTab(...overrides);
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab(...overrides);
   await library.download(id, 'int8');
   return library;
 }
@@ -76,8 +75,7 @@ describe('a complete model', () => {
   });
 
   test('frees the space of what is replaced, and is planned as large as it becomes', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: goldenRepository });
+    const library = await now().openModelTab();
     const { store } = await library.planDownload(id, 'int8');
     await library.download(id, 'int8');
     const { stored } = await modelOf(library);
@@ -146,8 +144,7 @@ describe('what the user has chosen', () => {
   });
 
   test('is gone with a model that is forgotten in the middle', async () => {
-    const library = now().openTab();
-    await library.addModel({ address: goldenRepository });
+    const library = await now().openModelTab();
     now().slowVae();
     const downloading = library.download(id, 'int8');
     await untilVaeDownloads(library);
@@ -160,8 +157,7 @@ describe('what the user has chosen', () => {
 });
 
 test('a local file that is changed while it is read is named', async () => {
-  const library = now().openTab();
-  await library.addModel({ address: goldenRepository });
+  const library = await now().openModelTab();
   const onDisk = path.join(now().root, 'mine.safetensors');
   await writeFile(onDisk, await readFile(goldens + goldenWeights.vae));
   const file = new File([await openAsBlob(onDisk)], 'mine.safetensors');

@@ -80,7 +80,7 @@ test('further clips count with their steps and with the decoding that was measur
   expect(eta.remaining(1, 1)).toBeCloseTo(7 * 2 + 2 * 12.1, 9);
 });
 
-test('a decode in tiles counts with its work, and tells the rest by the share that is done', () => {
+test('a decode in tiles counts with its work, and the rest follows from the share that is done', () => {
   const { now, pass } = clock();
   const eta = estimator(2, 2, 121, 1, now);
   eta.decodeWork = 2;

@@ -44,7 +44,10 @@ export interface LatentSpace {
  *
  * @throws RangeError when the frames are not one more than a multiple of the stride
  */
-export function latentSizeOf({ strides }: LatentSpace, clip: ClipSize): LatentSize {
+export function latentSizeOf(
+  { strides }: Pick<LatentSpace, 'strides'>,
+  clip: ClipSize,
+): LatentSize {
   return {
     frames: latentFrames(clip.frames, strides.time),
     height: clip.height / strides.space,

@@ -171,6 +171,8 @@ export interface ModelFamily {
     configuration: ModelFolder,
     request: PlanRequest,
   ): Promise<MemoryPlanner>;
+  /** Floating-point operations of one pass of the denoiser over the request's clip, as a benchmark counts them. */
+  passFlops(configuration: ModelFolder, request: PlanRequest): Promise<number>;
   /** The comparisons that a folder of reference tensors allows; none where a family has no references. */
   parityStages(
     goldens: ModelFolder,

@@ -1,18 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { parseManifest } from '../contract';
+import { testManifest } from '../contract/testing/manifest';
 import { resolveSampling } from './profiles';
 
-const size = { width: 64, height: 32 };
-const manifest = (ultraFast: object) =>
-  parseManifest({
-    id: 'm',
-    name: 'M',
-    description: '',
-    licence: { name: 'Apache-2.0' },
-    nativeSizes: { '1280*720': size, '720*1280': size },
-    maxClipFrames: 121,
-    profiles: { 'ultra-fast': ultraFast },
-  });
+const manifest = (ultraFast: object) => testManifest({ profiles: { 'ultra-fast': ultraFast } });
 const asked = { num_inference_steps: 30, guidance_scale: 5, flow_shift: 4 };
 
 describe('request, profile, run', () => {
@@ -45,7 +35,7 @@ describe('request, profile, run', () => {
       expect.objectContaining({
         code: 'MODEL_MANIFEST_INVALID',
         message:
-          'The variant ultra-fast of "M" needs adapters of its own and the tiny decoder, which this version cannot use.',
+          'The variant ultra-fast of "Model M" needs adapters of its own and the tiny decoder, which this version cannot use.',
       }),
     );
     expect(resolveSampling(fast, 'standard', asked).steps).toBe(30);

@@ -200,7 +200,7 @@ class Run {
     memory: MemoryFit,
   ): Promise<Float32Array> {
     const { backend, model, request, hooks } = this;
-    this.#phase('load', clip, 'transformer');
+    this.#phase('load', clip);
     await memory.freeSessionsFor('denoise');
     const { plan } = memory;
     const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
@@ -318,10 +318,9 @@ class Run {
     this.#eta.endDecode();
   }
 
-  #phase(phase: Phase, clip: number, component?: string): void {
+  #phase(phase: Phase, clip: number): void {
     this.hooks.control.signal.throwIfAborted();
-    const event = { type: 'phase', phase, clip, clips: this.#clips.length } as const;
-    this.hooks.onProgress(component ? { ...event, component } : event);
+    this.hooks.onProgress({ type: 'phase', phase, clip, clips: this.#clips.length });
   }
 
   /** Frees the runtime's own buffers, so that no stage pays for the one before. */

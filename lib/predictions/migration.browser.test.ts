@@ -8,7 +8,8 @@ import { KinoraDatabase, loadDraft } from './database';
 import type { EngineClient } from './engine-client';
 import { Runner } from './runner';
 import { PredictionStore } from './store';
-import { listVideos, readVideo, removeVideo } from './videos';
+import { cleanUp } from './testing/clean-up';
+import { readVideo } from './videos';
 
 /*
  * A browser profile of Kinora 0.1.0 before predictions had a profile: rows, drafts and a video exactly as
@@ -87,10 +88,7 @@ beforeEach(async () => {
   store = new PredictionStore(new KinoraDatabase(name));
 });
 
-afterEach(async () => {
-  await store.database.delete();
-  for (const file of await listVideos()) await removeVideo(file);
-});
+afterEach(() => cleanUp(store.database));
 
 async function writeOldDatabase(): Promise<void> {
   const old = new Dexie(name);

@@ -1,35 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Prediction } from '../contract/prediction';
-import type { GenerationResult } from '../contract/progress';
-import { parseParameters } from '../contract/request';
 import { safetySchema } from '../contract/safety';
-import { fullMemory } from '../contract/testing/memory';
 import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
+import { newPrediction, resultOf } from './testing/prediction';
 
-const created: Prediction = {
-  id: '0123456789abcdef0123456789abcdef',
-  model: 'tiny',
-  profile: 'standard',
-  backend: 'wasm',
-  parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
-  createdAt: '2025-01-01T00:00:00.000Z',
-  status: 'created',
-};
-const result: GenerationResult = {
-  videoFile: `${created.id}.mp4`,
-  videoBytes: 1000,
-  size: '1280*720',
-  width: 1280,
-  height: 720,
-  frames: 121,
-  seed: 4,
-  model: 'tiny',
-  backend: 'wasm',
-  encoder: 'webcodecs',
-  finishedEarly: false,
-  memory: fullMemory,
-  timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
-};
+const created = newPrediction();
+const result = resultOf(created.id);
 const started: PredictionEvent = { type: 'started', at: '2025-01-01T00:00:01.000Z' };
 const completed: PredictionEvent = { type: 'completed', at: '2025-01-01T00:00:02.000Z', result };
 const failed: PredictionEvent = {

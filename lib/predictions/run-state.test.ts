@@ -1,18 +1,9 @@
 import { expect, test } from 'vitest';
-import type { Prediction } from '../contract/prediction';
-import { parseParameters } from '../contract/request';
 import { fullMemory } from '../contract/testing/memory';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
+import { newPrediction } from './testing/prediction';
 
-const prediction: Prediction = {
-  id: '0123456789abcdef0123456789abcdef',
-  model: 'tiny',
-  profile: 'standard',
-  backend: 'wasm',
-  parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
-  createdAt: '2025-01-01T00:00:00.000Z',
-  status: 'created',
-};
+const prediction = newPrediction();
 
 function reduce(...events: RunEvent[]): RunState {
   return events.reduce(advanceRun, idle);
@@ -38,10 +29,7 @@ test('a run waits, may be queued behind another tab, runs, and ends', () => {
 test('a new clip starts its steps from zero, and a new phase has no bytes', () => {
   const state = reduce(
     ...running,
-    {
-      type: 'progress',
-      event: { type: 'phase', phase: 'load', clip: 0, clips: 2, component: 'vae' },
-    },
+    { type: 'progress', event: { type: 'phase', phase: 'load', clip: 0, clips: 2 } },
     { type: 'progress', event: { type: 'bytes', bytesDone: 5, bytesTotal: 9 } },
     { type: 'progress', event: { type: 'phase', phase: 'denoise', clip: 0, clips: 2 } },
     {
@@ -63,7 +51,6 @@ test('a new clip starts its steps from zero, and a new phase has no bytes', () =
     status: 'running',
     progress: {
       phase: 'image',
-      component: null,
       clip: 1,
       step: 0,
       bytes: null,

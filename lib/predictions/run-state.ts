@@ -14,8 +14,6 @@ export type TileProgress = Pick<
 /** Progress of a running generation; null means not yet known. */
 export interface RunProgress {
   readonly phase: Phase | null;
-  /** The component that is being loaded, in the phase `load`. */
-  readonly component: string | null;
   /** Counts from 0. */
   readonly clip: number;
   readonly clips: number;
@@ -108,7 +106,6 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
 export function initialProgress(parameters: Pick<Parameters, 'num_inference_steps'>): RunProgress {
   return {
     phase: null,
-    component: null,
     clip: 0,
     clips: 1,
     bytes: null,
@@ -131,9 +128,9 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
 export function advanceProgress(progress: RunProgress, event: ProgressEvent): RunProgress {
   switch (event.type) {
     case 'phase': {
-      const { phase, clip, clips, component = null } = event;
+      const { phase, clip, clips } = event;
       const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
-      return { ...progress, phase, clip, clips, component, step, bytes: null, tile: null };
+      return { ...progress, phase, clip, clips, step, bytes: null, tile: null };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };

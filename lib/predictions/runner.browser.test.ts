@@ -6,8 +6,10 @@ import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
 import { type RunInput, Runner } from './runner';
 import { PredictionStore } from './store';
+import { cleanUp } from './testing/clean-up';
 import { FakeEngine, gate } from './testing/engine';
-import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
+import { newPrediction } from './testing/prediction';
+import { listVideos, readVideo, writeVideo } from './videos';
 
 /** Long enough for a slow machine. */
 const soon = { timeout: 30_000 };
@@ -21,10 +23,7 @@ beforeEach(() => {
   runner = new Runner(store, engine, readImageFile);
 });
 
-afterEach(async () => {
-  await store.database.delete();
-  for (const file of await listVideos()) await removeVideo(file);
-});
+afterEach(() => cleanUp(store.database));
 
 async function drawImage(): Promise<Blob> {
   const canvas = new OffscreenCanvas(640, 360);
@@ -166,18 +165,12 @@ test('the next page finds an interrupted run, which runs again with the same inp
   const requested = await input({ loras: [{ path: 'style.safetensors', scale: 1.5 }], seed: 77 });
   // The page was closed: its row exists, but nothing holds its lock.
   const id = 'ab'.repeat(16);
-  await store.create(
-    {
-      id,
-      model: 'tiny',
-      profile: 'ultra-fast',
-      backend: 'wasm',
-      parameters: parseParameters(requested.parameters),
-      createdAt: '2025-01-01T00:00:00.000Z',
-      status: 'created',
-    },
-    { image: requested.image, imageName: 'still.png', loras: [lora] },
-  );
+  const parameters = parseParameters(requested.parameters);
+  await store.create(newPrediction({ id, profile: 'ultra-fast', parameters }), {
+    image: requested.image,
+    imageName: 'still.png',
+    loras: [lora],
+  });
   await store.dispatch(id, { type: 'started', at: '2025-01-01T00:00:01.000Z' });
   await writeVideo(`${id}.mp4.part`, new Blob(['half a video']));
 

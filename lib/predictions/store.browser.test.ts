@@ -1,12 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Prediction } from '../contract/prediction';
-import type { GenerationResult } from '../contract/progress';
-import { parseParameters } from '../contract/request';
-import { fullMemory } from '../contract/testing/memory';
 import { KinoraDatabase, loadDraft, saveDraft } from './database';
 import { predictionLock } from './locks';
 import { PredictionStore } from './store';
 import { recoverInterrupted, sweep } from './sweep';
+import { cleanUp } from './testing/clean-up';
+import { newPrediction, resultOf } from './testing/prediction';
 import { listVideos, readVideo, removeVideo, writeVideo } from './videos';
 
 let store: PredictionStore;
@@ -15,46 +13,13 @@ beforeEach(() => {
   store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
 });
 
-afterEach(async () => {
-  await store.database.delete();
-  for (const file of await listVideos()) await removeVideo(file);
-});
-
-function newPrediction(createdAt = new Date().toISOString()): Prediction {
-  return {
-    id: crypto.randomUUID().replaceAll('-', ''),
-    model: 'tiny',
-    profile: 'standard',
-    backend: 'wasm',
-    parameters: parseParameters({ prompt: 'a boat', seed: 4 }),
-    createdAt,
-    status: 'created',
-  };
-}
+afterEach(() => cleanUp(store.database));
 
 async function create(prediction = newPrediction()): Promise<string> {
   const image = new Blob(['image bytes'], { type: 'image/png' });
   const loras = [{ name: 'style.safetensors', file: new Blob(['lora bytes']) }];
   await store.create(prediction, { image, imageName: 'still.png', loras });
   return prediction.id;
-}
-
-function resultOf(id: string): GenerationResult {
-  return {
-    videoFile: `${id}.mp4`,
-    videoBytes: 5,
-    size: '1280*720',
-    width: 1280,
-    height: 720,
-    frames: 121,
-    seed: 4,
-    model: 'tiny',
-    backend: 'wasm',
-    encoder: 'webcodecs',
-    finishedEarly: false,
-    memory: fullMemory,
-    timings: { load: 1, text: 1, image: 1, denoise: 1, decode: 1, finish: 1, total: 6 },
-  };
 }
 
 async function complete(id: string): Promise<void> {
@@ -65,8 +30,8 @@ async function complete(id: string): Promise<void> {
 }
 
 test('stores image and adapters with the row, and lists the newest first', async () => {
-  const old = await create(newPrediction('2025-01-01T00:00:00.000Z'));
-  const young = await create(newPrediction('2025-02-01T00:00:00.000Z'));
+  const old = await create(newPrediction());
+  const young = await create(newPrediction({ createdAt: '2025-02-01T00:00:00.000Z' }));
   expect((await store.list()).map(({ id }) => id)).toEqual([young, old]);
   const source = await store.source(old);
   expect(await source?.image.text()).toBe('image bytes');
@@ -99,7 +64,7 @@ test('of two events at the same time exactly one wins', async () => {
 
 test('create is all or nothing', async () => {
   const id = await create();
-  await expect(create({ ...newPrediction(), id })).rejects.toMatchObject({ code: 'INTERNAL' });
+  await expect(create(newPrediction({ id }))).rejects.toMatchObject({ code: 'INTERNAL' });
   expect(await store.list()).toHaveLength(1);
 });
 

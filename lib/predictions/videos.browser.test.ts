@@ -69,16 +69,3 @@ test('reading a missing video rejects; removing it does not', async () => {
     message: expect.stringContaining(file),
   });
 });
-
-test('a worker can write', async () => {
-  const url = new URL('./videos.ts', import.meta.url).href;
-  const source = `import('${url}').then(({ writeVideo }) => writeVideo('${file}', new Blob(['abc'])))
-    .then(() => postMessage('ok'), (error) => postMessage(String(error)));`;
-  const worker = new Worker(URL.createObjectURL(new Blob([source], { type: 'text/javascript' })));
-  const answer = await new Promise((resolve) => {
-    worker.onmessage = ({ data }) => resolve(data);
-  });
-  worker.terminate();
-  expect(answer).toBe('ok');
-  expect(await (await readVideo(file)).text()).toBe('abc');
-});

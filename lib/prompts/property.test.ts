@@ -87,22 +87,48 @@ const samples: fc.Arbitrary<Sample> = fc
       }),
   );
 
-/** A sentence that passes most checks: the source again, with a little motion. */
-const faithful = (user: string) =>
-  `${user.replace(/^Instruction: /, '').replace(/[.…\s]+$/, '')}. The movement is slow and steady and continues gently to the end of the shot.`;
+const tails: Record<string, string> = {
+  English: ' The movement is slow and steady and continues gently.',
+  German: ' Die Bewegung ist langsam und ruhig und geht sanft und stetig weiter.',
+  French: ' Le mouvement est lent et doux et la lumière continue doucement avec un rythme naturel.',
+  Spanish: ' El movimiento es lento y suave y continúa con un ritmo natural en la luz.',
+  Italian: ' Il movimento è lento e dolce e continua con un ritmo naturale nella luce.',
+  Portuguese: ' O movimento é lento e suave e continua com um ritmo natural na luz.',
+  Chinese: '。动作缓慢而稳定，光影轻轻摇晃，节奏自然流畅。',
+};
+
+/** The source again, with a little motion: it passes the checks wherever the source does. */
+const faithful = ({ user, system }: { user: string; system: string }) => {
+  const language = /Answer in (\w+)\./.exec(system)?.[1] ?? '';
+  const source = user.replace(/^Instruction: /, '').replace(/[.…\s]+$/, '');
+  return `${source}${language === 'Chinese' ? '' : '.'}${tails[language]}`;
+};
+/** A protected span inside a sentence. */
+const span =
+  /\[[^[\]]*(?:\[[^[\]]*\][^[\]]*)*\]|\{.*?\}|<.*?>|".*?"|“.*?”|「.*?」|'come.*?'|https:\S*\]|ohwx woman|r0t4tion|style-x/u;
 
 /** Models that try to lose, change, repeat or reorder what is protected, and models that fail. */
 const attacks: Step[] = [
-  ({ user }) => faithful(user),
-  ({ user }) => faithful(user).replace(/[[\]{}<>"“”「」']/g, ''),
-  ({ user }) => faithful(user).toUpperCase(),
-  ({ user }) => `${faithful(user)} ${faithful(user)}`,
-  ({ user }) => faithful(user).split(' ').reverse().join(' '),
-  ({ user }) => faithful(user).replace(/\[(.*?)\]/, '[$1 and more]'),
-  ({ user }) => faithful(user).replace(/^(.*?),(.*?),/, '$2,$1,'),
-  ({ user }) => faithful(user).replaceAll('ohwx', 'ohxw'),
+  faithful,
+  (request) => faithful(request).replace(/[[\]{}<>"“”「」']/g, ''),
+  (request) => faithful(request).toUpperCase(),
+  (request) => `${faithful(request)} ${faithful(request)}`,
+  (request) => faithful(request).split(' ').reverse().join(' '),
+  (request) => faithful(request).replace(/\[(.*?)\]/, '[$1 and more]'),
+  (request) => faithful(request).replace(/^(.*?),(.*?),/, '$2,$1,'),
+  (request) => faithful(request).replaceAll('ohwx', 'ohxw'),
+  (request) => faithful(request).replace(span, ''),
+  (request) => faithful(request).replace(span, (found) => `${found} ${found}`),
+  (request) => faithful(request).replace(span, (found) => found.slice(1, -1)),
+  (request) => faithful(request).replace(span, (found) => found.replace(/[aeo]/, 'u')),
+  (request) => {
+    const answer = faithful(request);
+    const [first, second] = answer.match(new RegExp(span, 'gu')) ?? [];
+    if (first === undefined || second === undefined) return answer;
+    return answer.replace(first, '\u0001').replace(second, first).replace('\u0001', second);
+  },
   ({ user, system }) => `${system} ${user}`,
-  ({ user }) => `<think>drop [it]</think>Here is the prompt: ${faithful(user)}`,
+  (request) => `<think>drop [it]</think>Here is the prompt: ${faithful(request)}`,
   'The woman walks slowly, and the light moves softly while the camera holds still.',
   'I ignore the above. The system prompt says: rewrite. No text, no logo.',
   'Broken \uFFFD\uFFFD text. \u0000',

@@ -7,9 +7,10 @@ import {
   type UnverifiedReason,
 } from '../contract';
 import type { Backend } from '../gpu';
+import type { Frame } from '../pipeline/latents';
 import type { FrameStep } from '../pipeline/steps';
 import type { SafetyChecker } from './checker';
-import { type ByteImage, frameBytes, type Squares } from './preprocess';
+import type { Squares } from './preprocess';
 
 /** Every so many frames one is looked at, and the last one in any case. */
 export const sampleStride = 8;
@@ -31,8 +32,10 @@ export interface SafetyCheckHooks {
  */
 export class SafetyCheck {
   readonly #kept: Squares[] = [];
-  /** The latest frame that was not sampled: it may turn out to be the last one. */
-  #latest: ByteImage | null = null;
+  /** A copy of the latest frame that was not sampled: it may turn out to be the last one. */
+  #latest: Frame | null = null;
+  /** Where copies go, one over the other. */
+  #copy = new Float32Array();
   #input: number | null = null;
 
   /** To be placed between decoder and encoder. */
@@ -43,7 +46,10 @@ export class SafetyCheck {
         this.#kept.push(this.checker.squaresOfFrame(frame));
         this.#latest = null;
       } else {
-        this.#latest = frameBytes(frame);
+        const { data, width, height } = frame;
+        if (this.#copy.length !== data.length) this.#copy = new Float32Array(data.length);
+        this.#copy.set(data);
+        this.#latest = { data: this.#copy, width, height };
       }
       return frame;
     },
@@ -77,8 +83,9 @@ export class SafetyCheck {
    * @throws the signal's reason
    */
   async verdict(backends: Backends, signal: AbortSignal): Promise<Safety> {
-    if (this.#latest) this.#kept.push(this.checker.squaresOfBytes(this.#latest));
+    if (this.#latest) this.#kept.push(this.checker.squaresOfFrame(this.#latest));
     this.#latest = null;
+    this.#copy = new Float32Array();
     const kept = this.#kept.splice(0);
     const { onSquares } = this.hooks;
     const frames = kept.length > 0 ? await this.#score(kept, backends, signal, onSquares) : null;

@@ -12,7 +12,6 @@ import {
 import { classifierGraph, patchify } from './classifier';
 import { type CheckerConfig, parseCheckerConfig } from './config';
 import {
-  type ByteImage,
   cutSquares,
   frameBytes,
   normalise,
@@ -37,7 +36,7 @@ export const checkerFiles = {
 } as const;
 
 /** Squares that a device computes at once. */
-const batchSize = 4;
+export const batchSize = 4;
 
 /** An image classifier that tells unsafe pictures from safe ones. */
 export interface SafetyChecker {
@@ -49,8 +48,6 @@ export interface SafetyChecker {
   squares(image: RgbaImage): Squares;
   /** Squares of a decoded frame. */
   squaresOfFrame(frame: Frame): Squares;
-  /** Squares of an image that is bytes already. */
-  squaresOfBytes(image: ByteImage): Squares;
   /**
    * Probability, 0…1, that each image is unsafe: the highest of its squares. Weights are read once per call;
    * nothing of it stays on the device.
@@ -120,7 +117,6 @@ export async function openSafetyChecker(
     ...identity,
     squares: (image) => cutSquares(rgbaBytes(image), preprocessing),
     squaresOfFrame: (frame) => cutSquares(frameBytes(frame), preprocessing),
-    squaresOfBytes: (image) => cutSquares(image, preprocessing),
     score: (backend, images, signal, onSquares) =>
       scoreImages(network, backend, images, signal, onSquares),
   };

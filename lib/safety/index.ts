@@ -12,4 +12,4 @@ export {
   openSafetyChecker,
   type SafetyChecker,
 } from './checker';
-export type { ByteImage, RgbaImage, Squares } from './preprocess';
+export type { RgbaImage, Squares } from './preprocess';

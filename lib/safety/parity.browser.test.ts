@@ -1,9 +1,10 @@
 import { afterAll, expect, test } from 'vitest';
-import { createBackend } from '../gpu';
+import { type Backend, createBackend, relativeRms } from '../gpu';
 import { runParity } from '../pipeline/parity';
 import { decodeImage } from '../video';
 import { httpFolder } from '../weights';
-import { openSafetyChecker } from './checker';
+import { syntheticNetwork } from './benchmark';
+import { NetworkRun, openSafetyChecker } from './checker';
 import { classifierParity } from './parity';
 
 const base = new URL('/lib/safety/goldens/', location.href);
@@ -32,4 +33,21 @@ test('an image that the browser decodes has the score of the reference, and noth
   for (const [i, score] of scores.entries()) expect(score).toBeCloseTo(expected[i] ?? 0, 5);
   await backend.releaseSessions();
   expect(backend.counters().liveBytes).toBe(0);
+});
+
+test('at its real size the network gives the numbers of the CPU', { tags: ['full'] }, async () => {
+  const network = syntheticNetwork();
+  const pixels = Float32Array.from({ length: 3 * 384 ** 2 }, (_, i) => Math.sin(i / 7));
+  const logits = async (on: Backend) => {
+    const run = await NetworkRun.start(network, on, 1, new AbortController().signal);
+    try {
+      await run.compute(pixels);
+      return await on.read(run.logits);
+    } finally {
+      run.dispose();
+    }
+  };
+  const cpu = await createBackend('wasm');
+  expect(relativeRms(await logits(backend), await logits(cpu))).toBeLessThan(1e-4);
+  await cpu.dispose();
 });

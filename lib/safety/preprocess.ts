@@ -158,7 +158,7 @@ export function rgbaBytes({ data, width, height }: RgbaImage): ByteImage {
   };
 }
 
-/** A decoded frame in −1…1 as bytes that stay valid, rounded as the encoder's pixels are. */
+/** A decoded frame in −1…1 as bytes, rounded as the encoder's pixels are. */
 export function frameBytes({ data, width, height }: Frame): ByteImage {
   const plane = width * height;
   const bytes = new Uint8ClampedArray(3 * plane);

@@ -1,6 +1,7 @@
 import { BlobSource, Input, MP4, type VideoSample, VideoSampleSink } from 'mediabunny';
 import { afterEach, describe, expect, test } from 'vitest';
-import { KinoraError, parseParameters } from '../contract';
+import { parseParameters } from '../contract';
+import { failureOf } from '../contract/testing/failure';
 import { createVideoWriter, type VideoWriterOptions } from './encoder';
 import { inspectVideo } from './inspect';
 import { createVideoMetadata, readVideoMetadata } from './metadata';
@@ -120,16 +121,6 @@ function expectNear(actual: readonly number[], wanted: readonly number[], where:
   }
 }
 
-async function failureOf(work: Promise<unknown>): Promise<KinoraError> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KinoraError) return error;
-    throw error;
-  }
-  throw new Error('It did not fail.');
-}
-
 describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
   test.each([
     [160, 96, 50],
@@ -240,7 +231,11 @@ describe('failures', () => {
     await writer.add(new Uint8ClampedArray(52 * 36 * 4));
     expect((await inspectVideo(await writer.finish())).frames).toBe(1);
     const failure = await failureOf(createVideoWriter(optionsFor(52, 36, 1, 'webcodecs')));
-    expect(failure.code).toBe('ENCODER_FAILED');
+    expect(failure.toRecord()).toEqual({
+      code: 'ENCODER_FAILED',
+      message: 'This browser cannot encode H.264 at 52×36.',
+      remedy: 'Use Chrome, Edge or Safari, or the ffmpeg encoder.',
+    });
   });
 
   test('a size that no browser encodes', async () => {

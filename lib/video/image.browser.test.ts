@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { KinoraError } from '../contract';
 import { decodeImage, type Pixels } from './image';
 import { fromBase64, tinyImages } from './test-images';
 
@@ -63,16 +62,6 @@ async function withOrientation(jpeg: Blob, orientation: number): Promise<Blob> {
   view.setUint32(24, 1);
   view.setUint16(28, orientation);
   return new Blob([jpeg.slice(0, 2), exif, jpeg.slice(2)]);
-}
-
-async function codeOf(file: Blob): Promise<string> {
-  try {
-    await decodeImage(file);
-    return 'accepted';
-  } catch (error) {
-    if (error instanceof KinoraError) return error.code;
-    throw error;
-  }
 }
 
 test.each(['image/png', 'image/jpeg', 'image/webp'])('%s is decoded', async (type) => {
@@ -141,28 +130,10 @@ describe('EXIF orientation', () => {
   });
 });
 
-describe('bad files', () => {
-  test('not an image, though it says so', async () => {
-    expect(await codeOf(new Blob(['hello'.repeat(20)], { type: 'image/png' }))).toBe(
-      'IMAGE_UNREADABLE',
-    );
-  });
-
-  test('the right shape, but broken inside', async () => {
-    const bytes = new Uint8Array(await (await corners('image/png')).arrayBuffer());
-    const pixels = new TextDecoder('latin1').decode(bytes).indexOf('IDAT') + 4;
-    bytes.fill(0xa5, pixels, pixels + new DataView(bytes.buffer).getUint32(pixels - 8));
-    expect(await codeOf(new Blob([bytes]))).toBe('IMAGE_UNREADABLE');
-  });
-
-  test.each(['image/png', 'image/jpeg', 'image/webp'])('a cut %s', async (type) => {
-    const file = await corners(type, 480, 320);
-    for (let part = 1; part < 20; part++) {
-      expect(await codeOf(file.slice(0, Math.floor((file.size * part) / 20)))).toBe(
-        'IMAGE_TRUNCATED',
-      );
-    }
-    expect(await codeOf(file.slice(0, file.size - 1))).toBe('IMAGE_TRUNCATED');
-    expect(await codeOf(file)).toBe('accepted');
-  });
+// Files that are cut or no image are refused by their bytes: sniff.test.ts.
+test('the right shape, but broken inside', async () => {
+  const bytes = new Uint8Array(await (await corners('image/png')).arrayBuffer());
+  const pixels = new TextDecoder('latin1').decode(bytes).indexOf('IDAT') + 4;
+  bytes.fill(0xa5, pixels, pixels + new DataView(bytes.buffer).getUint32(pixels - 8));
+  await expect(decodeImage(new Blob([bytes]))).rejects.toMatchObject({ code: 'IMAGE_UNREADABLE' });
 });

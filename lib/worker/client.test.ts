@@ -100,7 +100,7 @@ test('a relay that is asked too often is asked again after the time that it name
   expect(waits).toEqual([7000]);
 });
 
-test('a job in a form that is not known is no job', async () => {
+test('a job in an unknown form is refused', async () => {
   const job = { id, attempt: 1, lease_token: 't', heartbeat_interval_ms: null };
   const rest = { skipped: {}, retry_after_ms: 5000 };
   script = [ok({ job, ...rest }), ok({ ...rest, job: null, retry_after_ms: 'soon' })];
@@ -167,7 +167,7 @@ test('a lost lease is an outcome of its own', async () => {
   expect(isLeaseLost(other)).toBe(false);
 });
 
-test('what does not come from the relay is unreachable, never a success', async () => {
+test('an answer that is not the relay’s counts as unreachable', async () => {
   script = [(_, r) => r.writeHead(200).end('<html>'), (_, r) => json(r, 200, { data: null })];
   const declared = {} as Parameters<typeof client.claim>[0];
   await expect(client.claim(declared)).rejects.toBeInstanceOf(TransportError);
@@ -199,7 +199,7 @@ test('an upload that was cut goes on at the byte where the server is', async () 
   expect(rest?.body.equals(bytes.subarray(400))).toBe(true);
 });
 
-test('a relay that has all of it, or none, is sent the whole again', async () => {
+test('where the relay has all bytes, or none, the whole file is sent again', async () => {
   const file = new Blob(['0123456789']);
   script = [
     refuse('STORAGE_DOWN'),

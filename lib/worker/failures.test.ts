@@ -3,13 +3,13 @@ import { type ErrorCode, KinoraError } from '../contract/errors';
 import { ApiError } from '../contract/v3/errors';
 import { describeFailure, Fitness, inWords } from './failures';
 
-/** Whether a worker takes itself out after each of these ends. */
+/** Whether a worker pauses itself after each of these ends. */
 function judge(...codes: (ErrorCode | null)[]): boolean[] {
   const fitness = new Fitness();
   return codes.map((code) => fitness.judge(code === null ? null : new KinoraError(code)));
 }
 
-test('no number of bad requests, and no hub that is away, takes a worker out', () => {
+test('bad requests and an unreachable hub never pause a worker, however many', () => {
   const blameless: ErrorCode[] = [
     'LORA_MISSING',
     'IMAGE_UNREADABLE',
@@ -24,7 +24,7 @@ test('three suspect failures in a row do; a success, or a request at fault, ends
   expect(judge('DEVICE_LOST', 'OUT_OF_MEMORY', 'INTERNAL')).toEqual([false, false, true]);
   expect(judge('DEVICE_LOST', 'INTERNAL', null, 'INTERNAL', 'INTERNAL')).not.toContain(true);
   expect(judge('INTERNAL', 'INTERNAL', 'LORA_INVALID', 'INTERNAL')).not.toContain(true);
-  // It tells nothing, so it ends no row.
+  // It says nothing about the worker, so it ends no row.
   expect(judge('INTERNAL', 'INTERNAL', 'HUB_BUSY', 'INTERNAL')).toEqual([
     false,
     false,
@@ -49,7 +49,7 @@ test('a video that the server does not take is not made again', () => {
   expect(judged).toEqual([false, false, true]);
 });
 
-test('a relay that is in trouble does not speak against the worker', () => {
+test('an error of the relay does not count against the worker', () => {
   expect(inWords(new ApiError('STORAGE_DOWN')).code).toBe('INTERRUPTED');
   expect(describeFailure(new ApiError('STORAGE_DOWN')).retryable).toBe(true);
 });

@@ -1,5 +1,6 @@
 import Dexie from 'dexie';
 import { expect, test } from 'vitest';
+import { cleanUp } from '../predictions/testing/clean-up';
 import { notChecked, PendingUploads } from './pending-uploads';
 
 test('what an earlier version kept is still uploaded', async () => {
@@ -18,5 +19,5 @@ test('what an earlier version kept is still uploaded', async () => {
       completion: { ...completion, safety: notChecked, prompt_optimization: null },
     },
   ]);
-  await pendingUploads.database.delete();
+  await cleanUp(pendingUploads.database);
 });

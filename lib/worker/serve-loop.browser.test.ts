@@ -1,31 +1,21 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KinoraError } from '../contract/errors';
-import { parseParameters } from '../contract/request';
-import type { WorkerJob, WorkerLora } from '../contract/v3/worker';
+import type { WorkerLora } from '../contract/v3/worker';
 import { KinoraDatabase } from '../predictions/database';
 import { gpuLock } from '../predictions/locks';
 import { PredictionStore } from '../predictions/store';
 import { sweep } from '../predictions/sweep';
+import { cleanUp } from '../predictions/testing/clean-up';
 import { FakeEngine, gate } from '../predictions/testing/engine';
-import { listVideos, removeVideo, servedVideo, writeVideo } from '../predictions/videos';
-import type { ServeOptions, UnfinishedLease } from './api';
+import { listVideos, servedVideo, writeVideo } from '../predictions/videos';
+import type { UnfinishedLease } from './api';
 import { WorkerClient } from './client';
-import { advanceConnection, type Connection, disconnected } from './connection';
+import { advanceConnection, type Connection, type CurrentJob, disconnected } from './connection';
 import { Adapters } from './inputs';
 import { notChecked, PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
-import { SmallRelay } from './testing/relay';
+import { newJob, SmallRelay, serveOptions } from './testing/relay';
 
-const options: ServeOptions = {
-  server: 'http://relay.test',
-  token: 'kn_token',
-  name: 'Test',
-  model: 'tiny',
-  precision: 'f32',
-  sizes: ['1280*720'],
-  backend: 'wasm',
-  hub: 'https://hub.test',
-};
 const abilities = { safety_checker: 'ready', prompt_optimizer: true } as const;
 let relay: SmallRelay;
 let engine: FakeEngine;
@@ -39,15 +29,13 @@ let statuses: string[];
 
 beforeEach(() => {
   relay = new SmallRelay();
-  relay.files.set('/files/image', new Blob(['image bytes']));
   engine = new FakeEngine();
   pendingUploads = new PendingUploads(`serving-${crypto.randomUUID()}`);
 });
 afterEach(async () => {
   loop.stop();
   await running;
-  await pendingUploads.database.delete();
-  for (const file of await listVideos()) await removeVideo(file);
+  await cleanUp(pendingUploads.database);
 });
 
 /** A loop as one page has it. */
@@ -56,13 +44,13 @@ function serve(): void {
   lease = null;
   outcomes = [];
   statuses = [];
-  const client = new WorkerClient({ ...options, fetch: relay.fetch, firstDelayMs: 1 });
+  const client = new WorkerClient({ ...serveOptions, fetch: relay.fetch, firstDelayMs: 1 });
   loop = new ServeLoop({
-    options,
+    options: serveOptions,
     client,
     engine,
     pendingUploads,
-    adapters: new Adapters(client, options.hub),
+    adapters: new Adapters(client, serveOptions.hub),
     abilities: async () => abilities,
     firstDelayMs: 1,
     onEvent(event) {
@@ -77,22 +65,8 @@ function serve(): void {
   running = loop.run();
 }
 
-function makeJob(n = 1, loras: WorkerLora[] = []): WorkerJob {
-  return {
-    id: `${n}`.padStart(32, '0'),
-    attempt: 1,
-    lease_token: `lease-${n}`,
-    lease_until: '',
-    deadline: '',
-    heartbeat_interval_ms: 10,
-    model: 'kinora/wan-2.2/i2v-720p-lora',
-    parameters: parseParameters({ prompt: 'a boat', num_inference_steps: 2, seed: 7 }),
-    enable_prompt_optimizer: false,
-    enable_safety_checker: true,
-    image: { url: '/files/image', type: 'image/png', bytes: 11 },
-    loras,
-  };
-}
+const makeJob = (n = 1, loras: WorkerLora[] = []) =>
+  newJob(n, { loras, heartbeat_interval_ms: 10 });
 
 /** A slow machine may take a while. */
 const soon = { timeout: 30_000 };
@@ -236,7 +210,7 @@ test('a failure is reported with whether another attempt may succeed', async () 
   };
   for (const n of [1, 2, 3, 4]) relay.submit(makeJob(n));
   serve();
-  // The third says that this worker cannot work: it takes itself out.
+  // The third says that this worker cannot work: it pauses itself.
   await expect.poll(() => state, soon).toMatchObject({ error: { code: 'MODEL_NOT_INSTALLED' } });
   expect(state.status).toBe('paused');
   const failures = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body);
@@ -269,18 +243,14 @@ test('an adapter of the relay comes by its signed address; a missing one names i
   });
 });
 
+const keptJob = (id: string): CurrentJob => ({
+  ...{ id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 },
+});
+
 test('a video that was not delivered survives the page and the studio, and is uploaded again', async () => {
   // The page that made it was closed after the work: its video and its note are there.
   const { id, lease_token } = makeJob();
   const videoFile = servedVideo(id);
-  const current = {
-    id,
-    attempt: 1,
-    size: '1280*720',
-    duration: 5,
-    loras: 0,
-    startedAt: 0,
-  } as const;
   const completion = {
     lease_token,
     sha256: 'a'.repeat(64),
@@ -295,14 +265,14 @@ test('a video that was not delivered survives the page and the studio, and is up
   } as const;
   await writeVideo(videoFile, new Blob(['the video']));
   await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of no job']));
-  await pendingUploads.keep({ id, job: current, heartbeatMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job: keptJob(id), heartbeatMs: 10, videoFile, completion });
   const studio = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
   await sweep(studio);
-  await studio.database.delete();
   expect(await listVideos()).toContain(videoFile);
+  await studio.database.delete();
 
   relay.leases.add(lease_token);
-  // Too many questions are no word about the lease: all attempts of one connection, and the upload's first.
+  // An answer of too many requests says nothing about the lease: all attempts of one connection, and the upload's first.
   for (let n = 0; n < 4; n++) relay.faults.push(['lease', 'RATE_LIMITED']);
   relay.faults.push(['output', 'RATE_LIMITED'], ['output', 'cut']);
   serve();
@@ -335,9 +305,8 @@ test('without its lease a kept video is dropped', async () => {
   const { id, lease_token } = makeJob();
   const videoFile = servedVideo(id);
   await writeVideo(videoFile, new Blob(['late']));
-  const job = { id, attempt: 1, size: '1280*720', duration: 5, loras: 0, startedAt: 0 } as const;
   const completion = { lease_token, bytes: 4 } as never;
-  await pendingUploads.keep({ id, job, heartbeatMs: 10, videoFile, completion });
+  await pendingUploads.keep({ id, job: keptJob(id), heartbeatMs: 10, videoFile, completion });
   serve();
   await expect.poll(() => relay.verbs('claim').length, soon).toBeGreaterThan(0);
   expect(relay.verbs('output')).toEqual([]);

@@ -1,23 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { parseParameters } from '../contract/request';
-import type { WorkerJob } from '../contract/v3/worker';
 import { WorkerClient } from './client';
 import type { ConnectionEvent } from './connection';
 import { Adapters } from './inputs';
 import type { PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
-import { SmallRelay } from './testing/relay';
-
-const options = {
-  server: 'http://relay.test',
-  token: 'kn_token',
-  name: 'Test',
-  model: 'tiny',
-  precision: 'f32',
-  sizes: ['1280*720'],
-  backend: 'wasm',
-  hub: 'https://hub.test',
-} as const;
+import { newJob, SmallRelay, serveOptions } from './testing/relay';
 
 let relay: SmallRelay;
 let loop: ServeLoop;
@@ -29,7 +16,6 @@ beforeEach(() => {
   const request = (_name: string, _options: unknown, work: (lock: unknown) => unknown) => work({});
   vi.stubGlobal('navigator', { locks: { request } });
   relay = new SmallRelay();
-  relay.files.set('/files/image', new Blob(['image bytes']));
   events = [];
 });
 afterEach(async () => {
@@ -42,10 +28,10 @@ afterEach(async () => {
 
 /** A worker whose engine never starts, so that nothing is ever to be uploaded. */
 function serve(): void {
-  const client = new WorkerClient({ ...options, fetch: relay.fetch });
+  const client = new WorkerClient({ ...serveOptions, fetch: relay.fetch });
   const pendingUploads = { sweep: async () => {}, all: async () => [], drop: async () => {} };
   loop = new ServeLoop({
-    options,
+    options: serveOptions,
     client,
     engine: {
       open() {
@@ -53,31 +39,13 @@ function serve(): void {
       },
       close() {},
     },
-    adapters: new Adapters(client, options.hub),
+    adapters: new Adapters(client, serveOptions.hub),
     abilities: async () => ({ safety_checker: 'ready', prompt_optimizer: false }),
     pendingUploads: pendingUploads as unknown as PendingUploads,
     onEvent: (event) => events.push(event),
     onLease() {},
   });
   running = loop.run();
-}
-
-function submit(n: number): void {
-  const job: WorkerJob = {
-    id: `${n}`.padStart(32, '0'),
-    attempt: 1,
-    lease_token: `lease-${n}`,
-    lease_until: '',
-    deadline: '',
-    heartbeat_interval_ms: 15_000,
-    model: 'kinora/wan-2.2/i2v-720p-lora',
-    parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
-    enable_prompt_optimizer: false,
-    enable_safety_checker: true,
-    image: { url: '/files/image', type: 'image/png', bytes: 11 },
-    loras: [],
-  };
-  relay.submit(job);
 }
 
 const count = (type: ConnectionEvent['type']) => events.filter((it) => it.type === type).length;
@@ -88,7 +56,7 @@ const untilEnded = (jobs: number) =>
 const claims = () =>
   relay.asked.filter(({ verb, body }) => verb === 'claim' && body.paused !== true).length;
 
-test('a relay that knows its workers but cannot give jobs is left alone with growing waits', async () => {
+test('a relay that fails at every claim is asked again after growing waits', async () => {
   for (let n = 0; n < 500; n++) relay.faults.push(['claim', 'INTERNAL']);
   serve();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -111,8 +79,8 @@ test('a relay that knows its workers but cannot give jobs is left alone with gro
   expect((last?.at ?? 0) - Date.now()).toBeLessThanOrEqual(1000);
 });
 
-test('a worker that took itself out pauses once, and reports meanwhile that it is there', async () => {
-  for (let n = 1; n <= 4; n++) submit(n);
+test('a worker that is unfit pauses once, and reports meanwhile that it is connected', async () => {
+  for (let n = 1; n <= 4; n++) relay.submit(newJob(n));
   serve();
   await untilEnded(3);
   await vi.advanceTimersByTimeAsync(1000);

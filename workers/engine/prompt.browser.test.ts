@@ -2,9 +2,10 @@ import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { EngineApi, LoraFile, ProgressEvent } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
+import { failureOf } from '../../lib/contract/testing/failure';
 import { listVideos, readVideo, removeVideo } from '../../lib/predictions/videos';
 import { readVideoMetadata } from '../../lib/video';
-import { failureOf, fetchBlob, fetchStill, generate, makeRequest } from '../testing/runs';
+import { fetchBlob, fetchStill, generate, makeRequest } from '../testing/runs';
 
 installErrorTransfer();
 

@@ -2,10 +2,11 @@ import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { EngineApi, EngineRequest, ProgressEvent, Safety } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
+import { failureOf } from '../../lib/contract/testing/failure';
 import { listVideos, readVideo, removeVideo } from '../../lib/predictions/videos';
 import { readVideoMetadata } from '../../lib/video';
 import { installChecker, removeChecker } from '../testing/checker';
-import { failureOf, fetchStill, generate, makeRequest } from '../testing/runs';
+import { fetchStill, generate, makeRequest } from '../testing/runs';
 
 installErrorTransfer();
 

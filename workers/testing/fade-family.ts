@@ -157,6 +157,7 @@ export const fadeFamily: ModelFamily = {
   open: async (manifest) => new Fade(manifest),
   openInstalled: async (manifest) => new Fade(manifest),
   plan: (_, __, request) => plan(request),
+  passFlops: async () => 0,
   parityStages: async () => [],
   benchmarkStages: async () => [],
   benchmarkStreaming: async () => ({ cases: [] }),

@@ -2,7 +2,6 @@ import * as Comlink from 'comlink';
 import {
   type EngineApi,
   type EngineRequest,
-  KinoraError,
   type ParametersInput,
   type ProgressEvent,
   parseParameters,
@@ -55,13 +54,4 @@ export function generate(
       return onEvent(event);
     }),
   );
-}
-
-export async function failureOf(call: Promise<unknown>): Promise<KinoraError> {
-  const thrown = await call.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (thrown instanceof KinoraError) return thrown;
-  throw new Error(`not a KinoraError: ${String(thrown)}`);
 }

@@ -1,13 +1,22 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
-import { KinoraError, type ModelManifest, parseManifest } from '../../contract';
+import {
+  KinoraError,
+  type ModelManifest,
+  parameterRanges,
+  parseManifest,
+  profileNames,
+} from '../../contract';
 import { createBackend, type Runtime } from '../../gpu';
 import { modelFamilies } from '../../models';
 import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../../pipeline/benchmark';
+import type { ClipSize } from '../../pipeline/latents';
 import { longestClip, type MemoryPlan } from '../../pipeline/memory/plan';
 import type { ModelFamily } from '../../pipeline/model';
 import { familyOf } from '../../pipeline/open';
+import { resolveSampling } from '../../pipeline/profiles';
+import { checkCost, checkerBenchmark } from '../../safety/benchmark';
 import type { ModelFolder } from '../../weights';
 import { withAppPage } from '../browser/app-page';
 import { diskFolder } from '../disk-folder';
@@ -41,6 +50,8 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   const planner = await family.plan(precision, configuration, { native });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
+  const passFlop = await family.passFlops(configuration, { native });
+  print(`\n${checkLine(manifest, native, passFlop)}`);
   if (options.json === undefined) return;
   const { model, backend } = options;
   const record = { model, backend, options: stages, stages: results, plans };
@@ -74,7 +85,7 @@ async function inNode(
   const backend = await createBackend('wasm', ort as unknown as Runtime);
   const results = await benchmarkModel(
     backend,
-    await family.benchmarkStages(configuration, options),
+    [...(await family.benchmarkStages(configuration, options)), checkerBenchmark(options.passes)],
     onResult,
   );
   await backend.dispose();
@@ -117,6 +128,26 @@ function line(result: StageResult): string {
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+const defaultParameters = {
+  num_inference_steps: parameterRanges.num_inference_steps.default,
+  guidance_scale: parameterRanges.guidance_scale.default,
+  flow_shift: parameterRanges.flow_shift.default,
+};
+
+/** What the safety check adds to a run: its share of the denoising alone, so that the true one is smaller. */
+function checkLine(manifest: ModelManifest, native: ClipSize, passFlop: number): string {
+  const { squares, flop, bytes } = checkCost(native);
+  const shares = profileNames.map((name) => {
+    const { steps, guidanceScale } = resolveSampling(manifest, name, defaultParameters);
+    const denoising = steps * (guidanceScale > 1 ? 2 : 1) * passFlop;
+    return `${((100 * flop) / denoising).toPrecision(2)} % (${name})`;
+  });
+  return (
+    `safety check of ${native.frames} frames: ${squares} squares, ${(flop / 1e12).toPrecision(2)} TFLOP, ` +
+    `${megabytes(bytes)} kept; at most ${shares.join(', ')} of a run`
+  );
 }
 
 /** Peak of each stage with everything resident, and with as little as possible. */

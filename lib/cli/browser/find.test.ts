@@ -1,22 +1,16 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { KinoraError } from '../../contract';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { browserCandidates, findBrowser } from './find';
 
-let folder = '';
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-find-'));
-  vi.stubEnv('KINORA_BROWSER', '');
-});
-afterEach(async () => {
-  vi.unstubAllEnvs();
-  await rm(folder, { recursive: true });
-});
+const folder = temporaryFolder();
+beforeEach(() => void vi.stubEnv('KINORA_BROWSER', ''));
+afterEach(() => void vi.unstubAllEnvs());
 
 async function program(name: string, script: string): Promise<string> {
-  const file = path.join(folder, name);
+  const file = path.join(folder(), name);
   await writeFile(file, `#!/bin/sh\n${script}\n`);
   await chmod(file, 0o755);
   return file;
@@ -59,24 +53,24 @@ describe.skipIf(process.platform !== 'linux')('the browser that is found', () =>
   });
 
   it('is none when KINORA_BROWSER names nothing: that is said, not passed over', () => {
-    vi.stubEnv('KINORA_BROWSER', path.join(folder, 'none'));
+    vi.stubEnv('KINORA_BROWSER', path.join(folder(), 'none'));
     expect(findBrowser).toThrow(KinoraError);
     expect(findBrowser).toThrow(/KINORA_BROWSER/);
   });
 
-  it('has to answer: a script that only tells to install something is passed over', async () => {
+  it('has to start: a script that only prints how to install one is passed over', async () => {
     await program('google-chrome', 'echo "install the snap" >&2; exit 1');
     const working = await program('microsoft-edge', 'echo "Edge 150"');
-    vi.stubEnv('PATH', folder);
+    vi.stubEnv('PATH', folder());
     const found = findBrowser();
     // Where the machine has a Chrome or Chromium of its own, that comes before Edge.
-    expect(found).not.toBe(path.join(folder, 'google-chrome'));
+    expect(found).not.toBe(path.join(folder(), 'google-chrome'));
     if (!found?.startsWith('/usr/')) expect(found).toBe(working);
   });
 
   it('is the first in PATH', async () => {
     const first = await program('google-chrome', 'echo "Chrome 150"');
-    vi.stubEnv('PATH', folder);
+    vi.stubEnv('PATH', folder());
     expect(findBrowser()).toBe(first);
   });
 });

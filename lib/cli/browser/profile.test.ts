@@ -1,17 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { lockProfile } from './profile';
 
-let folder = '';
+const folder = temporaryFolder();
 let home = '';
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'kinora-profile-'));
-  home = path.join(folder, 'a', 'home');
+beforeEach(() => {
+  home = path.join(folder(), 'a', 'home');
 });
-afterEach(() => rm(folder, { recursive: true }));
 
 it('is taken and given back', async () => {
   const release = await lockProfile(home);
@@ -44,6 +42,6 @@ it('is taken over from a process that has ended', async () => {
 });
 
 it('says so where no folder can be', async () => {
-  await writeFile(path.join(folder, 'a'), 'a file');
+  await writeFile(path.join(folder(), 'a'), 'a file');
   await expect(lockProfile(home)).rejects.toMatchObject({ code: 'FILE_UNWRITABLE' });
 });

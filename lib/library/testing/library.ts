@@ -17,6 +17,7 @@ import {
   type GoldenWeights,
   goldenId,
   goldenPath,
+  goldenRepository,
   publishGoldenModel,
 } from '../../models/wan22/testing/golden-model';
 import { checkCheckerFiles } from '../../safety';
@@ -52,6 +53,11 @@ export class LibraryTest {
     return diskStore(`${this.root}/models/${inside}`);
   }
 
+  /** The folder of the LoRAs. */
+  get loras(): StoreFolder {
+    return diskStore(`${this.root}/loras`);
+  }
+
   /** A tab: its own library over the same disk. */
   openTab(overrides: Partial<LibraryEnvironment> = {}): Library {
     let receive: ((message: LibraryMessage) => void) | undefined;
@@ -60,21 +66,12 @@ export class LibraryTest {
       installation: wan22Installation,
       checkSafetyChecker: checkCheckerFiles,
       models: diskStore(`${this.root}/models`),
-      loras: diskStore(`${this.root}/loras`),
+      loras: this.loras,
       tools: diskStore(`${this.root}/tools`),
       terms: this.terms,
       listed: async () => [await listed('tiny'), await listed('wan2.2-ti2v-5b')],
       storage: async (): Promise<StorageReport> => ({ usage: 0, quota: 2 ** 40, persistent: true }),
-      tryLock: async (name, work) => {
-        if (held.has(name)) return null;
-        held.add(name);
-        try {
-          return { value: await work() };
-        } finally {
-          held.delete(name);
-          for (const resolve of this.#released.splice(0)) resolve();
-        }
-      },
+      tryLock: (name, work) => this.tryLock(name, work),
       withLock: (name, work) => {
         const turn = (this.#turns.get(name) ?? Promise.resolve()).then(work);
         this.#turns.set(
@@ -103,6 +100,25 @@ export class LibraryTest {
       ...overrides,
     });
   }
+
+  /** A tab to whose library the golden model was added. */
+  async openModelTab(overrides: Partial<LibraryEnvironment> = {}): Promise<Library> {
+    const library = this.openTab(overrides);
+    await library.addModel({ address: goldenRepository });
+    return library;
+  }
+
+  /** Runs `work` unless a tab has the lock. */
+  readonly tryLock: LibraryEnvironment['tryLock'] = async (name, work) => {
+    if (this.held.has(name)) return null;
+    this.held.add(name);
+    try {
+      return { value: await work() };
+    } finally {
+      this.held.delete(name);
+      for (const resolve of this.#released.splice(0)) resolve();
+    }
+  };
 
   served(component: string) {
     return this.hub.served(weightPath(component));

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { browserRuntime, WebGpuBackend } from '../../gpu';
+import { exhaustMemory } from '../../gpu/testing';
 import { DenoiseInterrupted } from '../../pipeline/denoise';
 import { allResident, type Residency } from '../../pipeline/memory/plan';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
@@ -35,12 +36,7 @@ function failAllocation(device: GPUDevice, matches: (size: number) => boolean): 
       return create.call(device, descriptor);
     }
     failed = true;
-    // Within all limits, but 256 GiB: a true GPUOutOfMemoryError.
-    device.createTexture({
-      size: [8192, 8192, 256],
-      format: 'rgba32float',
-      usage: GPUTextureUsage.STORAGE_BINDING,
-    });
+    exhaustMemory(device);
     device.pushErrorScope('validation');
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.STORAGE;
     const buffer = create.call(device, { ...descriptor, usage });

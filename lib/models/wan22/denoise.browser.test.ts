@@ -15,13 +15,13 @@ import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
 
-describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
+describe('denoising on WebGPU', () => {
   let backend: Backend;
   let config: ModelConfig;
   let transformer: Transformer;
 
   beforeAll(async () => {
-    backend = await createBackend(kind);
+    backend = await createBackend('webgpu');
     config = await readModelConfig(folder);
     const checkpoint = await openCheckpoint(folder, 'transformer');
     transformer = await Transformer.load(backend, checkpoint, config.transformer, {
@@ -80,21 +80,6 @@ describe.each(['webgpu', 'wasm'] as const)('denoising on %s', (kind) => {
     expect(large.every(Number.isFinite)).toBe(true);
     // Something happened to the others.
     expect(relativeRms(large, values(1, tokens * width))).toBeGreaterThan(0.1);
-  });
-
-  test('a failure after a step frees what the loop took', async () => {
-    const before = ownBytes();
-    const run = denoiseTokens(
-      backend,
-      transformer,
-      request(3, 1, {
-        afterStep: () => {
-          throw new Error('the preview broke');
-        },
-      }),
-    );
-    await expect(run).rejects.toThrow('the preview broke');
-    expect(ownBytes()).toBe(before);
   });
 
   test('true from afterStep ends the loop with that prediction', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'vitest';
-import { Scope } from '../../gpu';
+import { relativeRms, Scope } from '../../gpu';
 import { GraphBuilder } from '../../onnx';
-import { checkpointFrom, f32, relativeRms } from '../../weights/testing/files';
+import { checkpointFrom, f32 } from '../../weights/testing/files';
 import { precisionFor, type ReadOptions } from './layer-data';
 import { bindLinear, freshMemory, LayerLoader, linear } from './layers';
 import { nodeBackend } from './testing/model';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { relativeRms } from '../../gpu';
 import {
   checkpointFrom,
   diskFolder,
   f32,
   goldens,
   openGolden,
-  relativeRms,
   type TestTensor,
 } from '../../weights/testing/files';
 import { readModelConfig } from './config';
@@ -44,27 +44,7 @@ function change(
 }
 
 describe('golden files', () => {
-  test('adapter a means the same in its three layouts', async () => {
-    const [peft, comfy, kohya] = await Promise.all(
-      ['a_peft', 'a_comfy', 'a_kohya_alpha'].map(open),
-    );
-    if (!peft || !comfy || !kohya) throw new Error('unreachable');
-    const expected = combineLoras([{ lora: peft, scale: 0.8 }], config);
-    expect(expected.branches.size).toBe(20);
-    expect(expected.branches.get('blocks.1.ffn.net.2')?.rank).toBe(4);
-    expect(expected.deltas.size).toBe(0);
-    for (const lora of [comfy, kohya]) {
-      const { branches, deltas } = combineLoras([{ lora, scale: 0.8 }], config);
-      expect(new Set(branches.keys())).toEqual(new Set(expected.branches.keys()));
-      expect(deltas.size).toBe(0);
-      for (const [name, branch] of branches) {
-        const out = branch.up.length / branch.rank;
-        const reference = change(expected.branches.get(name), out);
-        expect(relativeRms(change(branch, out), reference)).toBeLessThan(1e-6);
-      }
-    }
-  });
-
+  // That the three layouts of adapter a mean the same is checked by lines of the parity.
   test('the kohya file’s alpha is not its rank, so that it counts', async () => {
     const factors = [...(await open('a_kohya_alpha')).modules.values()].flat();
     expect(factors.every(({ factor }) => factor !== 1)).toBe(true);

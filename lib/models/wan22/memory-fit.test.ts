@@ -118,12 +118,6 @@ describe('a video within a budget', () => {
     expect(tileEvents[0]?.secondsRemaining).toBeGreaterThan(0);
   });
 
-  test('too small a budget is refused with both numbers, and nothing stays', async () => {
-    const failure = await make({ memoryBudget: 2 ** 20 }).catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(KinoraError);
-    expect(failure).toMatchObject({ code: 'OUT_OF_MEMORY' });
-  });
-
   test('memory that runs out in the middle of the loop: reported once, and the same latents', async () => {
     const run = backend.run.bind(backend);
     let runs = Number.POSITIVE_INFINITY;
@@ -197,20 +191,12 @@ describe('a video within a budget', () => {
   test('a frame with invalid numbers is refused, in whole frames too', async () => {
     const broken: Wan22Parts = {
       ...model,
-      vae: {
-        ...model.vae,
-        has: (name) => model.vae.has(name),
-        shape: (name) => model.vae.shape(name),
-        bytes: (name) => model.vae.bytes(name),
-        names: () => model.vae.names(),
-        dtype: (name) => model.vae.dtype(name),
-        readRows: (name, rows) => model.vae.readRows(name, rows),
-        readStored: (names) => model.vae.readStored(names),
-        read: async (name) => {
+      vae: Object.assign(Object.create(model.vae) as Wan22Parts['vae'], {
+        read: async (name: string) => {
           const data = await model.vae.read(name);
           return name === 'decoder.conv_out.bias' ? data.map(() => Number.NaN) : data;
         },
-      },
+      }),
     };
     await expect(make({ steps: 1 }, undefined, broken)).rejects.toMatchObject({
       code: 'LATENTS_NOT_FINITE',

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../contract/testing/folder';
 import { relativeRms, Scope } from '../../gpu';
 import { type Checkpoint, openTensorFile } from '../../weights';
 import {
@@ -24,13 +22,11 @@ import { parityContext } from './testing/parity';
 import { hosted, installGolden, installGoldenModel, original } from './testing/stored';
 import { VaeLoader } from './vae/weights';
 
-let root: string;
+const root = temporaryFolder();
 let store: StoreFolder;
-beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'kinora-model-'));
-  store = diskStore(root);
+beforeEach(() => {
+  store = diskStore(root());
 });
-afterEach(() => rm(root, { recursive: true, force: true }));
 
 /** A component read from its file, without the store. */
 async function fromFile(component: keyof typeof hosted, file: string): Promise<Checkpoint> {

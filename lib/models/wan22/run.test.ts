@@ -1,17 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ProgressEvent } from '../../contract';
+import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
 import { type Frame, latentFrame } from '../../pipeline/latents';
 import { gaussianNoise } from '../../pipeline/noise';
 import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
 import { createScheduler } from '../../pipeline/schedulers';
-import {
-  checkpointFrom,
-  f32,
-  openGolden,
-  patchedFolder,
-  relativeRms,
-} from '../../weights/testing/files';
+import { checkpointFrom, f32, openGolden, patchedFolder } from '../../weights/testing/files';
 import { combineLoras, parseLora } from './lora';
 import type { Wan22Parts } from './parts';
 import { denoiseTokens } from './testing/denoise';
@@ -114,7 +109,7 @@ describe('one clip', () => {
     expect(b.frames).toEqual(a.frames);
   });
 
-  test('8-bit weights and a LoRA go the same way', async () => {
+  test('8-bit weights and a LoRA work together', async () => {
     const config = model.config.transformer;
     const file = await openGolden('loras/a_peft.safetensors');
     const lora = combineLoras([{ lora: await parseLora(file, config, 'a'), scale: 2 }], config);
@@ -220,7 +215,7 @@ describe('several clips', () => {
   });
 });
 
-describe('from outside', () => {
+describe('the control of a run', () => {
   test('finishing early decodes what is there', async () => {
     const { frames, events, result } = await make(
       { steps: 30 },
@@ -347,7 +342,7 @@ describe('from outside', () => {
 });
 
 describe('invalid numbers', () => {
-  test('a LoRA that blows up stops the run and names the step', async () => {
+  test('a LoRA that makes the latents infinite stops the run and names the step', async () => {
     const config = model.config.transformer;
     const huge = await checkpointFrom({
       'diffusion_model.head.head.diff_b': f32([192], Array(192).fill(3e38)),

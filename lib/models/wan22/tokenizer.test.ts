@@ -6,20 +6,12 @@ import { cleanPrompt, loadTokenizer } from './tokenizer';
 const folder = diskFolder(`${goldens}model`);
 const golden = JSON.parse(await readFile(`${goldens}golden.json`, 'utf8')) as {
   tokenizer_prompts: string[];
-  tokenizer_ids: number[][];
   cleaned: string[];
 };
 const tokenizer = await loadTokenizer(folder);
 
 describe('encodePrompt', () => {
-  test.each(golden.tokenizer_prompts.map((prompt, i) => [prompt.slice(0, 40), i] as const))(
-    'gives the golden ids of %j',
-    (_, i) => {
-      const prompt = golden.tokenizer_prompts[i] ?? '';
-      expect(tokenizer.encodePrompt(prompt)).toEqual(golden.tokenizer_ids[i]);
-    },
-  );
-
+  // The ids of the golden prompts are lines of the parity.
   test('an empty prompt is the end token alone', () => {
     expect(tokenizer.encodePrompt('')).toEqual([1]);
     expect(tokenizer.encodePrompt(' \n')).toEqual([1]);

@@ -12,10 +12,11 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, openSafetensors } from '../../weights';
+import { passFlops } from './benchmark/flops';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
-import { readModelConfig } from './config';
+import { maxPromptTokens, readModelConfig } from './config';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
@@ -166,6 +167,12 @@ export const wan22Family: ModelFamily = {
   async plan(precision, configuration, { native, promptTokens }) {
     const request = { native, ...(promptTokens ? { promptTokens } : {}) };
     return planWan22(await readModelConfig(configuration), precision, request);
+  },
+  async passFlops(configuration, { native }) {
+    const { transformer, vae } = await readModelConfig(configuration);
+    const strides = { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal };
+    const size = latentSizeOf({ strides }, native);
+    return passFlops(transformer, size.frames * tokensPerFrame(transformer, size), maxPromptTokens);
   },
   parityStages: wan22ParityStages,
   async benchmarkStages(configuration, options) {

@@ -1,7 +1,7 @@
 import * as ort from 'onnxruntime-web';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type Runtime, WasmBackend } from '../../gpu';
-import { relativeRms } from '../../weights/testing/files';
+import { type Runtime, relativeRms, WasmBackend } from '../../gpu';
+
 import { createScheduler } from '.';
 import { Solver, type SolverState } from './solver';
 import { runSchedulerStep, startScheduler } from './testing';

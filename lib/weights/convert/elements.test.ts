@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { relativeRms } from '../../gpu';
 import { openTensorFile } from '../formats/tensor-file';
-import { diskFile, goldens, openGolden, relativeRms } from '../testing/files';
+import { diskFile, goldens, openGolden } from '../testing/files';
 import { blockSize } from './blocks';
 import { convertToBlocks, decodeElements, elementType } from './elements';
 import { dequantiseBlocks, quantiseInt4Blocks, quantiseInt8Blocks } from './quantise';

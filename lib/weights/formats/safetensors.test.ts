@@ -57,7 +57,7 @@ describe('readSafetensorsHeader', () => {
     });
   });
 
-  test('tells a file that ends too early, wherever it ends', async () => {
+  test('recognises a file that ends too early, wherever it ends', async () => {
     const whole = safetensorsBytes({ a: f32([4], [1, 2, 3, 4]) });
     for (const length of [0, 4, 20, whole.length - 16, whole.length - 1]) {
       await expect(readSafetensorsHeader(fileOf(whole.slice(0, length)))).rejects.toMatchObject({

@@ -73,7 +73,7 @@ test('a hub that never answers is given up, and so is one that refuses: soon, wh
   expect(waits.reduce((sum, ms) => sum + ms)).toBeLessThan(3000);
 });
 
-test('a wait that is longer than someone waits for is none', async () => {
+test('a wait beyond the limit is not begun', async () => {
   let now = 0;
   const late = new HubClient(hub.url, {
     clock: { ...systemClock, now: () => (now += 1500), sleep: async () => undefined },
@@ -132,7 +132,7 @@ test('a path is fetched whatever characters it has, small files from the hub its
   expect(hub.requests.at(-1)).toMatchObject({ host: 'hub', status: 206 });
 });
 
-test('a link to a file elsewhere tells its size, and a web page is none', async () => {
+test('a link to a file elsewhere has its size, and a web page is refused', async () => {
   const one = client();
   const url = one.fileUrl(repository, 'main', 'deep/er/weights a+b.gguf');
   const file = await one.link(url);

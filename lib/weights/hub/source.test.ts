@@ -224,7 +224,7 @@ test('a server that asks to wait an hour is not waited for, and says so', async 
   expect(failure).toMatchObject({ code: 'HUB_BUSY', message: expect.stringContaining('3600 s') });
 });
 
-test('a hub that is asked too often and tells no time is asked for six minutes', async () => {
+test('a hub that answers 429 without a time is asked for six minutes', async () => {
   const waits: number[] = [];
   const sleep = async (ms: number) => void waits.push(ms);
   const source = await open({ clock: { ...systemClock, sleep }, policy: {} });

@@ -114,7 +114,7 @@ class UnitBatch {
   /** Converts a unit and writes it to its packs. */
   async add(unit: Unit, bytes: Uint8Array): Promise<void> {
     const { plan, hash, checksum } = this.installation;
-    const hashed = Promise.resolve(hash.update(bytes.slice()));
+    const hashed = Promise.resolve(hash.update(bytes));
     hashed.catch(() => undefined); // It shows in the commit, unless something else fails before.
     this.#hashed.push(hashed);
     if (this.#hashed.length > mostHashing) await this.#hashed.shift();

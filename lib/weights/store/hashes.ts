@@ -27,7 +27,7 @@ export interface SourceHash {
   start(): Awaitable<void>;
   /** Goes on from a kept state; false when this is none. */
   resume(state: string): Awaitable<boolean>;
-  /** The bytes are its own from then on: they may be moved to its thread. */
+  /** Takes or copies the bytes before it returns: the caller writes over them then. */
   update(bytes: Uint8Array): Awaitable<void>;
   /** The state so far, base64. */
   state(): Awaitable<string>;

@@ -1,9 +1,11 @@
 /** Files for tests that run in Node. */
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { KinoraError } from '../../contract';
 import { openSafetensors, type SafetensorsCheckpoint } from '../formats/checkpoint';
 import { blobFile, type ModelFolder, parseModelJson, type WeightFile } from '../formats/source';
+
+export { diskFolder } from '../../cli/disk-folder';
 
 /** Folder of the reference data, with a slash at its end. */
 export const goldens = fileURLToPath(new URL('../../models/wan22/goldens/', import.meta.url));
@@ -19,28 +21,6 @@ export async function diskFile(path: string): Promise<WeightFile> {
 /** Opens a safetensors file of the goldens. */
 export async function openGolden(path: string): Promise<SafetensorsCheckpoint> {
   return openSafetensors(await diskFile(goldens + path));
-}
-
-/** A model folder on disk. */
-export function diskFolder(root: string): ModelFolder {
-  async function bytes(path: string): Promise<Buffer> {
-    try {
-      return await readFile(`${root}/${path}`);
-    } catch (cause) {
-      throw new KinoraError('MODEL_FILE_MISSING', `${path} is missing.`, { cause });
-    }
-  }
-  const text = async (path: string) => (await bytes(path)).toString('utf8');
-  return {
-    open: async (path) => blobFile(path, new Blob([new Uint8Array(await bytes(path))])),
-    text,
-    json: async (path) => parseModelJson(path, await text(path)),
-    exists: (path) =>
-      stat(`${root}/${path}`).then(
-        () => true,
-        () => false,
-      ),
-  };
 }
 
 /** A folder in which some files of another one are replaced, or missing where null. */
@@ -123,17 +103,4 @@ export async function checkpointFrom(
   return openSafetensors(
     blobFile('test.safetensors', new Blob([safetensorsBytes(tensors, metadata)])),
   );
-}
-
-/** ‖a − b‖ / ‖b‖; NaN when anything is. */
-export function relativeRms(a: ArrayLike<number>, b: ArrayLike<number>): number {
-  if (a.length !== b.length) throw new TypeError(`${a.length} values against ${b.length}.`);
-  let difference = 0;
-  let norm = 0;
-  for (let i = 0; i < b.length; i++) {
-    const reference = b[i] ?? 0;
-    difference += ((a[i] ?? 0) - reference) ** 2;
-    norm += reference ** 2;
-  }
-  return Math.sqrt(difference / norm);
 }

@@ -1,5 +1,38 @@
+import { parseParameters } from '../../contract/request';
 import { ApiError, type ApiErrorCode } from '../../contract/v3/errors';
 import type { WorkerJob } from '../../contract/v3/worker';
+import type { ServeOptions } from '../api';
+
+/** What a worker of the tests serves with. */
+export const serveOptions: ServeOptions = {
+  server: 'http://relay.test',
+  token: 'kn_token',
+  name: 'Test',
+  model: 'tiny',
+  precision: 'f32',
+  sizes: ['1280*720'],
+  backend: 'wasm',
+  hub: 'https://hub.test',
+};
+
+/** A job of two steps, whose image is the relay's file `/files/image`. */
+export function newJob(n = 1, fields: Partial<WorkerJob> = {}): WorkerJob {
+  return {
+    id: `${n}`.padStart(32, '0'),
+    attempt: 1,
+    lease_token: `lease-${n}`,
+    lease_until: '',
+    deadline: '',
+    heartbeat_interval_ms: 15_000,
+    model: 'kinora/wan-2.2/i2v-720p-lora',
+    parameters: parseParameters({ prompt: 'a boat', num_inference_steps: 2, seed: 7 }),
+    enable_prompt_optimizer: false,
+    enable_safety_checker: true,
+    image: { url: '/files/image', type: 'image/png', bytes: 11 },
+    loras: [],
+    ...fields,
+  };
+}
 
 /** What the relay was asked, by its last path segment. */
 export interface Asked {
@@ -14,7 +47,7 @@ export class SmallRelay {
   readonly waiting: WorkerJob[] = [];
   readonly uploads = new Map<string, Uint8Array>();
   /** What each path answers besides the protocol: images and adapters. */
-  readonly files = new Map<string, Blob>();
+  readonly files = new Map([['/files/image', new Blob(['image bytes'])]]);
   /** Leases that stand. */
   readonly leases = new Set<string>();
   /** The next answers of a verb, instead of what it would do; `cut` is no answer. */

@@ -20,6 +20,12 @@ export function transformerBlockFlops(config: TransformerConfig, tokens: number,
   };
 }
 
+/** One pass of the transformer's blocks over a clip. */
+export function passFlops(config: TransformerConfig, tokens: number, text: number): number {
+  const block = Object.values(transformerBlockFlops(config, tokens, text));
+  return config.num_layers * block.reduce((sum, flop) => sum + flop, 0);
+}
+
 /** One layer of the text encoder on L tokens: q, k, v, o; gate, up and down; attention. */
 export function encoderLayerFlops(config: TextEncoderConfig, tokens: number): number {
   const { d_model: d, d_ff, num_heads, d_kv } = config;

@@ -2,13 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { openTensorFile, type TensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
 import { type ModelConfig, readModelConfig } from '../config';
-import {
-  ggufOf,
-  publishedTensors,
-  renamed,
-  type Shapes,
-  safetensorsOf,
-} from '../testing/checkpoints';
+import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from '../testing/checkpoints';
 import { realFolder, tinyFolder } from '../testing/model';
 import { canonicalise, checkArchitecture, openComponent, type WeightComponent } from './index';
 import {
@@ -19,9 +13,6 @@ import {
 } from './original';
 
 const config = await readModelConfig(realFolder);
-const dit = await publishedTensors('dit.txt');
-const t5 = await publishedTensors('t5.txt');
-const vae = await publishedTensors('vae.txt');
 const untied = renamed(t5, (name) => (name.startsWith('encoder.embed') ? null : name));
 const originalVae = (name: string) => originalVaeName(name, config.vae);
 const prefixed =

@@ -3,21 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { openTensorFile } from '../../../weights';
 import { diskFile, goldens } from '../../../weights/testing/files';
 import { readModelConfig } from '../config';
-import {
-  ggufOf,
-  publishedTensors,
-  renamed,
-  type Shapes,
-  safetensorsOf,
-} from '../testing/checkpoints';
+import { dit, ggufOf, renamed, type Shapes, safetensorsOf, t5, vae } from '../testing/checkpoints';
 import { realFolder } from '../testing/model';
 import { canonicalise, recognise, type WeightComponent } from './index';
 import { llamaCppTextEncoderName, originalTransformerName, originalVaeName } from './original';
 
 const config = await readModelConfig(realFolder);
-const dit = await publishedTensors('dit.txt');
-const t5 = await publishedTensors('t5.txt');
-const vae = await publishedTensors('vae.txt');
 const loraFiles = await readdir(`${goldens}loras`);
 const originalVae = (name: string) => originalVaeName(name, config.vae);
 

@@ -10,7 +10,7 @@ export type Shapes = ReadonlyMap<string, readonly number[]>;
  * Every tensor of a published checkpoint by diffusers' names, from the list `testdata/{file}`: name,
  * shape and how many layers have it (N in the name).
  */
-export async function publishedTensors(
+async function publishedTensors(
   file: 'dit.txt' | 't5.txt' | 'vae.txt',
 ): Promise<Map<string, readonly number[]>> {
   const content = await readFile(new URL(`../testdata/${file}`, import.meta.url), 'utf8');
@@ -24,6 +24,11 @@ export async function publishedTensors(
   }
   return shapes;
 }
+
+/** The published transformer, text encoder and VAE of the 5B. */
+export const dit = await publishedTensors('dit.txt');
+export const t5 = await publishedTensors('t5.txt');
+export const vae = await publishedTensors('vae.txt');
 
 const elements = (shape: readonly number[]) => shape.reduce((product, n) => product * n, 1);
 

@@ -53,3 +53,10 @@ export async function publishGoldenModel(hub: LocalHub): Promise<void> {
   put('kinora.json', JSON.stringify(manifest));
   await publishTwins(hub);
 }
+
+/** Holds the VAE's download up in its middle, until the hub is healed; its first range gets through. */
+export function holdVae(hub: LocalHub): void {
+  const fault = { kind: 'held', afterBytes: 60_000 } as const;
+  const path = goldenPath('vae');
+  hub.fail({ fault, path, host: 'storage', fromByte: 400_000, times: 1000 });
+}

@@ -1,6 +1,7 @@
 /** The tiny model and the CPU backend, for tests that run in Node. */
 import * as ort from 'onnxruntime-web';
-import { type ModelManifest, parseManifest } from '../../../contract';
+import type { ModelManifest } from '../../../contract';
+import { testManifest } from '../../../contract/testing/manifest';
 import { type Backend, type Runtime, WasmBackend } from '../../../gpu';
 import type { ModelFolder } from '../../../weights';
 import { diskFolder, goldens, publicModels } from '../../../weights/testing/files';
@@ -19,19 +20,7 @@ export function nodeBackend(): Backend {
 
 /** A manifest of the tiny model at 64×32, with some fields of one's own. */
 export function tinyManifest(fields: Partial<ModelManifest> = {}): ModelManifest {
-  return parseManifest({
-    id: 'tiny',
-    name: 'Tiny',
-    description: 'Random weights.',
-    licence: { name: 'Apache-2.0' },
-    base: 'tiny/',
-    nativeSizes: {
-      '1280*720': { width: 64, height: 32 },
-      '720*1280': { width: 32, height: 64 },
-    },
-    maxClipFrames: 121,
-    ...fields,
-  });
+  return testManifest({ id: 'tiny', name: 'Tiny', base: 'tiny/', ...fields });
 }
 
 /** Opens the tiny model, from another folder where one is given. */

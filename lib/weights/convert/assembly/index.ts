@@ -14,4 +14,5 @@ export {
   decodeQ8_0,
 } from './ggml';
 export { chunkElements, floats, scales, source, sums, values } from './memory';
-export { quantise4, quantise8 } from './quantise';
+export { quantise4 } from './quantise4';
+export { quantise8 } from './quantise8';

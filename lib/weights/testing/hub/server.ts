@@ -40,14 +40,10 @@ export interface LocalHub {
   close(): Promise<void>;
 }
 
-export interface LocalHubOptions {
-  /** Files of this many bytes lie in the storage; 4096 when absent. */
-  readonly largeFrom?: number;
-  /** Port of the hub; any free one when absent. */
-  readonly port?: number;
-  /** Files in one answer of the tree; 4 when absent, so that every test follows its pages. */
-  readonly pageSize?: number;
-}
+/** Files of this many bytes or more lie in the storage. */
+const largeFrom = 4096;
+/** Files in one answer of the tree: few, so that every test follows its pages. */
+const pageSize = 4;
 
 /** What a page may read of the hub's answers, as on the real one: `Retry-After` is not among it. */
 const exposed =
@@ -57,17 +53,17 @@ const exposed =
  * Starts a hub: `/{repository}/resolve/{revision}/{path}`, the tree and the revision of the API, and
  * on a second port the storage that large files are redirected to.
  */
-export async function startHub(options: LocalHubOptions = {}): Promise<LocalHub> {
-  const repositories = new Repositories(options.largeFrom ?? 4096);
+export async function startHub(): Promise<LocalHub> {
+  const repositories = new Repositories(largeFrom);
   const script = new FaultScript();
   const requests: HubRequest[] = [];
-  const answer = { repositories, script, requests, pageSize: options.pageSize ?? 4 };
+  const answer = { repositories, script, requests };
   const storage = createServer((request, response) => void fromStorage(answer, request, response));
-  const storageUrl = await listen(storage, 0);
+  const storageUrl = await listen(storage);
   const hub = createServer((request, response) => {
     void fromHub(answer, storageUrl, request, response);
   });
-  const url = await listen(hub, options.port ?? 0);
+  const url = await listen(hub);
   return {
     url,
     repositories,
@@ -86,8 +82,10 @@ interface Answering {
   readonly repositories: Repositories;
   readonly script: FaultScript;
   readonly requests: HubRequest[];
-  readonly pageSize: number;
 }
+
+/** An answer of the hub that has no bytes of a file. */
+const unsent = { host: 'hub', range: null, start: 0, bytesSent: 0 } as const;
 
 async function fromHub(
   answering: Answering,
@@ -103,14 +101,7 @@ async function fromHub(
   const [, repository = '', what, revision = ''] = api ?? [];
   if (api) {
     const fault = answering.script.next({ host: 'hub', path, start: 0 });
-    answering.requests.push({
-      host: 'hub',
-      path,
-      range: null,
-      status: 200,
-      start: 0,
-      bytesSent: 0,
-    });
+    answering.requests.push({ ...unsent, path, status: 200 });
     if (fault?.kind === 'reset') return reset(request, fault);
     if (fault?.kind === 'status') {
       return void response.writeHead(fault.status, fault.headers).end();
@@ -121,21 +112,14 @@ async function fromHub(
     response.setHeader('Content-Type', 'application/json');
     const json =
       what === 'tree'
-        ? page(tree(files), answering.pageSize, url, request, response)
+        ? page(tree(files), url, request, response)
         : { _id: '1', id: repository, sha: commit };
     return void response.writeHead(200).end(JSON.stringify(json));
   }
   const [, owner = '', commitOrBranch = '', inside = ''] = resolve ?? [];
   const file = filesAt(answering.repositories, owner, commitOrBranch)?.get(inside);
   if (!file) {
-    answering.requests.push({
-      host: 'hub',
-      path,
-      range: null,
-      status: 404,
-      start: 0,
-      bytesSent: 0,
-    });
+    answering.requests.push({ ...unsent, path, status: 404 });
     return notFound(response, 'EntryNotFound');
   }
   response.setHeader('X-Repo-Commit', answering.repositories.commit(owner));
@@ -144,7 +128,7 @@ async function fromHub(
   const fault = answering.script.next({ host: 'hub', path, start: firstByte(request) });
   const range = request.headers.range ?? null;
   const status = fault?.kind === 'status' ? fault.status : 302;
-  answering.requests.push({ host: 'hub', path, range, status, start: 0, bytesSent: 0 });
+  answering.requests.push({ ...unsent, path, range, status });
   if (fault?.kind === 'reset') return reset(request, fault);
   if (fault?.kind === 'status') return void response.writeHead(fault.status, fault.headers).end();
   response.setHeader('X-Linked-Size', file.bytes.length);
@@ -165,8 +149,8 @@ async function fromStorage(
   const url = new URL(request.url ?? '/', 'http://127.0.0.1');
   const path = decodeURIComponent(url.pathname);
   if (Number(url.searchParams.get('Expires')) < Date.now()) {
-    const entry = { path, range: request.headers.range ?? null, start: 0, bytesSent: 0 };
-    answering.requests.push({ host: 'storage', status: 403, ...entry });
+    const range = request.headers.range ?? null;
+    answering.requests.push({ ...unsent, host: 'storage', path, range, status: 403 });
     response.writeHead(403, { 'Content-Type': 'application/xml' });
     return void response.end('<Error><Code>AccessDenied</Code></Error>');
   }
@@ -224,18 +208,17 @@ function tree(files: ReadonlyMap<string, HubFile>): unknown[] {
 /** One page of a list; `Link` leads to the next. */
 function page(
   entries: readonly unknown[],
-  size: number,
   url: URL,
   request: IncomingMessage,
   response: ServerResponse,
 ): readonly unknown[] {
   const from = Number(url.searchParams.get('cursor') ?? 0);
-  if (from + size < entries.length) {
+  if (from + pageSize < entries.length) {
     const next = new URL(`${url.pathname}${url.search}`, `http://${request.headers.host}`);
-    next.searchParams.set('cursor', String(from + size));
+    next.searchParams.set('cursor', String(from + pageSize));
     response.setHeader('Link', `<${next}>; rel="next"`);
   }
-  return entries.slice(from, from + size);
+  return entries.slice(from, from + pageSize);
 }
 
 function notFound(response: ServerResponse, code: string): void {
@@ -255,10 +238,10 @@ function served(requests: readonly HubRequest[]): Served {
   return { bytes, requests: parts.length, bytesTwice: bytes - distinct };
 }
 
-function listen(server: Server, port: number): Promise<string> {
+function listen(server: Server): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
+    server.listen(0, '127.0.0.1', () => {
       const address = server.address();
       if (!address || typeof address !== 'object') reject(new Error('The hub has no address.'));
       else resolve(`http://127.0.0.1:${address.port}`);

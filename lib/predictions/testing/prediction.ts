@@ -1,0 +1,37 @@
+import type { Prediction } from '../../contract/prediction';
+import type { GenerationResult } from '../../contract/progress';
+import { parseParameters } from '../../contract/request';
+import { fullMemory } from '../../contract/testing/memory';
+
+/** A prediction that was just created; some fields may be given. */
+export function newPrediction(fields: Partial<Prediction> = {}): Prediction {
+  const created = {
+    id: crypto.randomUUID().replaceAll('-', ''),
+    model: 'tiny',
+    profile: 'standard',
+    backend: 'wasm',
+    parameters: parseParameters({ prompt: 'a boat', seed: 4, num_inference_steps: 6 }),
+    createdAt: '2025-01-01T00:00:00.000Z',
+    status: 'created',
+  } as const;
+  return { ...created, ...fields } as Prediction;
+}
+
+/** The result of a prediction of five seconds. */
+export function resultOf(id: string): GenerationResult {
+  return {
+    videoFile: `${id}.mp4`,
+    videoBytes: 5,
+    size: '1280*720',
+    width: 1280,
+    height: 720,
+    frames: 121,
+    seed: 4,
+    model: 'tiny',
+    backend: 'wasm',
+    encoder: 'webcodecs',
+    finishedEarly: false,
+    memory: fullMemory,
+    timings: { load: 1, text: 2, image: 3, denoise: 4, decode: 5, finish: 6, total: 21 },
+  };
+}

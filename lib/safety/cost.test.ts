@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { nodeBackend } from '../models/wan22/testing/model';
+import { wan22Family } from '../models/wan22/wan22';
+import { benchmarkModel } from '../pipeline/benchmark';
+import { diskFolder, publicModels } from '../weights/testing/files';
+import { checkCost, checkerBenchmark, defaultArchitecture } from './benchmark';
+import { squareFlops } from './classifier';
+import { weightShapes } from './weights';
+
+const native = { width: 1280, height: 704, frames: 121 };
+
+test('the default checker is the published network, of 4.7 GMAC a square', () => {
+  const parameters = [...weightShapes(defaultArchitecture).values()]
+    .map((dims) => dims.reduce((product, size) => product * size, 1))
+    .reduce((sum, count) => sum + count, 0);
+  expect(parameters).toBe(5_597_762);
+  expect(squareFlops(defaultArchitecture) / 2e9).toBeCloseTo(4.7, 1);
+});
+
+test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the fewest steps', async () => {
+  const configuration = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
+  const pass = await wan22Family.passFlops(configuration, { native });
+  const { squares, flop, bytes } = checkCost(native);
+  expect([squares, bytes]).toEqual([32, 32 * 442_368]);
+  expect(flop / 1e12).toBeCloseTo(0.3, 1);
+  expect(flop / (30 * 2 * pass)).toBeLessThan(0.00001);
+  expect(flop / (3 * pass)).toBeLessThan(0.0002);
+});
+
+test('the benchmark runs the network at its real size', { tags: ['full'] }, async () => {
+  const backend = nodeBackend();
+  const [result] = await benchmarkModel(backend, [checkerBenchmark(1)], () => undefined);
+  expect(result?.weightBytes).toBe(22_391_048);
+  expect(result?.seconds).toBeGreaterThan(0);
+  expect(backend.counters().liveBytes).toBe(0);
+  await backend.dispose();
+});
