@@ -111,12 +111,12 @@ describe('a prompt that names a child', () => {
 
   test('delivers no video that is flagged, at once or later', { tags: ['full'] }, async () => {
     const prompt = 'a child on a swing';
-    await installChecker(0);
+    await installChecker(-20);
     const { safety, videoFile } = await generate(engine, asked(prompt));
     // A bias with which the image is clear and the video is not.
     const logit = (p: number | null | undefined) => Math.log((p ?? 0) / (1 - (p ?? 0)));
-    expect(safety?.score).toBeGreaterThan(safety?.input ?? 1);
-    await installChecker(-(logit(safety?.score) + logit(safety?.input)) / 2);
+    expect(logit(safety?.score)).toBeGreaterThan(logit(safety?.input) + 0.2);
+    await installChecker(-20 - (logit(safety?.score) + logit(safety?.input)) / 2);
     const now = await failureOf(generate(engine, asked(prompt)));
     expect(now).toMatchObject({ code: 'PROMPT_REFUSED' });
     expect(now.message).toContain('the video');
@@ -150,15 +150,9 @@ describe('cancelling', () => {
   });
 });
 
-test('on the GPU it is the same; what fails there is tried on the CPU', {
-  tags: ['full'],
-}, async () => {
+test('a check of a run on an emulated GPU is computed on the CPU', { tags: ['full'] }, async () => {
   await installChecker(0);
   const { videoFile } = await generate(engine, asked('a boat', { safetyChecker: false }));
-  const onCpu = await engine.check(videoFile, 'tiny', 'wasm');
-  const onGpu = await engine.check(videoFile, 'tiny', 'webgpu');
-  expect(onGpu.score).toBeCloseTo(onCpu.score ?? Number.NaN, 4);
-  await installChecker(Number.NaN);
-  expect(await engine.check(videoFile, 'tiny', 'webgpu')).toMatchObject({ reason: 'failed' });
-  await engine.unload();
+  const checked = await engine.check(videoFile, 'tiny', 'webgpu');
+  expect(checked).toEqual(await engine.check(videoFile, 'tiny', 'wasm'));
 });
