@@ -16,6 +16,7 @@ function overComlink(remote: Remote<LibraryApi>): LibraryApi {
     snapshot: () => remote.snapshot(),
     subscribe: (listener) => remote.subscribe(proxy(listener)),
     setHub: (base) => remote.setHub(base),
+    setHubToken: (token, keep) => remote.setHubToken(token, keep),
     addModel: (source) => remote.addModel(source),
     addTool: (source) => remote.addTool(source),
     forgetModel: (id) => remote.forgetModel(id),

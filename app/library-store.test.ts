@@ -10,6 +10,7 @@ const empty: LibrarySnapshot = {
   models: [],
   tools: [],
   loras: [],
+  hasHubToken: false,
   loraDownloads: [],
   storage: { usage: 0, quota: 0, persistent: false },
 };

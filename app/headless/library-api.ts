@@ -28,6 +28,7 @@ export function createLibraryApi(picked: (id: string) => readonly File[]): Headl
     addPickedModel: () => library.call((api) => api.addModel({ files: files() })),
     importPicked: (id, precision) => library.call((api) => api.importFiles(id, precision, files())),
     addLora: (address) => library.call((api) => api.addLora(loraSource(address, picked('loras')))),
+    setHubToken: (token) => library.call((api) => api.setHubToken(token, false)),
     termsAccepted: async () => (await readAcceptance()) !== null,
     acceptTerms: async () => void (await acceptTerms()),
     watchLibrary: async () => {

@@ -1,23 +1,33 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import type { LibrarySnapshot } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { Outcome } from './outcome';
 import { shownAddress, type TypedAddress } from './page-state';
 
 /** Where model files come from: the hub itself, or a mirror of it. */
 export function HubSetting(props: {
-  hub: string;
+  library: Pick<LibrarySnapshot, 'hub' | 'hasHubToken'>;
   doing: string | undefined;
   done: string | undefined;
   problem: ErrorRecord | undefined;
   onSave: (base: string) => void;
+  /** Null removes the token. */
+  onToken: (token: string | null) => void;
 }) {
-  const { hub, problem } = props;
+  const { problem } = props;
+  const { hub, hasHubToken } = props.library;
+  const [token, setToken] = useState('');
   const [typed, setTyped] = useState<TypedAddress | null>(null);
   const shown = shownAddress(typed, hub);
   const save = (event: FormEvent) => {
     event.preventDefault();
     props.onSave(shown.trim());
+  };
+  const saveToken = (event: FormEvent) => {
+    event.preventDefault();
+    props.onToken(token.trim());
+    setToken('');
   };
   return (
     <details className="panel more">
@@ -41,6 +51,38 @@ export function HubSetting(props: {
         <FieldNotes
           id="hub"
           hint="Files are fetched from here. A mirror must answer as huggingface.co does."
+        />
+      </form>
+      <form className="field" onSubmit={saveToken}>
+        <label htmlFor="hub-token">Access token of your account on the hub</label>
+        <div className="row">
+          <input
+            id="hub-token"
+            type="password"
+            autoComplete="off"
+            spellCheck={false}
+            required
+            placeholder={hasHubToken ? 'A token is kept' : 'hf_…'}
+            value={token}
+            {...describedBy('hub-token', undefined, true)}
+            onChange={(event) => setToken(event.target.value)}
+          />
+          <button type="submit" disabled={props.doing !== undefined}>
+            Keep it
+          </button>
+          {hasHubToken && (
+            <button
+              type="button"
+              disabled={props.doing !== undefined}
+              onClick={() => props.onToken(null)}
+            >
+              Remove the token
+            </button>
+          )}
+        </div>
+        <FieldNotes
+          id="hub-token"
+          hint="Only for repositories whose makers ask you to accept their terms. It stays in this browser and is sent to this hub only."
         />
       </form>
       <Outcome doing={props.doing} done={props.done} problem={problem} />

@@ -65,7 +65,12 @@ export function LibraryView(props: {
         <div className="models-side">
           <StorageBar storage={library.storage} onPersist={actions.persist} />
           <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
-          <HubSetting hub={library.hub} {...about(subjects.hub)} onSave={actions.setHub} />
+          <HubSetting
+            {...{ library }}
+            {...about(subjects.hub)}
+            onSave={actions.setHub}
+            onToken={actions.setHubToken}
+          />
         </div>
       </div>
       {sheet && offered && (

@@ -1,10 +1,11 @@
 import { useState } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { LoraEntry } from '../../lib/contract/library';
+import { Licence } from './download-sheet';
 
 /** One adapter of the library: what it is for and how to call it. */
 export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => void }) {
-  const { name, rank, base, bytes, triggerWords, source } = lora;
+  const { name, rank, base, bytes, triggerWords, source, licence } = lora;
   const [copied, setCopied] = useState<string | null>(null);
   const copy = (word: string) => {
     navigator.clipboard.writeText(word).then(
@@ -29,7 +30,8 @@ export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => 
       </div>
       <p className="field-hint">
         {rank > 0 ? `Rank ${rank}` : 'No low-rank layers'} · for{' '}
-        {base === 'unknown' ? 'an unknown model' : base} · {formatBytes(bytes)}
+        {base === 'unknown' ? 'an unknown model' : base} · {formatBytes(bytes)} · Licence:{' '}
+        <Licence {...licence} />
       </p>
       {triggerWords.length > 0 && (
         <p className="words">

@@ -13,13 +13,23 @@ export function Outcome(props: {
     <div role="status" className="notice">
       {doing && <p className="field-hint">{doing}</p>}
       {!doing && done && <p className="info">{done}</p>}
-      {!doing && problem && (
-        <Problem error={problem}>
-          {problem.code === 'TERMS_NOT_ACCEPTED' && (
-            <Link href="/terms">Read the terms of use</Link>
-          )}
-        </Problem>
-      )}
+      {!doing && problem && <LibraryProblem error={problem} />}
     </div>
+  );
+}
+
+/** An error of the library, with a link to the page that helps, where there is one. */
+export function LibraryProblem({ error }: { error: ErrorRecord }) {
+  const { code, message } = error;
+  const [page] = (code === 'HUB_DENIED' && /https?:\/\/\S+$/.exec(message)) || [];
+  return (
+    <Problem error={error}>
+      {code === 'TERMS_NOT_ACCEPTED' && <Link href="/terms">Read the terms of use</Link>}
+      {page && (
+        <a href={page} target="_blank" rel="noreferrer">
+          Open the page of the repository
+        </a>
+      )}
+    </Problem>
   );
 }

@@ -2,8 +2,8 @@ import { componentTexts, formatBytes, formatPercent } from '../../lib/contract/f
 import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
 import { isConverted } from '../../lib/pipeline/installation';
-import { Problem } from '../shared/messages';
 import { amountOf, fractionOf } from './model-view';
+import { LibraryProblem } from './outcome';
 import { formatRelativeError, precisionNames } from './wording';
 
 /** One part of a model: how far it is, what it is made of, and its controls. */
@@ -61,7 +61,7 @@ export function PartRow(props: {
         />
       )}
       {notice && <p className="notice-line">{notice}</p>}
-      {error && <Problem error={error} />}
+      {error && <LibraryProblem error={error} />}
     </li>
   );
 }

@@ -29,6 +29,8 @@ export interface LibraryActions {
   /** Ends the download of a LoRA; nothing of it stays. */
   cancelLora: (name: string) => void;
   setHub: (base: string) => void;
+  /** Keeps a token for the hub in this browser; null removes it. */
+  setHubToken: (token: string | null) => void;
   /** Asks the browser to keep what is stored. To be called in a click handler. */
   persist: () => void;
 }
@@ -188,6 +190,13 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
         'Saving …',
         (api) => api.setHub(base),
         () => 'Saved.',
+      ),
+    setHubToken: (token) =>
+      void run(
+        subjects.hub,
+        'Saving …',
+        (api) => api.setHubToken(token),
+        () => (token === null ? 'The token was removed.' : 'The token is kept in this browser.'),
       ),
     persist: keepStorage,
   };

@@ -13,6 +13,7 @@ it('has no ids before anything was added', async () => {
     models: [],
     tools: [],
     loras: [],
+    hasHubToken: false,
     loraDownloads: [],
     storage: { usage: 0, quota: 0, persistent: true },
   });

@@ -56,7 +56,8 @@ export const modelsHelp = `Shows and changes the models that the command line us
   --help      this text
 
 Environment: KINORA_HOME is the folder for models (default .kinora in the project);
-KINORA_ACCEPT_TERMS is the version of the terms of use that you accept.
+KINORA_ACCEPT_TERMS is the version of the terms of use that you accept; HF_TOKEN is a token of your
+account, for repositories whose makers ask you to accept their terms. It is sent to the hub only.
 `;
 
 const optionTypes = {

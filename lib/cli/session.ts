@@ -82,6 +82,8 @@ export async function librarySession(
   await page.call('watchLibrary');
   await page.call('clearHistory');
   if (hub !== undefined) await page.call('setHub', hub);
+  const token = process.env.HF_TOKEN;
+  if (token) await page.call('setHubToken', token.trim());
   const snapshot = async () => {
     const now = await page.call('snapshot');
     await noteAdded(home, now);

@@ -31,6 +31,8 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   importPicked(id: string, precision: Precision): Promise<void>;
   /** Adds the LoRA of an address, or the first file of `#loras` where there is none. */
   addLora(address: string | null): Promise<LoraEntry>;
+  /** Uses a token for the hub until the page is closed. */
+  setHubToken(token: string): Promise<void>;
   /** Whether the present terms of use were accepted in this browser. */
   termsAccepted(): Promise<boolean>;
   acceptTerms(): Promise<void>;

@@ -1,5 +1,5 @@
 import type { ErrorRecord } from './errors';
-import type { ComponentId, ModelManifest, Precision } from './manifest';
+import type { ComponentId, Licence, ModelManifest, Precision } from './manifest';
 import type { ToolManifest } from './tools';
 
 /** Status of one part of a model. */
@@ -110,6 +110,8 @@ export interface LoraEntry {
   /** Base model by its metadata or tensor shapes, such as "Wan2.2-TI2V-5B", or "unknown". */
   readonly base: string;
   readonly triggerWords: readonly string[];
+  /** What the hub says of its licence, or "unknown". */
+  readonly licence: Licence;
   readonly addedAt: string;
 }
 
@@ -145,6 +147,8 @@ export interface DownloadPlan {
 export interface LibrarySnapshot {
   /** Base address of the hub. */
   readonly hub: string;
+  /** Whether a token of the user's account is sent to this hub; the token itself stays in the worker. */
+  readonly hasHubToken: boolean;
   readonly models: readonly ModelEntry[];
   readonly tools: readonly ToolEntry[];
   readonly loras: readonly LoraEntry[];
@@ -183,6 +187,14 @@ export interface LibraryApi {
   subscribe(listener: (snapshot: LibrarySnapshot) => void): Promise<void>;
   /** @throws KinoraError `ADDRESS_INVALID` */
   setHub(base: string): Promise<void>;
+  /**
+   * Sets the token of the user's account for the hub in use, or removes it with null. It is sent to this
+   * hub only.
+   *
+   * @param keep false: it is forgotten when the worker ends; true when absent
+   * @throws KinoraError `PARAMETER_INVALID`
+   */
+  setHubToken(token: string | null, keep?: boolean): Promise<void>;
 
   /** Reads the headers of the source, detects its file layout and adds it to the list. */
   addModel(source: ModelSource): Promise<ModelEntry>;

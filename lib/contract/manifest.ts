@@ -31,7 +31,7 @@ export const componentIds = [
 ] as const;
 export type ComponentId = (typeof componentIds)[number];
 
-const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });
+export const licenceSchema = z.object({ name: z.string(), url: z.url().optional() });
 export type Licence = z.output<typeof licenceSchema>;
 
 /** One file of a repository on the hub. */

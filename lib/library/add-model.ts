@@ -4,6 +4,7 @@ import {
   componentIds,
   hasSources,
   KinoraError,
+  type Licence,
   type LocalFile,
   type ModelManifest,
   type ModelSource,
@@ -17,7 +18,7 @@ import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file'
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import { type LocalFiles, matchFiles } from './local-files';
-import { hubFolder } from './sources';
+import { hubFolder, licenceOf, unknownLicence } from './sources';
 
 /** A manifest that a repository brings itself. */
 const ownManifest = 'kinora.json';
@@ -128,7 +129,8 @@ async function localManifest(
   const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
   const all = context.base.manifest.sources;
   const sources = all.filter(({ component }) => !matched.has(component));
-  return { manifest: derived(name, 'local files', sources, context), local: matched };
+  const manifest = derived(name, 'local files', unknownLicence, sources, context);
+  return { manifest, local: matched };
 }
 
 /** Files of one repository as sources. */
@@ -185,7 +187,9 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
     }
   }
   sources.push(...base.manifest.sources.filter((source) => source.component === 'safety_checker'));
-  return derived(nameOf(files.listing.repository), files.listing.repository, sources, context);
+  const { repository } = files.listing;
+  const licence = licenceOf(files.listing, client);
+  return derived(nameOf(repository), repository, licence, sources, context);
 }
 
 /** The weights of a component by diffusers' names: one file, or the shards of an index. */
@@ -219,7 +223,8 @@ async function fromFile(file: SourceFile, context: AddContext): Promise<ModelMan
   const sources = base.manifest.sources.filter((source) => source.component !== component);
   const name = file.path.split('/').at(-1)?.replace(weightEnding, '') ?? file.path;
   const all = [...sources, { component, files: [file], optional: false }];
-  return derived(name, `${file.repository}/${file.path}`, all, context);
+  const licence = licenceOf(await client.list(file.repository, file.revision), client);
+  return derived(name, `${file.repository}/${file.path}`, licence, all, context);
 }
 
 function partOf(header: TensorFile, installation: ModelInstallation): ComponentId {
@@ -232,6 +237,7 @@ function partOf(header: TensorFile, installation: ModelInstallation): ComponentI
 function derived(
   name: string,
   origin: string,
+  licence: Licence,
   sources: readonly ComponentSource[],
   { base, taken }: AddContext,
 ): ModelManifest {
@@ -241,8 +247,11 @@ function derived(
     id: uniqueId(name, taken),
     name,
     description: `Added from ${origin}.`,
-    licence: { name: 'See its source' },
-    sources: [...sources],
+    licence,
+    // The licence of the new model is not that of parts that are the base's.
+    sources: sources.map((source) =>
+      base.manifest.sources.includes(source) ? { licence: rest.licence, ...source } : source,
+    ),
   };
 }
 

@@ -1,5 +1,6 @@
 import {
   KinoraError,
+  type Licence,
   type ModelSource,
   type SourceFile,
   type ToolManifest,
@@ -9,6 +10,7 @@ import { type HubClient, hubByteSource, parseAddress } from '../weights/hub';
 import { uniqueId } from './add-model';
 import { localSource } from './local-files';
 import { checkLanguageModel } from './plain-files';
+import { licenceOf, unknownLicence } from './sources';
 
 /**
  * The manifest of a language model that is to be added: one GGUF file, by its address on the hub or from
@@ -28,11 +30,12 @@ export async function addedTool(
       throw new KinoraError('MODEL_WRONG_KIND', 'A language model is one GGUF file.');
     }
     await checkLanguageModel(localSource(local));
-    return manifestOf(local.path, 'a local file', null, taken);
+    return manifestOf(local.path, 'a local file', unknownLicence, null, taken);
   }
   const file = await fileAt(source, client);
   await checkLanguageModel(hubByteSource(client, await client.file(file)));
-  return manifestOf(file.path, `${file.repository}/${file.path}`, file, taken);
+  const licence = licenceOf(await client.list(file.repository, file.revision), client);
+  return manifestOf(file.path, `${file.repository}/${file.path}`, licence, file, taken);
 }
 
 /** The GGUF file of an address, where there is one only. */
@@ -63,6 +66,7 @@ async function fileAt(
 function manifestOf(
   path: string,
   origin: string,
+  licence: Licence,
   file: SourceFile | null,
   taken: ReadonlySet<string>,
 ): ToolManifest {
@@ -75,7 +79,7 @@ function manifestOf(
     id: uniqueId(name, taken),
     name,
     description: `Added from ${origin}.`,
-    licence: { name: 'See its source' },
+    licence,
     sources: file ? [{ component: 'language_model', files: [file] }] : [],
   });
 }

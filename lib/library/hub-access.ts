@@ -1,20 +1,39 @@
 import { briefPolicy, HubClient, type HubOptions, publicHub } from '../weights/hub';
 import type { LibraryEnvironment } from './environment';
 import type { ManagedModel } from './managed-model';
+import type { Choices } from './records';
 
 /**
  * Clients of the hub that is set. Each remembers its own lists of files only: what was asked for long
  * ago may have changed.
  */
 export class HubAccess {
-  /** @param chosen base address that the user has set; null without one */
+  /** A token for the life of this worker only. */
+  #sessionToken: Choices['hubToken'] = null;
+
+  /** @param chosen what the user has set */
   constructor(
     readonly environment: LibraryEnvironment,
-    readonly chosen: () => string | null,
+    readonly chosen: () => Pick<Choices, 'hub' | 'hubToken'>,
   ) {}
 
+  /** The user's token for this hub; a token of another hub stays unused. */
+  get #token(): string | undefined {
+    const known = [this.#sessionToken, this.chosen().hubToken];
+    return known.find((one) => one?.hub === this.base)?.token;
+  }
+
+  get hasToken(): boolean {
+    return this.#token !== undefined;
+  }
+
+  /** Uses a token for this hub until the worker ends; null for none. */
+  setSessionToken(token: string | null): void {
+    this.#sessionToken = token === null ? null : { hub: this.base, token };
+  }
+
   get base(): string {
-    return this.chosen() ?? this.environment.defaultHub ?? publicHub;
+    return this.chosen().hub ?? this.environment.defaultHub ?? publicHub;
   }
 
   /** A client with the standard retry policy. With a model, its parts show a notice for each wait. */
@@ -37,6 +56,8 @@ export class HubAccess {
   }
 
   #create(options: HubOptions): HubClient {
-    return new HubClient(this.base, { ...this.environment.hubOptions, ...options });
+    const token = this.#token;
+    const common = { ...this.environment.hubOptions, ...(token !== undefined && { token }) };
+    return new HubClient(this.base, { ...common, ...options });
   }
 }

@@ -45,7 +45,7 @@ export class Library implements LibraryApi {
   constructor(environment: LibraryEnvironment) {
     this.#environment = environment;
     this.#registry = new ModelRegistry(environment, this.#throttle.call);
-    this.#hubs = new HubAccess(environment, () => this.#registry.choices.hub);
+    this.#hubs = new HubAccess(environment, () => this.#registry.choices);
     this.#tabs = new Tabs(environment);
     this.#downloads = new Downloads(environment, this.#registry, this.#tabs, this.#hubs);
     this.#verifications = new Verifications(this.#tabs);
@@ -69,6 +69,20 @@ export class Library implements LibraryApi {
     const hub = parseHub(base);
     await this.#registry.choose((choices) => ({ ...choices, hub }));
     this.#throttle.call();
+  }
+
+  async setHubToken(token: string | null, keep = true): Promise<void> {
+    await this.#start();
+    if (token !== null && !/^[!-~]{1,512}$/.test(token)) {
+      throw new KinoraError('PARAMETER_INVALID', 'A token has letters, digits and signs only.');
+    }
+    const hub = this.#hubs.base;
+    this.#hubs.setSessionToken(keep ? null : token);
+    if (keep) {
+      const hubToken = token === null ? null : { hub, token };
+      await this.#registry.choose((choices) => ({ ...choices, hubToken }));
+    }
+    this.#changedOnDisk();
   }
 
   async addModel(source: ModelSource): Promise<ModelEntry> {
@@ -270,6 +284,7 @@ export class Library implements LibraryApi {
   #snapshot(): LibrarySnapshot {
     return {
       hub: this.#hubs.base,
+      hasHubToken: this.#hubs.hasToken,
       models: this.#registry.models.map((model) => model.entry()),
       tools: this.#registry.tools.map((tool) => tool.entry()),
       loras: this.#loras.entries,

@@ -1,5 +1,5 @@
 import { createSHA256 } from 'hash-wasm';
-import { KinoraError, type LoraEntry, type StorageReport } from '../contract';
+import { KinoraError, type Licence, type LoraEntry, type StorageReport } from '../contract';
 import type { LoraFacts } from '../pipeline/installation';
 import { openSafetensors } from '../weights/formats/checkpoint';
 import { type ByteSource, SourceChanged } from '../weights/formats/source';
@@ -8,6 +8,7 @@ import type { StoreFolder } from '../weights/store/folder';
 import { localSource } from './local-files';
 import { listLoras, loraLock, readLora, removeLora, writeLora } from './loras';
 import { gibibytes } from './plan';
+import { licenceOf, unknownLicence } from './sources';
 
 /** A LoRA to be added. */
 export type LoraSource = { readonly address: string } | { readonly file: File };
@@ -88,7 +89,8 @@ async function keep(
       return same;
     }
     const addedAt = new Date().toISOString();
-    const entry = { name, bytes, sha256, source: opened.label, ...facts, addedAt };
+    const { label: source, licence } = opened;
+    const entry = { name, bytes, sha256, source, licence, ...facts, addedAt };
     await writeLora(folder, entry);
     return entry;
   } catch (thrown) {
@@ -110,6 +112,7 @@ async function requireRoom(name: string, bytes: number, { storage }: LoraContext
 }
 
 interface OpenedLora {
+  readonly licence: Licence;
   readonly label: string;
   readonly fileName: string;
   readonly bytes: ByteSource;
@@ -125,13 +128,14 @@ async function open(
   if ('file' in source) {
     const { file } = source;
     const bytes = localSource({ path: file.name, file });
-    return { label: file.name, fileName: file.name, bytes, local: true };
+    return { licence: unknownLicence, label: file.name, fileName: file.name, bytes, local: true };
   }
   const address = parseAddress(source.address, client.base);
   if (address.kind === 'link') {
     const fileName = nameInLink(address.url);
     const file = await client.link(address.url, signal);
-    return { label: address.url, fileName, bytes: hubByteSource(client, file), local: false };
+    const bytes = hubByteSource(client, file);
+    return { licence: unknownLicence, label: address.url, fileName, bytes, local: false };
   }
   const { repository, revision } = address;
   const path =
@@ -139,6 +143,7 @@ async function open(
   const file = await client.file({ repository, path, revision }, signal);
   const fileName = path.split('/').at(-1) ?? path;
   return {
+    licence: licenceOf(await client.list(repository, revision, signal), client),
     label: `${repository}/${path}`,
     fileName,
     bytes: hubByteSource(client, file),

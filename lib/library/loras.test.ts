@@ -190,3 +190,14 @@ test('trigger words come from the metadata’s own field, else from the common t
   expect(words({ ss_tag_frequency: 'broken' })).toEqual([]);
   expect(words({})).toEqual([]);
 });
+
+test('the licence is what the hub says of it, and unknown for a file', async () => {
+  const bytes = await goldenBytes('loras/a_peft.safetensors');
+  now().hub.repositories.put('kinora/licensed', 'z.safetensors', bytes);
+  now().hub.repositories.licences.set('kinora/licensed', 'mit');
+  const page = `${now().hub.url}/kinora/licensed`;
+  const added = await add({ address: 'kinora/licensed' });
+  expect(added.licence).toEqual({ name: 'mit', url: page });
+  const local = await add({ file: new File([bytes], 'local.safetensors') });
+  expect(local.licence).toEqual({ name: 'unknown' });
+});

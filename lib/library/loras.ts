@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KinoraError, type LoraEntry } from '../contract';
+import { KinoraError, type LoraEntry, licenceSchema } from '../contract';
 import type { StoreFolder } from '../weights/store/folder';
 import { opfsFolder } from '../weights/store/opfs';
 import type { LibraryEnvironment } from './environment';
@@ -12,6 +12,7 @@ const entrySchema = z.object({
   rank: z.int().min(0),
   base: z.string(),
   triggerWords: z.array(z.string()),
+  licence: licenceSchema.default({ name: 'unknown' }),
   addedAt: z.string(),
 });
 

@@ -14,6 +14,8 @@ const choicesFile = 'library.json';
 const schema = z.object({
   /** Base address of the hub; null for the one that is set by default. */
   hub: z.string().nullable().default(null),
+  /** Token of an account, and the base address of the hub that it is for. */
+  hubToken: z.object({ hub: z.string(), token: z.string() }).nullable().default(null),
   /** Precision that was chosen for each model. */
   precision: z.record(z.string(), z.enum(precisions)).default({}),
   /** Parts whose download was begun and neither ended nor cancelled, by model. */

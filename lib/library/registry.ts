@@ -29,7 +29,7 @@ export class ModelRegistry {
   readonly #onChange: () => void;
   readonly #models = new Map<string, ManagedModel<ModelManifest>>();
   readonly #tools = new Map<string, ManagedModel>();
-  #choices: Choices = { hub: null, precision: {}, wanted: {} };
+  #choices: Choices = { hub: null, hubToken: null, precision: {}, wanted: {} };
 
   /** @param onChange called after each change of a model */
   constructor(environment: LibraryEnvironment, onChange: () => void) {

@@ -1,6 +1,7 @@
 import {
   type ComponentId,
   KinoraError,
+  type Licence,
   type ModelManifest,
   type Precision,
   type SourceFile,
@@ -8,7 +9,7 @@ import {
 } from '../contract';
 import { isConverted } from '../pipeline/installation';
 import { type ByteSource, type ModelFolder, parseModelJson } from '../weights/formats/source';
-import { type HubClient, hubByteSource } from '../weights/hub';
+import { type HubClient, hubByteSource, type Listing } from '../weights/hub';
 import {
   checkerWeights,
   keepStart,
@@ -113,6 +114,14 @@ export async function configurationOf(
   return (
     model.listed.base ?? hubFolder(filesOf(model.manifest, 'configuration', precision), client)
   );
+}
+
+/** The licence of what nobody says anything about. */
+export const unknownLicence: Licence = { name: 'unknown' };
+
+/** What a repository says of its licence, with its page. */
+export function licenceOf({ licence, repository }: Listing, client: HubClient): Licence {
+  return { name: licence ?? unknownLicence.name, url: client.page(repository) };
 }
 
 /** Files of the hub as a folder in which they lie under their own paths. */

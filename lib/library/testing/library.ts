@@ -167,6 +167,7 @@ export function libraryTests(): () => LibraryTest {
   afterEach(async () => {
     hub.heal();
     hub.forget();
+    hub.repositories.gates.clear();
     await rm(current.root, { recursive: true, force: true });
   });
   return () => current;

@@ -6,6 +6,7 @@ import { type Clock, retryAfterMs, Transient } from './retry';
  * browser, which keeps the Range header and asks for no preflight because such a range is simple.
  *
  * @param subject for messages
+ * @param page of the repository, where its makers' terms can be accepted; null for files that have none
  * @throws Transient for what may pass: no connection, 408, 429, 5xx, a refusal by the storage
  * @throws KinoraError `HUB_NOT_FOUND`, `HUB_DENIED`, `HUB_ANSWER_INVALID`
  */
@@ -14,6 +15,7 @@ export async function request(
   clock: Clock,
   subject: string,
   url: string | URL,
+  page: string | null,
   init: RequestInit,
 ): Promise<Response> {
   let response: Response;
@@ -31,7 +33,7 @@ export async function request(
   }
   if (response.ok || response.status === 416) return response;
   await response.body?.cancel().catch(() => undefined);
-  throw refusal(response, clock, subject, isElsewhere(response, url));
+  throw refusal(response, clock, subject, page, isElsewhere(response, url));
 }
 
 /** Whether the answer comes from another server than the one that was asked. */
@@ -40,7 +42,13 @@ function isElsewhere(response: Response, asked: string | URL): boolean {
   return new URL(response.url).origin !== new URL(asked).origin;
 }
 
-function refusal(response: Response, clock: Clock, subject: string, elsewhere: boolean): Error {
+function refusal(
+  response: Response,
+  clock: Clock,
+  subject: string,
+  page: string | null,
+  elsewhere: boolean,
+): Error {
   const { status, headers } = response;
   const reason = headers.get('x-error-code') ?? '';
   const wait = retryAfterMs(headers.get('retry-after'), clock.now());
@@ -63,12 +71,14 @@ function refusal(response: Response, clock: Clock, subject: string, elsewhere: b
   if (elsewhere && [400, 401, 403].includes(status)) {
     return new Transient('HUB_DENIED', `the storage refuses the hub's address (${status})`, wait);
   }
-  if (reason === 'GatedRepo') {
-    const sentence = `The hub gives ${subject} only to who is logged in and accepted its terms.`;
-    return new KinoraError('HUB_DENIED', sentence);
-  }
-  if (status === 401 || status === 403) {
-    return new KinoraError('HUB_DENIED', `Access to ${subject} is refused (${status}).`);
+  if (status === 401 || status === 403 || reason === 'GatedRepo') {
+    const sentence = `Access to ${subject} is refused (${status}).`;
+    if (page === null) return new KinoraError('HUB_DENIED', sentence);
+    return new KinoraError(
+      'HUB_DENIED',
+      `${sentence} The makers ask you to accept their terms at ${page}`,
+      { remedy: 'Accept them there, then enter a token of your account beside the hub address.' },
+    );
   }
   return new KinoraError('HUB_ANSWER_INVALID', `${subject}: the server answers ${status}.`);
 }

@@ -117,7 +117,9 @@ test('a repository whose terms must be accepted says so', async () => {
   const file = await one.file({ repository, path: 'deep/er/weights a+b.gguf', revision: 'main' });
   await expect(hubByteSource(one, file).read(0, 10)).rejects.toMatchObject({
     code: 'HUB_DENIED',
-    message: expect.stringContaining('accepted its terms'),
+    message: expect.stringContaining(
+      `The makers ask you to accept their terms at ${hub.url}/${repository}`,
+    ),
   });
 });
 

@@ -24,6 +24,16 @@ const entrySchema = z.object({
   lfs: z.object({ oid: z.string(), size: bytes }).optional(),
 });
 
+/** What people write at the top of a repository's README. */
+const cardSchema = z
+  .looseObject({
+    license: z.union([z.string(), z.array(z.string())]).optional(),
+    license_name: z.string().optional(),
+  })
+  .transform(({ license, license_name }) => ({
+    licence: license_name ?? (license === undefined ? null : [license].flat().join(', ')),
+  }));
+
 /** A file of a repository as the hub lists it. */
 export interface ListedFile {
   readonly path: string;
@@ -41,6 +51,8 @@ export interface Listing {
   readonly repository: string;
   /** Null where the hub does not tell; then the revision that was asked for is fetched. */
   readonly commit: string | null;
+  /** Licence by the repository's card; null where it names none, or was not asked for it. */
+  readonly licence: string | null;
   readonly files: ReadonlyMap<string, ListedFile>;
 }
 
@@ -53,6 +65,8 @@ export interface RemoteFile {
   readonly sha256: string | null;
   /** Of small files of a hub. */
   readonly gitSha1: string | null;
+  /** Page of its repository; null for a link. */
+  readonly page: string | null;
   /** Where it is now. */
   url(): string;
   /**
@@ -63,13 +77,15 @@ export interface RemoteFile {
   confirm(signal: AbortSignal): Promise<void>;
 }
 
-/** Options of {@link HubClient}; all for tests, except `onWait`. */
+/** Options of {@link HubClient}; all for tests, except `onWait` and `token`. */
 export interface HubOptions {
   readonly fetch?: typeof fetch;
   readonly clock?: Clock;
   readonly policy?: Partial<RetryPolicy>;
   /** Called before each wait for another attempt. */
   readonly onWait?: (sentence: string, waitMs: number) => void;
+  /** Token of the user's account, for the hub alone: no other host, the storage included, gets it. */
+  readonly token?: string;
 }
 
 /**
@@ -92,7 +108,8 @@ export class HubClient {
     readonly base: string,
     options: HubOptions = {},
   ) {
-    this.fetch = options.fetch ?? ((input, init) => fetch(input, init));
+    const send = options.fetch ?? ((input, init) => fetch(input, init));
+    this.fetch = options.token ? withToken(send, base, options.token) : send;
     this.clock = options.clock ?? systemClock;
     this.policy = { ...standardPolicy, ...options.policy };
     this.onWait = options.onWait;
@@ -133,6 +150,7 @@ export class HubClient {
       identity,
       sha256,
       gitSha1,
+      page: this.page(source.repository),
       url: () => this.fileUrl(source.repository, current.revision, source.path),
       confirm: async (abort) => {
         this.#listings.delete(`${source.repository}@${source.revision}`);
@@ -158,12 +176,18 @@ export class HubClient {
       identity,
       sha256: null,
       gitSha1: null,
+      page: null,
       url: () => url,
       confirm: async (abort) => {
         const now = await this.#ask(url, abort);
         if (now.size !== size || now.identity !== identity) throw new SourceChanged(url);
       },
     };
+  }
+
+  /** Address of a repository's page. */
+  page(repository: string): string {
+    return `${this.base}/${repository}`;
   }
 
   /** Address of a file of a repository. */
@@ -189,7 +213,9 @@ export class HubClient {
   async #list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
     const common = { hubUrl: this.base, fetch: this.#api(repository, signal) };
     const pinned = /^[0-9a-f]{40}$/.test(revision);
-    const commit = pinned ? revision : await this.#commit(repository, revision, common);
+    const { commit, licence } = pinned
+      ? { commit: revision, licence: null }
+      : await this.#info(repository, revision, common);
     const files = new Map<string, ListedFile>();
     const options = { ...common, repo: repository, revision: commit ?? revision, recursive: true };
     for await (const item of listFiles(options)) {
@@ -200,17 +226,23 @@ export class HubClient {
       const gitSha1 = !lfs && oid && /^[0-9a-f]{40}$/.test(oid) ? oid : null;
       files.set(path, { path, bytes: lfs?.size ?? size, identity, sha256, gitSha1 });
     }
-    return { repository, commit, files };
+    return { repository, commit, licence, files };
   }
 
-  async #commit(
+  async #info(
     repository: string,
     revision: string,
     common: { hubUrl: string; fetch: typeof fetch },
-  ): Promise<string | null> {
-    const wanted = { name: repository, revision, additionalFields: ['sha' as const] };
-    const info = await modelInfo({ ...common, ...wanted });
-    return /^[0-9a-f]{40}$/.test(info.sha) ? info.sha : null;
+  ): Promise<Pick<Listing, 'commit' | 'licence'>> {
+    const additionalFields = ['sha' as const, 'cardData' as const];
+    const { sha, cardData } = await modelInfo({
+      ...common,
+      name: repository,
+      revision,
+      additionalFields,
+    });
+    const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : null;
+    return { commit, licence: cardSchema.catch({ licence: null }).parse(cardData).licence };
   }
 
   /** The library's fetch: it is handed good answers only, tried until one comes. */
@@ -223,7 +255,14 @@ export class HubClient {
         try {
           return await this.#inTime(signal, async (abort) => {
             const options = { ...init, signal: abort };
-            const response = await request(this.fetch, this.clock, subject, url, options);
+            const response = await request(
+              this.fetch,
+              this.clock,
+              subject,
+              url,
+              this.page(repository),
+              options,
+            );
             return readable(response, subject);
           });
         } catch (failure) {
@@ -257,7 +296,7 @@ export class HubClient {
       try {
         return await this.#inTime(signal, async (abort) => {
           const init: RequestInit = { headers: { Range: 'bytes=0-0' }, signal: abort };
-          const response = await request(this.fetch, this.clock, url, url, init);
+          const response = await request(this.fetch, this.clock, url, url, null, init);
           await response.body?.cancel().catch(() => undefined);
           return describe(response, url);
         });
@@ -266,6 +305,18 @@ export class HubClient {
       }
     }
   }
+}
+
+/** Adds a token to the requests to a hub, and to no others; a redirect to another host drops it. */
+function withToken(send: typeof fetch, base: string, token: string): typeof fetch {
+  const { origin } = new URL(base);
+  return (input, init) => {
+    const url = new URL(input instanceof Request ? input.url : input);
+    if (url.origin !== origin) return send(input, init);
+    const headers = new Headers(init?.headers);
+    headers.set('Authorization', `Bearer ${token}`);
+    return send(url, { ...init, headers });
+  };
 }
 
 /** An answer of the API whose body is there and is JSON. */

@@ -127,7 +127,8 @@ export class RangeReader {
     try {
       const headers = { Range: `bytes=${this.#position}-${this.end - 1}` };
       const init = { headers, signal: either };
-      const response = await request(client.fetch, client.clock, file.name, file.url(), init);
+      const { name, page } = file;
+      const response = await request(client.fetch, client.clock, name, file.url(), page, init);
       alive();
       let skip: number;
       try {

@@ -29,8 +29,8 @@ const partialSchema = z.object({
 export type PartialFile = z.output<typeof partialSchema>;
 
 const partialFile = 'partial.json';
-/** Bytes that are fetched again at most after a crash; a pause costs none. */
-const safeEvery = 32 * 2 ** 20;
+/** After so many bytes or milliseconds what came is made safe: a crash costs no more. A pause costs nothing. */
+const safeEvery = { bytes: 32 * 2 ** 20, ms: 1000 };
 
 /** The file of a folder that was not fetched to its end; null without one. */
 export async function readPartial(folder: StoreFolder): Promise<PartialFile | null> {
@@ -60,12 +60,14 @@ export async function streamFile(streamed: StreamedFile): Promise<string> {
   const writer = await folder.write(path);
   let at = 0;
   let safe = 0;
+  let safeAt = performance.now();
   const makeSafe = async () => {
     if (at === safe) return;
     await writer.flush();
     const record = { path, name, identity, size, bytes: at, hash: await hash.state() };
     await folder.writeText(partialFile, JSON.stringify(record));
     safe = at;
+    safeAt = performance.now();
   };
   try {
     const same = before?.path === path && before.identity === identity && before.size === size;
@@ -81,7 +83,8 @@ export async function streamFile(streamed: StreamedFile): Promise<string> {
         await writer.write(at, piece);
         await hash.update(piece);
         at += length;
-        if (at - safe >= safeEvery) await makeSafe();
+        const isDue = performance.now() - safeAt >= safeEvery.ms;
+        if (isDue || at - safe >= safeEvery.bytes) await makeSafe();
         onBytes(at);
       }
     } catch (thrown) {

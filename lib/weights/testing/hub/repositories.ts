@@ -17,6 +17,10 @@ export class Repositories {
   readonly #files = new Map<string, Map<string, HubFile>>();
   readonly #bySha = new Map<string, HubFile>();
   readonly #commits = new Map<string, string>();
+  /** What the cards of repositories name as their licence. */
+  readonly licences = new Map<string, string>();
+  /** Repositories whose files need this token; their lists do not. */
+  readonly gates = new Map<string, string>();
 
   /** @param largeFrom files of this many bytes are kept in the other place */
   constructor(readonly largeFrom: number) {}

@@ -30,6 +30,8 @@ export interface LocalHub {
   readonly url: string;
   readonly repositories: Repositories;
   readonly requests: readonly HubRequest[];
+  /** `Authorization` of every request that had one, and which server got it. */
+  readonly authorizations: readonly { readonly host: HubRequest['host']; readonly value: string }[];
   /** Lets something go wrong. */
   fail(rule: FaultRule): void;
   /** Ends all faults. */
@@ -58,9 +60,17 @@ export async function startHub(): Promise<LocalHub> {
   const script = new FaultScript();
   const requests: HubRequest[] = [];
   const answer = { repositories, script, requests };
-  const storage = createServer((request, response) => void fromStorage(answer, request, response));
+  const authorizations: { host: HubRequest['host']; value: string }[] = [];
+  const note = (host: HubRequest['host'], { headers }: IncomingMessage) => {
+    if (headers.authorization) authorizations.push({ host, value: headers.authorization });
+  };
+  const storage = createServer((request, response) => {
+    note('storage', request);
+    void fromStorage(answer, request, response);
+  });
   const storageUrl = await listen(storage);
   const hub = createServer((request, response) => {
+    note('hub', request);
     void fromHub(answer, storageUrl, request, response);
   });
   const url = await listen(hub);
@@ -68,10 +78,14 @@ export async function startHub(): Promise<LocalHub> {
     url,
     repositories,
     requests,
+    authorizations,
     fail: (rule) => script.add(rule),
     heal: () => script.clear(),
     served: (path) => served(requests.filter((request) => request.path.endsWith(path))),
-    forget: () => void requests.splice(0),
+    forget: () => {
+      requests.splice(0);
+      authorizations.splice(0);
+    },
     close: async () => {
       await Promise.all([closed(hub), closed(storage)]);
     },
@@ -113,7 +127,12 @@ async function fromHub(
     const json =
       what === 'tree'
         ? page(tree(files), url, request, response)
-        : { _id: '1', id: repository, sha: commit };
+        : {
+            _id: '1',
+            id: repository,
+            sha: commit,
+            cardData: { license: answering.repositories.licences.get(repository) },
+          };
     return void response.writeHead(200).end(JSON.stringify(json));
   }
   const [, owner = '', commitOrBranch = '', inside = ''] = resolve ?? [];
@@ -121,6 +140,10 @@ async function fromHub(
   if (!file) {
     answering.requests.push({ ...unsent, path, status: 404 });
     return notFound(response, 'EntryNotFound');
+  }
+  const token = answering.repositories.gates.get(owner);
+  if (token !== undefined && request.headers.authorization !== `Bearer ${token}`) {
+    return void response.writeHead(401, { 'X-Error-Code': 'GatedRepo' }).end();
   }
   response.setHeader('X-Repo-Commit', answering.repositories.commit(owner));
   if (!file.large) return send(answering, 'hub', path, file, request, response);
