@@ -23,6 +23,8 @@ async function nextAttempt(origin: string, token: string, id: string): Promise<n
     sizes: ['1280*720'],
     loras: true,
     max_duration: 10,
+    safety_checker: 'demonstration',
+    prompt_optimizer: false,
   };
   const worker = new ApiCaller(origin, token);
   const body = JSON.stringify(declaration);

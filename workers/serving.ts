@@ -6,6 +6,7 @@ import { WorkerClient } from '../lib/worker/client';
 import { Adapters } from '../lib/worker/inputs';
 import { PendingUploads } from '../lib/worker/pending-uploads';
 import { ServeLoop } from '../lib/worker/serve-loop';
+import { installedAbilities } from './engine/tools';
 
 /** The same engine as the studio's, in a worker below this one: a step does not hold up the heartbeats. */
 const engine = createEngineClient(
@@ -23,7 +24,9 @@ const serving: ServingApi = {
     const { server, token, hub } = options;
     const client = new WorkerClient({ server, token });
     const adapters = new Adapters(client, hub);
-    const dependencies = { options, client, engine, adapters, pendingUploads, onEvent, onLease };
+    const abilities = installedAbilities(options.model);
+    const services = { client, engine, adapters, pendingUploads, abilities };
+    const dependencies = { options, ...services, onEvent, onLease };
     const mine = new ServeLoop(dependencies);
     loop = mine;
     try {

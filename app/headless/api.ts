@@ -22,6 +22,7 @@ export function installHeadlessApi(): HeadlessApi {
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
+  const { safetyChecker, promptOptimizer } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -39,6 +40,8 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
       backend,
       loras,
       ...(encoder && { encoder }),
+      ...(safetyChecker && { safetyChecker }),
+      ...(promptOptimizer && { promptOptimizer }),
       ...(memoryBudget !== undefined && { memoryBudget }),
     },
     report,

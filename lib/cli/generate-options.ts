@@ -42,6 +42,10 @@ export interface GenerateOptions {
   readonly yes: boolean;
   /** The terms of use are accepted beforehand. */
   readonly acceptTerms: boolean;
+  /** Whether the installed language model rewrites the prompt first. */
+  readonly optimizePrompt: boolean;
+  /** Whether image and frames are checked, where the safety checker is installed. */
+  readonly safetyCheck: boolean;
   readonly out: string | undefined;
 }
 
@@ -63,6 +67,8 @@ const optionTypes = {
   precision: { type: 'string' },
   hub: { type: 'string' },
   yes: { type: 'boolean', short: 'y' },
+  'optimize-prompt': { type: 'boolean' },
+  'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
@@ -86,6 +92,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
 
   --image FILE|URL        the still to start from (default: the bundled sample)
   --prompt TEXT           what should happen (default: a prompt for the sample)
+  --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear
   --size WxH              ${sizes.join(' or ')}, written with * (default ${sizes[0]})
   --duration SECONDS      ${between('duration')}
@@ -102,6 +109,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
   --hub URL               where models are fetched from; remembered
+  --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --memory GIB            most GPU memory to use (default: what the device gives)
   --out FILE              where to write the MP4 (default out/<id>.mp4)
@@ -141,6 +149,8 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     hub: values.hub,
     yes: values.yes ?? false,
     acceptTerms: values['accept-terms'] ?? false,
+    optimizePrompt: values['optimize-prompt'] ?? false,
+    safetyCheck: !values['no-safety-check'],
     out: values.out,
   };
 }

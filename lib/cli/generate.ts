@@ -40,7 +40,9 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
-  const { page, software, manifest } = bundled
+  // A browser that forgets everything has no language model.
+  const forgetting = bundled && !options.optimizePrompt;
+  const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, options, onProgress);
   const parameters = {
@@ -51,9 +53,11 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
-  const { model, profile, memoryBudget } = options;
+  const { model, profile, memoryBudget, optimizePrompt: promptOptimizer } = options;
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
-  const request = { image, loras, libraryLoras, parameters, model, profile, backend, ...budget };
+  const { safetyCheck: safetyChecker } = options;
+  const run = { model, profile, backend, safetyChecker, promptOptimizer, ...budget };
+  const request = { image, loras, libraryLoras, parameters, ...run };
   const result = await command.interruptible(
     () => page.generate(request),
     () => page.cancel(),
@@ -63,7 +67,7 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   await makeFolders(file);
   await page.save(result.videoFile, file);
   await verify(file, result, frameCount(parameters.duration));
-  if (!bundled) await page.call('clearHistory');
+  if (!forgetting) await page.call('clearHistory');
   command.say(`\n${summary(path.relative('', file), result)}`);
 }
 

@@ -18,6 +18,7 @@ beforeEach(async () => {
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.wasm', 'wasm');
+  await put('node_modules/@wllama/wllama/esm/wasm/wllama.wasm', 'wasm');
   await put(
     'node_modules/@scalar/api-reference/dist/browser/standalone.js',
     'globalThis.drawn = [typeof console.error, console.info(1)];',
@@ -33,6 +34,7 @@ test('copies what is missing, then nothing', async () => {
     'public/models/tiny/vae/config.json',
     'public/openapi.json',
     'public/scalar/standalone.js',
+    'public/wllama/wllama.wasm',
   ]);
   expect(await readFile(join(root(), 'public/models/tiny/vae/config.json'), 'utf8')).toBe(
     '{"a":1}',

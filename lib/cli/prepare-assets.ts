@@ -1,7 +1,7 @@
 /**
  * Puts public files where the app serves them from: the bundled model, ffmpeg (module files and core
- * in one folder) and the API's reference page, which are not in the repository, and openapi.json,
- * which is.
+ * in one folder), llama.cpp and the API's reference page, which are not in the repository, and
+ * openapi.json, which is.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -23,6 +23,8 @@ const ffmpegFolders = [
   'node_modules/@ffmpeg/ffmpeg/dist/esm',
   'node_modules/@ffmpeg/core/dist/esm',
 ];
+/** llama.cpp for the CPU of a browser (lib/language-model). */
+const wllama = 'node_modules/@wllama/wllama/esm/wasm/wllama.wasm';
 /** Draws the page of the API's endpoints: one file, with its styles in it. It tells its timings. */
 const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
 
@@ -50,6 +52,8 @@ export async function prepareAssets(root: string): Promise<string[]> {
       pairs.push([join(root, folder, name), join(root, 'public/ffmpeg', name)]);
     }
   }
+
+  pairs.push([join(root, wllama), join(root, 'public/wllama/wllama.wasm')]);
 
   const copied: string[] = [];
   for (const [source, target] of pairs) {

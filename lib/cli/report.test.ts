@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { promptOptimizationSchema, safetySchema } from '../contract';
 import { fullMemory } from '../contract/testing/memory';
 import { resultOf } from '../predictions/testing/prediction';
 import { ProgressReport, planLine, summary } from './report';
@@ -111,10 +112,40 @@ it('says in one line how a run fits the memory', () => {
   );
 });
 
+const found = {
+  safety: safetySchema.parse({
+    ...{ status: 'flagged', score: 0.75, input: 0.125, frames: [0.5, 1], model: 'owner/checker' },
+  }),
+  promptOptimization: promptOptimizationSchema.parse({
+    ...{ status: 'salvaged', original: 'a cat walks', model: 'Qwen3-0.6B', reasons: ['V3'] },
+    text: 'a cat walks. The camera holds still.',
+  }),
+};
+
 it('ends with path, seed and the time of every stage', () => {
-  const lines = summary('out/a.mp4', resultOf('a')).split('\n');
+  const { safety, promptOptimization } = found;
+  const lines = summary('out/a.mp4', { ...resultOf('a'), safety, promptOptimization }).split('\n');
   expect(lines[0]).toBe('file     out/a.mp4');
   expect(lines).toContain('seed     4');
+  const scores = 'flagged: 0.75 of 2 frames, 0.13 of the image; 0.5 flags (owner/checker)';
+  expect(lines).toContain(`safety   ${scores}`);
+  expect(lines).toContain('prompt   a cat walks');
+  expect(lines).toContain('text     a cat walks. The camera holds still.');
+  expect(lines).toContain('by       Qwen3-0.6B: salvaged (V3)');
   expect(lines).toContain('denoise     4.00 s');
   expect(lines.at(-1)).toBe('total      21.00 s');
+});
+
+it('says what the check of the image found, and how far the check of the frames is', () => {
+  const text = written(false, (report) => {
+    report.take({ type: 'input-check', score: 0.9, flagged: true });
+    report.take({ type: 'input-check', score: null, flagged: false });
+    report.take({ type: 'check', done: 4, total: 32, secondsRemaining: 20 });
+    report.take({ type: 'check', done: 32, total: 32, secondsRemaining: 0 });
+  });
+  expect(text.split('\n').filter(Boolean)).toEqual([
+    'Image: flagged as unsafe; the video may be flagged too (0.90).',
+    'Image: the safety checker failed.',
+    '  square 32 of 32',
+  ]);
 });

@@ -1,10 +1,19 @@
-import { type GenerationResult, type MemoryReport, phases } from '../contract';
+import {
+  type GenerationResult,
+  type MemoryReport,
+  type PromptOptimization,
+  phases,
+  type Safety,
+  type UnverifiedReason,
+} from '../contract';
 import { formatMemory, formatSeconds, phaseNames } from '../contract/format';
 import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
 
 /** Without a terminal a line every so many frames is enough. */
 const framesPerLine = 24;
+
+type Row = [name: string, value: string];
 
 /** Shows the progress of one run, event by event. */
 export class ProgressReport {
@@ -18,6 +27,8 @@ export class ProgressReport {
     else if (event.type === 'step') this.#onStep(event);
     else if (event.type === 'frame') this.#onFrame(event);
     else if (event.type === 'tile') this.#onTile(event);
+    else if (event.type === 'check') this.#onCheck(event);
+    else if (event.type === 'input-check') this.screen.line(inputLine(event));
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
     else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
       const share = event.bytesDone / event.bytesTotal;
@@ -56,12 +67,25 @@ export class ProgressReport {
     else if (frame % framesPerLine === 0 || frame === frames) this.screen.line(`  ${text}`);
   }
 
+  #onCheck(event: Extract<HeadlessEvent, { type: 'check' }>): void {
+    const { done, total, secondsRemaining } = event;
+    const left = done < total ? `about ${formatSeconds(secondsRemaining)} left` : '';
+    this.#show('square', done, total, left, total);
+  }
+
   #show(unit: string, done: number, total: number, note: string, every: number): void {
     const count = `${unit} ${done} of ${total}`;
     const text = [count, note].filter(Boolean).join(', ');
     if (this.screen.isTTY) this.screen.bar(done / total, text);
     else if (done % every === 0 || done === total) this.screen.line(`  ${text}`);
   }
+}
+
+/** What the safety checker says of the image, before the video is computed. */
+function inputLine({ score, flagged }: Extract<HeadlessEvent, { type: 'input-check' }>): string {
+  if (score === null) return 'Image: the safety checker failed.';
+  const verdict = flagged ? 'flagged as unsafe; the video may be flagged too' : 'clear';
+  return `Image: ${verdict} (${scoreText(score)}).`;
 }
 
 /** How a run fits the memory of the device, in one line. */
@@ -95,12 +119,43 @@ export function summary(file: string, result: GenerationResult): string {
     ...(result.profile ? [['profile', result.profile] as [string, string]] : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
+    ...(result.safety ? safetyRows(result.safety) : []),
+    ...(result.promptOptimization ? promptRows(result.promptOptimization) : []),
     ...[...phases, 'total' as const].flatMap((name): [string, string][] => {
       const seconds = result.timings[name];
       return seconds === undefined ? [] : [[name, `${seconds.toFixed(2).padStart(7)} s`]];
     }),
   ];
   return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
+}
+
+/** What the safety checker says, in one line. */
+function safetyRows({ status, reason, score, input, threshold, frames, model }: Safety): Row[] {
+  if (status === 'off') return [['safety', 'not checked']];
+  if (status === 'unverified') return [['safety', `no verdict: ${unverified[reason ?? 'failed']}`]];
+  const numbers = `${scoreText(score)} of ${frames.length} frames, ${scoreText(input)} of the image`;
+  return [['safety', `${status}: ${numbers}; ${threshold} flags (${model})`]];
+}
+
+const unverified: Readonly<Record<UnverifiedReason, string>> = {
+  demonstration: 'the demonstration model runs without the safety checker',
+  missing: 'the safety checker is not installed',
+  failed: 'the safety checker failed',
+};
+
+function scoreText(score: number | null): string {
+  return score === null ? 'no score' : score.toFixed(2);
+}
+
+/** The prompt as it was given, and what became of it. */
+function promptRows(record: PromptOptimization): Row[] {
+  const { status, original, text, reasons, model } = record;
+  const why = reasons.length > 0 ? ` (${reasons.join('; ')})` : '';
+  return [
+    ['prompt', original],
+    ['text', text === original ? 'the same' : text],
+    ['by', `${model ?? 'no language model'}: ${status}${why}`],
+  ];
 }
 
 function megabytes(bytes: number): string {

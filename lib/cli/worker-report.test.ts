@@ -40,7 +40,10 @@ test('a job from its claim to its end, steps now and then', () => {
     { type: 'uploading', job, bytes: 6_300_000 },
     {
       type: 'ended',
-      job: { id: job.id, attempt: 2, outcome: 'completed', error: null, seconds: 40, endedAt: 0 },
+      job: {
+        ...{ id: job.id, attempt: 2, outcome: 'completed', error: null, seconds: 40, endedAt: 0 },
+        ...{ safety: 'flagged', prompt: 'unavailable' },
+      },
     },
   );
   expect(lines).toEqual([
@@ -50,13 +53,13 @@ test('a job from its claim to its end, steps now and then', () => {
     'job abcdef01 step 4/4',
     'job abcdef01 decode frames',
     'job abcdef01 sending 6.3 MB',
-    'job abcdef01 done after 40 s',
+    'job abcdef01 done after 40 s, safety check: flagged, prompt: unavailable',
   ]);
 });
 
 test('a failure says why, and no line has a prompt to show', () => {
   const error = { code: 'LORA_MISSING', message: 'No such LoRA.', remedy: 'Check it.' } as const;
-  const ended = { id: job.id, attempt: 1, seconds: 1, endedAt: 0 };
+  const ended = { id: job.id, attempt: 1, seconds: 1, endedAt: 0, safety: null, prompt: null };
   take({ type: 'claimed', job, parameters: { num_inference_steps: 4 } });
   take({ type: 'ended', job: { ...ended, outcome: 'failed', error } });
   expect(lines.at(-1)).toBe('job abcdef01 failed after 1 s: No such LoRA. Check it.');

@@ -66,10 +66,12 @@ export class WorkerReport {
         this.#job = event.job.id.slice(0, 8);
         return `job ${this.#job} sending ${formatBytes(event.bytes)}`;
       case 'ended': {
-        const { outcome, seconds, error } = event.job;
+        const { outcome, seconds, error, safety, prompt } = event.job;
         const why = error ? `: ${error.message} ${error.remedy}` : '';
         const word = outcomeNames[outcome].toLowerCase();
-        return `job ${this.#job} ${word} after ${formatSeconds(seconds)}${why}`;
+        const check = safety === null || safety === 'off' ? '' : `, safety check: ${safety}`;
+        const optimised = prompt === null ? '' : `, prompt: ${prompt}`;
+        return `job ${this.#job} ${word} after ${formatSeconds(seconds)}${check}${optimised}${why}`;
       }
       case 'heartbeat':
         return event.answered

@@ -3,6 +3,7 @@ import type { ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
+import type { Safety } from './safety';
 
 /** One adapter with its file. */
 export interface LoraFile {
@@ -77,7 +78,17 @@ export interface EngineApi {
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult>;
-  /** Ends the running generation with `CANCELLED` and keeps nothing of it. */
+  /**
+   * Checks a finished video with the safety checker of this browser: decodes the frames that a run looks
+   * at, and scores them. `unverified` where the checker failed.
+   *
+   * @param videoFile name in the folder of videos
+   * @param model whose checker is preferred
+   * @throws KinoraError `BUSY`, `VIDEO_UNREADABLE`, `CANCELLED`; `MODEL_NOT_INSTALLED` without a checker;
+   *   `PROMPT_REFUSED`, after deleting the video, where it is flagged and its prompt names a child
+   */
+  check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
+  /** Ends the running generation or check with `CANCELLED` and keeps nothing of it. */
   cancel(): Promise<void>;
   /** Pauses the denoising loop after the current step. */
   pause(): Promise<void>;

@@ -56,6 +56,10 @@ const table = {
     'Use weights of Wan2.2-TI2V-5B or of a model of the same architecture.',
   ],
   MODEL_BUSY: ['The model is in use.', 'Wait until it is free, or go on in the tab that uses it.'],
+  LANGUAGE_MODEL_FAILED: [
+    'The language model that improves prompts could not be run.',
+    'Use the prompt as it is; or close other tabs, update the browser and try again.',
+  ],
   TENSOR_MISSING: ['A tensor of the model is missing.', 'Use the complete weights of this model.'],
   TENSOR_SHAPE: [
     'A tensor of the model has the wrong shape.',

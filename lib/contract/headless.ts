@@ -57,6 +57,10 @@ export interface HeadlessOptions {
   /** Most device bytes to use; absent means what a probe of the device finds. */
   readonly memoryBudget?: number;
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
+  /** Whether image and frames are checked; false when absent. */
+  readonly safetyChecker?: boolean;
+  /** Whether the prompt is optimised first; false when absent. */
+  readonly promptOptimizer?: boolean;
 }
 
 /** A progress event for the program: a preview comes without its pixels. */

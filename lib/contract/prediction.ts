@@ -1,6 +1,7 @@
 import type { ErrorRecord } from './errors';
 import type { ProfileName } from './profile';
 import type { GenerationResult } from './progress';
+import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
 interface PredictionBase {
@@ -13,6 +14,10 @@ interface PredictionBase {
   readonly backend: Backend;
   /** Of the request, with defaults filled in and an explicit seed (never −1). */
   readonly parameters: Parameters;
+  /** As in `EngineRequest`; absent in records of versions without a safety checker. */
+  readonly safetyChecker?: boolean;
+  /** As in `EngineRequest`; absent where no optimisation was asked for. */
+  readonly promptOptimizer?: true | PromptOptimization;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }

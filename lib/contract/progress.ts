@@ -100,6 +100,20 @@ export type ProgressEvent =
       readonly height: number;
       readonly count: number;
     }
+  | {
+      /** What the safety checker says of the input image, before the video is computed. */
+      readonly type: 'input-check';
+      /** Probability that the image is unsafe; null where the checker failed. */
+      readonly score: number | null;
+      readonly flagged: boolean;
+    }
+  | {
+      /** Progress of the phase `check`: squares of frames that were scored. */
+      readonly type: 'check';
+      readonly done: number;
+      readonly total: number;
+      readonly secondsRemaining: number;
+    }
   | { readonly type: 'paused'; readonly paused: boolean }
   | {
       /** The memory plan; sent again when memory ran out and the run continues with a smaller plan. */

@@ -97,3 +97,18 @@ test('a decode in tiles counts with its work, and the rest follows from the shar
   expect(eta.decoding(0, 0.25)).toBeCloseTo(90 + 20 + 120, 9);
   expect(eta.decoding(1, 0.25)).toBeCloseTo(90, 9);
 });
+
+test('work after the last frame is part of every estimate', () => {
+  const { now, pass } = clock();
+  const options = { steps: 2, clips: 1, framesPerClip: 0, passesPerStep: 1, decodePasses: 1 };
+  const eta = new EtaEstimator({ ...options, tailSeconds: 7, now });
+  eta.start();
+  for (let step = 0; step < 2; step++) {
+    pass(10);
+    eta.step();
+  }
+  expect(eta.remaining(0, 2)).toBeCloseTo(10 + 7, 9);
+  eta.startDecode();
+  pass(4);
+  expect(eta.decoding(0, 0.5)).toBeCloseTo(4 + 7, 9);
+});

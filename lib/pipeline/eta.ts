@@ -10,6 +10,8 @@ export interface EtaOptions {
   readonly passesPerStep: number;
   /** What a decode costs, as a multiple of one pass. */
   readonly decodePasses: number;
+  /** Seconds of work after the last frame; 0 when absent. */
+  readonly tailSeconds?: number;
   /** Seconds; for tests. */
   readonly now?: () => number;
 }
@@ -29,10 +31,12 @@ export class EtaEstimator {
   decodeWork = 1;
 
   readonly #options: EtaOptions;
+  readonly #tailSeconds: number;
   readonly #now: () => number;
 
   constructor(options: EtaOptions) {
     this.#options = options;
+    this.#tailSeconds = options.tailSeconds ?? 0;
     this.#now = options.now ?? (() => performance.now() / 1000);
   }
 
@@ -68,7 +72,8 @@ export class EtaEstimator {
     const { steps, clips } = this.#options;
     const later = clips - 1 - clip;
     if (later > 0 && this.#stepSeconds.length < 2) return null;
-    return seconds * (1 - share) + later * (steps * this.secondsPerStep + seconds);
+    const left = seconds * (1 - share) + later * (steps * this.secondsPerStep + seconds);
+    return left + this.#tailSeconds;
   }
 
   /** Median over the run; 0 before the first step. */
@@ -87,6 +92,6 @@ export class EtaEstimator {
       this.#decodeSeconds ??
       (this.decodeWork * decodePasses * perStep) / passesPerStep +
         outputSecondsPerFrame * framesPerClip;
-    return stepsLeft * perStep + decode * (clips - clip);
+    return stepsLeft * perStep + decode * (clips - clip) + this.#tailSeconds;
   }
 }

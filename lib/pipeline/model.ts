@@ -117,8 +117,12 @@ export interface VideoModel {
    * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
    */
   withLoras(files: readonly LoraFile[]): Promise<VideoModel>;
+  /** Words that call the added adapters forth, by the metadata of their files. */
+  readonly triggerWords: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */
   tokenize(prompts: readonly string[]): Promise<TokenIds[]>;
+  /** Loads the tokenizer; what it returns counts the tokens that a whole prompt has, the end token included. */
+  tokenCounter(): Promise<(prompt: string) => number>;
   /** Counts the device bytes of each stage, so that a plan can be made. */
   planMemory(request: PlanRequest): Promise<MemoryPlanner>;
   /** Text embeddings of each prompt. */

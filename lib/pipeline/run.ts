@@ -25,6 +25,8 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
+  /** Seconds that the caller needs after the last frame, for the estimates of the time left. */
+  readonly tailSeconds?: number;
 }
 
 /** How a run is controlled, and where its progress and frames go. */
@@ -99,6 +101,7 @@ class Run {
       framesPerClip: Math.min(request.frames, maxClipFrames),
       passesPerStep: this.#guided ? 2 : 1,
       decodePasses: model.decodePasses,
+      tailSeconds: request.tailSeconds ?? 0,
     });
   }
 

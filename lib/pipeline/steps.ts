@@ -2,15 +2,9 @@ import type { Findings } from '../contract';
 import type { Frame } from './latents';
 
 /*
- * What a product adds to a run on both of its ends, without the model or the loop knowing: steps that
- * see the prompt before the tokenizer, and steps that see every frame between decoder and encoder.
+ * What a product adds between decoder and encoder, without the model or the loop knowing: steps that see
+ * every frame.
  */
-
-/** The texts of a request. */
-export interface PromptTexts {
-  readonly prompt: string;
-  readonly negativePrompt: string;
-}
 
 /** What a step of a run may rely on. */
 export interface StepContext {
@@ -20,16 +14,6 @@ export interface StepContext {
   /** Frames that the video is to have; fewer come when the run is finished early. */
   readonly frames: number;
   readonly signal: AbortSignal;
-}
-
-/** Changes the texts before they are tokenised, or leaves them as they are. */
-export interface PromptStep {
-  /** Names the step's findings in the result. */
-  readonly name: string;
-  run(
-    texts: PromptTexts,
-    context: StepContext,
-  ): Promise<{ readonly texts: PromptTexts; readonly findings?: Findings }>;
 }
 
 /**
@@ -52,23 +36,6 @@ export type FrameStepMaker = (context: StepContext) => FrameStep;
 
 /** What steps found, by their names. */
 export type FindingsByStep = Readonly<Record<string, Findings>>;
-
-/** Runs prompt steps one after another. */
-export async function runPromptSteps(
-  steps: readonly PromptStep[],
-  texts: PromptTexts,
-  context: StepContext,
-): Promise<{ readonly texts: PromptTexts; readonly findings: FindingsByStep }> {
-  const findings: Record<string, Findings> = {};
-  let current = texts;
-  for (const step of steps) {
-    context.signal.throwIfAborted();
-    const result = await step.run(current, context);
-    current = result.texts;
-    if (result.findings) findings[step.name] = result.findings;
-  }
-  return { texts: current, findings };
-}
 
 /** A chain of frame steps; the last one makes what the encoder takes. */
 export class FrameChain<Out> {

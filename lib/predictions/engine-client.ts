@@ -1,7 +1,9 @@
 import { proxy, type Remote } from 'comlink';
 import type { EngineApi, EngineRequest } from '../contract/engine';
 import { isDeviceFault, KinoraError, toKinoraError } from '../contract/errors';
+import type { Backend } from '../contract/prediction';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
+import type { Safety } from '../contract/safety';
 import { createWorkerClient, type WorkerClient } from './worker-client';
 
 /** Starts and ends the engine worker. */
@@ -23,6 +25,7 @@ function toApi(remote: Remote<EngineApi>): EngineApi {
     load: (model, backend, onProgress) =>
       onProgress ? remote.load(model, backend, proxy(onProgress)) : remote.load(model, backend),
     generate: (request, onProgress) => remote.generate(request, proxy(onProgress)),
+    check: (videoFile, model, backend) => remote.check(videoFile, model, backend),
     cancel: () => remote.cancel(),
     pause: () => remote.pause(),
     resume: () => remote.resume(),
@@ -41,12 +44,31 @@ const cancelTimeoutMs = 15_000;
  *
  * @throws KinoraError of the engine, `CANCELLED` after an abort, `INTERNAL` when the worker crashes
  */
-export async function runEngine(
+export function runEngine(
   client: EngineClient,
   request: EngineRequest,
   signal: AbortSignal,
   onProgress: (event: ProgressEvent) => void,
 ): Promise<GenerationResult> {
+  return withEngine(client, signal, (api) => api.generate(request, onProgress));
+}
+
+/** Checks a finished video; ends as {@link runEngine} does. */
+export function checkVideo(
+  client: EngineClient,
+  video: { readonly videoFile: string; readonly model: string; readonly backend: Backend },
+  signal: AbortSignal,
+): Promise<Safety> {
+  return withEngine(client, signal, (api) =>
+    api.check(video.videoFile, video.model, video.backend),
+  );
+}
+
+async function withEngine<T>(
+  client: EngineClient,
+  signal: AbortSignal,
+  work: (api: EngineApi) => Promise<T>,
+): Promise<T> {
   if (signal.aborted) throw new KinoraError('CANCELLED');
   const { api, crashed } = client.open();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -63,7 +85,7 @@ export async function runEngine(
     signal.addEventListener('abort', onAbort);
   });
   try {
-    return await Promise.race([api.generate(request, onProgress), crashed, timedOut]);
+    return await Promise.race([work(api), crashed, timedOut]);
   } catch (thrown) {
     const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
     if (isDeviceFault(error.code)) client.close();

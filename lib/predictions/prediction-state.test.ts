@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { safetySchema } from '../contract/safety';
 import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
 import { newPrediction, resultOf } from './testing/prediction';
 
@@ -38,6 +39,16 @@ describe('valid events', () => {
   test('created → failed', () => {
     expect(advancePrediction(created, failed).status).toBe('failed');
   });
+});
+
+test('a check changes the safety record of a completed prediction, and of no other', () => {
+  const safety = safetySchema.parse({ status: 'clear', score: 0.1 });
+  const processing = advancePrediction({ ...created, safetyChecker: true }, started);
+  const end = advancePrediction(processing, completed);
+  expect(end).toMatchObject({ safetyChecker: true });
+  const checked: PredictionEvent = { type: 'checked', safety };
+  expect(advancePrediction(end, checked)).toEqual({ ...end, result: { ...result, safety } });
+  expect(advancePrediction(processing, checked)).toBe(processing);
 });
 
 describe('invalid events', () => {

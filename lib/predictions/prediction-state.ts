@@ -1,22 +1,30 @@
 import type { ErrorRecord } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { GenerationResult } from '../contract/progress';
+import type { Safety } from '../contract/safety';
 
 /** The events of a prediction; times are ISO 8601, UTC. */
 export type PredictionEvent =
   | { readonly type: 'started'; readonly at: string }
   | { readonly type: 'completed'; readonly at: string; readonly result: GenerationResult }
+  | { readonly type: 'checked'; readonly safety: Safety }
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
  * The state machine of a prediction: `created → processing → completed | failed`, and
- * `created → failed` if it was cancelled while it waited for the GPU.
+ * `created → failed` if it was cancelled while it waited for the GPU. A final state does not change, but
+ * `checked` replaces the safety record of a completed prediction.
  *
- * @returns the same object if the event is not valid in the present state, so a final state never changes
+ * @returns the same object if the event is not valid in the present state
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const base = { id, model, profile, backend, parameters, createdAt };
+  const { safetyChecker, promptOptimizer } = prediction;
+  const base = {
+    ...{ id, model, profile, backend, parameters, createdAt },
+    ...(safetyChecker !== undefined && { safetyChecker }),
+    ...(promptOptimizer !== undefined && { promptOptimizer }),
+  };
   switch (event.type) {
     case 'started':
       if (prediction.status !== 'created') return prediction;
@@ -30,6 +38,9 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
         completedAt: event.at,
         result: event.result,
       };
+    case 'checked':
+      if (prediction.status !== 'completed') return prediction;
+      return { ...prediction, result: { ...prediction.result, safety: event.safety } };
     case 'failed':
       if (isTerminal(prediction)) return prediction;
       return { ...base, status: 'failed', completedAt: event.at, error: event.error };

@@ -28,6 +28,8 @@ export interface RunProgress {
   /** Set if this clip is decoded in tiles. */
   readonly tile: TileProgress | null;
   readonly preview: Preview | null;
+  /** What the safety checker says of the input image. */
+  readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
   /** The latest memory plan. */
   readonly memory: MemoryReport | null;
   readonly paused: boolean;
@@ -115,6 +117,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     frames: 0,
     tile: null,
     preview: null,
+    inputCheck: null,
     memory: null,
     paused: false,
     pausing: false,
@@ -145,6 +148,10 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     }
     case 'preview':
       return { ...progress, preview: event };
+    case 'input-check':
+      return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
+    case 'check':
+      return { ...progress, secondsRemaining: event.secondsRemaining };
     case 'paused':
       return { ...progress, paused: event.paused, pausing: false };
     case 'plan':

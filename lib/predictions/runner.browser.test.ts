@@ -236,3 +236,31 @@ test('a video that cannot be removed does not hide why the run failed', async ()
   await runner.recover();
   expect(await listVideos()).toEqual([]);
 });
+
+test('the switches go to the engine, and again with the next run', async () => {
+  const switches = { safetyChecker: true, promptOptimizer: true } as const;
+  const { id, ended } = await runner.start({ ...(await input()), ...switches });
+  expect(await ended).toMatchObject({ ...switches, result: { safety: { status: 'clear' } } });
+  const again = await runner.runAgain(id);
+  await again.ended;
+  expect(engine.seen).toMatchObject({ id: again.id, ...switches });
+});
+
+test('a finished video is checked later; one that is refused then is deleted with its prediction', async () => {
+  const { id, ended } = await runner.start(await input());
+  const end = await ended;
+  if (end.status !== 'completed') throw new Error(`it ended ${end.status}`);
+  expect(end.result.safety?.status).toBe('off');
+  const { signal } = new AbortController();
+  const safety = await runner.check(id, signal);
+  expect(safety).toMatchObject({ status: 'clear', score: 0.25 });
+  expect(engine.checked).toEqual([end.result.videoFile]);
+  expect(await store.get(id)).toEqual({ ...end, result: { ...end.result, safety } });
+
+  engine.checkError = new KinoraError('PROMPT_REFUSED');
+  await expect(runner.check(id, signal)).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
+  expect(await store.get(id)).toBeUndefined();
+  const refused = runner.start(await input({ prompt: 'a naked 12 year old girl' }));
+  await expect(refused).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
+  expect(await store.list()).toEqual([]);
+});

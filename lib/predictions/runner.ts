@@ -3,9 +3,12 @@ import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { ProfileName } from '../contract/profile';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
+import type { PromptOptimization } from '../contract/prompt-optimization';
+import { isRefusedPrompt } from '../contract/prompt-refusal';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
+import type { Safety } from '../contract/safety';
 import { type SourceLora, withScales } from './database';
-import { type EngineClient, runEngine } from './engine-client';
+import { checkVideo, type EngineClient, runEngine } from './engine-client';
 import { predictionLock, withGpu } from './locks';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import type { PredictionStore } from './store';
@@ -24,6 +27,10 @@ export interface RunInput {
   /** The files of `parameters.loras`, in the same order. */
   readonly loras: readonly SourceLora[];
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
+  /** Whether image and frames are checked; false when absent. */
+  readonly safetyChecker?: boolean;
+  /** As in `EngineRequest`. */
+  readonly promptOptimizer?: boolean | PromptOptimization;
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
 }
@@ -62,7 +69,7 @@ export class Runner {
    * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
    *
    * @param onProgress receives every event of the engine
-   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
+   * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
    *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
   async start(input: RunInput, onProgress?: (event: ProgressEvent) => void): Promise<StartedRun> {
@@ -84,7 +91,7 @@ export class Runner {
   }
 
   /**
-   * Runs a prediction again as a new one, with the same image, adapters, parameters and seed.
+   * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and switches.
    *
    * @param options settings of the device, which are not part of a prediction
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
@@ -94,7 +101,34 @@ export class Runner {
     if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
     const { parameters, model, profile, backend } = prediction;
     const { image, imageName, loras } = source;
-    return this.start({ image, imageName, loras, parameters, model, profile, backend, ...options });
+    const run = { image, imageName, loras, parameters, model, profile, backend };
+    return this.start({ ...run, ...switchesOf(prediction), ...options });
+  }
+
+  /**
+   * Checks a finished video again, as one that was made before the checker was there, and stores what was
+   * found.
+   *
+   * @throws KinoraError of the engine's `check`, `CANCELLED` after an abort; `PROMPT_REFUSED` after deleting
+   *   the prediction and its video
+   */
+  async check(id: string, signal: AbortSignal): Promise<Safety> {
+    const prediction = await this.store.get(id);
+    if (prediction?.status !== 'completed') throw new KinoraError('VIDEO_UNREADABLE');
+    const { model, backend, result } = prediction;
+    try {
+      const safety = await withGpu(
+        () => checkVideo(this.engine, { videoFile: result.videoFile, model, backend }, signal),
+        () => undefined,
+        signal,
+      );
+      await this.store.dispatch(id, { type: 'checked', safety });
+      return safety;
+    } catch (thrown) {
+      const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
+      throw error;
+    }
   }
 
   /** Ends the waiting or running run with `CANCELLED`. */
@@ -178,7 +212,8 @@ export class Runner {
     const loras = withScales(input.loras, parameters);
     const { image, encoder = 'auto', memoryBudget } = input;
     const budget = memoryBudget === undefined ? {} : { memoryBudget };
-    const request = { id, image, parameters, model, profile, backend, loras, encoder, ...budget };
+    const run = { id, image, parameters, model, profile, backend, loras, encoder, ...budget };
+    const request = { ...run, ...switchesOf(prediction) };
     return runEngine(this.engine, request, signal, onProgress);
   }
 
@@ -210,6 +245,7 @@ export class Runner {
 /** Validates the input; sets the id, and the seed if it is −1. */
 function createPrediction(input: RunInput): Prediction {
   const parameters = parseParameters(input.parameters);
+  if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
   withScales(input.loras, parameters);
   return {
     id: crypto.randomUUID().replaceAll('-', ''),
@@ -217,10 +253,22 @@ function createPrediction(input: RunInput): Prediction {
     profile: input.profile ?? 'standard',
     backend: input.backend,
     parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
+    ...switchesOf(input),
     createdAt: now(),
     status: 'created',
   };
 }
+
+/** Which checks and steps a run has besides the model, as far as they are asked for. */
+function switchesOf({ safetyChecker, promptOptimizer }: SwitchInput): Switches {
+  return {
+    ...(safetyChecker && { safetyChecker }),
+    ...(promptOptimizer && { promptOptimizer }),
+  };
+}
+
+type SwitchInput = Pick<RunInput, 'safetyChecker' | 'promptOptimizer'>;
+type Switches = Pick<Prediction, 'safetyChecker' | 'promptOptimizer'>;
 
 async function removeFilesOf(id: string): Promise<void> {
   for (const file of await listVideos()) {

@@ -1,4 +1,4 @@
-import { BufferTarget, Mp4OutputFormat, Output } from 'mediabunny';
+import { BufferTarget, type MetadataTags, Mp4OutputFormat, Output } from 'mediabunny';
 import { KinoraError } from '../contract';
 import { FfmpegEncoder } from './ffmpeg-encoder';
 import { toMetadataTags, type VideoMetadata } from './metadata';
@@ -37,9 +37,10 @@ export interface VideoWriter {
    * Completes the video: H.264 in an MP4 with its index in front.
    *
    * @param frames number of frames; fewer than announced where a run was finished early
+   * @param metadata in the place of the announced ones, where more is known now
    * @throws KinoraError `ENCODER_FAILED`, also if another number of frames was added
    */
-  finish(frames?: number): Promise<Blob>;
+  finish(frames?: number, metadata?: VideoMetadata): Promise<Blob>;
   /** Cancels the video and frees everything; does nothing after the end. */
   cancel(): Promise<void>;
 }
@@ -61,19 +62,20 @@ export async function createVideoWriter(options: VideoWriterOptions): Promise<Vi
   if (!Number.isInteger(frames) || frames < 1) throw new TypeError(`A video of ${frames} frames.`);
 
   const encoder = await startEncoder(options);
+  const tags = toMetadataTags(options.metadata);
   const output = new Output({
     format: new Mp4OutputFormat({ fastStart: 'in-memory' }),
     target: new BufferTarget(),
   });
   try {
     output.addVideoTrack(encoder.source, { frameRate });
-    output.setMetadataTags(toMetadataTags(options.metadata));
+    output.setMetadataTags(tags);
     await output.start();
   } catch (thrown) {
     encoder.close();
     throw encoderError(thrown);
   }
-  return new Mp4Writer(options, encoder, output);
+  return new Mp4Writer(options, encoder, output, tags);
 }
 
 async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> {
@@ -104,6 +106,8 @@ class Mp4Writer implements VideoWriter {
   readonly #options: VideoWriterOptions;
   readonly #encoder: FrameEncoder;
   readonly #output: Output<Mp4OutputFormat, BufferTarget>;
+  /** The muxer reads this object when it writes the index, which is at the end. */
+  readonly #tags: MetadataTags;
   #frames = 0;
   /** Why no more frames are accepted; null before the end. */
   #ended: KinoraError | null = null;
@@ -112,10 +116,12 @@ class Mp4Writer implements VideoWriter {
     options: VideoWriterOptions,
     encoder: FrameEncoder,
     output: Output<Mp4OutputFormat, BufferTarget>,
+    tags: MetadataTags,
   ) {
     this.#options = options;
     this.#encoder = encoder;
     this.#output = output;
+    this.#tags = tags;
   }
 
   get encoder(): 'webcodecs' | 'ffmpeg' {
@@ -134,12 +140,13 @@ class Mp4Writer implements VideoWriter {
     });
   }
 
-  async finish(frames = this.#options.frames): Promise<Blob> {
+  async finish(frames = this.#options.frames, metadata?: VideoMetadata): Promise<Blob> {
     return this.#guard(async () => {
       if (this.#frames !== frames) {
         throw new Error(`it got ${this.#frames} of ${frames} frames`);
       }
       await this.#encoder.flush();
+      if (metadata) Object.assign(this.#tags, toMetadataTags(metadata));
       await this.#output.finalize();
       // An encoder may drop frames when it is too slow; the video would then play too fast.
       if (this.#encoder.packets !== frames) {

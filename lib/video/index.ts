@@ -5,6 +5,7 @@ export {
   type VideoWriterOptions,
 } from './encoder';
 export * from './frame-scaler';
+export { readFrames } from './frames';
 export * from './image';
 export * from './inspect';
 export * from './metadata';

@@ -29,11 +29,11 @@ const full = createVideoMetadata({
   }),
 });
 
-async function writeVideo(metadata: VideoMetadata): Promise<Blob> {
+async function writeVideo(metadata: VideoMetadata, late?: VideoMetadata): Promise<Blob> {
   const options = { width: 32, height: 32, frames: 1, frameRate: 24, metadata };
   const writer = await createVideoWriter(options);
   await writer.add(new Uint8ClampedArray(32 * 32 * 4));
-  return writer.finish();
+  return writer.finish(1, late);
 }
 
 let video: Blob;
@@ -47,6 +47,30 @@ test('every field comes back, whatever is written in the prompt', async () => {
   expect(parseParameters(await readVideoMetadata(video))).toEqual(
     parseParameters({ ...full, app: undefined }),
   );
+});
+
+test('what is known only at the end is stored as well: the check, both prompts, the licence', async () => {
+  const late = createVideoMetadata({
+    ...{ id: full.id, model: full.model, profile: full.profile, backend: full.backend },
+    createdAt: full.created_at,
+    parameters: parseParameters({ prompt: 'a boat', seed: 7 }),
+    licence: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    safety: {
+      ...{ status: 'flagged', reason: null, score: 0.75, input: 0.1, frames: [0.5, 1] },
+      ...{ threshold: 0.5, model: 'owner/checker', sha256: 'a'.repeat(64) },
+    },
+    promptOptimization: {
+      ...{ status: 'used', original: 'a boat', text: 'A boat sails on.', reasons: [] },
+      ...{ model: 'tiny', sha256: null, seed: 7, milliseconds: 12 },
+    },
+  });
+  const read = await readVideoMetadata(await writeVideo(full, late));
+  expect(read).toEqual(late);
+  expect(read).toMatchObject({
+    prompt: 'a boat',
+    prompt_optimization: { text: 'A boat sails on.' },
+    safety: { status: 'flagged' },
+  });
 });
 
 test('a prompt of 5,000 characters comes back', async () => {

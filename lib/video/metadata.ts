@@ -7,13 +7,18 @@ import {
   KinoraError,
   type Parameters,
   type ProfileName,
+  type PromptOptimization,
   parametersSchema,
   profileNames,
+  promptOptimizationSchema,
+  type Safety,
+  safetySchema,
 } from '../contract';
 
 /**
- * How a video was made: the request's parameters under their own names, model, backend and time. Stored as
- * JSON in the MP4's comment.
+ * How a video was made: the request's parameters under their own names, model, backend and time, and what
+ * the safety checker found. Stored as JSON in the MP4's comment. `prompt` is what was sent; where an
+ * optimisation was asked for, `prompt_optimization.text` is what the model was given.
  */
 const videoMetadataSchema = parametersSchema.extend({
   /** As drawn: never −1. */
@@ -26,7 +31,13 @@ const videoMetadataSchema = parametersSchema.extend({
   model: z.string().min(1),
   /** Absent in videos of versions without variants. */
   profile: z.enum(profileNames).default('standard'),
+  /** Licence of the model; absent in videos of versions that did not store it. */
+  licence: z.object({ name: z.string(), url: z.url().optional() }).optional(),
   backend: z.enum(backends),
+  /** Absent in videos of versions without a safety checker. */
+  safety: safetySchema.optional(),
+  /** Absent where no optimisation was asked for. */
+  prompt_optimization: promptOptimizationSchema.optional(),
   /** ISO 8601, UTC. */
   created_at: z.iso.datetime(),
 });
@@ -40,10 +51,19 @@ export function createVideoMetadata(prediction: {
   readonly backend: Backend;
   readonly parameters: Parameters;
   readonly createdAt: string;
+  readonly licence?: VideoMetadata['licence'];
+  readonly safety?: Safety;
+  readonly promptOptimization?: PromptOptimization | undefined;
 }): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const run = { id, model, profile, backend, created_at: createdAt };
-  return { app: 'kinora', version, ...run, ...parameters };
+  const { licence, safety, promptOptimization } = prediction;
+  return {
+    ...{ app: 'kinora', version, id, model, profile, backend, created_at: createdAt },
+    ...parameters,
+    ...(licence && { licence }),
+    ...(safety && { safety }),
+    ...(promptOptimization && { prompt_optimization: promptOptimization }),
+  };
 }
 
 /** The tags of the MP4: the JSON as comment, and readable ones for other players. */

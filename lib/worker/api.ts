@@ -1,7 +1,9 @@
 import type { ErrorRecord } from '../contract/errors';
 import type { Precision } from '../contract/manifest';
 import type { Backend } from '../contract/prediction';
+import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
 import type { Size } from '../contract/request';
+import type { SafetyStatus } from '../contract/safety';
 import type { ServingEvent } from './connection';
 
 /** What a person or a program connects with. */
@@ -58,6 +60,10 @@ export interface ServedJob {
   /** `lost`: cancelled by its caller, or given to another worker; `released`: handed back. */
   readonly outcome: 'completed' | 'failed' | 'lost' | 'released';
   readonly error: ErrorRecord | null;
+  /** Of a finished video, else null. */
+  readonly safety: SafetyStatus | null;
+  /** Null where no optimisation was asked for, or no video was made. */
+  readonly prompt: PromptOptimizationStatus | null;
   readonly seconds: number;
   /** Milliseconds since the epoch. */
   readonly endedAt: number;

@@ -14,7 +14,7 @@ import type { CurrentJob } from './connection';
 import { describeFailure, inWords } from './failures';
 import { type Adapters, fetchInputs } from './inputs';
 import { keepLease } from './lease-keeper';
-import type { FinishedJob, PendingUploads } from './pending-uploads';
+import { type FinishedJob, notChecked, type PendingUploads } from './pending-uploads';
 import { PreviewPictures } from './preview';
 import { isLeaseLost, isUnauthorized } from './transport-error';
 import { uploadVideo } from './upload';
@@ -54,6 +54,8 @@ export class Attempt {
   readonly #pictures = new PreviewPictures();
   #progress: RunProgress;
   #refused: unknown = null;
+  /** What became of the checks of a finished video. */
+  #found: Pick<ServedJob, 'safety' | 'prompt'> = { safety: null, prompt: null };
   #failure: unknown = null;
 
   /**
@@ -107,8 +109,13 @@ export class Attempt {
       const videoFile = servedVideo(this.id);
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
       const profile = profileOfModel(job.model);
-      const request = { id: this.id, image, parameters, model, profile, backend, loras, videoFile };
-      const result = await runEngine(engine, { ...request, ...budget }, signal, (event) => {
+      const request = {
+        ...{ id: this.id, image, parameters, model, profile, backend, loras, videoFile },
+        safetyChecker: job.enable_safety_checker,
+        promptOptimizer: job.enable_prompt_optimizer,
+        ...budget,
+      };
+      const result = await runEngine(engine, request, signal, (event) => {
         this.#take(event);
         onEvent({ type: 'progress', event });
       });
@@ -121,6 +128,8 @@ export class Attempt {
         model,
         precision: options.precision,
         encoder: result.encoder,
+        safety: result.safety ?? notChecked,
+        prompt_optimization: result.promptOptimization ?? null,
       };
       const heartbeatMs = job.heartbeat_interval_ms;
       const finished = { id: this.id, job: this.#job, heartbeatMs, videoFile, completion };
@@ -138,6 +147,10 @@ export class Attempt {
   async deliver(finished: FinishedJob): Promise<void> {
     const { client, onEvent } = this.#dependencies;
     const { completion, videoFile } = finished;
+    this.#found = {
+      safety: completion.safety.status,
+      prompt: completion.prompt_optimization?.status ?? null,
+    };
     onEvent({ type: 'uploading', job: this.#job, bytes: completion.bytes });
     const grace = new AbortController();
     const end = () => setTimeout(() => grace.abort(), uploadGraceMs);
@@ -202,7 +215,7 @@ export class Attempt {
     const { id, attempt, startedAt } = this.#job;
     const seconds = (endedAt - startedAt) / 1000;
     const record = error?.toRecord() ?? null;
-    const served = { id, attempt, outcome, error: record, seconds, endedAt };
+    const served = { id, attempt, outcome, error: record, ...this.#found, seconds, endedAt };
     onEvent({ type: 'ended', job: served });
     const refusal = this.#refused ?? (isUnauthorized(failure) ? failure : null);
     if (refusal) throw refusal;

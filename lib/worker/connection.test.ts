@@ -23,6 +23,8 @@ const served: ServedJob = {
   attempt: 1,
   outcome: 'completed',
   error: null,
+  safety: 'clear',
+  prompt: null,
   seconds: 3,
   endedAt: 4000,
 };

@@ -38,6 +38,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   MODEL_NOT_INSTALLED: 'unfit',
   MODEL_WRONG_KIND: 'unfit',
   MODEL_BUSY: 'unfit',
+  LANGUAGE_MODEL_FAILED: 'suspect',
   TENSOR_MISSING: 'unfit',
   TENSOR_SHAPE: 'unfit',
   TENSOR_EXTRA: 'unfit',

@@ -1,7 +1,11 @@
 import Dexie, { type EntityTable } from 'dexie';
+import { safetySchema } from '../contract/safety';
 import type { Completion } from '../contract/v3/worker';
 import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
 import type { CurrentJob } from './connection';
+
+/** The record of a video that no checker has seen. */
+export const notChecked = safetySchema.parse({ status: 'unverified', reason: 'missing' });
 
 /** A video that is made and not yet delivered: all that another attempt to upload it needs. */
 export interface FinishedJob {
@@ -34,6 +38,18 @@ export class PendingUploads {
           .modify((row) => {
             row.heartbeatMs = row.beatEveryMs;
             delete row.beatEveryMs;
+          }),
+      );
+    // Videos of versions without a safety checker were not checked, whatever their jobs asked for.
+    database
+      .version(3)
+      .stores({ finished: 'id' })
+      .upgrade((transaction) =>
+        transaction
+          .table('finished')
+          .toCollection()
+          .modify((row) => {
+            row.completion = { safety: notChecked, prompt_optimization: null, ...row.completion };
           }),
       );
     this.database = database as PendingUploads['database'];

@@ -12,10 +12,11 @@ import type { UnfinishedLease } from './api';
 import { WorkerClient } from './client';
 import { advanceConnection, type Connection, type CurrentJob, disconnected } from './connection';
 import { Adapters } from './inputs';
-import { PendingUploads } from './pending-uploads';
+import { notChecked, PendingUploads } from './pending-uploads';
 import { ServeLoop } from './serve-loop';
 import { newJob, SmallRelay, serveOptions } from './testing/relay';
 
+const abilities = { safety_checker: 'ready', prompt_optimizer: true } as const;
 let relay: SmallRelay;
 let engine: FakeEngine;
 let pendingUploads: PendingUploads;
@@ -50,6 +51,7 @@ function serve(): void {
     engine,
     pendingUploads,
     adapters: new Adapters(client, serveOptions.hub),
+    abilities: async () => abilities,
     firstDelayMs: 1,
     onEvent(event) {
       state = advanceConnection(state, event);
@@ -79,7 +81,8 @@ const untilCancelled = async () => {
 test('a job is claimed with the GPU, computed under heartbeats, uploaded whole and completed', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
-  const job = { ...makeJob(), model: 'kinora/wan-2.2/i2v-720p-lora-ultra-fast' };
+  const model = 'kinora/wan-2.2/i2v-720p-lora-ultra-fast';
+  const job = { ...makeJob(), model, enable_prompt_optimizer: true };
   relay.submit(job);
   serve();
   await isWorking();
@@ -113,7 +116,12 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     model: 'tiny',
     precision: 'f32',
     encoder: 'webcodecs',
+    safety: engine.made?.safety,
+    prompt_optimization: engine.made?.promptOptimization,
   });
+  expect(engine.made?.safety?.status).toBe('clear');
+  expect(engine.seen).toMatchObject({ safetyChecker: true, promptOptimizer: true });
+  expect(relay.asked.find(({ verb }) => verb === 'claim')?.body).toMatchObject(abilities);
   expect(await engine.seen?.image.text()).toBe('image bytes');
   expect(await listVideos()).toEqual([]);
   expect(await pendingUploads.all()).toEqual([]);
@@ -252,6 +260,8 @@ test('a video that was not delivered survives the page and the studio, and is up
     model: 'tiny',
     precision: 'f32',
     encoder: 'webcodecs',
+    safety: notChecked,
+    prompt_optimization: null,
   } as const;
   await writeVideo(videoFile, new Blob(['the video']));
   await writeVideo(servedVideo('f'.repeat(32)), new Blob(['of no job']));

@@ -13,8 +13,13 @@ import {
   unauthorizedRecord,
 } from './transport-error';
 
+/** What a worker declares besides its model. */
+export type WorkerAbilities = Pick<WorkerDeclaration, 'safety_checker' | 'prompt_optimizer'>;
+
 /** What the loop works with. */
 export interface ServeDependencies extends AttemptDependencies {
+  /** What this browser has besides the model; asked before each claim, since it may be installed meanwhile. */
+  readonly abilities: () => Promise<WorkerAbilities>;
   /** First wait after a lost connection, in milliseconds. */
   readonly firstDelayMs?: number;
 }
@@ -30,7 +35,7 @@ const restMs = 300_000;
  */
 export class ServeLoop {
   readonly #dependencies: ServeDependencies;
-  readonly #declaration: WorkerDeclaration;
+  readonly #declaration: Omit<WorkerDeclaration, keyof WorkerAbilities>;
   readonly #stop = new AbortController();
   /** Something happened that ends a pause. */
   readonly #wake = new Signal();
@@ -185,10 +190,10 @@ export class ServeLoop {
 
   /** @returns null where there is no job yet */
   async #claim(interrupted: AbortSignal): Promise<WorkerJob | null> {
-    const { client, onEvent } = this.#dependencies;
+    const { client, onEvent, abilities } = this.#dependencies;
     // The first answer comes at once, as it says which jobs wait that this worker is not given.
     const wait = this.#answered ? {} : { wait_seconds: 0 };
-    const claim = { ...this.#declaration, ...wait };
+    const claim = { ...this.#declaration, ...(await abilities()), ...wait };
     const { job, skipped, retry_after_ms } = await client.claim(claim, { signal: interrupted });
     // Only now it works: who am I is answered by a server without its database, too.
     this.#backoff.reset();
@@ -207,10 +212,11 @@ export class ServeLoop {
   async #whileListed(wait: () => Promise<unknown>): Promise<void> {
     const over = new AbortController();
     const { signal } = over;
-    const { client } = this.#dependencies;
+    const { client, abilities } = this.#dependencies;
     const report = async () => {
       while (!signal.aborted) {
-        const answer = await client.claim({ ...this.#declaration, paused: true }, { signal });
+        const claim = { ...this.#declaration, ...(await abilities()), paused: true };
+        const answer = await client.claim(claim, { signal });
         await client.clock.sleep(answer.retry_after_ms, signal);
       }
     };

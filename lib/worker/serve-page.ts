@@ -56,6 +56,7 @@ const skipSentences: Readonly<Record<SkipReason, string>> = {
   loras: 'they use LoRAs',
   precision: 'this server does not assign its jobs to this precision',
   duration: 'they are longer than the limit of this worker',
+  checker: 'they ask for the safety checker, which this browser does not have',
   'not-ready': 'their images are still being fetched',
 };
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
+import { safetySchema } from '../../lib/contract';
 import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { type Config, readConfig } from '../config';
@@ -85,9 +86,14 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
     sizes: ['1280*720', '720*1280'],
     loras: true,
     max_duration: 10,
+    safety_checker: 'ready',
+    prompt_optimizer: true,
     ...settings,
   };
 }
+
+/** The record of a check that found nothing. */
+export const clearSafety = safetySchema.parse({ status: 'clear', score: 0.1, frames: [0.1] });
 
 /** A result as a worker reports it. */
 export function testResult(
@@ -101,6 +107,8 @@ export function testResult(
     model: 'tiny',
     precision: 'f32',
     encoder: 'full',
+    safety: clearSafety,
+    prompt_optimization: null,
     outputKey: 'outputs/a.mp4',
   };
 }

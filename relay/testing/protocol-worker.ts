@@ -4,6 +4,7 @@ import { frameCount, sizeInPixels, sizes } from '../../lib/contract';
 import type { WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
 import { WorkerClient } from '../../lib/worker/client';
 import { isLeaseLost } from '../../lib/worker/transport-error';
+import { clearSafety } from './jobs';
 import { makeVideo } from './video';
 
 /** What a {@link ProtocolWorker} needs. */
@@ -37,6 +38,8 @@ export class ProtocolWorker {
       sizes: [...sizes],
       loras: true,
       max_duration: 10,
+      safety_checker: 'ready',
+      prompt_optimizer: true,
     };
   }
 
@@ -101,6 +104,8 @@ export class ProtocolWorker {
       model: this.declaration.model,
       precision: this.declaration.precision,
       encoder: 'none',
+      safety: clearSafety,
+      prompt_optimization: null,
     };
     await this.client.complete(job.id, completion, { signal });
   }

@@ -2,51 +2,37 @@ import * as Comlink from 'comlink';
 import {
   type Backend as BackendKind,
   type EngineApi,
-  type EngineCounters,
   type EngineRequest,
   type GenerationResult,
   isDeviceFault,
   KinoraError,
-  type Phase,
   type ProgressEvent,
-  sizeInPixels,
-  type Timings,
+  type Safety,
   toKinoraError,
 } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
-import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../../lib/gpu';
+import { probeDevice, selfTest } from '../../lib/gpu';
 import { RunControl } from '../../lib/pipeline/control';
-import type { Frame } from '../../lib/pipeline/latents';
 import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
 import { openModel } from '../../lib/pipeline/open';
-import { resolveSampling } from '../../lib/pipeline/profiles';
-import { imageToVideo } from '../../lib/pipeline/run';
-import {
-  FrameChain,
-  type FrameStep,
-  type FrameStepMaker,
-  type PromptStep,
-  runPromptSteps,
-  type StepContext,
-} from '../../lib/pipeline/steps';
-import { removeVideo, writeVideo } from '../../lib/predictions/videos';
-import {
-  coverCrop,
-  createVideoMetadata,
-  createVideoWriter,
-  decodeImage,
-  FrameScaler,
-  type VideoWriter,
-} from '../../lib/video';
+import type { FrameStepMaker } from '../../lib/pipeline/steps';
+import { readVideo, removeVideo } from '../../lib/predictions/videos';
+import { readVideoMetadata } from '../../lib/video';
 import { modelLock, openModelStore } from '../../lib/weights/store';
+import { checkVideo } from './check-video';
+import { EngineDevice } from './device';
+import { Generation, videoFileOf } from './generation';
+import { requireNoChild } from './refusal';
+import { checkBackends } from './run-safety';
+import { type EngineTools, installedTools } from './tools';
 
 /** What an engine is made of. */
 export interface EngineParts {
   readonly families: ModelFamilies;
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
   readonly manifests?: URL;
-  /** Run in order on the texts before the tokenizer. */
-  readonly promptSteps?: readonly PromptStep[];
+  /** What the browser has besides models: what is installed, when absent. */
+  readonly tools?: EngineTools;
   /** Make the steps that see each frame, in order, before it is scaled and encoded. */
   readonly frameSteps?: readonly FrameStepMaker[];
 }
@@ -54,14 +40,14 @@ export interface EngineParts {
 /** Model, GPU and encoder, behind the interface that the page speaks. */
 export class Engine implements EngineApi {
   readonly #parts: EngineParts;
-  /** The one backend, or the promise of it: two callers must not make two devices. */
-  #backend: Promise<Backend> | undefined;
-  #kind: BackendKind | undefined;
+  readonly #tools: EngineTools;
+  readonly #device = new EngineDevice();
   #model: VideoModel | undefined;
   #control: RunControl | undefined;
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
+    this.#tools = parts.tools ?? installedTools;
   }
 
   probe() {
@@ -70,7 +56,7 @@ export class Engine implements EngineApi {
 
   async selfTest(kind: BackendKind) {
     this.#requireIdle();
-    const backend = await this.#open(kind);
+    const backend = await this.#device.open(kind);
     const checks = await selfTest(backend);
     await backend.releaseSessions();
     return checks;
@@ -79,30 +65,45 @@ export class Engine implements EngineApi {
   async load(id: string, kind: BackendKind, onProgress?: (event: ProgressEvent) => void) {
     this.#requireIdle();
     onProgress?.({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
-    await this.#open(kind);
+    await this.#device.open(kind);
     await this.#openModel(id);
   }
 
-  async generate(
+  generate(
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    this.#requireIdle();
-    const control = new RunControl();
-    this.#control = control;
-    try {
-      return await withModel(request.model, () => this.#generate(request, control, onProgress));
-    } catch (thrown) {
-      // A cancelled run may fail in many ways; what the user did is the reason.
-      const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      await removeVideo(videoFileOf(request)).catch(() => undefined);
-      if (isDeviceFault(error.code)) await this.#dropBackend();
-      else await this.#tidy((backend) => backend.releaseSessions());
-      throw error;
-    } finally {
-      this.#control = undefined;
-      await this.#tidy((backend) => backend.trim());
-    }
+    return this.#work(async (control) => {
+      const run = new Generation(request, {
+        openModel: () => this.#openModel(request.model),
+        device: this.#device,
+        tools: this.#tools,
+        frameSteps: this.#parts.frameSteps ?? [],
+        control,
+        report: onProgress,
+      });
+      try {
+        return await withModel(request.model, () => run.make());
+      } catch (thrown) {
+        await removeVideo(videoFileOf(request)).catch(() => undefined);
+        throw thrown;
+      }
+    });
+  }
+
+  check(videoFile: string, model: string, kind: BackendKind): Promise<Safety> {
+    return this.#work(async ({ signal }) => {
+      const checker = await this.#tools.safetyChecker(model);
+      if (!checker) {
+        throw new KinoraError('MODEL_NOT_INSTALLED', 'The safety checker is not in this browser.', {
+          remedy: 'Download it on the Models page.',
+        });
+      }
+      const file = await readVideo(videoFile);
+      const safety = await checkVideo(file, checker, checkBackends(this.#device, kind), signal);
+      if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
+      return safety;
+    });
   }
 
   async cancel() {
@@ -121,108 +122,24 @@ export class Engine implements EngineApi {
     this.#control?.finishEarly();
   }
 
-  async counters(): Promise<EngineCounters> {
-    const nothing = { categories: {}, liveBytes: 0, allocations: 0, readbacks: 0 };
-    return (await this.#backend?.catch(() => undefined))?.counters() ?? nothing;
+  counters() {
+    return this.#device.counters();
   }
 
   async unload() {
     this.#requireIdle();
     this.#model = undefined;
-    await this.#dropBackend();
+    await this.#device.drop();
   }
 
-  async #generate(
-    request: EngineRequest,
-    control: RunControl,
-    report: (event: ProgressEvent) => void,
-  ): Promise<GenerationResult> {
-    const clock = new PhaseClock();
-    const onProgress = (event: ProgressEvent) => {
-      if (event.type === 'phase') clock.enter(event.phase);
-      report(event);
-    };
-    const { parameters } = request;
-    onProgress({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
-    // The cheap checks come first: a bad image must not wait for the GPU.
-    const pixels = await decodeImage(request.image);
-    const plain = await this.#openModel(request.model);
-    const sampling = resolveSampling(plain.manifest, request.profile, parameters);
-    const model = await plain.withLoras(request.loras);
-    const backend = await this.#open(request.backend);
-    const { signal } = control;
-    signal.throwIfAborted();
-
-    const { width, height } = sizeInPixels(parameters.size);
-    const native = model.manifest.nativeSizes[parameters.size];
-    const { frameRate } = model.latents;
-    const frames = frameRate * parameters.duration + 1;
-    const image = { data: coverCrop(pixels, native.width, native.height), ...native };
-    const context: StepContext = { seed: parameters.seed, image, frames, signal };
-    const prompts = await runPromptSteps(
-      this.#parts.promptSteps ?? [],
-      { prompt: parameters.prompt, negativePrompt: parameters.negative_prompt },
-      context,
-    );
-    const chain = new FrameChain(
-      (this.#parts.frameSteps ?? []).map((make) => make(context)),
-      scaling(native, { width, height }),
-    );
-    let writer: VideoWriter | undefined;
+  /** Deletes a flagged video whose prompt names a child. @throws KinoraError `PROMPT_REFUSED` */
+  async #refuseChild(videoFile: string, file: Blob): Promise<void> {
+    const { prompt, prompt_optimization: optimisation } = await readVideoMetadata(file);
     try {
-      const output = await createVideoWriter({
-        width,
-        height,
-        frameRate,
-        frames,
-        metadata: createVideoMetadata({ ...request, createdAt: new Date().toISOString() }),
-        encoder: request.encoder ?? 'auto',
-      });
-      writer = output;
-      const result = await imageToVideo(
-        backend,
-        model,
-        {
-          ...sampling,
-          ...prompts.texts,
-          image,
-          frames,
-          seed: parameters.seed,
-          // Where the user set no budget the device is asked.
-          memoryBudget: request.memoryBudget ?? 'probe',
-        },
-        {
-          control,
-          onProgress,
-          onFrame: async (frame) => output.add(await chain.next(frame)),
-        },
-      );
-      onProgress({ type: 'phase', phase: 'finish', clip: 0, clips: 1 });
-      const video = await output.finish(result.frames);
-      const findings = { ...prompts.findings, ...(await chain.finish()) };
-      const videoFile = videoFileOf(request);
-      await writeVideo(videoFile, video);
-      signal.throwIfAborted();
-      return {
-        videoFile,
-        videoBytes: video.size,
-        size: parameters.size,
-        width,
-        height,
-        frames: result.frames,
-        seed: parameters.seed,
-        model: request.model,
-        profile: request.profile,
-        backend: request.backend,
-        encoder: output.encoder,
-        finishedEarly: result.finishedEarly,
-        memory: result.memory,
-        ...(Object.keys(findings).length > 0 ? { findings } : {}),
-        timings: clock.stop(),
-      };
-    } finally {
-      chain.dispose();
-      await writer?.cancel();
+      requireNoChild('video', [prompt, optimisation?.text ?? '']);
+    } catch (refusal) {
+      await removeVideo(videoFile);
+      throw refusal;
     }
   }
 
@@ -230,19 +147,23 @@ export class Engine implements EngineApi {
     if (this.#control) throw new KinoraError('BUSY');
   }
 
-  /** The backend of this kind. One of another kind, or whose device was lost, is disposed first. */
-  async #open(kind: BackendKind): Promise<Backend> {
-    const current = await this.#backend?.catch(() => undefined);
-    if (current && (this.#kind !== kind || current.lost)) await this.#dropBackend();
-    if (!this.#backend) {
-      this.#kind = kind;
-      this.#backend = openTested(kind);
-      // The next call tries again.
-      this.#backend.catch(() => {
-        this.#backend = undefined;
-      });
+  /** The one thing that runs; a failure leaves nothing of it on the device. */
+  async #work<T>(work: (control: RunControl) => Promise<T>): Promise<T> {
+    this.#requireIdle();
+    const control = new RunControl();
+    this.#control = control;
+    try {
+      return await work(control);
+    } catch (thrown) {
+      // A cancelled run may fail in many ways; what the user did is the reason.
+      const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      if (isDeviceFault(error.code)) await this.#device.drop();
+      else await this.#device.tidy((backend) => backend.releaseSessions());
+      throw error;
+    } finally {
+      this.#control = undefined;
+      await this.#device.tidy((backend) => backend.trim());
     }
-    return this.#backend;
   }
 
   async #openModel(id: string): Promise<VideoModel> {
@@ -256,18 +177,6 @@ export class Engine implements EngineApi {
       });
     }
     return this.#model;
-  }
-
-  /** Frees what is left; a device that is lost meanwhile is replaced by the next run. */
-  async #tidy(work: (backend: Backend) => Promise<void>): Promise<void> {
-    const backend = await this.#backend?.catch(() => undefined);
-    if (backend) await work(backend).catch(() => undefined);
-  }
-
-  async #dropBackend(): Promise<void> {
-    const backend = await this.#backend?.catch(() => undefined);
-    this.#backend = undefined;
-    await backend?.dispose().catch(() => undefined);
   }
 }
 
@@ -284,60 +193,6 @@ function withModel<T>(id: string, work: () => Promise<T>): Promise<T> {
       remedy: 'Wait until that is done, then run it again.',
     });
   });
-}
-
-/**
- * Makes a backend and asks a real GPU for its numbers before anything is computed on it. An emulated
- * GPU computes with the CPU's own arithmetic, and would take seconds to compile the test.
- *
- * @throws KinoraError `GPU_UNRELIABLE`; then nothing stays allocated
- */
-async function openTested(kind: BackendKind): Promise<Backend> {
-  const backend = await createBackend(kind);
-  try {
-    if (kind === 'webgpu' && !(await probeDevice()).software)
-      requireUsable(await selfTest(backend));
-    return backend;
-  } catch (error) {
-    await backend.dispose().catch(() => undefined);
-    throw error;
-  }
-}
-
-function videoFileOf(request: EngineRequest): string {
-  return request.videoFile ?? `${request.id}.mp4`;
-}
-
-/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
-function scaling(
-  native: { readonly width: number; readonly height: number },
-  delivered: { readonly width: number; readonly height: number },
-): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
-  const scaler = new FrameScaler(native, delivered);
-  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
-}
-
-/** Adds up the seconds of each phase; phases repeat with each clip. */
-class PhaseClock {
-  readonly #seconds: Partial<Record<Phase, number>> = {};
-  readonly #begin = performance.now();
-  #phase: Phase | undefined;
-  #since = this.#begin;
-
-  enter(phase: Phase): void {
-    const now = performance.now();
-    if (this.#phase) {
-      const before = this.#seconds[this.#phase] ?? 0;
-      this.#seconds[this.#phase] = before + (now - this.#since) / 1000;
-    }
-    this.#phase = phase;
-    this.#since = now;
-  }
-
-  stop(): Timings {
-    if (this.#phase) this.enter(this.#phase);
-    return { ...this.#seconds, total: (performance.now() - this.#begin) / 1000 };
-  }
 }
 
 /** Starts an engine in this worker; the page speaks to it over Comlink. */

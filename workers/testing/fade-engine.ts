@@ -1,16 +1,7 @@
 /** An engine with a second model family and with steps around it, for `engine.browser.test.ts`. */
-import type { FrameStepMaker, PromptStep } from '../../lib/pipeline/steps';
+import type { FrameStepMaker } from '../../lib/pipeline/steps';
 import { startEngine } from '../engine/engine';
 import { fadeFamily } from './fade-family';
-
-/** Puts a word before the prompt, and says how long the prompt was. */
-const prefixing: PromptStep = {
-  name: 'prefix',
-  run: async (texts) => ({
-    texts: { ...texts, prompt: `slowly, ${texts.prompt}` },
-    findings: { characters: texts.prompt.length },
-  }),
-};
 
 /** Counts the frames and notes how bright they are. */
 const counting: FrameStepMaker = ({ frames: expected, image }) => {
@@ -36,6 +27,5 @@ const counting: FrameStepMaker = ({ frames: expected, image }) => {
 startEngine({
   families: { fade: fadeFamily },
   manifests: new URL('/workers/testing/models/', self.location.origin),
-  promptSteps: [prefixing],
   frameSteps: [counting],
 });

@@ -82,6 +82,7 @@ class Fade implements VideoModel {
   readonly installed = false;
   readonly latents = space;
   readonly decodePasses = 1;
+  readonly triggerWords = [];
   /** The picture that fades; a run encodes it before it decodes. */
   #picture: Frame | null = null;
 
@@ -97,6 +98,10 @@ class Fade implements VideoModel {
 
   async tokenize(prompts: readonly string[]) {
     return prompts.map((prompt) => [...prompt].map((character) => character.codePointAt(0) ?? 0));
+  }
+
+  async tokenCounter() {
+    return (prompt: string) => prompt.length;
   }
 
   planMemory(request: PlanRequest): Promise<MemoryPlanner> {

@@ -8,6 +8,7 @@ import type { NewJob } from '../../../relay/jobs/submit';
 import { type JobRow, jobs } from '../../../relay/store/schema';
 import type { Store } from '../../../relay/store/store';
 import { testJob } from '../../../relay/testing/jobs';
+import { safetySchema } from '../../contract';
 import type { WorkerDeclaration } from '../../contract/v3';
 import { measure, type Rate } from './meter';
 
@@ -52,6 +53,8 @@ const worker: WorkerDeclaration = {
   sizes: ['1280*720', '720*1280'],
   loras: true,
   max_duration: 10,
+  safety_checker: 'ready',
+  prompt_optimizer: false,
 };
 
 /**
@@ -97,6 +100,8 @@ export async function measureStore(
         model: worker.model,
         precision: worker.precision,
         encoder: 'full',
+        safety: safetySchema.parse({ status: 'clear', score: 0.1, frames: [0.1] }),
+        prompt_optimization: null,
         outputKey: `outputs/${job.id}.mp4`,
       });
     }),

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
+import { promptOptimizationSchema } from '../prompt-optimization';
 import { maxSeed, type Parameters, sizes } from '../request';
+import { safetySchema } from '../safety';
 
 /**
  * The worker protocol between a connected tab and the relay: claim, heartbeat, upload, complete, fail and
@@ -24,6 +26,13 @@ const workerDeclarationSchema = z.object({
   loras: z.boolean(),
   /** Longest video it takes, in seconds. */
   max_duration: z.int().min(5).max(10).default(10),
+  /**
+   * `ready`: it checks its videos. `demonstration`: its model is the bundled one, which runs without a
+   * checker. `none`: it is not given jobs that ask for the check.
+   */
+  safety_checker: z.enum(['ready', 'demonstration', 'none']).default('none'),
+  /** Whether it has a language model for prompts. */
+  prompt_optimizer: z.boolean().default(false),
 });
 export type WorkerDeclaration = z.output<typeof workerDeclarationSchema>;
 
@@ -40,7 +49,15 @@ export const claimSchema = workerDeclarationSchema.extend({
 export type Claim = z.input<typeof claimSchema>;
 
 /** Why waiting jobs were not given, each with how many there are. */
-const skipReasons = ['model', 'size', 'loras', 'precision', 'duration', 'not-ready'] as const;
+const skipReasons = [
+  'model',
+  'size',
+  'loras',
+  'precision',
+  'duration',
+  'checker',
+  'not-ready',
+] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
 /** How an adapter of a job is to be had. */
@@ -165,6 +182,10 @@ export const completeSchema = z.object({
   model: z.string().max(100),
   precision: z.enum(precisions),
   encoder: z.string().max(40),
+  /** What the safety checker found; `off` where the job did not ask for it. */
+  safety: safetySchema,
+  /** Null where the job did not ask for an optimised prompt. */
+  prompt_optimization: promptOptimizationSchema.nullable().default(null),
 });
 export type Completion = z.output<typeof completeSchema>;
 

@@ -35,6 +35,11 @@ describe('encodePrompt', () => {
     }
     expect(tokenizer.encodePrompt('a '.repeat(2000))).toHaveLength(512);
   });
+
+  test('counts the tokens that a long prompt has before it is cut', () => {
+    expect(tokenizer.countTokens('a '.repeat(2000))).toBeGreaterThan(512);
+    expect(tokenizer.countTokens('a cat')).toBe(tokenizer.encodePrompt('a cat').length);
+  });
 });
 
 describe('loadTokenizer', () => {

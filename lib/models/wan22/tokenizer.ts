@@ -29,6 +29,8 @@ export interface PromptTokenizer {
    * A longer prompt loses its end but keeps the end token.
    */
   encodePrompt(text: string): number[];
+  /** Tokens of the whole prompt with its end token; {@link encodePrompt} cuts what is over 512. */
+  countTokens(text: string): number;
 }
 
 const configSchema = z.looseObject({
@@ -77,12 +79,12 @@ export function createTokenizer(files: TokenizerFiles): PromptTokenizer {
   }
   const limit = Math.min(maxPromptTokens, config.data.model_max_length);
 
+  // The end token is ours to add: so it is there once, whatever the file's template says.
+  const encode = (text: string) =>
+    tokenizer.encode(cleanPrompt(text), { add_special_tokens: false }).ids;
   return {
-    encodePrompt(text) {
-      // The end token is ours to add: so it is there once, whatever the file's template says.
-      const { ids } = tokenizer.encode(cleanPrompt(text), { add_special_tokens: false });
-      return [...ids.slice(0, limit - 1), endId];
-    },
+    encodePrompt: (text) => [...encode(text).slice(0, limit - 1), endId],
+    countTokens: (text) => encode(text).length + 1,
   };
 }
 

@@ -20,6 +20,7 @@ import { maxPromptTokens, readModelConfig } from './config';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
+import { triggerWords } from './lora-metadata';
 import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22 } from './plan';
@@ -41,6 +42,7 @@ export class Wan22 implements VideoModel {
   constructor(
     readonly parts: Wan22Parts,
     readonly lora: LoraBranches | null = null,
+    readonly triggerWords: readonly string[] = [],
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.in_channels;
@@ -77,19 +79,25 @@ export class Wan22 implements VideoModel {
     if (files.length === 0) return this;
     const config = this.parts.config.transformer;
     const adapters = [];
+    const words: string[] = [];
     for (const { name, file, scale } of files) {
       const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
         const sentence = `${name} is not a safetensors file that can be read.`;
         throw new KinoraError('LORA_INVALID', sentence, { cause });
       });
       adapters.push({ lora: await parseLora(checkpoint, config, name), scale });
+      words.push(...triggerWords(checkpoint.metadata));
     }
-    return new Wan22(this.parts, combineLoras(adapters, config));
+    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)]);
   }
 
   async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {
     const { encodePrompt } = await loadTokenizer(this.parts.folder);
     return prompts.map(encodePrompt);
+  }
+
+  async tokenCounter(): Promise<(prompt: string) => number> {
+    return (await loadTokenizer(this.parts.folder)).countTokens;
   }
 
   async planMemory({ native, backend, promptTokens }: PlanRequest): Promise<MemoryPlanner> {

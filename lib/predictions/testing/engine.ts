@@ -1,7 +1,9 @@
 import type { EngineApi, EngineRequest } from '../../contract/engine';
 import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
+import { promptOptimizationSchema } from '../../contract/prompt-optimization';
 import { sizeInPixels } from '../../contract/request';
+import { type Safety, safetySchema } from '../../contract/safety';
 import { fullMemory } from '../../contract/testing/memory';
 import type { EngineClient } from '../engine-client';
 import { writeVideo } from '../videos';
@@ -15,6 +17,10 @@ export class FakeEngine implements EngineClient {
   closed = 0;
   cancels = 0;
   seen: EngineRequest | null = null;
+  made: GenerationResult | null = null;
+  readonly checked: string[] = [];
+  /** What the next check throws. */
+  checkError: KinoraError | null = null;
   /** Called before each step of the next run. */
   script: (request: EngineRequest) => Promise<void> = async () => {};
   crash: (error: KinoraError) => void = () => {};
@@ -37,6 +43,11 @@ export class FakeEngine implements EngineClient {
   readonly #api = {
     generate: (request: EngineRequest, onProgress: (event: ProgressEvent) => void) =>
       this.#generate(request, onProgress),
+    check: async (videoFile: string): Promise<Safety> => {
+      this.checked.push(videoFile);
+      if (this.checkError) throw this.checkError;
+      return safetySchema.parse({ status: 'clear', score: 0.25, frames: [0.25] });
+    },
     cancel: async () => {
       this.cancels += 1;
       this.#cancelled = true;
@@ -70,7 +81,7 @@ export class FakeEngine implements EngineClient {
     const video = new Blob(['\0\0\0\x18ftypisom', request.id], { type: 'video/mp4' });
     const videoFile = request.videoFile ?? `${request.id}.mp4`;
     await writeVideo(videoFile, video);
-    return {
+    this.made = {
       videoFile,
       videoBytes: video.size,
       size: parameters.size,
@@ -82,8 +93,15 @@ export class FakeEngine implements EngineClient {
       encoder: 'webcodecs',
       finishedEarly: this.#early,
       memory: fullMemory,
+      safety: safetySchema.parse({ status: request.safetyChecker ? 'clear' : 'off' }),
+      ...(request.promptOptimizer === true && {
+        promptOptimization: promptOptimizationSchema.parse({
+          ...{ status: 'used', original: parameters.prompt, text: `${parameters.prompt}, slowly` },
+        }),
+      }),
       timings: { load: 0, text: 0, image: 0, denoise: 1, decode: 0, finish: 0, total: 1.25 },
     };
+    return this.made;
   }
 }
 

@@ -6,6 +6,7 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Completion } from '../../../lib/contract/v3';
 import { type JobRow, jobs } from '../../store/schema';
+import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
 import { type FilesTest, startFilesTest } from '../testing/node';
 import { startBucket, type TestBucket } from '../testing/s3';
@@ -69,6 +70,8 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     model: 'tiny',
     precision: 'f32',
     encoder: 'test',
+    safety: clearSafety,
+    prompt_optimization: null,
   });
   /** A job with its video, as the API tells its address. */
   const completed = async () => {

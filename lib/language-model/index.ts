@@ -1,0 +1,14 @@
+export {
+  type BrowserModelState,
+  browserModelName,
+  browserModelState,
+  openBrowserModel,
+} from './browser-model';
+export type { OpenLanguageModel, TextRequest } from './language-model';
+export {
+  type InstalledLanguageModel,
+  type OptimizerParts,
+  optimiserStep,
+  optimizeWithInstalled,
+} from './optimize';
+export { type AnswerSpeed, type OpenOptions, openLanguageModel } from './wllama-model';

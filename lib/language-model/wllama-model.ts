@@ -1,0 +1,262 @@
+import type {
+  ChatCompletionChunk,
+  ChatCompletionParams,
+  Wllama,
+} from '@wllama/wllama/esm/index.js';
+import { KinoraError } from '../contract';
+import type { OpenLanguageModel, TextRequest } from './language-model';
+
+/** Speed of one answer, as llama.cpp counts it. */
+export interface AnswerSpeed {
+  /** Tokens of the prompt that were computed; those reused from the request before are not among them. */
+  readonly promptTokens: number;
+  readonly promptMilliseconds: number;
+  readonly answerTokens: number;
+  readonly answerMilliseconds: number;
+  readonly threads: number;
+}
+
+/** How a language model is opened. */
+export interface OpenOptions {
+  readonly name: string;
+  readonly sha256: string;
+  /** Folder with `wllama.wasm`, with a trailing slash: `/wllama/` of this origin. */
+  readonly assets: URL;
+  readonly signal: AbortSignal;
+  /** By default half of the processor's cores, at most 8; one where the page is not isolated. */
+  readonly threads?: number;
+  /** Milliseconds in which the model must be loaded. */
+  readonly loadLimitMs?: number;
+  /** Called after each finished answer. */
+  readonly onSpeed?: (speed: AnswerSpeed) => void;
+}
+
+/** Tokens of prompt and answer together. */
+const contextTokens = 1024;
+const mostThreads = 8;
+const defaultLoadLimitMs = 30_000;
+
+/** The values that Qwen3's card gives for answers without thinking; llama-server's names (README). */
+const sampling = { temperature: 0.7, top_p: 0.8, top_k: 20, min_p: 0, presence_penalty: 1 };
+
+/** llama.cpp takes this seed as "any". */
+const randomSeed = 2 ** 32 - 1;
+
+/**
+ * Loads a GGUF chat model with llama.cpp, on the CPU, in a worker that is started for it.
+ *
+ * @param file read on demand, and to be left in place until the model is closed; at most 2 GB
+ * @throws KinoraError `MODEL_FILE_INVALID` where llama.cpp cannot load the file, `LANGUAGE_MODEL_FAILED`
+ *   where the browser lacks what it needs, its program cannot be fetched or the time is over, `CANCELLED`;
+ *   then its worker has ended
+ */
+export async function openLanguageModel(
+  file: File,
+  options: OpenOptions,
+): Promise<OpenLanguageModel> {
+  const { name, sha256, assets, signal, onSpeed, loadLimitMs = defaultLoadLimitMs } = options;
+  requireSupport();
+  const limit = AbortSignal.timeout(loadLimitMs);
+  const ended = AbortSignal.any([signal, limit]);
+  let program = '';
+  let wllama: Wllama | undefined;
+  let loading: Promise<void> | undefined;
+  try {
+    // Fetched here: llama.cpp's worker never answers when it cannot fetch its program.
+    program = await fetchProgram(assets, ended);
+    const { Wllama, LogLevel } = await import('@wllama/wllama/esm/index.js');
+    ended.throwIfAborted();
+    wllama = new Wllama({ default: program }, { suppressNativeLog: true, logger: silent });
+    // The default is another program from a CDN.
+    wllama.setCompat(null);
+    loading = wllama.loadModel([file], {
+      n_gpu_layers: 0,
+      n_ctx: contextTokens,
+      n_parallel: 1,
+      n_threads: options.threads ?? defaultThreads(),
+      log_level: LogLevel.ERROR,
+      warmup: false,
+    });
+    await untilAborted(loading, ended);
+    // For a file that it cannot load, llama.cpp reports a model without a vocabulary.
+    if (wllama.getModelMetadata().hparams.nVocab === 0) throw new Error('There is no vocabulary.');
+    return new WllamaModel(wllama, { name, sha256, ...(onSpeed ? { onSpeed } : {}) });
+  } catch (cause) {
+    const exit = () => wllama?.exit();
+    await exit();
+    // Aborted before there was a worker, llama.cpp would start one all the same.
+    loading?.then(exit, exit);
+    if (signal.aborted) throw new KinoraError('CANCELLED', undefined, { cause });
+    if (cause instanceof KinoraError) throw cause;
+    if (limit.aborted) {
+      const seconds = Math.round(loadLimitMs / 1000);
+      const sentence = `The language model ${name} was not loaded within ${seconds} seconds.`;
+      throw new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause });
+    }
+    const sentence = `${name} is damaged, or is not a language model that llama.cpp can load.`;
+    const remedy = 'Download the language model again, or choose a GGUF file of a chat model.';
+    throw new KinoraError('MODEL_FILE_INVALID', sentence, { cause, remedy });
+  } finally {
+    URL.revokeObjectURL(program);
+  }
+}
+
+/** A model that is loaded. Requests run one after another. */
+class WllamaModel implements OpenLanguageModel {
+  readonly name: string;
+  readonly sha256: string;
+  readonly repeatable = true;
+  readonly #wllama: Wllama;
+  readonly #onSpeed: ((speed: AnswerSpeed) => void) | undefined;
+  /** Ends with the last request, also with one that was aborted and that llama.cpp still computes. */
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #closed = new AbortController();
+
+  constructor(wllama: Wllama, options: Pick<OpenOptions, 'name' | 'sha256' | 'onSpeed'>) {
+    this.#wllama = wllama;
+    this.name = options.name;
+    this.sha256 = options.sha256;
+    this.#onSpeed = options.onSpeed;
+  }
+
+  async generate(request: TextRequest): Promise<string> {
+    const signal = AbortSignal.any([request.signal, this.#closed.signal]);
+    const answer = this.#last.then(() => this.#answer(request, signal));
+    this.#last = answer.catch(() => undefined);
+    return untilAborted(answer, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort(new KinoraError('CANCELLED', 'The language model was closed.'));
+    // Ends the worker and thereby its threads; their memory goes with them.
+    await this.#wllama.exit();
+  }
+
+  async #answer(request: TextRequest, signal: AbortSignal): Promise<string> {
+    const { system, user, grammar, maxTokens, onText } = request;
+    signal.throwIfAborted();
+    let text = '';
+    let finished = false;
+    const asked: ChatCompletionParams & typeof sampling = {
+      messages: [
+        { role: 'system', content: system },
+        { role: 'user', content: user },
+      ],
+      chat_template_kwargs: { enable_thinking: false },
+      max_tokens: maxTokens,
+      seed: seedOf(request.seed),
+      cache_prompt: true,
+      ...sampling,
+      ...(grammar === undefined ? {} : { grammar }),
+    };
+    const completion = this.#wllama.createChatCompletion({
+      ...asked,
+      abortSignal: signal,
+      stream: true,
+      onData: (chunk: ChatCompletionChunk & { readonly timings?: Timings }) => {
+        if (signal.aborted) return;
+        const [choice] = chunk.choices;
+        if (choice?.delta.content) {
+          text += choice.delta.content;
+          onText?.(text);
+        }
+        if (choice?.finish_reason) finished = true;
+        if (chunk.timings)
+          this.#onSpeed?.({ ...speedOf(chunk.timings), threads: this.#wllama.getNumThreads() });
+      },
+    });
+    await completion.catch((cause: unknown) => {
+      signal.throwIfAborted();
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      const sentence = `The language model ended without an answer: ${reason}`;
+      throw new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause });
+    });
+    signal.throwIfAborted();
+    if (!finished) throw new KinoraError('LANGUAGE_MODEL_FAILED', 'The answer has no end.');
+    return text;
+  }
+}
+
+/** Fields of llama-server's `timings` object. */
+interface Timings {
+  readonly prompt_n: number;
+  readonly prompt_ms: number;
+  readonly predicted_n: number;
+  readonly predicted_ms: number;
+}
+
+function speedOf(timings: Timings): Omit<AnswerSpeed, 'threads'> {
+  return {
+    promptTokens: timings.prompt_n,
+    promptMilliseconds: timings.prompt_ms,
+    answerTokens: timings.predicted_n,
+    answerMilliseconds: timings.predicted_ms,
+  };
+}
+
+/** llama.cpp has seeds of 32 bits. */
+function seedOf(seed: number): number {
+  const short = seed % 2 ** 32;
+  return short === randomSeed ? 0 : short;
+}
+
+function defaultThreads(): number {
+  return Math.max(1, Math.min(mostThreads, Math.floor(navigator.hardwareConcurrency / 2)));
+}
+
+/** @throws KinoraError `LANGUAGE_MODEL_FAILED` where llama.cpp's program cannot run */
+function requireSupport(): void {
+  if ('Suspending' in WebAssembly && hasMemory64()) return;
+  throw new KinoraError(
+    'LANGUAGE_MODEL_FAILED',
+    'This browser lacks JavaScript Promise Integration or 64-bit memory for WebAssembly.',
+    { remedy: 'Use the prompt as it is, or a current Chrome or Edge.' },
+  );
+}
+
+function hasMemory64(): boolean {
+  try {
+    // `address` is not in the type library yet; without it the bigint throws.
+    const descriptor: unknown = { address: 'i64', initial: 1n };
+    new WebAssembly.Memory(descriptor as WebAssembly.MemoryDescriptor);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The program as a blob URL, so that every way it can be missing is known at once. */
+async function fetchProgram(assets: URL, signal: AbortSignal): Promise<string> {
+  const url = new URL('wllama.wasm', assets);
+  try {
+    const response = await fetch(url, { signal });
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    const bytes = await response.arrayBuffer();
+    if (!WebAssembly.validate(bytes.slice(0, 8))) throw new Error('It is not WebAssembly.');
+    return URL.createObjectURL(new Blob([bytes], { type: 'application/wasm' }));
+  } catch (cause) {
+    signal.throwIfAborted();
+    const sentence = `${url.pathname}, which runs the language model, could not be fetched.`;
+    const remedy = 'Check the connection to the page and try again.';
+    throw new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause, remedy });
+  }
+}
+
+/** The outcome of `work`, or a rejection as soon as `signal` is aborted; `work` may then go on. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) onAbort();
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    // No caller awaits the work of an aborted call any more.
+    work.catch(() => undefined);
+  }
+}
+
+const silent = { debug() {}, log() {}, warn() {}, error() {} };

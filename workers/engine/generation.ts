@@ -1,0 +1,192 @@
+import {
+  type EngineRequest,
+  type GenerationResult,
+  isBundled,
+  type Phase,
+  type ProgressEvent,
+  sizeInPixels,
+} from '../../lib/contract';
+import type { RunControl } from '../../lib/pipeline/control';
+import type { Frame } from '../../lib/pipeline/latents';
+import type { VideoModel } from '../../lib/pipeline/model';
+import { resolveSampling } from '../../lib/pipeline/profiles';
+import { imageToVideo } from '../../lib/pipeline/run';
+import {
+  FrameChain,
+  type FrameStep,
+  type FrameStepMaker,
+  type StepContext,
+} from '../../lib/pipeline/steps';
+import { writeVideo } from '../../lib/predictions/videos';
+import {
+  coverCrop,
+  createVideoMetadata,
+  createVideoWriter,
+  decodeImage,
+  FrameScaler,
+  type VideoWriter,
+} from '../../lib/video';
+import type { EngineDevice } from './device';
+import { PhaseClock } from './phase-clock';
+import { optimisationOf } from './prompt';
+import { requireAllowedPrompt, requireNoChild } from './refusal';
+import { checkBackends, RunSafety } from './run-safety';
+import type { EngineTools } from './tools';
+
+/** What one run is given by its engine. */
+export interface GenerationContext {
+  readonly openModel: () => Promise<VideoModel>;
+  readonly device: EngineDevice;
+  readonly tools: EngineTools;
+  readonly frameSteps: readonly FrameStepMaker[];
+  readonly control: RunControl;
+  readonly report: (event: ProgressEvent) => void;
+}
+
+/** One run, from the request to the file, in the order of its phases. */
+export class Generation {
+  readonly #clock = new PhaseClock();
+
+  constructor(
+    readonly request: EngineRequest,
+    readonly context: GenerationContext,
+  ) {}
+
+  async make(): Promise<GenerationResult> {
+    const { request, context } = this;
+    const { parameters } = request;
+    const { signal } = context.control;
+    const report = (event: ProgressEvent) => this.#report(event);
+    requireAllowedPrompt(parameters.prompt);
+    const optimising = request.promptOptimizer === true;
+    this.#phase(optimising ? 'optimise' : 'load');
+    // The cheap checks come first: a bad image must not wait for the GPU.
+    const pixels = await decodeImage(request.image);
+    const plain = await context.openModel();
+    const sampling = resolveSampling(plain.manifest, request.profile, parameters);
+    const model = await plain.withLoras(request.loras);
+    const { optimizer } = context.tools;
+    const optimisation = await optimisationOf(request, model, optimizer, signal, report);
+    const prompt = optimisation?.text ?? parameters.prompt;
+    const texts = [parameters.prompt, prompt];
+    if (optimising) this.#phase('load');
+    const backend = await context.device.open(request.backend);
+    signal.throwIfAborted();
+
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const image = { data: coverCrop(pixels, native.width, native.height), ...native };
+    const safety = await RunSafety.open({
+      wanted: request.safetyChecker ?? false,
+      modelId: request.model,
+      bundled: isBundled(model.manifest),
+      frames,
+      tools: context.tools,
+      backends: checkBackends(context.device, request.backend),
+      signal,
+      report,
+    });
+    if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
+    const steps: StepContext = { seed: parameters.seed, image, frames, signal };
+    const chain = new FrameChain(
+      [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
+      scaling(native, { width, height }),
+    );
+    const { licence } = model.manifest;
+    const made = {
+      ...request,
+      ...(optimisation && { promptOptimization: optimisation }),
+      licence,
+      createdAt: new Date().toISOString(),
+    };
+    let writer: VideoWriter | undefined;
+    try {
+      const output = await createVideoWriter({
+        width,
+        height,
+        frameRate,
+        frames,
+        metadata: createVideoMetadata(made),
+        encoder: request.encoder ?? 'auto',
+      });
+      writer = output;
+      const result = await imageToVideo(
+        backend,
+        model,
+        {
+          ...sampling,
+          prompt,
+          negativePrompt: parameters.negative_prompt,
+          image,
+          frames,
+          seed: parameters.seed,
+          // Where the user set no budget the device is asked.
+          memoryBudget: request.memoryBudget ?? 'probe',
+          tailSeconds: safety.seconds,
+        },
+        {
+          control: context.control,
+          onProgress: report,
+          onFrame: async (frame) => output.add(await chain.next(frame)),
+        },
+      );
+      const verdict = await safety.verdict();
+      if (verdict.status === 'flagged') requireNoChild('video', texts);
+      this.#phase('finish');
+      const video = await output.finish(
+        result.frames,
+        createVideoMetadata({ ...made, safety: verdict }),
+      );
+      const findings = await chain.finish();
+      const videoFile = videoFileOf(request);
+      await writeVideo(videoFile, video);
+      signal.throwIfAborted();
+      return {
+        videoFile,
+        videoBytes: video.size,
+        size: parameters.size,
+        width,
+        height,
+        frames: result.frames,
+        seed: parameters.seed,
+        model: request.model,
+        profile: request.profile,
+        backend: request.backend,
+        encoder: output.encoder,
+        finishedEarly: result.finishedEarly,
+        memory: result.memory,
+        safety: verdict,
+        ...(optimisation && { promptOptimization: optimisation }),
+        ...(Object.keys(findings).length > 0 ? { findings } : {}),
+        timings: this.#clock.stop(),
+      };
+    } finally {
+      chain.dispose();
+      await writer?.cancel();
+    }
+  }
+
+  #phase(phase: Phase): void {
+    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
+  }
+
+  #report(event: ProgressEvent): void {
+    if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.context.report(event);
+  }
+}
+
+export function videoFileOf(request: EngineRequest): string {
+  return request.videoFile ?? `${request.id}.mp4`;
+}
+
+/** The frame step that makes what the encoder takes: RGBA of exactly the delivered size. */
+function scaling(
+  native: { readonly width: number; readonly height: number },
+  delivered: { readonly width: number; readonly height: number },
+): FrameStep<Frame, Uint8ClampedArray<ArrayBuffer>> {
+  const scaler = new FrameScaler(native, delivered);
+  return { name: 'scaling', apply: ({ data }) => scaler.scale(data) };
+}

@@ -1,0 +1,117 @@
+import { type ProgressEvent, type Safety, safetyThreshold } from '../../lib/contract';
+import { createBackend, probeDevice } from '../../lib/gpu';
+import type { FrameStep } from '../../lib/pipeline/steps';
+import { type Backends, SafetyCheck, sampledFrames, uncheckedSafety } from '../../lib/safety';
+import { coverCrop, type Pixels } from '../../lib/video';
+import type { EngineDevice } from './device';
+import type { EngineTools } from './tools';
+
+/** What the check of a run is made with. */
+export interface RunSafetyOptions {
+  /** Whether a check was asked for. */
+  readonly wanted: boolean;
+  readonly modelId: string;
+  /** Whether the model comes with Kinora, and may run without a checker. */
+  readonly bundled: boolean;
+  /** Frames that the video is to have. */
+  readonly frames: number;
+  readonly tools: EngineTools;
+  readonly backends: Backends;
+  readonly signal: AbortSignal;
+  readonly report: (event: ProgressEvent) => void;
+}
+
+/** The safety check of one run: the input before it, sampled frames after it. */
+export class RunSafety {
+  /** Seconds that {@link verdict} will take, from what the input took; 0 without a checker. */
+  seconds = 0;
+  readonly #check: SafetyCheck | null;
+  #begin = 0;
+
+  private constructor(
+    readonly options: RunSafetyOptions,
+    readonly tool: Awaited<ReturnType<EngineTools['safetyChecker']>>,
+    /** The record where no checker runs. */
+    readonly unchecked: Safety,
+  ) {
+    const onSquares = (done: number, total: number) => {
+      const secondsPerSquare = (performance.now() - this.#begin) / 1000 / done;
+      const secondsRemaining = (total - done) * secondsPerSquare;
+      options.report({ type: 'check', done, total, secondsRemaining });
+    };
+    this.#check = tool && new SafetyCheck(tool, { onSquares });
+  }
+
+  /** A checker whose files cannot be used is one that failed. */
+  static async open(options: RunSafetyOptions): Promise<RunSafety> {
+    const { wanted, bundled, modelId, tools } = options;
+    if (!wanted) return new RunSafety(options, null, uncheckedSafety('off', null));
+    try {
+      const checker = await tools.safetyChecker(modelId);
+      const reason = bundled ? 'demonstration' : 'missing';
+      return new RunSafety(options, checker, uncheckedSafety('unverified', reason));
+    } catch {
+      options.report({ type: 'input-check', score: null, flagged: false });
+      return new RunSafety(options, null, uncheckedSafety('unverified', 'failed'));
+    }
+  }
+
+  /** To be placed between decoder and encoder. */
+  get steps(): readonly FrameStep[] {
+    return this.#check ? [this.#check.step] : [];
+  }
+
+  /**
+   * Scores the part of the input image that the video shows.
+   *
+   * @param size of the video
+   * @returns whether it is flagged
+   */
+  async checkInput(
+    image: Pixels,
+    { width, height }: { readonly width: number; readonly height: number },
+  ): Promise<boolean> {
+    const { tool: checker, options } = this;
+    if (!checker || !this.#check) return false;
+    const { backends, signal, report, frames } = options;
+    const begin = performance.now();
+    const data = coverCrop(image, width, height);
+    const squares = checker.squaresOfFrame({ data, width, height });
+    const score = await this.#check.scoreInput(squares, backends, signal);
+    this.seconds = ((performance.now() - begin) / 1000) * sampledFrames(frames).length;
+    const flagged = score !== null && score >= safetyThreshold;
+    report({ type: 'input-check', score, flagged });
+    return flagged;
+  }
+
+  /** Scores the frames that went through the step. */
+  async verdict(): Promise<Safety> {
+    const { backends, signal, report } = this.options;
+    if (!this.#check) return this.unchecked;
+    report({ type: 'phase', phase: 'check', clip: 0, clips: 1 });
+    this.#begin = performance.now();
+    return this.#check.verdict(backends, signal);
+  }
+}
+
+/**
+ * Where a check is computed: on the device of the run, and where that fails on the CPU. An emulated GPU
+ * takes about 40 s for what the CPU does in half a second, and is left out.
+ */
+export function checkBackends(device: EngineDevice, kind: 'webgpu' | 'wasm'): Backends {
+  return async function* () {
+    const emulated = kind === 'webgpu' && (await probeDevice()).software;
+    if (!emulated) {
+      const backend = await device.open(kind);
+      yield backend;
+      if (kind === 'wasm') return;
+      await backend.recover().catch(() => undefined);
+    }
+    const cpu = await createBackend('wasm');
+    try {
+      yield cpu;
+    } finally {
+      await cpu.dispose();
+    }
+  };
+}

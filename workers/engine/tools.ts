@@ -1,0 +1,54 @@
+import { isBundled, KinoraError } from '../../lib/contract';
+import type { OptimizerParts } from '../../lib/language-model';
+import { fetchManifest } from '../../lib/pipeline/open';
+import { optimizePrompt } from '../../lib/prompts';
+import { openSafetyChecker, type SafetyChecker } from '../../lib/safety';
+import { findLanguageModel, findSafetyChecker, openModelStore } from '../../lib/weights/store';
+import type { WorkerAbilities } from '../../lib/worker/serve-loop';
+
+/** What a browser may have besides a video model. */
+export interface EngineTools {
+  /**
+   * The safety checker for a model; null where none is installed.
+   *
+   * @throws KinoraError of files that cannot be used
+   */
+  safetyChecker(modelId: string): Promise<SafetyChecker | null>;
+  /** The language model that optimises prompts, and how it is asked. */
+  readonly optimizer: OptimizerParts;
+}
+
+/** What is installed in this browser. */
+export const installedTools: EngineTools = {
+  async safetyChecker(modelId) {
+    const found = await findSafetyChecker(await openModelStore(), modelId);
+    if (!found) return null;
+    const { folder, model, sha256 } = found;
+    return openSafetyChecker(folder, { model, sha256 });
+  },
+  optimizer: { find: findLanguageModel, optimize: optimizePrompt },
+};
+
+/** What this browser can do besides running a model, as a worker declares it. */
+export function installedAbilities(modelId: string): () => Promise<WorkerAbilities> {
+  let bundled: Promise<boolean> | undefined;
+  return async () => {
+    const checker = await findSafetyChecker(await openModelStore(), modelId);
+    bundled ??= isBundledModel(modelId);
+    const without = (await bundled) ? 'demonstration' : 'none';
+    return {
+      safety_checker: checker ? 'ready' : without,
+      prompt_optimizer: (await findLanguageModel()) !== null,
+    };
+  };
+}
+
+/** Whether a model comes with Kinora; one that was added is not listed. */
+async function isBundledModel(id: string): Promise<boolean> {
+  try {
+    return isBundled((await fetchManifest(id, new URL('/models/', self.location.origin))).manifest);
+  } catch (thrown) {
+    if (thrown instanceof KinoraError && thrown.code === 'MODEL_UNKNOWN') return false;
+    throw thrown;
+  }
+}

@@ -1,0 +1,104 @@
+import * as Comlink from 'comlink';
+import { KinoraError, type LoraFile, type PromptOptimization } from '../../lib/contract';
+import { installErrorTransfer } from '../../lib/contract/error-transfer';
+import type { OptimizerApi, OptimizerRequest } from '../../lib/contract/optimizer';
+import { type OptimizerParts, optimizeWithInstalled } from '../../lib/language-model';
+import { triggerWords } from '../../lib/models/wan22/lora-metadata';
+import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
+import { openModel } from '../../lib/pipeline/open';
+import { blobFile, openSafetensors } from '../../lib/weights';
+import { openModelStore } from '../../lib/weights/store';
+
+/** What an optimizer is made of. */
+export interface OptimizerWorkerParts extends OptimizerParts {
+  readonly families: ModelFamilies;
+  /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
+  readonly manifests?: URL;
+}
+
+/**
+ * Stands in for a video model that is not installed yet: its tokenizer has fewer pieces, so that a text
+ * counts at least as many tokens.
+ */
+const bundledModel = 'tiny';
+
+/** The prompt optimiser of the studio, behind the interface that the page speaks. */
+export class Optimizer implements OptimizerApi {
+  readonly #parts: OptimizerWorkerParts;
+  #running: AbortController | undefined;
+  /** The last tokenizer, by the id of its model. */
+  #counter:
+    | { readonly model: string; readonly count: Promise<(text: string) => number> }
+    | undefined;
+
+  constructor(parts: OptimizerWorkerParts) {
+    this.#parts = parts;
+  }
+
+  async optimize(
+    { prompt, model, loras, seed, timeLimitMs }: OptimizerRequest,
+    onText?: (soFar: string) => void,
+  ): Promise<PromptOptimization> {
+    if (this.#running) throw new KinoraError('BUSY', 'Another prompt is being improved.');
+    const control = new AbortController();
+    this.#running = control;
+    const { signal } = control;
+    try {
+      return await optimizeWithInstalled(this.#parts, prompt, {
+        triggerWords: await this.triggerWords(loras),
+        seed,
+        countTokens: (text) => this.countTokens(model, text),
+        signal,
+        ...(timeLimitMs === undefined ? {} : { timeLimitMs }),
+        ...(onText ? { onText } : {}),
+      });
+    } catch (thrown) {
+      // A cancelled optimisation may fail in many ways; what the user did is the reason.
+      if (signal.aborted) throw new KinoraError('CANCELLED', 'Improving the prompt was cancelled.');
+      throw thrown;
+    } finally {
+      this.#running = undefined;
+      this.#counter = undefined;
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#running?.abort();
+  }
+
+  async countTokens(model: string, text: string): Promise<number> {
+    if (this.#counter?.model !== model) {
+      const count = this.#open(model).then((opened) => opened.tokenCounter());
+      this.#counter = { model, count };
+    }
+    return (await this.#counter.count)(text);
+  }
+
+  async triggerWords(loras: readonly LoraFile[]): Promise<readonly string[]> {
+    const words = loras.map(async ({ name, file }) =>
+      triggerWords((await openSafetensors(blobFile(name, file))).metadata),
+    );
+    return [...new Set((await Promise.all(words)).flat())];
+  }
+
+  async #open(id: string): Promise<VideoModel> {
+    const sources = {
+      families: this.#parts.families,
+      manifests: this.#parts.manifests ?? new URL('/models/', self.location.origin),
+      store: await openModelStore(),
+    };
+    try {
+      return await openModel(id, sources);
+    } catch (thrown) {
+      const absent = thrown instanceof KinoraError && thrown.code === 'MODEL_NOT_INSTALLED';
+      if (absent && id !== bundledModel) return openModel(bundledModel, sources);
+      throw thrown;
+    }
+  }
+}
+
+/** Starts an optimizer in this worker; the page speaks to it over Comlink. */
+export function startOptimizer(parts: OptimizerWorkerParts): void {
+  installErrorTransfer();
+  Comlink.expose(new Optimizer(parts));
+}

@@ -1,0 +1,62 @@
+import { openModelStore } from '../../lib/weights/store';
+
+const goldens = '/lib/safety/goldens/timm/';
+
+/**
+ * Installs the tiny safety checker for the bundled model, as the store keeps it.
+ *
+ * @param bias is added to the logit of "unsafe": a large one flags every picture, NaN breaks every score
+ */
+export async function installChecker(bias: number): Promise<void> {
+  const config = await (await fetch(`${goldens}config.json`)).text();
+  const weights = new Uint8Array(await (await fetch(`${goldens}model.safetensors`)).arrayBuffer());
+  addToBias(weights, bias);
+  const folder = (await openModelStore()).folder('tiny').folder('safety_checker');
+  await folder.writeText('config.json', config);
+  const root = await navigator.storage.getDirectory();
+  const models = await root.getDirectoryHandle('models');
+  const tiny = await models.getDirectoryHandle('tiny');
+  const place = await tiny.getDirectoryHandle('safety_checker');
+  const file = await (
+    await place.getFileHandle('model.safetensors', { create: true })
+  ).createWritable();
+  await file.write(weights);
+  await file.close();
+  const source = (name: string, bytes: number) => ({
+    name: `test/checker/${name}`,
+    bytes,
+    sha256: 'c'.repeat(64),
+  });
+  const now = new Date().toISOString();
+  const manifest = {
+    version: 1,
+    stored: {
+      component: 'safety_checker',
+      sources: [source('config.json', config.length), source('model.safetensors', weights.length)],
+      sourceType: 'files',
+      precision: 'f32',
+      worst: null,
+      bytesStored: config.length + weights.length,
+      completedAt: now,
+      verifiedAt: now,
+    },
+    plan: '',
+    files: { 'config.json': config.length, 'model.safetensors': weights.length },
+    tensors: [],
+    fileChecksums: {},
+  };
+  await folder.writeText('manifest.json', JSON.stringify(manifest));
+}
+
+export async function removeChecker(): Promise<void> {
+  await (await openModelStore()).folder('tiny').clear();
+}
+
+/** Changes `head.bias`, whose first number belongs to "NSFW". */
+function addToBias(file: Uint8Array<ArrayBuffer>, bias: number): void {
+  const view = new DataView(file.buffer);
+  const headerBytes = Number(view.getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + headerBytes)));
+  const at = 8 + headerBytes + header['head.bias'].data_offsets[0];
+  view.setFloat32(at, view.getFloat32(at, true) + bias, true);
+}
