@@ -2,6 +2,11 @@ import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend } from '../lib/gpu';
+import {
+  type LanguageModelBenchOptions,
+  type LanguageModelResult,
+  measureLanguageModel,
+} from '../lib/language-model/benchmark';
 import { modelFamilies } from '../lib/models';
 import {
   type BenchmarkOptions,
@@ -12,6 +17,8 @@ import {
 import { familyOf, fetchManifest } from '../lib/pipeline/open';
 import { checkerBenchmark } from '../lib/safety/benchmark';
 import { opfsFolder } from '../lib/weights/store';
+
+const benchFile = 'bench-optimizer.gguf';
 
 /** The benchmark in a browser: the worker of `npm run bench -- model --backend webgpu`. */
 const bench = {
@@ -39,6 +46,18 @@ const bench = {
       return await family.benchmarkStreaming(backend, configuration, opfsFolder('bench/stream'));
     } finally {
       await backend.dispose();
+    }
+  },
+  /** Measures a language model, which is copied to OPFS for it. */
+  async optimizer(file: File, options: LanguageModelBenchOptions): Promise<LanguageModelResult> {
+    const handle = await (await navigator.storage.getDirectory()).getFileHandle(benchFile, {
+      create: true,
+    });
+    try {
+      await file.stream().pipeTo(await handle.createWritable());
+      return await measureLanguageModel(await handle.getFile(), options);
+    } finally {
+      await (await navigator.storage.getDirectory()).removeEntry(benchFile);
     }
   },
 };

@@ -19,6 +19,10 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'the loop with its blocks on the device, and streamed from storage',
     run: async (args) => (await import('./bench/stream')).benchStream(args),
   },
+  optimizer: {
+    summary: 'the language model that optimises prompts: load time, tokens per second, memory',
+    run: async (args) => (await import('./bench/optimizer')).benchOptimizer(args),
+  },
   relay: {
     summary: 'the server: its store, webhooks, and requests through HTTP',
     run: async (args) => (await import('./bench/relay')).benchRelay(args),

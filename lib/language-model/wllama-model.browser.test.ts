@@ -141,6 +141,30 @@ test('closing ends an answer', async () => {
   expect(failure.code).toBe('CANCELLED');
 });
 
+test.each([
+  ['isolated', ''],
+  ['not isolated', "cross-origin-isolated 'none'"],
+])('inside a worker of a page that is %s', async (how, allow) => {
+  const frame = document.createElement('iframe');
+  frame.allow = allow;
+  document.body.append(frame);
+  try {
+    const url = new URL('./testing/worker.ts?worker_file&type=module', import.meta.url);
+    const answer = await new Promise<{ text: string; isolated: boolean }>((resolve, reject) => {
+      const { Worker: FrameWorker } = frame.contentWindow as typeof globalThis & Window;
+      const worker = new FrameWorker(url, { type: 'module' });
+      worker.onmessage = ({ data }) => ('code' in data ? reject(data) : resolve(data));
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.postMessage(tinyQwen);
+    });
+    expect(answer.isolated).toBe(how === 'isolated');
+    model = await openLanguageModel(await opfsFile(tinyQwen), tinyOptions());
+    expect(answer.text).toBe(await model.generate(requestFor()));
+  } finally {
+    frame.remove();
+  }
+});
+
 describe('a model that does not open leaves no worker', () => {
   test('aborted at any time', async () => {
     const file = await opfsFile(tinyQwen);
@@ -156,7 +180,6 @@ describe('a model that does not open leaves no worker', () => {
   });
 
   test('its time is over', async () => {
-    // Never answered: a file that cannot be read any more.
     const failure = await failureOf(
       openLanguageModel(await opfsFile(tinyQwen), tinyOptions({ loadLimitMs: 15 })),
     );

@@ -64,7 +64,7 @@ export async function openLanguageModel(
   try {
     // Fetched here: llama.cpp's worker never answers when it cannot fetch its program.
     program = await fetchProgram(assets, ended);
-    const { Wllama, LogLevel } = await import('@wllama/wllama/esm/index.js');
+    const { Wllama, LogLevel } = await importWllama();
     ended.throwIfAborted();
     wllama = new Wllama({ default: program }, { suppressNativeLog: true, logger: silent });
     // The default is another program from a CDN.
@@ -236,10 +236,20 @@ async function fetchProgram(assets: URL, signal: AbortSignal): Promise<string> {
     return URL.createObjectURL(new Blob([bytes], { type: 'application/wasm' }));
   } catch (cause) {
     signal.throwIfAborted();
-    const sentence = `${url.pathname}, which runs the language model, could not be fetched.`;
-    const remedy = 'Check the connection to the page and try again.';
-    throw new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause, remedy });
+    throw notFetched(url.pathname, cause);
   }
+}
+
+function importWllama(): Promise<typeof import('@wllama/wllama/esm/index.js')> {
+  return import('@wllama/wllama/esm/index.js').catch((cause: unknown) => {
+    throw notFetched('The library for language models', cause);
+  });
+}
+
+function notFetched(what: string, cause: unknown): KinoraError {
+  const sentence = `${what} could not be fetched.`;
+  const remedy = 'Check the connection to the page and try again.';
+  return new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause, remedy });
 }
 
 /** The outcome of `work`, or a rejection as soon as `signal` is aborted; `work` may then go on. */

@@ -5,6 +5,10 @@ import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
 import type { Backend } from '../../../lib/contract/prediction';
+import type {
+  LanguageModelBenchOptions,
+  LanguageModelResult,
+} from '../../../lib/language-model/benchmark';
 import type { BenchmarkOptions, StageResult, StreamResult } from '../../../lib/pipeline/benchmark';
 import type { BenchApi } from '../../../workers/bench';
 
@@ -14,6 +18,8 @@ declare global {
     kinoraBench?: (model: string, options: BenchmarkOptions) => Promise<StageResult[] | string>;
     /** Runs the benchmark of streamed blocks. */
     kinoraStream?: (model: string, kind: Backend) => Promise<StreamResult | string>;
+    /** Runs the benchmark of the language model in the file of `#model`. */
+    kinoraOptimizer?: (options: LanguageModelBenchOptions) => Promise<LanguageModelResult | string>;
     /** Where the driver takes each result as it is known. */
     kinoraBenchResult?: (result: StageResult) => unknown;
   }
@@ -25,11 +31,13 @@ export function BenchPage() {
   useEffect(() => {
     window.kinoraBench = runBench;
     window.kinoraStream = (model, kind) => inWorker((bench) => bench.stream(model, kind));
+    window.kinoraOptimizer = runOptimizer;
     setReady(true);
   }, []);
   return (
     <main data-ready={ready}>
       <h1>Kinora, benchmark</h1>
+      <input id="model" type="file" aria-label="Language model" />
     </main>
   );
 }
@@ -37,6 +45,15 @@ export function BenchPage() {
 function runBench(model: string, options: BenchmarkOptions): Promise<StageResult[] | string> {
   const onResult = proxy((result: StageResult) => void window.kinoraBenchResult?.(result));
   return inWorker((bench) => bench.run(model, options, onResult));
+}
+
+async function runOptimizer(
+  options: LanguageModelBenchOptions,
+): Promise<LanguageModelResult | string> {
+  const input = document.getElementById('model');
+  const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
+  if (!file) return 'There is no language model.';
+  return inWorker((bench) => bench.optimizer(file, options));
 }
 
 /** Runs one call in a worker of its own; what fails comes as its sentence. */
