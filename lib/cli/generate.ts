@@ -15,7 +15,7 @@ import { inspectVideo } from '../video/inspect';
 import { Command } from './command';
 import { fetchModel } from './fetch-model';
 import { type GenerateOptions, generateHelp, parseGenerateOptions } from './generate-options';
-import { addedIds, kinoraHome } from './home';
+import { addedIds, kinoraHome, notedSafetyChecker } from './home';
 import { readImage, readManifest, sortLoras } from './inputs';
 import { checkWritable, fromUser, makeFolders } from './paths';
 import { ProgressReport, summary } from './report';
@@ -40,8 +40,9 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
 
   const report = new ProgressReport(command.screen);
   const onProgress = (event: HeadlessEvent) => report.take(event);
-  // A browser that forgets everything has no language model.
-  const forgetting = bundled && !options.optimizePrompt;
+  // A browser that forgets everything has neither language model nor safety checker.
+  const checked = options.safetyCheck && (await notedSafetyChecker(home));
+  const forgetting = bundled && !options.optimizePrompt && !checked;
   const { page, software, manifest } = forgetting
     ? { ...(await openSession(command, onProgress)), manifest: listed }
     : await openWithModel(command, home, options, onProgress);

@@ -12,7 +12,7 @@ import { launchBrowser } from './browser/launch';
 import { lockProfile, openProfile, profileOrigin } from './browser/profile';
 import { ensureBuild } from './build';
 import type { Command } from './command';
-import { noteAdded } from './home';
+import { noteLibrary } from './home';
 
 /** The app's bare page in a running browser. */
 export interface Session {
@@ -86,7 +86,7 @@ export async function librarySession(
   if (token) await page.call('setHubToken', token.trim());
   const snapshot = async () => {
     const now = await page.call('snapshot');
-    await noteAdded(home, now);
+    await noteLibrary(home, now);
     return now;
   };
   return {
