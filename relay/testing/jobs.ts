@@ -92,8 +92,15 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
   };
 }
 
-/** The record of a check that found nothing. */
-export const clearSafety = safetySchema.parse({ status: 'clear', score: 0.1, frames: [0.1] });
+/** A video that was checked and is clear. */
+export const clearSafety = safetySchema.parse({
+  status: 'clear',
+  score: 0.1,
+  input: 0.1,
+  frames: [0.1, 0.1],
+  model: 'a/checker',
+  sha256: 'c'.repeat(64),
+});
 
 /** A result as a worker reports it. */
 export function testResult(
