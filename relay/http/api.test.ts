@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { refusedSentences } from '../../lib/contract/testing/refusal-sentences';
 import {
   type ApiPrediction,
   endpoints,
@@ -32,6 +33,7 @@ const post = (path: string, body?: unknown, headers?: Record<string, string>, as
 const get = (path: string, as = key) => api.send('GET', path, { key: as });
 const submitted = async (as = key): Promise<string> =>
   (await post(model, submission, {}, as)).json.data.id;
+const refusedPrompt = refusedSentences[0]?.[1] ?? '';
 const refused = (status: number, error_code: string) => ({
   status,
   json: expect.objectContaining({ code: status, error_code }),
@@ -94,13 +96,21 @@ describe('submitting', () => {
     });
   });
 
-  test('a data URI without an image is refused and not stored', async () => {
+  test.each([
+    [
+      'a data URI without an image',
+      model,
+      { image: 'data:image/png;base64,aGVsbG8=' },
+      'INVALID_IMAGE',
+    ],
+    ['a prompt that is always refused', model, { prompt: refusedPrompt }, 'PROMPT_REFUSED'],
+    ['the same, ultra fast', `${model}-ultra-fast`, { prompt: refusedPrompt }, 'PROMPT_REFUSED'],
+  ])('%s is refused and not stored', async (_, path, input, code) => {
     const before = (await post('/api/v3/predictions', {})).json.data.items.length;
-    const image = `data:image/png;base64,${Buffer.from('hello').toString('base64')}`;
-    expect(await post(model, { ...submission, image })).toMatchObject(
-      refused(400, 'INVALID_IMAGE'),
-    );
+    const files = await kept();
+    expect(await post(path, { ...submission, ...input })).toMatchObject(refused(400, code));
     expect((await post('/api/v3/predictions', {})).json.data.items).toHaveLength(before);
+    expect(await kept()).toEqual(files);
   });
 });
 

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { eq, inArray, ne, or, type SQL, sql } from 'drizzle-orm';
 import type { ClaimAnswer, SkipReason, WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
-import { jobs } from '../store/schema';
+import { jobs, keys, workers } from '../store/schema';
 import type { Database } from '../store/store';
-import { inSeconds, type JobsDependencies, now, workerName } from './context';
+import { inSeconds, type JobsDependencies, listedSeconds, now, workerName } from './context';
 import { type ClaimedJob, isClaimed } from './lease';
 
 /** Waiting jobs of a pool that are counted to say why nothing was given. */
@@ -31,6 +31,25 @@ function failedRecently(caller: Caller, worker: WorkerDeclaration): SQL {
       and ${jobs.failedWorker} = ${workerName(caller.keyId, worker.worker_id)})))`;
 }
 
+/**
+ * A job that asks for an optimised prompt, for a worker that has no language model: it waits as long as a
+ * worker that has one is connected, may take the job, and was not the last one to fail at it.
+ */
+const waitsForOptimizer = sql`(${jobs.needsOptimizer} and exists (
+  select 1 from ${workers}
+  left join ${keys} on ${keys.id} = ${workers.tokenId}
+  where ${workers.seenAt} > now() - make_interval(secs => ${listedSeconds})
+    and ${workers.state} <> 'paused'
+    and ${workers.declaration} @> '{"prompt_optimizer": true}'
+    and (${workers.owner} = ${jobs.owner} or (${jobs.shared} and ${keys.shared}))
+    and ${jobs.models} && array[${workers.declaration} ->> 'model', '*']
+    and ${workers.declaration} ->> 'precision' = any(${jobs.precisions})
+    and ${workers.declaration} -> 'sizes' @> to_jsonb(${jobs.size})
+    and (${workers.declaration} ->> 'max_duration')::int >= ${jobs.duration}
+    and (not ${jobs.needsLora} or ${workers.declaration} @> '{"loras": true}')
+    and (not ${jobs.needsChecker} or ${workers.declaration} ->> 'safety_checker' <> 'none')
+    and ${jobs.failedWorker} is distinct from ${workers.tokenId} || ' ' || ${workers.id}))`;
+
 /** Why a job does not fit a worker, each as a condition on the job, in the order of reporting. */
 function mismatches(
   caller: Caller,
@@ -42,6 +61,10 @@ function mismatches(
     ['size', sql`not (${inArray(jobs.size, worker.sizes)})`],
     ['duration', sql`${jobs.duration} > ${worker.max_duration}`],
     ...(worker.loras ? [] : ([['loras', sql`${jobs.needsLora}`]] as const)),
+    ...(worker.safety_checker === 'none'
+      ? ([['checker', sql`${jobs.needsChecker}`]] as const)
+      : []),
+    ...(worker.prompt_optimizer ? [] : ([['not-ready', waitsForOptimizer]] as const)),
     ['not-ready', failedRecently(caller, worker)],
   ];
 }

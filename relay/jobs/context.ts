@@ -27,6 +27,9 @@ export function inSeconds(seconds: number): SQL {
   return sql`now() + make_interval(secs => ${seconds})`;
 }
 
+/** A worker that was not seen for this time is not connected; a held claim takes up to 25 s. In seconds. */
+export const listedSeconds = 60;
+
 /** A worker as jobs name it. */
 export function workerName(token: string | null, id: string | null): string {
   return `${token} ${id}`;

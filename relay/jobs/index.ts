@@ -48,6 +48,7 @@ const countedAtMost = 1000;
 export type { JobsDependencies, OutboxRow } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
 export { type ClaimedJob, isClaimed } from './lease';
+export { checkReport } from './report';
 export { isTerminal } from './status';
 export { createSweeper } from './sweep';
 export { createWatches, type Watches } from './watches';

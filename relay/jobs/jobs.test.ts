@@ -2,7 +2,9 @@ import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { fillQueue } from '../../lib/cli/bench/relay-store-load';
-import { deliveries, jobs as jobsTable, previews } from '../store/schema';
+import type { WorkerDeclaration } from '../../lib/contract/v3';
+import type { Caller } from '../access/caller';
+import { deliveries, jobs as jobsTable, previews, workers as workersTable } from '../store/schema';
 import {
   testCaller,
   testHeartbeat,
@@ -13,6 +15,7 @@ import {
 } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 import type { Jobs } from './index';
+import { createWorkers } from './workers';
 
 const ada = testCaller('ada');
 const bob = testCaller('bob');
@@ -128,6 +131,56 @@ describe.each(engines)('jobs', (engine) => {
       expect(other.skipped).toEqual({ model: 3, 'not-ready': 1 });
       const eighth = await claim(adasWorker, testWorker({ precision: 'int8' }));
       expect(eighth.skipped).toEqual({ precision: 3, 'not-ready': 1 });
+    });
+
+    it('gives a job that asks for the check to workers that have the checker', async () => {
+      const checked = await jobs.submit(testJob(ada));
+      const none = testWorker({ safety_checker: 'none' });
+      expect(await claim(adasWorker, none)).toEqual({ job: null, skipped: { checker: 1 } });
+      const unchecked = await jobs.submit(
+        testJob(ada, { input: { enable_safety_checker: false } }),
+      );
+      expect((await claimOne(adasWorker, none)).id).toBe(unchecked.id);
+      const demonstration = testWorker({ safety_checker: 'demonstration' });
+      expect((await claimOne(adasWorker, demonstration)).id).toBe(checked.id);
+    });
+
+    it('gives a job that asks for an optimised prompt to a worker with a language model, if one is connected', async () => {
+      const { store } = fixture();
+      const workers = createWorkers(store);
+      const plain = testWorker({ prompt_optimizer: false });
+      const { id } = await jobs.submit(testJob(ada, { input: { enable_prompt_optimizer: true } }));
+      /** Whether a worker without one is given the job while another worker is connected. */
+      const isGiven = async (caller: Caller, worker: WorkerDeclaration, state?: 'paused') => {
+        await store.db.delete(workersTable);
+        await workers.seen(caller, worker, state ?? 'busy');
+        const { job, skipped } = await claim(adasWorker, plain);
+        if (job) await jobs.release(job.id, job.leaseToken);
+        expect(skipped).toEqual(job ? {} : { 'not-ready': 1 });
+        return job !== null;
+      };
+      expect(await isGiven(adasWorker, testWorker())).toBe(false);
+      expect(await isGiven(adasWorker, testWorker(), 'paused')).toBe(true);
+      // One that may not take the job does not keep it from others.
+      expect(await isGiven(testCaller('bob'), testWorker())).toBe(true);
+      for (const unfit of [
+        { prompt_optimizer: false },
+        { model: 'else' },
+        { sizes: ['720*1280'] },
+        { safety_checker: 'none' },
+      ] satisfies Partial<WorkerDeclaration>[]) {
+        expect(await isGiven(adasWorker, testWorker(unfit)), JSON.stringify(unfit)).toBe(true);
+      }
+      const able = testWorker();
+      expect(await isGiven(adasWorker, able)).toBe(false);
+      const failed = await claimOne(adasWorker, able);
+      await jobs.fail(failed.id, failed.token, failure(true));
+      await later(6);
+      expect((await claimOne(adasWorker, plain)).id).toBe(id);
+      await jobs.release(id, (await jobs.get(id))?.leaseToken ?? '');
+      expect(await isGiven(adasWorker, testWorker())).toBe(false);
+      await store.db.execute(sql`update workers set seen_at = now() - interval '61 seconds'`);
+      expect((await claimOne(adasWorker, plain)).id).toBe(id);
     });
 
     it('finds what waits behind any number of jobs that do not fit', async () => {

@@ -142,6 +142,9 @@ export async function completeLease(
       outputExpiresAt: inSeconds(config.KINORA_RETENTION_DAYS * 86_400),
       ranModel: result.model,
       ranPrecision: result.precision,
+      safety: result.safety.status,
+      safetyRecord: result.safety,
+      promptOptimization: result.prompt_optimization,
     });
     return { ...written, repeated: false };
   });

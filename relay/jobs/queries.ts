@@ -3,7 +3,7 @@ import type { PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 
-/** A job of a list, without its parameters where they were not asked for. */
+/** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
 
 /** Which jobs of an owner a list has. */
@@ -14,7 +14,7 @@ export interface JobsQuery {
   readonly status?: PredictionStatus | undefined;
   readonly after?: Date | undefined;
   readonly before?: Date | undefined;
-  /** Whether the parameters are read too, up to 80 kB each. Default false. */
+  /** Whether the parameters and the optimised prompt are read too, up to 120 kB each. Default false. */
   readonly withInput?: boolean;
 }
 
@@ -30,7 +30,7 @@ export async function getJob(db: Database, id: string, owner?: string): Promise<
   return job && (owner === undefined || job.owner === owner) ? job : null;
 }
 
-const { input, ...columns } = getTableColumns(jobs);
+const { input, promptOptimization, ...columns } = getTableColumns(jobs);
 
 /** An owner's jobs, the newest first. */
 export async function listJobs(
@@ -42,7 +42,10 @@ export async function listJobs(
   if (offset > maxOffset) return [];
   const none = sql<null>`null::jsonb`;
   return db
-    .select({ ...columns, input: withInput ? input : none })
+    .select({
+      ...columns,
+      ...(withInput ? { input, promptOptimization } : { input: none, promptOptimization: none }),
+    })
     .from(jobs)
     .where(
       and(

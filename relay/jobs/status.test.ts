@@ -85,6 +85,7 @@ describe('nextStep', () => {
   });
 
   it.each([
+    ['PROMPT_REFUSED', 1200],
     ['LORA_INVALID', 1401],
     ['LORA_WRONG_BASE', 1401],
     ['LORA_MISSING', 1402],

@@ -49,6 +49,7 @@ export const freeReleases = 20;
 
 /** A worker's codes of failures that the request is the cause of, or what it names. */
 const failureCodes: readonly (readonly [RegExp, PredictionCode])[] = [
+  [/^PROMPT_REFUSED$/, predictionCodes.contentModeration],
   [/^LORA_(INVALID|WRONG_BASE)$/, predictionCodes.invalidParameter],
   [/^(LORA_MISSING$|HUB_|IMAGE_)/, predictionCodes.mediaUnavailable],
 ];

@@ -4,9 +4,9 @@ import type { Caller } from '../access/caller';
 import { withStorageErrors } from '../store/errors';
 import { jobs, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
+import { listedSeconds } from './context';
 
-/** A worker that was not seen for this time is not listed; a held claim takes up to 25 s. In milliseconds. */
-const listedMs = 60_000;
+const listedMs = listedSeconds * 1000;
 /** Rows are deleted after a day, in milliseconds; until then a worker keeps its count of jobs. */
 const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */

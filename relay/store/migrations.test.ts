@@ -9,6 +9,7 @@ import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { describeContents } from '../../lib/contract/v3';
 import { testJobs } from '../testing/jobs';
 import { openStore } from '.';
 import * as schema from './schema';
@@ -36,12 +37,13 @@ const oldRows = `
   insert into jobs (id, owner, key_id, model, input, seed, status, ready, size, duration, models,
     precisions, image, created_at, finished_at, output_key, output_nonce)
     select id, 'ada', key, 'kinora/wan-2.2/i2v-720p-lora',
-      '{"image": "https://example.com/a.png", "prompt": "A boat", "seed": 7}', 7, status, true,
+      jsonb_build_object('image', 'https://example.com/a.png', 'prompt', 'A boat', 'seed', 7,
+        'enable_prompt_optimizer', true, 'enable_safety_checker', key = 'abcd1234'), 7, status, true,
       '1280*720', 5, '{*}', '{f32}', '{"key": "inputs/a", "type": "image/png", "bytes": 9}',
       now() - interval '1 hour', null, output, null
     from (values ('${id('1')}', 'abcd1234', 'completed', 'outputs/a.mp4'),
       ('${id('2')}', 'abcd1234', 'processing', null), ('${id('3')}', 'abcd1234', 'created', null),
-      ('${id('4')}', 'efgh5678', 'created', null)) as j(id, key, status, output);
+      ('${id('4')}', 'efgh5678', 'created', null), ('${id('6')}', 'efgh5678', 'completed', null)) as j(id, key, status, output);
   insert into idempotency (key_id, idempotency_key, body_hash, job_id) values
     ('abcd1234', 'order-1', 'hash-1', '${id('1')}'), ('abcd1234', 'order-3', 'hash-3', '${id('3')}'),
     ('efgh5678', 'order-1', 'hash-4', '${id('4')}'),
@@ -88,11 +90,27 @@ it('a database of the schema before is opened with all it has, old idempotency k
       code: 'IDEMPOTENCY_MISMATCH',
     });
     expect((await jobs.get(id('2')))?.idempotencyKey).toBeNull();
+    // Their videos were not checked, and their flag stays what their webhooks said.
+    for (const [job, safety] of [
+      ['1', 'unverified'],
+      ['6', 'off'],
+      ['3', null],
+    ] as const) {
+      const row = await jobs.get(id(job));
+      if (!row) throw new Error('A job is gone.');
+      expect(row).toMatchObject({ safety, needsChecker: job !== '6', needsOptimizer: true });
+      expect(describeContents(row, ['a.mp4'])).toEqual({
+        has_nsfw_contents: [false],
+        ...(safety && {
+          safety: { status: safety, reason: null, score: null, model: null, sha256: null },
+        }),
+      });
+    }
     expect(await jobs.preview(id('2'))).toMatchObject({ step: 3 });
     for (const [table, count] of [
       [schema.owners, 1],
       [schema.keys, 1],
-      [schema.jobs, 4],
+      [schema.jobs, 5],
       [schema.deliveries, 1],
       [schema.uploads, 1],
       [schema.workers, 1],

@@ -10,6 +10,7 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import type { PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
 import type { PredictionCode, PredictionInput, PredictionStatus } from '../../lib/contract/v3';
 import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
@@ -45,6 +46,8 @@ export const keys = pgTable('keys', {
   scopes: text('scopes').array().notNull(),
   /** An API key's jobs may go to other owners' workers; a worker takes other owners' jobs. */
   shared: boolean('shared').notNull().default(false),
+  /** Version of the terms of use that was accepted when it was made; null where none was. */
+  termsVersion: text('terms_version'),
   createdAt: instant('created_at').notNull().defaultNow(),
   expiresAt: instant('expires_at'),
   revokedAt: instant('revoked_at'),
@@ -105,6 +108,13 @@ export const jobs = pgTable(
     size: text('size').notNull(),
     duration: integer('duration').notNull(),
     needsLora: boolean('needs_lora').notNull().default(false),
+    /** The two switches of `input`, in columns of their own, as an input may have 80 kB. */
+    needsChecker: boolean('needs_checker')
+      .notNull()
+      .generatedAlwaysAs(sql`coalesce((input ->> 'enable_safety_checker')::boolean, false)`),
+    needsOptimizer: boolean('needs_optimizer')
+      .notNull()
+      .generatedAlwaysAs(sql`coalesce((input ->> 'enable_prompt_optimizer')::boolean, false)`),
     /** Manifest ids that may serve it; `*` for any. */
     models: text('models').array().notNull(),
     precisions: text('precisions').array().notNull(),
@@ -146,8 +156,12 @@ export const jobs = pgTable(
     outputExpiresAt: instant('output_expires_at'),
     ranModel: text('ran_model'),
     ranPrecision: text('ran_precision'),
-    /** What is known of the output's content. */
-    safety: text('safety').$type<'unverified'>().notNull().default('unverified'),
+    /** What is known of the output's content; null unless completed. */
+    safety: text('safety').$type<SafetyStatus>(),
+    /** What the worker reported of it; null too for a job of a version without a checker. */
+    safetyRecord: jsonb('safety_record').$type<Safety>(),
+    /** Null unless completed, and where the job did not ask for it. */
+    promptOptimization: jsonb('prompt_optimization').$type<PromptOptimization>(),
   },
   (table) => [
     index('jobs_waiting')

@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
-import { ApiError, type DeliveryRecord, type WebhookBody } from '../../lib/contract/v3';
+import {
+  ApiError,
+  type DeliveryRecord,
+  describeContents,
+  type WebhookBody,
+} from '../../lib/contract/v3';
 import type { Keys } from '../access/keys';
 import type { Config } from '../config';
 import type { Links } from '../files/links';
@@ -28,7 +33,7 @@ function webhookBody(job: JobRow, links: WebhookDependencies['links']): WebhookB
     input: { ...job.input },
     ...(job.status === 'completed' && { outputs }),
     urls: { get: links.prediction(job.id) },
-    has_nsfw_contents: outputs.map(() => false),
+    ...describeContents(job, outputs),
     status: job.status,
     created_at: job.createdAt.toISOString(),
     error: job.error,

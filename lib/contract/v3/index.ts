@@ -1,3 +1,4 @@
+export * from './contents';
 export * from './endpoints';
 export * from './errors';
 export * from './prediction';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ProfileName } from '../profile';
 import { parametersSchema } from '../request';
+import { contentsSchema } from './contents';
 
 /** The four states of the API; the last two are terminal. */
 export const predictionStatuses = ['created', 'processing', 'completed', 'failed'] as const;
@@ -48,11 +49,15 @@ export const submitSchema = parametersSchema.extend({
   enable_prompt_optimizer: z
     .boolean()
     .default(false)
-    .describe('Passed on to the worker, which may rewrite the prompt.'),
+    .describe(
+      'Let a language model in the worker’s browser describe the motion in more detail before the video is computed. It keeps the text in `[brackets]` and quotes, trigger words, names, numbers and directions; in any doubt your words are used as they are. `data.optimized_prompt` has the text that was used. A worker without a language model takes such a job only if no other worker has one.',
+    ),
   enable_safety_checker: z
     .boolean()
     .default(true)
-    .describe('Passed on to the worker, which may check its video.'),
+    .describe(
+      'Let an image classifier in the worker’s browser look at every eighth frame and the last one for nudity and sex; `has_nsfw_contents` says what it found. It only flags: nothing is withheld. Only workers that have the checker take such a job; the bundled demonstration model is excepted.',
+    ),
   enable_sync_mode: z
     .boolean()
     .default(false)
@@ -89,6 +94,8 @@ export type PredictionCode = (typeof predictionCodes)[keyof typeof predictionCod
 
 /** The meaning of each code that this server sends; backticks mark code. */
 const codeMeanings: Readonly<Partial<Record<keyof typeof predictionCodes, string>>> = {
+  contentModeration:
+    'The worker refused it: the prompt names a child in a sexual context, or names a child while the safety checker flags the image or the video.',
   invalidParameter:
     'A LoRA does not fit: its file cannot be used, or it was made for another model.',
   mediaUnavailable: 'The image or a LoRA could not be fetched, or the image could not be read.',
@@ -122,7 +129,7 @@ export const predictionSchema = z.object({
   model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
   outputs: z.array(z.url()).describe('One URL per video; empty unless completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
-  has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
+  ...contentsSchema.shape,
   status: z
     .enum(predictionStatuses)
     .describe('Changes from created to processing, then to completed or failed, which are final.'),
@@ -153,7 +160,7 @@ export const webhookBodySchema = z.object({
     .describe('The parameters with every default filled in; the image as a URL.'),
   outputs: z.array(z.url()).optional().describe('Only when completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
-  has_nsfw_contents: z.array(z.boolean()).describe('One per output.'),
+  ...contentsSchema.shape,
   status: z.enum(['completed', 'failed']),
   created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
   error: z.string().describe('One sentence; empty if there is no error.'),

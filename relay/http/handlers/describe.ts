@@ -1,4 +1,4 @@
-import type { ApiPrediction } from '../../../lib/contract/v3';
+import { type ApiPrediction, describeContents } from '../../../lib/contract/v3';
 import type { Links } from '../../files/links';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
@@ -25,8 +25,7 @@ export function describePrediction(
     model: job.model,
     outputs,
     urls: { get: links.prediction(job.id) },
-    // No safety checker runs yet: outputs are unverified, and the API has no third value.
-    has_nsfw_contents: outputs.map(() => false),
+    ...describeContents(job, outputs),
     status: job.status,
     created_at: job.createdAt.toISOString(),
     error: job.error || error,

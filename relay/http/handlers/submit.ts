@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { isRefusedPrompt } from '../../../lib/contract';
 import {
   ApiError,
   type ApiPrediction,
@@ -36,6 +37,7 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   if (!relay.config.KINORA_FAMILIES.includes(`${provider}/${family}`)) {
     throw new ApiError('NOT_FOUND', 'There is no such model.');
   }
+  if (isRefusedPrompt(call.body.prompt)) throw new ApiError('PROMPT_REFUSED');
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);

@@ -1,8 +1,16 @@
 import { createHash } from 'node:crypto';
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type ApiPrediction, endpoints, type WorkerJob } from '../../../lib/contract/v3';
+import { promptOptimizationSchema, type Safety, safetySchema } from '../../../lib/contract';
+import {
+  type ApiPrediction,
+  type Completion,
+  endpoints,
+  type WorkerJob,
+} from '../../../lib/contract/v3';
 import { outputKey } from '../../files/outputs/parts';
 import { createHeldClaims, createWatches } from '../../jobs';
+import { deliveries } from '../../store/schema';
 import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
@@ -59,9 +67,9 @@ async function upload(job: WorkerJob, bytes = video): Promise<void> {
   const options = { type: 'video/mp4', maxBytes: 1_000_000 };
   await api.relay.files.blobs.put(outputKey(name), bytes, options);
 }
-async function complete(job: WorkerJob) {
+async function complete(job: WorkerJob, more: Partial<Completion> = {}) {
   await upload(job);
-  return work(`jobs/${job.id}/complete`, completionOf(job));
+  return work(`jobs/${job.id}/complete`, { ...completionOf(job), ...more });
 }
 
 describe('claiming', () => {
@@ -229,21 +237,20 @@ describe('a lease', () => {
     await expectLost();
   });
 
-  test('a failure that is not retryable ends the prediction with the worker’s message', async () => {
+  test.each([
+    ['LORA_WRONG_BASE', 1401],
+    ['PROMPT_REFUSED', 1200],
+  ])('the failure %s ends the prediction with the worker’s message and %i', async (code, told) => {
     const { id } = await submit();
     const { lease_token } = await claimed();
-    const failure = {
-      code: 'LORA_WRONG_BASE',
-      message: 'The LoRA does not fit.',
-      retryable: false,
-    };
+    const failure = { code, message: 'It does not fit.', retryable: false };
     expect((await work(`jobs/${id}/fail`, { lease_token, ...failure })).json.data).toEqual({
       status: 'failed',
     });
     expect(await result(id)).toMatchObject({
       status: 'failed',
-      error: 'The LoRA does not fit.',
-      code: 1401,
+      error: 'It does not fit.',
+      code: told,
       outputs: [],
       has_nsfw_contents: [],
     });
@@ -293,6 +300,78 @@ describe('completing', () => {
     });
     expect((await work(`jobs/${id}/heartbeat`, { lease_token: job.lease_token })).status).toBe(200);
     expect((await complete(job)).status).toBe(200);
+  });
+
+  const flagged = { ...clearSafety, status: 'flagged', score: 0.9 } as const;
+  const unverified = (reason: Safety['reason']) =>
+    safetySchema.parse({ status: 'unverified', reason });
+  test.each<[flag: boolean, Safety]>([
+    [false, clearSafety],
+    [true, flagged],
+    [true, unverified('failed')],
+    [false, unverified('demonstration')],
+  ])('result, list, events and webhook agree: %s for %o', async (flag, safety) => {
+    const webhook = `${model}?webhook=https://93.184.215.14/hook`;
+    const { id } = (await api.send('POST', webhook, { key, body: submission })).json.data;
+    const { status, reason, score, model: checker, sha256: checkerSha256 } = safety;
+    expect((await complete(await claimed(), { safety })).status).toBe(200);
+    const told = {
+      has_nsfw_contents: [flag],
+      safety: { status, reason, score, model: checker, sha256: checkerSha256 },
+    };
+    expect(await result(id)).toMatchObject(told);
+    const listed = await api.send('POST', '/api/v3/predictions', { key, body: {} });
+    expect(listed.json.data.items).toMatchObject([{ id, ...told }]);
+    const events = await api.open(`/api/v3/predictions/${id}/events`, key);
+    expect(await events.text()).toContain(JSON.stringify(told.safety));
+    const [delivery] = await api.relay.store.db
+      .select()
+      .from(deliveries)
+      .where(eq(deliveries.jobId, id));
+    expect(JSON.parse(delivery?.body ?? '')).toMatchObject(told);
+    // The whole record is stored, with the worker that reported it.
+    const row = await api.relay.jobs.get(id);
+    expect(row).toMatchObject({ safety: status, safetyRecord: safety });
+    expect([row?.workerId, row?.workerToken]).toEqual([expect.any(String), expect.any(String)]);
+  });
+
+  test('a report that contradicts the job is refused, and the lease stays', async () => {
+    await submit();
+    const job = await claimed();
+    const safety = safetySchema.parse({ status: 'off' });
+    expect(await complete(job, { safety })).toMatchObject({
+      status: 400,
+      json: { error_code: 'INVALID_PARAMETER', details: [{ field: 'safety.status' }] },
+    });
+    expect((await complete(job)).status).toBe(200);
+  });
+
+  test('tells the optimised prompt where it was asked for, and keeps the prompt as it was sent', async () => {
+    const { id } = await submit({ ...submission, enable_prompt_optimizer: true });
+    const record = promptOptimizationSchema.parse({
+      status: 'used',
+      original: submission.prompt,
+      text: 'A boat drifts past; the camera holds still.',
+      model: 'A model',
+      sha256: 'd'.repeat(64),
+      seed: 7,
+    });
+    expect(await result(id)).not.toHaveProperty('optimized_prompt');
+    await complete(await claimed(), { prompt_optimization: record });
+    const told = {
+      optimized_prompt: record.text,
+      prompt_optimization: { status: 'used', model: 'A model', sha256: record.sha256, seed: 7 },
+    };
+    expect(await result(id)).toMatchObject(told);
+    const list = async (include_inputs: boolean) => {
+      const body = { include_inputs };
+      return (await api.send('POST', '/api/v3/predictions', { key, body })).json.data.items[0];
+    };
+    expect(await list(true)).toMatchObject({ ...told, input: { prompt: submission.prompt } });
+    expect(await list(false)).not.toHaveProperty('optimized_prompt');
+    const plain = await submit();
+    await complete(await claimed());
+    expect(await result(plain.id)).not.toHaveProperty('optimized_prompt');
   });
 
   test('ends a synchronous submission with its outputs', async () => {

@@ -6,7 +6,7 @@ import {
   type WorkerJob,
   type WorkerLora,
 } from '../../../lib/contract/v3';
-import type { ClaimedJob } from '../../jobs';
+import { type ClaimedJob, checkReport } from '../../jobs';
 import type { Relay } from '../../open';
 import { storageErrors } from '../../store/errors';
 import { type JobLora, jobs } from '../../store/schema';
@@ -116,8 +116,8 @@ const lease: HandlerOf<'lease'> = async (relay, { params, body, caller }) => {
 };
 
 /**
- * `POST …/complete`: the uploaded file is checked before the status changes. A wrong file leaves the
- * lease as it is: the worker uploads again, or fails.
+ * `POST …/complete`: report and uploaded file are checked before the status changes. A wrong one leaves
+ * the lease as it is: the worker uploads again, or fails.
  */
 const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, requestId }) => {
   const { id } = params;
@@ -133,9 +133,11 @@ const complete: HandlerOf<'complete'> = async (relay, { params, body, caller, re
     return { status: earlier.status };
   }
   const job = await relay.jobs.lease(id, token, caller.keyId);
+  const report = checkReport(job, result);
   const { key: outputKey } = await relay.files.takeOutput(job, body);
   try {
-    const completed = await relay.jobs.complete(id, token, { ...result, outputKey }, caller.keyId);
+    const stored = { ...result, ...report, outputKey };
+    const completed = await relay.jobs.complete(id, token, stored, caller.keyId);
     await logFailure(relay, requestId, relay.workers.done(id));
     return { status: completed.status };
   } catch (error) {

@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { type PromptOptimization, promptOptimizationStatuses } from '../prompt-optimization';
+import {
+  isFlagged,
+  type Safety,
+  type SafetyStatus,
+  safetyStatuses,
+  unverifiedReasons,
+} from '../safety';
+
+/** What a result, a list, an event and a webhook tell of a video and of its prompt. */
+export const contentsSchema = z.object({
+  has_nsfw_contents: z
+    .array(z.boolean())
+    .describe(
+      'One per output. True: the safety checker flagged the video, or it was asked for and gave no verdict (`safety.status` is `unverified`). False: checked and clear, or not asked for; with `unverified`, a video of the bundled demonstration model without a checker, which is no verdict.',
+    ),
+  safety: z
+    .object({
+      status: z
+        .enum(safetyStatuses)
+        .describe(
+          '`clear` or `flagged`: the checker’s verdict. `off`: no check was asked for. `unverified`: asked for, without a verdict.',
+        ),
+      reason: z
+        .enum(unverifiedReasons)
+        .nullable()
+        .describe(
+          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. `missing`: the checker was deleted meanwhile. `demonstration`: the bundled model ran without one. Null otherwise, and for a prediction of a version without a checker.',
+        ),
+      score: z
+        .number()
+        .nullable()
+        .describe('The mean of the two highest frames, 0 to 1; from 0.5 on it flags.'),
+      model: z.string().nullable().describe('The checker.'),
+      sha256: z.string().nullable().describe('SHA-256 of the checker’s weights.'),
+    })
+    .optional()
+    .describe('What the worker reported of the check; only when completed.'),
+  optimized_prompt: z
+    .string()
+    .optional()
+    .describe(
+      'The prompt that the video was made with; only when completed, and if `enable_prompt_optimizer` asked for it. In a list only with `include_inputs`. `input.prompt` stays as it was sent.',
+    ),
+  prompt_optimization: z
+    .object({
+      status: z
+        .enum(promptOptimizationStatuses)
+        .describe(
+          '`used`: the model’s text. `salvaged`: your prompt and single sentences of the model. Your prompt alone: `unchanged` (there was a reason to leave it), `unavailable` (the worker had no language model), `failed` (no text that kept everything).',
+        ),
+      model: z.string().nullable().describe('The language model; null where none ran.'),
+      sha256: z.string().nullable().describe('SHA-256 of its file; null where it is not known.'),
+      seed: z.int().nullable().describe('With the same seed the same model writes the same text.'),
+    })
+    .optional()
+    .describe('How `optimized_prompt` came about; present with it.'),
+});
+
+/** What is stored of a finished job's video and prompt; null where there is nothing. */
+export interface Contents {
+  readonly safety: SafetyStatus | null;
+  readonly safetyRecord: Safety | null;
+  readonly promptOptimization: PromptOptimization | null;
+}
+
+/**
+ * The fields of {@link contentsSchema} for a job. A job of a version without a checker has a status and no
+ * record: its flag stays false, as its webhook said.
+ */
+export function describeContents(
+  { safety: status, safetyRecord, promptOptimization }: Contents,
+  outputs: readonly string[],
+): z.output<typeof contentsSchema> {
+  const flag = safetyRecord !== null && isFlagged(safetyRecord);
+  const { reason, score, model, sha256 } = safetyRecord ?? notRecorded;
+  const text = promptOptimization;
+  return {
+    has_nsfw_contents: outputs.map(() => flag),
+    ...(status !== null && { safety: { status, reason, score, model, sha256 } }),
+    ...(text !== null && {
+      optimized_prompt: text.text,
+      prompt_optimization: {
+        status: text.status,
+        model: text.model,
+        sha256: text.sha256,
+        seed: text.seed,
+      },
+    }),
+  };
+}
+
+const notRecorded = { reason: null, score: null, model: null, sha256: null } as const;
