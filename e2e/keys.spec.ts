@@ -3,6 +3,7 @@ import { ServePage } from './pages/serve-page';
 import type { ApiCaller } from './support/api-caller';
 import { expectAccessible, full } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
+import { acceptTerms } from './support/terms';
 
 /** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
 async function signInToken(caller: ApiCaller): Promise<string> {
@@ -31,7 +32,14 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
   await expect(keys.list.getByRole('heading', { level: 2 })).toBeFocused();
 
   const name = `Editor ${token.slice(-6)}`;
-  const key = await keys.createKey(name);
+  // The terms are asked for before the first key of a device, and only then.
+  await keys.fill(name);
+  await keys.terms.getByRole('button', { name: 'Not now' }).click();
+  await expect(page.getByRole('alert')).toContainText('once the terms of use are accepted');
+  await keys.fill(name);
+  await test.step('terms', () => expectAccessible(page));
+  await keys.terms.getByRole('button', { name: 'Accept' }).click();
+  const key = await keys.createdKey(name);
   expect(key).toMatch(/^kn_[A-Za-z0-9]{8}_[A-Za-z0-9]{40,}$/);
   await expect(keys.created.getByRole('heading')).toBeFocused();
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -79,6 +87,7 @@ test(
     await keys.openLink(token);
     await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
     const name = `Desk ${token.slice(-6)}`;
+    await acceptTerms(page);
     const worker = await keys.createKey(name, 'Worker token');
     await expect(keys.created.getByRole('link', { name: 'Serve' })).toBeVisible();
 
@@ -111,6 +120,7 @@ test('axe finds nothing: signed in, with a new key, and before it is revoked', a
   const keys = new KeysPage(page);
   const token = await signInToken(caller);
   await keys.openLink(token);
+  await acceptTerms(page);
   const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
   await keys.createKey(name);
   await test.step('signed in', () => expectAccessible(page));

@@ -105,6 +105,8 @@ export const configSchema = z.object({
   KINORA_ALLOW_PRIVATE: flag,
   /** The hub: `loras[].path` may be a link to a file of it, which a worker fetches from its own hub. */
   KINORA_HUB: z.url().default('https://huggingface.co'),
+  /** Version of the terms of use that the operator accepts: without it the first start makes no key. */
+  KINORA_ACCEPT_TERMS: z.string().default(''),
   KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
   /** Bearer token that opens `/metrics` to other machines; admins need none. */
   KINORA_METRICS_TOKEN: z.string().min(16).optional(),

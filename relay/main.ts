@@ -1,6 +1,7 @@
 /**
  * `npm start`: one node, with the app. `npm run dev` is the same with `--dev`. With `--lazy` the
- * database is opened only when a request needs it, for commands that want the pages alone. Settings
+ * database is opened only when a request needs it, for commands that want the pages alone. With
+ * `--accept-terms` the operator accepts the terms of use, so that the first start makes keys. Settings
  * come from the environment; stdout is the log, in JSON lines, and stderr is for people.
  */
 import { openNext } from './http/next';
@@ -17,6 +18,7 @@ try {
   await runNode({
     environment: process.env,
     lazy: options.includes('--lazy'),
+    acceptTerms: options.includes('--accept-terms'),
     pages: (at) => openNext({ dev: options.includes('--dev'), ...at }),
     print,
   });

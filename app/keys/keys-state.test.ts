@@ -11,6 +11,7 @@ const record = (id: string, more: Partial<KeyRecord> = {}): KeyRecord => ({
   hint: `kn_${id}…wxyz`,
   scopes: ['predictions:read'],
   shared: false,
+  terms_version: null,
   created_at: '2026-01-01T00:00:00.000Z',
   expires_at: null,
   revoked_at: null,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { termsVersion } from '../../lib/contract/terms';
 import { createKeySchema, type KeyRecord } from '../../lib/contract/v3/endpoints';
 import {
   emptyForm,
@@ -23,6 +24,7 @@ const record: KeyRecord = {
   hint: 'kn_abcdefgh…wxyz',
   scopes: [...presets.everyday.scopes],
   shared: false,
+  terms_version: null,
   created_at: before,
   expires_at: null,
   revoked_at: null,
@@ -36,6 +38,7 @@ describe('a request', () => {
       kind: 'api',
       name: 'Bench',
       shared: false,
+      accept_terms: termsVersion,
       scopes: presets.everyday.scopes,
       expires_in_days: 30,
     });
@@ -43,6 +46,7 @@ describe('a request', () => {
       kind: 'worker',
       name: 'Bench',
       shared: false,
+      accept_terms: termsVersion,
     });
   });
 

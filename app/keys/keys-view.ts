@@ -1,3 +1,4 @@
+import { termsVersion } from '../../lib/contract/terms';
 import {
   type KeyRecord,
   type Scope,
@@ -58,12 +59,13 @@ export const emptyForm: KeyForm = {
   days: '',
 };
 
-/** The request for the server. */
+/** The request for the server, for a user who has accepted the terms of use. */
 export function requestOf({ kind, name, preset, shared, days }: KeyForm): KeyRequest {
   return {
     kind,
     name: name.trim(),
     shared,
+    accept_terms: termsVersion,
     ...(kind === 'api' && { scopes: [...presets[preset].scopes] }),
     ...(days !== '' && { expires_in_days: Number(days) }),
   };

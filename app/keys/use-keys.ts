@@ -1,5 +1,7 @@
 import { useCallback, useEffect, useReducer, useRef } from 'react';
+import { KinoraError } from '../../lib/contract/errors';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
+import { askTerms } from '../shared/terms-store';
 import { AdminError, admin } from './admin-client';
 import { changeKeys, initialKeys } from './keys-state';
 import { type KeyForm, requestOf, signInToken } from './keys-view';
@@ -8,6 +10,7 @@ import { type KeyForm, requestOf, signInToken } from './keys-view';
 const reloadMs = 10_000;
 const signInFailed =
   'Sign-in failed: the link was used or has expired, or the key is wrong or is not an admin key. Print a new link.';
+const termsNeeded = 'A key is made once the terms of use are accepted.';
 const sessionEnded = 'Your session has ended. Sign in again.';
 
 /** The state of the page and its actions. */
@@ -17,6 +20,7 @@ export function useKeys() {
   const changes = useRef(0);
 
   const fail = useCallback((thrown: unknown, type: 'failed' | 'loadFailed') => {
+    if (thrown instanceof KinoraError) return change({ type, problem: thrown.message });
     if (!(thrown instanceof AdminError)) throw thrown;
     if (thrown.status !== 401) return change({ type, problem: thrown.message });
     forgetSession();
@@ -78,8 +82,12 @@ export function useKeys() {
         forgetSession();
         change({ type: 'signedOut' });
       }),
+    /** Creates a key; asks for the terms of use before the first one on this device. */
     create: (form: KeyForm) =>
-      act(async () => change({ type: 'created', created: await admin.createKey(requestOf(form)) })),
+      act(async () => {
+        if (!(await askTerms())) return change({ type: 'failed', problem: termsNeeded });
+        change({ type: 'created', created: await admin.createKey(requestOf(form)) });
+      }),
     revoke: (record: KeyRecord) => {
       change({ type: 'revokeCancelled' });
       return act(async () => change({ type: 'revoked', record: await admin.revokeKey(record.id) }));

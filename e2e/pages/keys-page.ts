@@ -12,6 +12,8 @@ export class KeysPage {
   readonly workers: Locator;
   /** The question before something is revoked. */
   readonly dialog: Locator;
+  /** The question before the first key of a device. */
+  readonly terms: Locator;
 
   constructor(readonly page: Page) {
     this.signIn = page.getByRole('region', { name: 'Sign in' });
@@ -21,6 +23,7 @@ export class KeysPage {
     this.created = page.getByRole('region', { name: /^Copy “/ });
     this.workers = page.getByRole('region', { name: 'Workers' });
     this.dialog = page.getByRole('dialog');
+    this.terms = page.getByRole('dialog', { name: 'Terms of use' });
   }
 
   /** Opens a sign-in link and waits until the browser is signed in. */
@@ -29,11 +32,21 @@ export class KeysPage {
     await expect(this.signOutButton).toBeVisible();
   }
 
-  /** Fills in the form and creates a key, or a worker token. @returns the whole of it */
-  async createKey(name: string, kind: 'API key' | 'Worker token' = 'API key'): Promise<string> {
+  /** Fills in and sends the form for a key, or a worker token. */
+  async fill(name: string, kind: 'API key' | 'Worker token' = 'API key'): Promise<void> {
     await this.create.getByRole('radio', { name: kind }).check();
     await this.create.getByLabel('Name', { exact: true }).fill(name);
     await this.create.getByRole('button', { name: /^Create the/ }).click();
+  }
+
+  /** Creates a key, or a worker token, where the terms are accepted. @returns the whole of it */
+  async createKey(name: string, kind: 'API key' | 'Worker token' = 'API key'): Promise<string> {
+    await this.fill(name, kind);
+    return this.createdKey(name);
+  }
+
+  /** The whole of the key that was just created. */
+  async createdKey(name: string): Promise<string> {
     await expect(this.created).toHaveAccessibleName(`Copy “${name}” now`);
     return (await this.created.locator('.keys-whole code').textContent()) ?? '';
   }

@@ -56,13 +56,13 @@ export async function startApp(): Promise<AppServer> {
 }
 
 /**
- * Starts the server as `npm start` does, on a free port of this machine only, and waits until pages
+ * Starts the server as `npm start -- --accept-terms` does, for tests and benchmarks: on a free port of this machine only, and waits until pages
  * and API are there. The caller stops it, as with {@link startApp}.
  *
  * @returns with the keys of the first start in this folder; they are empty where the database existed before
  */
 export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
-  const { app, keysFile } = await launch([], options);
+  const { app, keysFile } = await launch(['--accept-terms'], options);
   try {
     // Answered once the relay is open.
     const ready = await fetch(`${app.origin}/api/v3/balance`);

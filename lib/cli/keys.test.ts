@@ -12,6 +12,7 @@ import {
 } from '../../relay/access/control';
 import { pgliteTemplate } from '../../relay/testing/pglite';
 import { startTestRelay, type TestRelay } from '../../relay/testing/server';
+import { termsVersion } from '../contract/terms';
 import { keysCommand } from './keys';
 import { runLine, runProgram } from './testing/relay-command';
 
@@ -27,7 +28,7 @@ afterAll(async () => {
 });
 
 const run = (line: string, more?: Record<string, string>) =>
-  runLine(keysCommand, folder, line, more);
+  runLine(keysCommand, folder, line, { KINORA_ACCEPT_TERMS: termsVersion, ...more });
 
 describe('what is typed', () => {
   it('is helped with', async () => {
@@ -59,6 +60,26 @@ describe('what is typed', () => {
     expect(out).toBe('');
     expect(said).toContain(sentence);
     expect(said).toContain('npm run keys -- --help');
+  });
+});
+
+describe('the terms of use', () => {
+  it.each(['', '2020-01-01'])(
+    'are needed for a key; KINORA_ACCEPT_TERMS=%s does not do',
+    async (named) => {
+      const before = (await run('list')).out;
+      const refused = await run('create --name Bench', { KINORA_ACCEPT_TERMS: named });
+      expect(refused).toMatchObject({ code: 2, out: '' });
+      for (const part of [`version ${termsVersion}`, named, '--accept-terms']) {
+        expect(refused.said).toContain(part);
+      }
+      expect((await run('list')).out).toBe(before);
+    },
+  );
+
+  it('are accepted by an option', async () => {
+    const accepting = 'create --name Accepted --accept-terms';
+    expect((await run(accepting, { KINORA_ACCEPT_TERMS: '' })).code).toBe(0);
   });
 });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { firstOwner } from '../../relay/access/caller';
 import { ClientError } from '../../relay/access/client';
+import { termsVersion } from '../contract/terms';
 import { createKeySchema, type KeyRecord, scopes } from '../contract/v3';
 import { minuteOf, type RelayCommand, table, UsageError } from './relay-command';
 
@@ -16,6 +17,7 @@ const options = {
   scopes: { type: 'string' },
   shared: { type: 'boolean' },
   'expires-in-days': { type: 'string' },
+  'accept-terms': { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
 
@@ -38,6 +40,7 @@ export const keysCommand: RelayCommand<typeof options, Order> = {
     --shared              API key: other owners' shared workers may take its jobs, and their
                           operators see its prompts and images; worker: it takes such jobs
     --expires-in-days D   when it ends (default never)
+    --accept-terms        accepts the terms of use for it; KINORA_ACCEPT_TERMS=${termsVersion} does too
   list                    shows all keys, and never the secret part
   revoke ID               ends a key at once; ID is the part between the underscores
   sign-in                 prints a link to the keys page that works once, for an hour
@@ -47,10 +50,10 @@ without one the database is opened.
 `,
   options,
 
-  parse(values, [command, id, ...more]) {
+  parse(values, [command, id, ...more], environment) {
     if (command === 'create') {
       if (id !== undefined) throw new UsageError(`"${id}" is too much; the name goes with --name.`);
-      return { do: 'create', key: readKey(values) };
+      return { do: 'create', key: readKey(values, environment.KINORA_ACCEPT_TERMS) };
     }
     const [option] = Object.keys(values);
     if (option !== undefined) throw new UsageError(`--${option} is an option of "create" only.`);
@@ -103,7 +106,8 @@ const fieldOptions: Readonly<Record<string, string>> = {
   expires_in_days: '--expires-in-days must be a number above 0 and at most 36500.',
 };
 
-function readKey(values: Parameters<typeof keysCommand.parse>[0]) {
+/** @param named a version of the terms of use that is accepted */
+function readKey(values: Parameters<typeof keysCommand.parse>[0], named: string | undefined) {
   if (values.name === undefined) throw new UsageError('create needs --name: what the key is for.');
   const kind = values.kind ?? 'api';
   if (kind === 'worker' && values.scopes !== undefined) {
@@ -118,9 +122,20 @@ function readKey(values: Parameters<typeof keysCommand.parse>[0]) {
     shared: values.shared,
     expires_in_days: days === undefined ? undefined : Number(days),
   });
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    if (!values['accept-terms'] && named !== termsVersion) throw notAccepted(named);
+    return { ...parsed.data, accept_terms: termsVersion };
+  }
   const field = String(parsed.error.issues[0]?.path[0]);
   throw new UsageError(fieldOptions[field] ?? 'The options of "create" cannot be used.');
+}
+
+function notAccepted(named: string | undefined): UsageError {
+  const other = named ? ` KINORA_ACCEPT_TERMS names the version ${named}.` : '';
+  return new UsageError(
+    `A key needs the terms of use, version ${termsVersion}, to be accepted.${other} Read them with ` +
+      `\`npm run models -- terms\` or at /terms, and run it again with --accept-terms.`,
+  );
 }
 
 function tableOf(records: readonly KeyRecord[]): string {

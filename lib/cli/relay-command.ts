@@ -27,7 +27,11 @@ export interface RelayCommand<Options extends OptionTypes, Order> {
   readonly help: string;
   readonly options: Options;
   /** @throws UsageError */
-  readonly parse: (values: Values<Options>, positionals: readonly string[]) => Order;
+  readonly parse: (
+    values: Values<Options>,
+    positionals: readonly string[],
+    environment: CommandWorld['environment'],
+  ) => Order;
   readonly run: (order: Order, client: Client, world: CommandWorld) => Promise<void>;
 }
 
@@ -55,7 +59,7 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
       world.out(help);
       return 0;
     }
-    const order = parse(values, positionals);
+    const order = parse(values, positionals, world.environment);
     const config = readConfig(world.environment);
     const client = await openClient(config);
     try {

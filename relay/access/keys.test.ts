@@ -61,12 +61,13 @@ describe('a first start after `npm run keys`', () => {
       const early = createKeys({ store: fresh.store, config, log });
       await early.create({ kind: 'api', owner: 'owner', name: 'before the first start' });
       await early.create({ kind: 'worker', owner: 'owner', name: 'this one too' });
-      expect(await early.firstStart()).toMatchObject({
+      expect(await early.firstStart(null)).toBeNull();
+      expect(await early.firstStart('v1')).toMatchObject({
         apiKey: expect.stringMatching(/^kn_/),
         workerToken: '',
         signInToken: expect.stringMatching(/^ks_/),
       });
-      expect(await early.firstStart()).toBeNull();
+      expect(await early.firstStart('v1')).toBeNull();
     } finally {
       await fresh.close();
     }
@@ -84,8 +85,16 @@ function tests(fixture: () => { store: Store }): void {
   });
 
   describe('the first start', () => {
+    it('makes no key but a sign-in token before the terms are accepted', async () => {
+      const given = await keys.firstStart(null);
+      expect(given).toMatchObject({ apiKey: '', workerToken: '' });
+      expect((await keys.signIn(given?.signInToken ?? '')).owner).toBe('owner');
+      // Again, as long as there is no key.
+      expect((await keys.firstStart(null))?.signInToken).toMatch(/^ks_/);
+    });
+
     it('makes an owner, an admin key, a worker token and a sign-in token, once', async () => {
-      const [first, second] = await Promise.all([keys.firstStart(), keys.firstStart()]);
+      const [first, second] = await Promise.all([keys.firstStart('v1'), keys.firstStart('v1')]);
       const given = first ?? second;
       if (!given) throw new Error('Neither was the first.');
       expect([first, second].filter((result) => result !== null)).toHaveLength(1);
@@ -96,7 +105,9 @@ function tests(fixture: () => { store: Store }): void {
         'owner',
       );
       expect((await keys.signIn(given.signInToken)).owner).toBe('owner');
-      expect(await keys.firstStart()).toBeNull();
+      expect(await keys.firstStart('v1')).toBeNull();
+      const records = (await keys.list('owner')).filter(({ kind }) => kind !== 'sign-in');
+      expect(records.map((record) => record.terms_version)).toEqual(['v1', 'v1']);
     });
   });
 

@@ -169,26 +169,29 @@ export function createKeys(options: {
     },
 
     /**
-     * Makes an admin key and a worker token where there never were any, and a sign-in token with them. A key that
-     * was not made is empty in the answer.
+     * Makes an admin key and a worker token where there never were any, and a sign-in token with them. Without the
+     * terms of use it makes a sign-in token alone, as long as there is no other key. A key that was not made is
+     * empty in the answer.
      *
-     * @returns null where there were both
+     * @param termsVersion the version that was accepted; null where none was
+     * @returns null where nothing was made
      */
-    async firstStart(): Promise<{
+    async firstStart(termsVersion: string | null): Promise<{
       apiKey: string;
       workerToken: string;
       signInToken: string;
     } | null> {
       return await db.transaction(async (tx) => {
         const missing = await missingKeys(tx);
-        if (!missing.admin && !missing.worker) return null;
+        const accepted = termsVersion !== null;
+        if (accepted ? !missing.admin && !missing.worker : !missing.any) return null;
         const make = async (kind: KeyRow['kind'], name: string, allowed?: readonly Scope[]) => {
           const input = { kind, owner: firstOwner, name, ...(allowed && { scopes: allowed }) };
-          return (await insertKey(tx, input)).key;
+          return (await insertKey(tx, { ...input, ...(accepted && { termsVersion }) })).key;
         };
         return {
-          apiKey: missing.admin ? await make('api', 'First key', scopes) : '',
-          workerToken: missing.worker ? await make('worker', 'First worker') : '',
+          apiKey: accepted && missing.admin ? await make('api', 'First key', scopes) : '',
+          workerToken: accepted && missing.worker ? await make('worker', 'First worker') : '',
           signInToken: await make('sign-in', 'First sign-in'),
         };
       });

@@ -33,6 +33,8 @@ export interface NewKey {
   readonly scopes?: readonly Scope[];
   readonly shared?: boolean;
   readonly expiresAt?: Date;
+  /** Version of the terms of use that was accepted for it. */
+  readonly termsVersion?: string;
 }
 
 /** Inserts a key, and its owner where there is none of that name. */
@@ -54,6 +56,7 @@ export async function insertKey(
         last4: key.slice(-4),
         scopes: scopesOf(input),
         shared: input.shared ?? false,
+        termsVersion: input.termsVersion ?? null,
         expiresAt: input.expiresAt ?? (input.kind === 'sign-in' ? inAnHour() : null),
       })
       // Of 62⁸ ids two are rarely the same; then another is drawn.
@@ -157,10 +160,12 @@ export async function touchRow(db: Database, id: string, everyMs: number): Promi
 }
 
 /**
- * Whether an installation never had an admin key or a worker token; a revoked one counts as had. To be called in
- * a transaction, so that nodes that start together ask one after the other.
+ * Whether an installation never had an admin key, a worker token, or any key but sign-in tokens; a revoked
+ * one counts as had. To be called in a transaction, so that nodes that start together ask one after the other.
  */
-export async function missingKeys(db: Database): Promise<{ admin: boolean; worker: boolean }> {
+export async function missingKeys(
+  db: Database,
+): Promise<{ admin: boolean; worker: boolean; any: boolean }> {
   const value = new Date().toISOString();
   // Written for the row's lock, which lasts to the end of the transaction.
   await db
@@ -172,6 +177,7 @@ export async function missingKeys(db: Database): Promise<{ admin: boolean; worke
   return {
     admin: await none(and(eq(keys.kind, 'api'), arrayContains(keys.scopes, ['admin']))),
     worker: await none(eq(keys.kind, 'worker')),
+    any: await none(ne(keys.kind, 'sign-in')),
   };
 }
 
@@ -185,6 +191,7 @@ export function recordOf(row: KeyRow): KeyRecord {
     hint: hintOf(row.kind, row.id, row.last4),
     scopes: row.scopes,
     shared: row.shared,
+    terms_version: row.termsVersion,
     created_at: row.createdAt.toISOString(),
     expires_at: row.expiresAt?.toISOString() ?? null,
     revoked_at: row.revokedAt?.toISOString() ?? null,

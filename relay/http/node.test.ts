@@ -33,8 +33,9 @@ const lastOfFirst = /#sign-in=\S+\n/;
 const lastOfOther = /Manage keys: .+\n/;
 const timeout = 60_000;
 
-function start(settings: Readonly<Record<string, string>> = {}): Started {
-  const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay/testing/node.ts')], {
+function start(settings: Readonly<Record<string, string>> = {}, ...options: string[]): Started {
+  const program = ['--import', 'tsx/esm', path.join(root, 'relay/testing/node.ts')];
+  const child = startChild([...program, ...options], {
     env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
   });
   children.push(child);
@@ -52,8 +53,19 @@ function start(settings: Readonly<Record<string, string>> = {}): Started {
 }
 
 describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, () => {
+  it('prints no key before the terms are accepted, but where to accept them', async () => {
+    const node = start({ KINORA_ACCEPT_TERMS: '2020-01-01' });
+    await node.origin();
+    await expect.poll(node.told, { timeout }).toMatch(/--accept-terms.+\n/);
+    expect(node.told()).toContain('names another version, 2020-01-01');
+    expect(node.told()).toMatch(lastOfFirst);
+    expect(node.told()).not.toMatch(/k[nw]_/);
+    node.child.kill('SIGTERM');
+    expect(await node.ended).toBe(0);
+  });
+
   it('prints its keys at the first start, not in the log, and stops in order', async () => {
-    const node = start();
+    const node = start({}, '--accept-terms');
     const origin = await node.origin();
     await expect.poll(node.told, { timeout }).toMatch(lastOfFirst);
     const keys = JSON.parse(readFileSync(keysFile, 'utf8')) as Record<string, string>;

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { termsVersion } from '../../lib/contract/terms';
 import { removeControl, writeControl, writePrivateFile } from '../access/control';
 import { type Config, readConfig } from '../config';
 import { createLog } from '../observe/log';
@@ -11,6 +12,8 @@ export interface NodeOptions extends Pick<StartOptions, 'pages'> {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Opens the relay only when a request needs it. */
   readonly lazy: boolean;
+  /** Whether the terms of use are accepted, as `KINORA_ACCEPT_TERMS` says too. */
+  readonly acceptTerms: boolean;
   /** Prints a line to the terminal. */
   readonly print: (line: string) => void;
 }
@@ -21,8 +24,10 @@ export interface NodeOptions extends Pick<StartOptions, 'pages'> {
  *
  * @throws Error with sentences, one a line, when it cannot start
  */
-export async function runNode({ environment, lazy, pages, print }: NodeOptions): Promise<void> {
-  const config = readConfig(environment);
+export async function runNode(options: NodeOptions): Promise<void> {
+  const { lazy, pages, print } = options;
+  const accepted = options.acceptTerms && { KINORA_ACCEPT_TERMS: termsVersion };
+  const config = readConfig({ ...options.environment, ...accepted });
   const log = createLog(config);
   let server: RunningServer | null = null;
   let ending = false;
@@ -75,10 +80,12 @@ async function openNode(config: Config, log: Logger): Promise<RunningRelay> {
  */
 async function describeStart(
   relay: RunningRelay,
-  config: Pick<Config, 'KINORA_FIRST_START_FILE'>,
+  config: Pick<Config, 'KINORA_FIRST_START_FILE' | 'KINORA_ACCEPT_TERMS'>,
 ): Promise<readonly string[]> {
   const { publicUrl } = relay.files.links;
-  const first = await relay.keys.firstStart();
+  const { KINORA_ACCEPT_TERMS: named } = config;
+  const accepted = named === termsVersion;
+  const first = await relay.keys.firstStart(accepted ? named : null);
   const everyStart = [
     `Kinora runs at ${publicUrl}`,
     `  Connect a tab: ${publicUrl}/serve`,
@@ -89,6 +96,20 @@ async function describeStart(
     const text = JSON.stringify({ publicUrl, ...first });
     await writePrivateFile(config.KINORA_FIRST_START_FILE, text);
   }
+  const signIn = `  ${publicUrl}/keys#sign-in=${first.signInToken}`;
+  if (!accepted) {
+    const other = named === '' ? '' : ` KINORA_ACCEPT_TERMS names another version, ${named}.`;
+    return [
+      ...everyStart,
+      '',
+      'There is no key yet: one is made when the terms of use are accepted.',
+      `Read them at ${publicUrl}/terms (version ${termsVersion}).${other} Then sign in within the hour, once,`,
+      'and accept them there:',
+      signIn,
+      'Or start the server once with `npm start -- --accept-terms`: it then prints its first keys.',
+      '',
+    ];
+  }
   return [
     ...everyStart,
     '',
@@ -98,7 +119,7 @@ async function describeStart(
     ...(first.workerToken === '' ? [] : [`  Worker token  ${first.workerToken}`]),
     '',
     'Sign in within the hour, once, to manage keys in the browser:',
-    `  ${publicUrl}/keys#sign-in=${first.signInToken}`,
+    signIn,
     '',
   ];
 }

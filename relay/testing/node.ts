@@ -5,6 +5,7 @@ try {
   await runNode({
     environment: process.env,
     lazy: false,
+    acceptTerms: process.argv.includes('--accept-terms'),
     pages: async () => ({
       handle: async (_request, response) => {
         response.end('a page');

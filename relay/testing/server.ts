@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { type Logger, pino } from 'pino';
+import { termsVersion } from '../../lib/contract/terms';
 import { type Config, readConfig } from '../config';
 import { answer } from '../http/answer';
 import { startServer } from '../http/start';
@@ -80,7 +81,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
   try {
     const relay = await server.relay;
     if (options.background !== false) relay.start();
-    const first = await relay.keys.firstStart();
+    const first = await relay.keys.firstStart(termsVersion);
     const none = { apiKey: '', workerToken: '', signInToken: '' };
     return { origin: server.origin, config: relay.config, relay, ...(first ?? none), stop };
   } catch (error) {

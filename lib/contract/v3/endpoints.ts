@@ -82,6 +82,8 @@ export const createKeySchema = z.object({
   shared: z.boolean().default(false),
   /** Days until it expires; absent means never. */
   expires_in_days: z.number().positive().max(36_500).optional(),
+  /** Version of the terms of use that the caller has accepted. A sign-in token needs none. */
+  accept_terms: z.string().max(40).optional(),
 });
 const keyRecordSchema = z.object({
   id: z.string(),
@@ -92,6 +94,8 @@ const keyRecordSchema = z.object({
   hint: z.string(),
   scopes: z.array(z.string()),
   shared: z.boolean(),
+  /** Version of the terms that was accepted when it was made; null for a key of an earlier version. */
+  terms_version: z.string().nullable(),
   created_at: z.string(),
   expires_at: z.string().nullable(),
   revoked_at: z.string().nullable(),

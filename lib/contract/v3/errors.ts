@@ -28,6 +28,11 @@ const table = {
     'Send the header `Authorization: Bearer <API_KEY>`.',
   ],
   FORBIDDEN: [403, 'This key may not do that.', 'Use a key with the scope that `details` names.'],
+  TERMS_NOT_ACCEPTED: [
+    403,
+    'A key is made only for someone who has accepted the terms of use.',
+    'Read them at `/terms`, and send their version as `accept_terms`.',
+  ],
   NOT_FOUND: [404, 'There is nothing here.', 'Compare the path and the id with the documentation.'],
   METHOD_NOT_ALLOWED: [405, 'This method is not for this path.', 'See the header `Allow`.'],
   CONFLICT: [409, 'This is not possible in the present state.', 'Read the state and decide again.'],

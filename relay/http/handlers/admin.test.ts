@@ -2,6 +2,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { termsVersion } from '../../../lib/contract/terms';
 import { endpoints, scopes } from '../../../lib/contract/v3';
 import { pgliteTemplate } from '../../testing/pglite';
 import { startTestRelay, type TestRelay } from '../../testing/server';
@@ -51,9 +52,15 @@ describe('the page', () => {
     const made = await send('POST', '/api/admin/keys', page(cookie), {
       name: ' Bench\u0007 ',
       expires_in_days: 1,
+      accept_terms: termsVersion,
     });
     const { key, record } = endpoints.createKey.answer.parse(made.json).data;
-    expect(record).toMatchObject({ owner: 'owner', name: 'Bench', kind: 'api' });
+    expect(record).toMatchObject({
+      owner: 'owner',
+      name: 'Bench',
+      kind: 'api',
+      terms_version: termsVersion,
+    });
     expect(Date.parse(record.expires_at ?? '')).toBeGreaterThan(Date.now() + 23 * 3_600_000);
     expect(made.headers.get('cache-control')).toBe('no-store');
 
@@ -104,7 +111,7 @@ describe('an admin', () => {
     expect(await ownersSeenBy(node.apiKey)).toEqual(['ada', 'grace', 'owner']);
     expect(await ownersSeenBy(ada)).toEqual(['ada']);
     expect((await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(ada))).status).toBe(404);
-    const body = { name: 'For another', owner: 'grace' };
+    const body = { name: 'For another', owner: 'grace', accept_terms: termsVersion };
     expect((await send('POST', '/api/admin/keys', bearer(ada), body)).status).toBe(403);
     const made = await send('POST', '/api/admin/keys', bearer(node.apiKey), body);
     expect(endpoints.createKey.answer.parse(made.json).data.record.owner).toBe('grace');
@@ -121,6 +128,25 @@ describe('an admin', () => {
     expect(endpoints.listWorkers.answer.parse(workers.json).data.workers).toEqual([]);
   });
 
+  it('gets a key only with the present terms of use, and a sign-in token without', async () => {
+    const create = (body: object) =>
+      send('POST', '/api/admin/keys', bearer(node.apiKey), { name: 'x', ...body });
+    const keys = async () => (await node.relay.keys.list('owner')).length;
+    const before = await keys();
+    for (const [body, sentence] of [
+      [{}, 'has accepted the terms of use'],
+      [{ kind: 'worker' }, 'has accepted the terms of use'],
+      [{ accept_terms: '2020-01-01' }, `have the version ${termsVersion}, and not 2020-01-01`],
+    ] as const) {
+      expect(await create(body)).toMatchObject({
+        status: 403,
+        json: { error_code: 'TERMS_NOT_ACCEPTED', message: expect.stringContaining(sentence) },
+      });
+    }
+    expect(await keys()).toBe(before);
+    expect((await create({ kind: 'sign-in' })).status).toBe(200);
+  });
+
   it.each([
     [{ name: '\u0001' }],
     [{ name: 'x', owner: ' \t ' }],
@@ -129,7 +155,10 @@ describe('an admin', () => {
     [{ name: 'x', scopes: ['root'] }],
     [{}],
   ])('is told what is wrong with %j', async (body) => {
-    const { status, json } = await send('POST', '/api/admin/keys', bearer(node.apiKey), body);
+    const { status, json } = await send('POST', '/api/admin/keys', bearer(node.apiKey), {
+      accept_terms: termsVersion,
+      ...body,
+    });
     expect(status).toBe(400);
     expect(json).toMatchObject({ error_code: 'INVALID_PARAMETER' });
   });

@@ -1,3 +1,4 @@
+import { termsVersion } from '../../../lib/contract/terms';
 import { ApiError } from '../../../lib/contract/v3';
 import { type Caller, firstOwner } from '../../access/caller';
 import { requireOwnOrigin } from '../../access/session';
@@ -30,11 +31,14 @@ const createKey: HandlerOf<'createKey'> = async ({ keys }, { caller, body }) => 
     throw new ApiError('FORBIDDEN', sentence);
   }
   const { kind, scopes, shared, expires_in_days: days } = body;
+  // A sign-in token leads to the page that asks.
+  const terms = kind !== 'sign-in' && { termsVersion: acceptedTerms(body.accept_terms) };
   return await keys.create({
     kind,
     owner,
     name: plain('name', body.name),
     shared,
+    ...terms,
     ...(scopes && { scopes }),
     ...(days !== undefined && { expiresAt: new Date(Date.now() + days * dayMs) }),
   });
@@ -60,6 +64,15 @@ export const adminHandlers = {
 /** The owner whose keys an admin may manage; undefined (all) for the first owner. */
 function reachOf(caller: Caller): string | undefined {
   return caller.owner === firstOwner ? undefined : caller.owner;
+}
+
+/** The version of the terms that is accepted. @throws ApiError `TERMS_NOT_ACCEPTED` unless it is the present one */
+function acceptedTerms(accepted: string | undefined): string {
+  if (accepted === termsVersion) return accepted;
+  throw new ApiError(
+    'TERMS_NOT_ACCEPTED',
+    accepted && `The terms of use have the version ${termsVersion}, and not ${accepted}.`,
+  );
 }
 
 /** A name on one line. PostgreSQL cannot store NUL. */
