@@ -9,6 +9,7 @@ import { WaveSpeed } from 'wavespeed-0.0.15';
 import { quickStarts } from '../app/docs/quick-starts';
 import { type ApiServer, startServer } from '../lib/cli/app-server';
 import { exitCode, outputOf, startChild } from '../lib/cli/process';
+import { refusedSentences } from '../lib/contract/testing/refusal-sentences';
 import { inspectVideo } from '../lib/video/inspect';
 import { type Receiver, startReceiver } from '../relay/testing/receiver';
 import { full, picturePath } from './support/fixtures';
@@ -24,6 +25,7 @@ test.describe.configure({ mode: 'serial' });
 
 const model = 'kinora/wan-2.2/i2v-720p-lora';
 const alias = 'wavespeed-ai/wan-2.1/i2v-720p-lora-ultra-fast';
+const [, refusedPrompt] = refusedSentences[0] ?? [];
 const quick = { prompt: 'A lantern swings', num_inference_steps: 1, guidance_scale: 1, seed: 7 };
 
 let server: ApiServer;
@@ -68,6 +70,19 @@ async function expectVideo(outputs: readonly unknown[]): Promise<void> {
   expect(facts).toMatchObject({ width: 1280, height: 720, frames: 121, frameRate: 24 });
 }
 
+/** The bundled model runs without a checker: that is no verdict. */
+const unchecked = {
+  has_nsfw_contents: [false],
+  safety: { status: 'unverified', reason: 'demonstration', score: null, sha256: null },
+};
+
+/** A prediction as the server tells it, with the fields that no client knows. */
+async function predictionOf(id: string): Promise<unknown> {
+  const headers = { Authorization: `Bearer ${server.apiKey}` };
+  const response = await fetch(`${server.origin}/api/v3/predictions/${id}/result`, { headers });
+  return ((await response.json()) as { data: unknown }).data;
+}
+
 /** One of its own webhooks, when it has come. */
 async function webhookOf(id: string): Promise<Receiver['received'][number]> {
   const find = () => hooks.received.find(({ body }) => body.includes(id));
@@ -105,9 +120,10 @@ test(
       outputs,
       status: 'completed',
       error: '',
-      has_nsfw_contents: [false],
+      ...unchecked,
       input: { prompt: quick.prompt, num_inference_steps: 1 },
     });
+    expect(await predictionOf(detail.taskId)).toMatchObject({ outputs, ...unchecked });
     const key = await secret();
     const flat = headers as Record<string, string>;
     expect(new SvixWebhook(key).verify(body, flat)).toMatchObject({ id: detail.taskId });
@@ -142,6 +158,23 @@ test('wavespeed 0.3.2: sync mode answers with the video', full, async () => {
   const { outputs } = await client().run(model, { ...quick, image }, { enableSyncMode: true });
   await expectVideo(outputs);
 });
+
+test(
+  'without a language model the prompt is used as it is, and the answer says so',
+  full,
+  async () => {
+    const image = await client().upload(still());
+    const input = { ...quick, image, enable_prompt_optimizer: true, enable_safety_checker: false };
+    const { detail } = await client().runNoThrow(model, input, { pollInterval: 0.5 });
+    expect(await predictionOf(detail.taskId)).toMatchObject({
+      status: 'completed',
+      has_nsfw_contents: [false],
+      safety: { status: 'off', reason: null },
+      optimized_prompt: quick.prompt,
+      prompt_optimization: { status: 'unavailable', model: null, sha256: null },
+    });
+  },
+);
 
 test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', full, async () => {
   const { models } = (await mcp.call('list_models', { refresh: true })) as {
@@ -183,6 +216,9 @@ test('every client reports a parameter out of its range (400)', full, async () =
   await expect(client().run(model, input)).rejects.toThrow(sentence);
   await expect(oldClient().create(model, input)).rejects.toThrow(sentence);
   await expect(mcp.call('run_model', { model, input })).rejects.toThrow(sentence);
+  const refused = { ...quick, prompt: refusedPrompt, image: noImage() };
+  await expect(client().run(model, refused)).rejects.toThrow(/HTTP 400.*PROMPT_REFUSED/);
+  await expect(oldClient().create(model, refused)).rejects.toThrow(/names a child/);
   const hook = `${model}?webhook=nothing`;
   await expect(client().run(hook, { ...quick, image: noImage() })).rejects.toThrow(
     /INVALID_WEBHOOK/,

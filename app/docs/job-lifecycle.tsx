@@ -11,8 +11,8 @@ export function JobLifecycle() {
             The server checks and stores the submission. It fetches the image and checks it too.
           </li>
           <li>
-            A connected tab that can run the job, by model, precision, size, duration and LoRA
-            support, claims it and gets a <strong>lease</strong>.
+            A connected tab that can run the job, by model, precision, size, duration, LoRA support
+            and safety checker, claims it and gets a <strong>lease</strong>.
           </li>
           <li>
             The tab computes and reports its step with a <strong>heartbeat</strong>. Without

@@ -4,6 +4,7 @@ import { Errors } from './errors';
 import { JobLifecycle } from './job-lifecycle';
 import { Limits } from './limits';
 import { QuickStart } from './quick-start';
+import { Switches } from './switches';
 import { Webhooks } from './webhooks';
 
 export const metadata: Metadata = { title: 'Docs · Kinora' };
@@ -13,6 +14,8 @@ export const dynamic = 'force-static';
 const contents = [
   { href: '#quick-start', title: 'Quick start' },
   { href: '#clients', title: 'Clients by base URL' },
+  { href: '#safety-checker', title: 'Safety checker' },
+  { href: '#prompt-optimizer', title: 'Prompt optimiser' },
   { href: '#errors', title: 'Errors' },
   { href: '#prediction-codes', title: 'Codes of a failed prediction' },
   { href: '#webhooks', title: 'Webhooks' },
@@ -49,6 +52,7 @@ export default function Page() {
       </nav>
       <article className="docs-text">
         <QuickStart />
+        <Switches />
         <Errors />
         <Webhooks />
         <JobLifecycle />

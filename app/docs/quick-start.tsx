@@ -8,8 +8,13 @@ export function QuickStart() {
       <Section id="quick-start" title="Quick start">
         <ol className="steps">
           <li>
-            <strong>Start the server</strong> with <code>npm start</code>. The first start prints an
-            API key, a worker token and a sign-in link, once.
+            <strong>Start the server</strong> with <code>npm start -- --accept-terms</code>, if you
+            accept the{' '}
+            <Link href="/terms" prefetch={false}>
+              terms of use
+            </Link>
+            . The first start prints an API key, a worker token and a sign-in link, once. Without
+            the option it prints the link alone, and the page Keys asks for the terms.
           </li>
           <li>
             <strong>Connect a tab</strong>: open{' '}
@@ -36,7 +41,10 @@ export function QuickStart() {
           </Link>
           , or on the server’s machine:
         </p>
-        <Code label="A key from the command line" text="npm run keys -- create --name laptop" />
+        <Code
+          label="A key from the command line"
+          text="npm run keys -- create --name laptop --accept-terms"
+        />
         <p>
           Each of these programs does all of this with the file <code>still.png</code> in its
           folder. Set <code>KINORA_URL</code> and <code>KINORA_KEY</code> first.

@@ -24,6 +24,14 @@ const submission: SubmitInput = {
   seed: 42,
 };
 
+const safety = {
+  status: 'clear',
+  reason: null,
+  score: 0.02,
+  model: 'Marqo/nsfw-image-detection-384',
+  sha256: '3b1e5f7c9a20d4f68b7c1e02a5d93f4c6e8b0a7d1f25c39e4b6a8d0c2f17e593',
+} as const;
+
 const waiting: ApiPrediction = {
   id,
   model,
@@ -43,6 +51,7 @@ const completed: ApiPrediction = {
   outputs: [video],
   urls: { get },
   has_nsfw_contents: [false],
+  safety,
   status: 'completed',
   created_at,
   error: '',
@@ -86,6 +95,7 @@ export const webhookExample: WebhookBody = {
   outputs: [video],
   urls: { get },
   has_nsfw_contents: [false],
+  safety,
   status: 'completed',
   created_at,
   error: '',
@@ -100,6 +110,11 @@ export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', unde
     },
   ],
 }).toBody('1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed');
+
+/** Example of the response to a prompt that is always refused. */
+export const refusalExample: ApiErrorBody = new ApiError('PROMPT_REFUSED').toBody(
+  errorExample.request_id,
+);
 
 const ticket: z.input<typeof uploadTicketSchema> = {
   filename: 'lighthouse.png',

@@ -1,0 +1,103 @@
+import { safetyThreshold } from '../../lib/contract/safety';
+import { refusalExample } from '../../lib/contract/v3/openapi-examples';
+import { Code, Section, Table, Text } from './parts';
+
+/** The two switches of a submission: what happens, where, what is recorded, and what the answers mean. */
+export function Switches() {
+  return (
+    <>
+      <Section id="safety-checker" title="Safety checker">
+        <p>
+          With <code>enable_safety_checker</code>, which is on by default, the tab that computes the
+          video also checks it, with an image classifier in the browser
+          (Marqo/nsfw-image-detection-384 unless the model brings another one). It scores the input
+          image, every eighth frame and the last one. The score of the video is the mean of its two
+          highest frames; from {safetyThreshold} on the video is flagged. A flag only flags: the
+          video is delivered, and nothing is deleted.
+        </p>
+        <Table
+          label="What has_nsfw_contents and safety.status mean"
+          columns={['has_nsfw_contents', 'safety.status', 'Meaning']}
+          rows={verdicts.map(([flag, status, meaning]) => [
+            <code key="flag">{flag}</code>,
+            <code key="status">{status}</code>,
+            <Text key="meaning">{meaning}</Text>,
+          ])}
+        />
+        <p>
+          A job that asks for the check goes only to tabs that have the checker. The bundled model{' '}
+          <code>tiny</code> is excepted, so that a first try needs no download: <code>false</code>{' '}
+          with <code>unverified</code> is no verdict. Result, list, events and webhook say the same.
+        </p>
+        <p>
+          The server stores what the tab reported: status, scores of image and frames, threshold,
+          name and SHA-256 of the checker, and which worker it was. It compares the report with the
+          job, but it cannot verify a tab’s word. The checker errs in both directions, and knows
+          only nudity and sex.
+        </p>
+        <p>
+          One kind of prompt is always refused, whatever the switches say: one that names a child in
+          a sexual context. The submission is answered with this error, and nothing is stored. A
+          worker checks again; it also refuses a prompt that names a child where the checker flags
+          the image or the video. Then the prediction fails with <code>data.code</code> 1200.
+        </p>
+        <Code label="A refused prompt" text={JSON.stringify(refusalExample, null, 2)} />
+      </Section>
+      <Section id="prompt-optimizer" title="Prompt optimiser">
+        <p>
+          With <code>enable_prompt_optimizer</code>, which is off by default, a small language model
+          in the tab describes the motion of the prompt in more detail, on the CPU and before the
+          video starts, for at most 20 seconds. In events this is the phase <code>optimise</code>.
+        </p>
+        <p>
+          What must survive is kept by code: text in <code>[brackets]</code> and in quotes, trigger
+          words of LoRAs, clauses with <em>no</em>, <em>not</em> or <em>without</em>, names, numbers
+          and directions. Where a check finds anything lost or added, your own words are used. The
+          negative prompt is never changed. The same model writes the same text for the same seed.
+        </p>
+        <p>
+          <code>input.prompt</code> stays as it was sent; <code>data.optimized_prompt</code> is the
+          prompt that the video was made with, and <code>data.prompt_optimization</code> has the
+          model, its SHA-256, the seed and this status:
+        </p>
+        <Table
+          label="What prompt_optimization.status means"
+          columns={['Status', 'optimized_prompt is']}
+          rows={optimizations.map(([status, meaning]) => [
+            <code key="status">{status}</code>,
+            meaning,
+          ])}
+        />
+        <p>
+          A job that asks for it waits for a tab with a language model as long as one is connected
+          that can run it, even while that tab is busy. Without one, any other tab takes the job and
+          reports <code>unavailable</code>.
+        </p>
+      </Section>
+    </>
+  );
+}
+
+const verdicts = [
+  ['false', 'clear', 'Checked, and below the threshold.'],
+  ['true', 'flagged', 'Checked, and at or above the threshold.'],
+  ['false', 'off', 'The job did not ask for the check.'],
+  [
+    'true',
+    'unverified',
+    'There is no verdict: the check failed on the GPU and on the CPU (`safety.reason` is `failed`), or the checker was deleted meanwhile (`missing`).',
+  ],
+  [
+    'false',
+    'unverified',
+    'No verdict: the bundled model ran without a checker (`demonstration`), or the prediction is of a version without a checker (`reason` is null).',
+  ],
+] as const;
+
+const optimizations = [
+  ['used', 'The text of the language model.'],
+  ['salvaged', 'Your prompt, with single sentences of the model.'],
+  ['unchanged', 'Your prompt: there was a reason to leave it, such as its length or language.'],
+  ['unavailable', 'Your prompt: the tab had no language model.'],
+  ['failed', 'Your prompt: no text of the model passed every check in time.'],
+] as const;
