@@ -169,7 +169,7 @@ test(
     expect(await predictionOf(detail.taskId)).toMatchObject({
       status: 'completed',
       has_nsfw_contents: [false],
-      safety: { status: 'off', reason: null },
+      safety: { status: 'off', model: null },
       optimized_prompt: quick.prompt,
       prompt_optimization: { status: 'unavailable', model: null, sha256: null },
     });

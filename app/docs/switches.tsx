@@ -90,7 +90,7 @@ const verdicts = [
   [
     'false',
     'unverified',
-    'No verdict: the bundled model ran without a checker (`demonstration`), or the prediction is of a version without a checker (`reason` is null).',
+    'No verdict: the bundled model ran without a checker (`demonstration`), or the prediction is of a version without a checker (there is no `reason`).',
   ],
 ] as const;
 

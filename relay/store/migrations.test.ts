@@ -102,7 +102,7 @@ it('a database of the schema before is opened with all it has, old idempotency k
       expect(describeContents(row, ['a.mp4'])).toEqual({
         has_nsfw_contents: [false],
         ...(safety && {
-          safety: { status: safety, reason: null, score: null, model: null, sha256: null },
+          safety: { status: safety, score: null, model: null, sha256: null },
         }),
       });
     }

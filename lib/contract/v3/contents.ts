@@ -24,9 +24,9 @@ export const contentsSchema = z.object({
         ),
       reason: z
         .enum(unverifiedReasons)
-        .nullable()
+        .optional()
         .describe(
-          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. `missing`: the checker was deleted meanwhile. `demonstration`: the bundled model ran without one. Null otherwise, and for a prediction of a version without a checker.',
+          'Why it is `unverified`. `failed`: the check failed on the GPU and on the CPU. `missing`: the checker was deleted meanwhile. `demonstration`: the bundled model ran without one. Absent otherwise, and for a prediction of a version without a checker.',
         ),
       score: z
         .number()
@@ -52,7 +52,12 @@ export const contentsSchema = z.object({
         ),
       model: z.string().nullable().describe('The language model; null where none ran.'),
       sha256: z.string().nullable().describe('SHA-256 of its file; null where it is not known.'),
-      seed: z.int().nullable().describe('With the same seed the same model writes the same text.'),
+      seed: z
+        .int()
+        .optional()
+        .describe(
+          'With the same seed the same model writes the same text; absent where it takes none.',
+        ),
     })
     .optional()
     .describe('How `optimized_prompt` came about; present with it.'),
@@ -74,21 +79,21 @@ export function describeContents(
   outputs: readonly string[],
 ): z.output<typeof contentsSchema> {
   const flag = safetyRecord !== null && isFlagged(safetyRecord);
-  const { reason, score, model, sha256 } = safetyRecord ?? notRecorded;
-  const text = promptOptimization;
   return {
     has_nsfw_contents: outputs.map(() => flag),
-    ...(status !== null && { safety: { status, reason, score, model, sha256 } }),
-    ...(text !== null && {
-      optimized_prompt: text.text,
-      prompt_optimization: {
-        status: text.status,
-        model: text.model,
-        sha256: text.sha256,
-        seed: text.seed,
-      },
+    ...(status !== null && { safety: describeSafety(status, safetyRecord) }),
+    ...(promptOptimization !== null && {
+      optimized_prompt: promptOptimization.text,
+      prompt_optimization: describeOptimization(promptOptimization),
     }),
   };
 }
 
-const notRecorded = { reason: null, score: null, model: null, sha256: null } as const;
+function describeSafety(status: SafetyStatus, record: Safety | null) {
+  const { reason = null, score = null, model = null, sha256 = null } = record ?? {};
+  return { status, ...(reason && { reason }), score, model, sha256 };
+}
+
+function describeOptimization({ status, model, sha256, seed }: PromptOptimization) {
+  return { status, model, sha256, ...(seed !== null && { seed }) };
+}

@@ -26,7 +26,6 @@ const submission: SubmitInput = {
 
 const safety = {
   status: 'clear',
-  reason: null,
   score: 0.02,
   model: 'Marqo/nsfw-image-detection-384',
   sha256: '3b1e5f7c9a20d4f68b7c1e02a5d93f4c6e8b0a7d1f25c39e4b6a8d0c2f17e593',
