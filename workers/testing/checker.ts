@@ -53,7 +53,7 @@ export async function removeChecker(): Promise<void> {
 }
 
 /** Changes `head.bias`, whose first number belongs to "NSFW". */
-function addToBias(file: Uint8Array<ArrayBuffer>, bias: number): void {
+export function addToBias(file: Uint8Array<ArrayBuffer>, bias: number): void {
   const view = new DataView(file.buffer);
   const headerBytes = Number(view.getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + headerBytes)));
