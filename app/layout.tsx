@@ -1,6 +1,8 @@
 import type { Metadata, Viewport } from 'next';
 import type { ReactNode } from 'react';
 import './globals.css';
+import Link from 'next/link';
+import { TermsDialog } from './shared/terms-dialog';
 
 export const metadata: Metadata = {
   title: 'Kinora',
@@ -18,7 +20,15 @@ export const viewport: Viewport = {
 export default function RootLayout({ children }: { children: ReactNode }) {
   return (
     <html lang="en">
-      <body>{children}</body>
+      <body>
+        {children}
+        <footer className="bottom">
+          <Link href="/terms" prefetch={false}>
+            Terms of use
+          </Link>
+        </footer>
+        <TermsDialog />
+      </body>
     </html>
   );
 }

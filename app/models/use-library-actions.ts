@@ -9,6 +9,7 @@ import type {
 } from '../../lib/contract/library';
 import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
+import { withTerms } from '../shared/terms-store';
 import { addEach, type PageAction, type Removal, subjects } from './page-state';
 
 /** Everything that can be done on the models page. */
@@ -49,22 +50,20 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     said?: (value: T) => string | undefined,
   ): Promise<T | undefined> {
     change({ type: 'begun', subject, what });
-    return getLibrary()
-      .call(work)
-      .then(
-        (value) => {
-          const sentence = said?.(value);
-          change({ type: 'ended', subject, ...(sentence && { said: sentence }) });
-          return value;
-        },
-        (thrown: unknown) => {
-          const error = toKinoraError(thrown);
-          // A cancel is no failure: the person asked for it.
-          if (error.code === 'CANCELLED') change({ type: 'ended', subject });
-          else change({ type: 'failed', subject, error: error.toRecord() });
-          return undefined;
-        },
-      );
+    return withTerms(() => getLibrary().call(work)).then(
+      (value) => {
+        const sentence = said?.(value);
+        change({ type: 'ended', subject, ...(sentence && { said: sentence }) });
+        return value;
+      },
+      (thrown: unknown) => {
+        const error = toKinoraError(thrown);
+        // A cancel is no failure: the person asked for it.
+        if (error.code === 'CANCELLED') change({ type: 'ended', subject });
+        else change({ type: 'failed', subject, error: error.toRecord() });
+        return undefined;
+      },
+    );
   }
 
   const openSheet: LibraryActions['openSheet'] = ({ manifest, precision }, chosen) => {

@@ -14,7 +14,11 @@ const pages = [
  * The header of every page, with links to all pages. No link of the app prefetches: browsers warn in
  * the console about prefetched files that are not used.
  */
-export function SiteHeader(props: { here: (typeof pages)[number]['href']; children?: ReactNode }) {
+export function SiteHeader(props: {
+  /** Absent on pages that the header does not link to. */
+  here?: (typeof pages)[number]['href'];
+  children?: ReactNode;
+}) {
   return (
     <header className="top">
       <p className="brand">

@@ -1,0 +1,36 @@
+'use client';
+
+import { termsVersion } from '../../lib/contract/terms';
+import { Modal } from '../models/modal';
+import { Problem } from './messages';
+import { accept, decline, useTerms } from './terms-store';
+import { TermsText } from './terms-text';
+
+/** Asks for the terms of use while something waits for them. Every page has one. */
+export function TermsDialog() {
+  const { asking, error } = useTerms();
+  if (!asking) return null;
+  return (
+    <Modal titleId="terms-dialog-title" className="terms-dialog" onClose={decline}>
+      <h2 id="terms-dialog-title" tabIndex={-1}>
+        Terms of use
+      </h2>
+      <p className="field-hint">
+        Version {termsVersion}. You are asked once on this device, and again when they change.
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
+      <section className="terms-scroll" aria-label="Text of the terms" tabIndex={0}>
+        <TermsText level={3} />
+      </section>
+      {error && <Problem error={error} />}
+      <div className="actions">
+        <button type="button" className="primary" onClick={() => void accept()}>
+          Accept
+        </button>
+        <button type="button" onClick={decline}>
+          Not now
+        </button>
+      </div>
+    </Modal>
+  );
+}

@@ -1,0 +1,27 @@
+import { terms } from '../../lib/contract/terms';
+
+/** The terms of use. @param level of the headings */
+export function TermsText({ level }: { level: 2 | 3 }) {
+  const Heading = `h${level}` as const;
+  return terms.map(({ title, text, points, source }) => (
+    <section key={title} className="terms-section">
+      <Heading>{title}</Heading>
+      <p>{text}</p>
+      {points.length > 0 && (
+        <ul>
+          {points.map((point) => (
+            <li key={point}>{point}</li>
+          ))}
+        </ul>
+      )}
+      {source && (
+        <p className="field-hint">
+          Source:{' '}
+          <a href={source.url} target="_blank" rel="noreferrer">
+            {source.name}
+          </a>
+        </p>
+      )}
+    </section>
+  ));
+}
