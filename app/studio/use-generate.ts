@@ -74,6 +74,8 @@ export function useGenerate(options: {
         profile: form.values.profile,
         backend: form.values.backend,
         loras: await Promise.all(loras.map(openChosen)),
+        safetyChecker: form.values.safetyChecker,
+        ...(form.values.optimization && { promptOptimizer: form.values.optimization }),
         ...memory,
       });
     });
@@ -83,7 +85,7 @@ export function useGenerate(options: {
 }
 
 /** The file of a selected LoRA: its own, or the library's file of this name. */
-async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
+export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
   return { name, file: file ?? (await openLora(name)) };
 }
 
