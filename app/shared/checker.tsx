@@ -31,6 +31,9 @@ export function useChecker(modelId: string): CheckerState {
   return findChecker(library.snapshot.models, modelId);
 }
 
+/** Of Marqo/nsfw-image-detection-384: tensors, header and configuration. */
+const checkerBytes = 22_400_000;
+
 /** The download of the checker; nothing where it is there. */
 export function CheckerDownload(props: {
   checker: CheckerState;
@@ -41,7 +44,13 @@ export function CheckerDownload(props: {
   const { status, target } = checker;
   if (status !== 'absent' || !target) return null;
   return (
-    <PartDownload entry={target} component="safety_checker" name="the checker" {...rest}>
+    <PartDownload
+      entry={target}
+      component="safety_checker"
+      name="the checker"
+      bytes={checkerBytes}
+      {...rest}
+    >
       It runs in this browser.
     </PartDownload>
   );

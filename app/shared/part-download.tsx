@@ -16,6 +16,8 @@ export function PartDownload(props: {
   component: ComponentId;
   /** Of the part, as in "Download the checker". */
   name: string;
+  /** Its size, about, until the hub has told it. */
+  bytes?: number;
   /** What happens after the download, as the end of the button's label. */
   then?: string;
   onReady?: () => void;
@@ -45,7 +47,8 @@ export function PartDownload(props: {
     void getLibrary()
       .call((api) => api.cancel(id, component))
       .catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
-  const bytes = part.bytesTotal ?? source.files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
+  const listed = source.files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
+  const bytes = part.bytesTotal ?? (listed || props.bytes);
   const fraction = fractionOf(part.bytesDone, part.bytesTotal);
   const moving = busy || part.status === 'downloading' || part.status === 'verifying';
   const problem = error ?? (moving ? null : (part.error ?? null));
@@ -66,7 +69,7 @@ export function PartDownload(props: {
         ) : (
           <button type="button" disabled={entry.elsewhere !== null} onClick={() => void download()}>
             Download {name}
-            {bytes > 0 && ` (${formatBytes(bytes)})`}
+            {bytes !== undefined && ` (${formatBytes(bytes)})`}
             {then}
           </button>
         )}

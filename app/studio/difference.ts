@@ -7,7 +7,7 @@ export interface Piece {
 /** Most words of a text that are compared one by one; prompts that are rewritten have far fewer. */
 const maxWords = 1000;
 
-/** The difference of two texts by words, Chinese by characters; spaces belong to the word before them. */
+/** The difference of two texts by words and signs, Chinese by characters; spaces belong to the word before them. */
 export function difference(before: string, after: string): readonly Piece[] {
   const a = wordsOf(before);
   const b = wordsOf(after);
@@ -41,7 +41,7 @@ export function difference(before: string, after: string): readonly Piece[] {
 }
 
 function wordsOf(text: string): string[] {
-  return text.match(/\s*(?:\p{Script=Han}|[^\s\p{Script=Han}]+)\s*/gu) ?? [];
+  return text.match(/\s*(?:\p{Script=Han}|(?:(?!\p{Script=Han})[\p{L}\p{N}'’-])+|\S)\s*/gu) ?? [];
 }
 
 /** Lengths of the longest common subsequence of the words from i and from j on, row by row. */

@@ -41,8 +41,8 @@ function reasonsOf({ reasons }: PromptOptimization): string {
 /** What became of an optimisation, in a sentence or two. */
 export function outcomeText(record: PromptOptimization): string {
   const { status, model, seed, milliseconds } = record;
-  const seconds = milliseconds > 0 ? ` in ${formatSeconds(milliseconds / 1000)}` : '';
-  const by = `${model ? ` by ${model}` : ''}${seconds}${seed === null ? '' : `, seed ${seed}`}`;
+  const seconds = milliseconds > 0 ? ` in ${formatSeconds(milliseconds / 1000, true)}` : '';
+  const by = `${model ? ` by ${model.replace(/^The /, 'the ')}` : ''}${seconds}${seed === null ? '' : `, seed ${seed}`}`;
   const repeatable = model !== null && seed === null ? ' The same text cannot be made again.' : '';
   switch (status) {
     case 'used':

@@ -17,7 +17,7 @@ export function Difference({ before, after }: { before: string; after: string })
   );
 }
 
-/** How the prompt of a result was improved, with both texts. */
+/** How the prompt of a result was improved, and the original; the result shows the other text. */
 export function PromptRecord({ optimization }: { optimization: PromptOptimization }) {
   const { original, text } = optimization;
   return (
@@ -28,8 +28,6 @@ export function PromptRecord({ optimization }: { optimization: PromptOptimizatio
         <>
           <p className="field-hint">As it was written:</p>
           <p className="prompt-text">{original}</p>
-          <p className="field-hint">What was added and removed:</p>
-          <Difference before={original} after={text} />
         </>
       )}
     </details>

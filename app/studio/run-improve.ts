@@ -17,8 +17,6 @@ export interface ImproveRun {
   readonly onDownload: (share: number) => void;
 }
 
-const client = createOptimizerClient();
-
 /**
  * Improves one prompt. The worker ends with it, so that its memory is free for the video.
  *
@@ -28,6 +26,8 @@ export async function runImprove(
   request: ImproveRequest,
   run: ImproveRun,
 ): Promise<PromptOptimization> {
+  run.signal.throwIfAborted();
+  const client = createOptimizerClient();
   const { api, crashed } = client.open();
   const cancel = () => void api.cancel().catch(() => {});
   run.signal.addEventListener('abort', cancel);

@@ -23,7 +23,7 @@ export const improveLimits = { first: 20_000, longer: 120_000 } as const;
 /** The improvement of the form's prompt. */
 export interface Improve {
   readonly state: ImproveState;
-  /** Whether this browser has a language model of its own. */
+  /** Whether this browser has a language model of its own; not known before the first start. */
   readonly browserModel: BrowserModelState;
   readonly start: (source: ImproveSource) => void;
   /** Asks again, with more time. */
@@ -38,10 +38,7 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
   const [state, dispatch] = useReducer(advanceImprove, notImproving);
   const [browserModel, setBrowserModel] = useState<BrowserModelState>('unavailable');
   const running = useRef<AbortController | null>(null);
-  useEffect(() => {
-    void browserModelState('en').then(setBrowserModel);
-    return () => running.current?.abort();
-  }, []);
+  useEffect(() => () => running.current?.abort(), []);
   const { values, files } = form;
 
   async function run(request: ImproveRequest): Promise<void> {
@@ -76,7 +73,11 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
   return {
     state,
     browserModel,
-    start: (source) => void run({ source, ...promptAndSeed(form), limitMs: improveLimits.first }),
+    start(source) {
+      // Not before: some browsers warn in the console when they are asked.
+      void browserModelState('en').then(setBrowserModel);
+      void run({ source, ...promptAndSeed(form), limitMs: improveLimits.first });
+    },
     waitLonger() {
       if (state.status !== 'ended') return;
       void run({ ...state.request, limitMs: improveLimits.longer });
