@@ -12,6 +12,28 @@ test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expectAccessible(page);
 });
 
+test('axe finds nothing on the terms of use and in the dialog that asks for them', async ({
+  models,
+  page,
+}) => {
+  await page.goto('/terms');
+  await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
+  await expectAccessible(page);
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    await root.removeEntry('terms', { recursive: true });
+  });
+  await models.open();
+  await models
+    .model('Tiny (random weights)')
+    .getByRole('button', { name: /^Download/ })
+    .click();
+  await expect(models.dialog).toContainText('What must not be made');
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await expect(models.dialog).toHaveCount(0);
+});
+
 test('axe finds nothing with everything unfolded and every field wrong', async ({
   studio,
   page,

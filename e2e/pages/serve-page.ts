@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
 import type { Connection } from '../../lib/worker/connection';
+import { acceptTerms } from '../support/terms';
 
 /** The page at `/serve`, found by what a user sees and hears. */
 export class ServePage {
@@ -29,6 +30,7 @@ export class ServePage {
   /** Opens the page and waits until it takes input. */
   async open(): Promise<void> {
     await this.page.goto('/serve');
+    await acceptTerms(this.page);
     await expect(this.connectButton).toBeEnabled();
   }
 

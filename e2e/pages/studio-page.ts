@@ -107,7 +107,7 @@ export class StudioPage {
   async download(): Promise<Download> {
     const [download] = await Promise.all([
       this.page.waitForEvent('download'),
-      this.result.getByRole('button', { name: 'Download' }).click(),
+      this.result.getByRole('button', { name: 'Download', exact: true }).click(),
     ]);
     return download;
   }
@@ -117,9 +117,11 @@ export class StudioPage {
     return this.page.locator(`[data-code="${code}"]`);
   }
 
-  /** Plays the shown video a little and tells what it is. */
+  /** Plays the shown video a little and tells what it is; one that is blurred is uncovered first. */
   async play(): Promise<{ width: number; height: number; seconds: number }> {
     await expect(this.video).toBeVisible();
+    const show = this.result.getByRole('button', { name: 'Show the video' });
+    if (await show.isVisible()) await show.click();
     return await this.video.evaluate(async (video: HTMLVideoElement) => {
       await video.play();
       const from = video.currentTime;
