@@ -81,7 +81,14 @@ export function useGenerate(options: {
     });
   }
 
-  return { generate, runAgain: (id) => start(() => getRunner().runAgain(id, memory)), startError };
+  return {
+    generate,
+    runAgain: (id) =>
+      start(() =>
+        getRunner().runAgain(id, { ...memory, safetyChecker: form.values.safetyChecker }),
+      ),
+    startError,
+  };
 }
 
 /** The file of a selected LoRA: its own, or the library's file of this name. */

@@ -23,7 +23,7 @@ export const improveLimits = { first: 20_000, longer: 120_000 } as const;
 /** The improvement of the form's prompt. */
 export interface Improve {
   readonly state: ImproveState;
-  /** Whether this browser has a language model of its own; not known before the first start. */
+  /** Whether this browser has a language model of its own; asked for with the offer of a download. */
   readonly browserModel: BrowserModelState;
   readonly start: (source: ImproveSource) => void;
   /** Asks again, with more time. */
@@ -50,7 +50,10 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
     try {
       const { models, tools } = await getLibrary().call((api) => api.snapshot());
       if (request.source === 'library' && !tools.some(({ ready }) => ready)) {
-        return dispatch({ type: 'offered' });
+        dispatch({ type: 'offered' });
+        // Not before: some browsers warn in the console when they are asked.
+        setBrowserModel(await browserModelState('en'));
+        return;
       }
       const opened = await Promise.all(files.loras.map(openChosen));
       const scales = files.loras.map(({ name, scale }) => ({ path: name, scale: Number(scale) }));
@@ -74,8 +77,6 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
     state,
     browserModel,
     start(source) {
-      // Not before: some browsers warn in the console when they are asked.
-      void browserModelState('en').then(setBrowserModel);
       void run({ source, ...promptAndSeed(form), limitMs: improveLimits.first });
     },
     waitLonger() {

@@ -13,6 +13,8 @@ export class ServePage {
   readonly connection: Locator;
   readonly preview: Locator;
   readonly takes: Locator;
+  /** Whether this browser has the safety checker and a language model. */
+  readonly abilities: Locator;
   /** The jobs that ended here. */
   readonly served: Locator;
 
@@ -23,6 +25,7 @@ export class ServePage {
     this.connectButton = this.form.getByRole('button', { name: 'Connect' });
     this.connection = page.getByRole('region').and(page.locator('[data-status]'));
     this.preview = this.connection.getByRole('img', { name: 'Preview of the video so far' });
+    this.abilities = page.getByRole('region', { name: 'Safety check and prompt optimiser' });
     this.takes = page.getByRole('region', { name: 'What it takes' });
     this.served = page.getByRole('region', { name: /jobs? done/ });
   }
