@@ -57,7 +57,7 @@ export function PromptField(props: {
       {state.status === 'offering' && <LanguageModelOffer {...{ improve, busy }} />}
       {state.status !== 'offering' && browserModel !== 'unavailable' && !running && (
         <button type="button" className="small" disabled={idle} onClick={() => start('browser')}>
-          Use the browser’s own model (not repeatable)
+          Use the browser’s model (not repeatable)
         </button>
       )}
       {running && <Writing state={state} onCancel={improve.cancel} />}
