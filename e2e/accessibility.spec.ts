@@ -6,10 +6,30 @@ import {
   holdVae,
 } from '../lib/models/wan22/testing/golden-model';
 import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+import { forgetTerms } from './support/terms';
 
 test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expect(studio.generateButton).toBeEnabled();
   await expectAccessible(page);
+});
+
+test('axe finds nothing on the terms of use and in the dialog that asks for them', async ({
+  models,
+  page,
+}) => {
+  await page.goto('/terms');
+  await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
+  await expectAccessible(page);
+  await forgetTerms(page);
+  await models.open();
+  await models
+    .model('Tiny (random weights)')
+    .getByRole('button', { name: /^Download/ })
+    .click();
+  await expect(models.dialog).toContainText('What must not be made');
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await expect(models.dialog).toHaveCount(0);
 });
 
 test('axe finds nothing with everything unfolded and every field wrong', async ({

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { defaultSafetyChecker } from '../lib/contract';
+import { addToBias } from '../lib/safety/testing/bias';
 import { publishTwins } from '../lib/weights/testing/hub/twins';
-import { addToBias } from '../workers/testing/checker';
 import { ModelsPage } from './pages/models-page';
 import { ServePage } from './pages/serve-page';
 import { full } from './support/fixtures';

@@ -14,7 +14,7 @@ import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
 import { deeperModel } from './support/deeper-model';
 import { expect, full, picturePath, test } from './support/fixtures';
-import { acceptTerms } from './support/terms';
+import { acceptTerms, answerTerms, forgetTerms } from './support/terms';
 
 const prompt = 'A lantern swings in the wind';
 const weights: readonly GoldenWeights[] = ['transformer', 'text_encoder', 'vae', 'tiny_decoder'];
@@ -328,11 +328,6 @@ test(
   'gated files need terms and a token, which the hub alone gets; checker and language model come',
   full,
   async ({ models, page, hub }) => {
-    const forgetTerms = () =>
-      page.evaluate(async () => {
-        const root = await navigator.storage.getDirectory();
-        await root.removeEntry('terms', { recursive: true });
-      });
     await models.setHub(hub.url);
     hub.repositories.gates.set(goldenRepository, 'hf_secret');
     await models.address.fill(goldenRepository);
@@ -353,14 +348,12 @@ test(
     await expect(golden).toContainText('Safety checkerInstalled');
     expect(new Set(hub.authorizations.map(({ host }) => host))).toEqual(new Set(['hub']));
 
-    await forgetTerms();
+    await forgetTerms(page);
     const language = models.model('Qwen3 0.6B');
     await expect(language).toContainText('639 MB');
     await expect(language.getByRole('link', { name: 'Apache-2.0' })).toBeVisible();
     await language.getByRole('button', { name: /^Download/ }).click();
-    await expect(models.problem('TERMS_NOT_ACCEPTED')).toBeVisible();
-    await acceptTerms(page);
-    await language.getByRole('button', { name: /^Download/ }).click();
+    await answerTerms(page, 'Accept');
     await models.waitForStatus(language, 'Ready');
     await language.getByRole('button', { name: 'Check every byte' }).click();
     await expect(language).toContainText('Every byte was compared');

@@ -1,4 +1,3 @@
-import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
 
@@ -24,11 +23,6 @@ export function LibraryProblem({ error }: { error: ErrorRecord }) {
   const [page] = (code === 'HUB_DENIED' && /https?:\/\/\S+$/.exec(message)) || [];
   return (
     <Problem error={error}>
-      {code === 'TERMS_NOT_ACCEPTED' && (
-        <Link prefetch={false} href="/terms">
-          Read the terms of use
-        </Link>
-      )}
       {page && (
         <a href={page} target="_blank" rel="noreferrer">
           Open the page of the repository

@@ -1,4 +1,6 @@
 import { formatSeconds, formatSize } from '../../lib/contract/format';
+import type { PromptOptimizationStatus } from '../../lib/contract/prompt-optimization';
+import type { SafetyStatus } from '../../lib/contract/safety';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
 import { outcomeNames } from '../../lib/worker/serve-page';
@@ -74,6 +76,22 @@ function accepts(models: readonly string[], model: string): boolean {
   return models.length === 0 || models.includes('*') || models.includes(model);
 }
 
+const verdictNames: Readonly<Record<SafetyStatus, string>> = {
+  clear: 'Check: clear',
+  flagged: 'Check: flagged',
+  unverified: 'Check: no verdict',
+  off: 'No check asked for',
+};
+
+const promptNames: Readonly<Record<PromptOptimizationStatus, string>> = {
+  used: 'Prompt improved',
+  edited: 'Prompt improved',
+  salvaged: 'Prompt extended',
+  unchanged: 'Prompt unchanged',
+  unavailable: 'No language model',
+  failed: 'Prompt unchanged',
+};
+
 /** The jobs that have ended since the page was opened. */
 export function ServedList(props: { served: readonly ServedJob[]; completed: number }) {
   const { served, completed } = props;
@@ -89,6 +107,8 @@ export function ServedList(props: { served: readonly ServedJob[]; completed: num
             <span className="served-id">{job.id.slice(0, 8)}</span>
             <span className="served-outcome">{outcomeNames[job.outcome]}</span>
             <span>{formatSeconds(job.seconds)}</span>
+            {job.safety && <span>{verdictNames[job.safety]}</span>}
+            {job.prompt && <span>{promptNames[job.prompt]}</span>}
             <time dateTime={new Date(job.endedAt).toISOString()}>
               {new Date(job.endedAt).toLocaleTimeString()}
             </time>

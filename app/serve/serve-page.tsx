@@ -5,6 +5,7 @@ import { useLibrary } from '../library';
 import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
+import { Abilities } from './abilities';
 import { ConnectForm } from './connect-form';
 import { ConnectionPanel } from './connection-panel';
 import { ServedList, TakesPanel } from './panels';
@@ -41,7 +42,7 @@ export function ServePage() {
           <ConnectForm
             {...{ values, change, models, model, connected }}
             tokenError={form.tokenError}
-            onConnect={form.connect}
+            onConnect={() => void form.connect()}
           />
           <div className="serve-main">
             {!connected && (
@@ -53,6 +54,7 @@ export function ServePage() {
               />
             )}
             <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
+            {model && <Abilities model={model} />}
             <ServedList served={served} completed={completed} />
             <TakesPanel
               connection={connection}

@@ -4,6 +4,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
+import { askTerms } from '../shared/terms-store';
 import { checkToken, getServing } from './serving-store';
 import { browserName, loadSettings, saveSettings } from './settings';
 
@@ -43,10 +44,11 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
   }, []);
 
   const model = pick(values.model);
-  const connect = useCallback(() => {
+  const connect = useCallback(async () => {
     if (!model?.ready || hub === null) return;
     try {
       const token = checkToken(values.token);
+      if (!(await askTerms())) return;
       save(values, model, true);
       const { name, backend } = values;
       void getServing().connect({ ...optionsOf(model, backend, hub), token, name: name.trim() });
@@ -64,7 +66,7 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
     // The tab was connected when the page was closed, and the token is stored.
     if (!reconnect.current || !model?.ready || hub === null) return;
     reconnect.current = false;
-    connect();
+    void connect();
   }, [model, hub, connect]);
 
   return { values, change, connect, disconnect, model, tokenError };

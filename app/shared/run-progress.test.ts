@@ -12,6 +12,7 @@ import {
   percentDone,
   phaseFraction,
   progressText,
+  runPhases,
 } from './run-progress';
 
 const start: RunProgress = { ...initialProgress({ num_inference_steps: 10 }), clips: 2 };
@@ -48,6 +49,16 @@ function textAfter(...events: ProgressEvent[]): string {
 
 const decode = { type: 'phase', phase: 'decode', clip: 0, clips: 1 } as const;
 const tile = { tile: 1, tiles: 2, frame: 30, frames: 121, secondsRemaining: null } as const;
+
+test('the phases optimise and check are there only where they are part of the run', () => {
+  const plain = ['load', 'text', 'image', 'denoise', 'decode', 'finish'];
+  expect(runPhases(start)).toEqual(plain);
+  expect(runPhases({ ...start, optimises: true })).toEqual(['optimise', ...plain]);
+  const checked = { ...start, inputCheck: { score: 0.1, flagged: false } };
+  expect(runPhases(checked).at(-2)).toBe('check');
+  expect(percentDone({ ...checked, phase: 'optimise' })).toBeNull();
+  expect(percentDone({ ...checked, clip: 1, phase: 'check', step: 10 })).toBe(99);
+});
 
 test('a decode in tiles shows tiles, else frames', () => {
   expect(textAfter()).toBe('Starting the engine');

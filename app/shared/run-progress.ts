@@ -1,6 +1,16 @@
 import { formatBytes, formatMemory, phaseNames } from '../../lib/contract/format';
-import type { MemoryReport } from '../../lib/contract/progress';
+import { type MemoryReport, type Phase, phases } from '../../lib/contract/progress';
 import type { RunProgress } from '../../lib/predictions/run-state';
+
+/** The phases of this run in order: `optimise` and `check` only where they are part of it. */
+export function runPhases({ phase, optimises, inputCheck }: RunProgress): readonly Phase[] {
+  const absent: readonly Phase[] = [
+    ...(optimises ? [] : (['optimise'] as const)),
+    // A checker that runs has looked at the start image first.
+    ...(inputCheck || phase === 'check' ? [] : (['check'] as const)),
+  ];
+  return phases.filter((name) => !absent.includes(name));
+}
 
 /** Progress of the present phase, from 0 to 1; null if it is unknown. */
 export function phaseFraction(progress: RunProgress): number | null {
@@ -21,16 +31,20 @@ const decodeSteps = 2;
 /** Percent of the whole run as an integer, from steps and decoded frames; null before the first. */
 export function percentDone(progress: RunProgress): number | null {
   const { clip, clips, step, steps, phase } = progress;
-  if (phase === null || phase === 'load') return null;
+  if (phase === null || phase === 'load' || phase === 'optimise') return null;
   const perClip = steps + decodeSteps;
-  const decoding = phase === 'decode' || phase === 'finish';
+  const decoding = phase === 'decode' || isAfterDecode(phase);
   const ofClip = decoding ? steps + decodeSteps * decodedFraction(progress) : step;
   return Math.min(99, Math.floor((100 * (clip * perClip + ofClip)) / (clips * perClip)));
 }
 
+function isAfterDecode(phase: Phase | null): boolean {
+  return phase === 'check' || phase === 'finish';
+}
+
 /** Decoded part of this clip, from 0 to 1. */
 function decodedFraction(progress: RunProgress): number {
-  if (progress.phase === 'finish') return 1;
+  if (isAfterDecode(progress.phase)) return 1;
   const ofAllClips = phaseFraction(progress);
   if (ofAllClips === null) return 0;
   return Math.min(1, Math.max(0, ofAllClips * progress.clips - progress.clip));

@@ -1,18 +1,30 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { phaseNames } from '../../lib/contract/format';
-import { phases } from '../../lib/contract/progress';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
 import { useReducedMotion } from './browser';
-import { phaseFraction, progressText } from './run-progress';
+import { phaseFraction, progressText, runPhases } from './run-progress';
+import { previewBlurReason } from './safety-text';
+import { Veil } from './veil';
 
 /** Preview, phases and progress bar of a run. */
 export function RunStage({ progress }: { progress: RunProgress }) {
-  const { phase, clip, clips, preview } = progress;
+  const { phase, clip, clips, preview, inputCheck } = progress;
+  const [revealed, setRevealed] = useState(false);
+  const phases = runPhases(progress);
   const current = phase === null ? -1 : phases.indexOf(phase);
   const fraction = phaseFraction(progress);
   return (
     <>
-      {preview && <LatentPreview preview={preview} />}
+      {preview && (
+        <Veil
+          what="preview"
+          reason={previewBlurReason(inputCheck)}
+          revealed={revealed}
+          onToggle={() => setRevealed(!revealed)}
+        >
+          <LatentPreview preview={preview} />
+        </Veil>
+      )}
       <ol className="phases">
         {phases.map((name, index) => (
           <li

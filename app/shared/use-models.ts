@@ -50,6 +50,6 @@ export function profileChoices(model: ModelEntry | undefined): readonly ProfileN
   return model && profilesDiffer(model.manifest.profiles) ? profileNames : ['standard'];
 }
 
-function readyFirst(models: readonly ModelEntry[]): ModelEntry[] {
+export function readyFirst(models: readonly ModelEntry[]): ModelEntry[] {
   return [...models].sort((a, b) => Number(b.ready) - Number(a.ready));
 }

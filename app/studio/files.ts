@@ -30,8 +30,9 @@ export async function readSettings(
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readVideoMetadata } = await import('../../lib/video/metadata');
   const metadata = await readVideoMetadata(file);
-  const { backend, model, profile } = metadata;
-  const values = { ...fromParameters(parseParameters(metadata)), backend, model, profile };
+  const { backend, model, profile, prompt_optimization: optimization = null } = metadata;
+  const parameters = fromParameters(parseParameters(metadata));
+  const values = { ...parameters, backend, model, profile, optimization };
   return { values, loras: metadata.loras };
 }
 

@@ -1,5 +1,6 @@
 import type { Backend } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
+import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
 import {
   type Parameters,
   type ParametersInput,
@@ -21,6 +22,10 @@ export interface FormValues extends Record<NumberName, string> {
   readonly backend: Backend;
   /** Upper limit of GPU memory in GiB; empty means measured. */
   readonly memoryBudget: string;
+  /** Whether image and frames are checked. */
+  readonly safetyChecker: boolean;
+  /** How the prompt was improved; null where it was not, or was replaced since. */
+  readonly optimization: PromptOptimization | null;
 }
 
 export interface ChosenImage {
@@ -75,6 +80,8 @@ export const emptyForm: FormState = {
     profile: 'standard',
     backend: 'webgpu',
     memoryBudget: '',
+    safetyChecker: true,
+    optimization: null,
   },
   files: { image: null, loras: [] },
   checked: false,
@@ -84,8 +91,11 @@ export const emptyForm: FormState = {
 export function changeForm(state: FormState, action: FormAction): FormState {
   const { files } = state;
   switch (action.type) {
-    case 'changed':
-      return { ...state, values: { ...state.values, ...action.values } };
+    case 'changed': {
+      // A prompt that comes without its optimisation replaces the optimised one.
+      const replaced = action.values.prompt === undefined ? {} : { optimization: null };
+      return { ...state, values: { ...state.values, ...replaced, ...action.values } };
+    }
     case 'restored':
       return { ...state, values: action.values ?? state.values, files: action.files ?? files };
     case 'imageSet':
@@ -143,6 +153,15 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),
   };
+}
+
+/** The prompt as the user typed it, with the optimisation that it comes from. */
+export function typedPrompt(
+  prompt: string,
+  optimization: PromptOptimization | null,
+): Pick<FormValues, 'prompt' | 'optimization'> {
+  const gone = prompt.trim() === '' || prompt === optimization?.original;
+  return { prompt, optimization: gone ? null : optimization };
 }
 
 /** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */

@@ -5,6 +5,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { getRunner } from '../runner';
 import { useObjectUrl } from '../shared/browser';
 import { Picture } from '../shared/icons';
+import { blurReason, isInputFlagged } from '../shared/safety-text';
 import type { PredictionActions } from './result-card';
 
 /** All predictions of this browser, newest first. */
@@ -44,6 +45,10 @@ function HistoryItem(props: {
   const thumbnail = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const url = useObjectUrl(thumbnail);
   const ended = prediction.status === 'completed' || prediction.status === 'failed';
+  const safety = prediction.status === 'completed' ? prediction.result.safety : undefined;
+  const reason = blurReason(safety);
+  // The poster is the start image.
+  const blurred = reason !== null || (safety !== undefined && isInputFlagged(safety));
   return (
     <li className="card" data-status={prediction.status}>
       <button
@@ -53,11 +58,12 @@ function HistoryItem(props: {
         disabled={!ended}
         onClick={() => onShow(id)}
       >
-        <span className="poster">
+        <span className="poster" data-blurred={blurred}>
           {url && <Picture src={url} alt="" />}
           {prediction.status === 'completed' && <span className="play" aria-hidden="true" />}
         </span>
         <span className="card-prompt">{parameters.prompt}</span>
+        {reason && <span className="card-flag">{reason}</span>}
         <span className="card-meta">
           {formatSize(parameters.size)} · {parameters.duration} s ·{' '}
           <time dateTime={createdAt}>{formatDate(createdAt)}</time>

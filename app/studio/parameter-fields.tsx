@@ -1,6 +1,7 @@
 import type { Backend } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/request';
+import { CheckerDownload, useChecker } from '../shared/checker';
 import { BackendField, describedBy, FieldNotes } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
 import type { FormValues, NumberName } from './form-state';
@@ -151,14 +152,16 @@ export function SeedField(props: {
   );
 }
 
-/** Backend and memory limit. */
+/** Backend, memory limit and safety check. */
 export function AdvancedFields(props: {
   backend: Backend;
   memoryBudget: string;
   budgetError: string | undefined;
+  safetyChecker: boolean;
+  model: string;
   onChange: (values: Partial<FormValues>) => void;
 }) {
-  const { backend, memoryBudget, budgetError, onChange } = props;
+  const { backend, memoryBudget, budgetError, safetyChecker, model, onChange } = props;
   return (
     <>
       <BackendField backend={backend} onChange={(name) => onChange({ backend: name })} />
@@ -186,6 +189,42 @@ export function AdvancedFields(props: {
           hint="Upper limit. Empty: measured before each video. With less memory, parts of the model are read from disk in every step; the video stays the same."
         />
       </div>
+      <SafetyField
+        value={safetyChecker}
+        model={model}
+        onChange={(wanted) => onChange({ safetyChecker: wanted })}
+      />
     </>
+  );
+}
+
+/** The switch of the safety check, and whether this browser has the checker. */
+function SafetyField(props: {
+  value: boolean;
+  /** Id of the selected model. */
+  model: string;
+  onChange: (wanted: boolean) => void;
+}) {
+  const { value, model, onChange } = props;
+  const checker = useChecker(model);
+  return (
+    <fieldset className="field">
+      <legend>Safety</legend>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={value}
+          aria-describedby="safety-hint"
+          onChange={(event) => onChange(event.target.checked)}
+        />
+        Safety check
+      </label>
+      <p className="field-hint" id="safety-hint">
+        Looks for nudity and sex in the start image and in every eighth frame. It may err; a flagged
+        video is blurred until you click it, and nothing is deleted.
+        {value && checker.status === 'absent' && ' The checker is not in this browser yet.'}
+      </p>
+      {value && <CheckerDownload checker={checker} />}
+    </fieldset>
   );
 }

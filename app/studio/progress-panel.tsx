@@ -6,6 +6,7 @@ import { useNow } from '../shared/browser';
 import { LiveText } from '../shared/messages';
 import { memoryPlanText } from '../shared/run-progress';
 import { RunStage } from '../shared/run-stage';
+import { twoDigits } from '../shared/safety-text';
 
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
@@ -26,6 +27,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       {run.status === 'waiting' && run.elsewhere && (
         <p>Another tab is using the GPU. This video starts when that one ends.</p>
       )}
+      {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
       {running && <Details progress={run.progress} startedAt={run.startedAt} />}
       {!running && <progress aria-label="Waiting" />}
       {running && run.progress.pausing && ending === null && <p>Pauses after this step.</p>}
@@ -64,6 +66,29 @@ function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
   if (run.ending === 'finish') return 'Finishing early …';
   if (run.status === 'waiting') return run.elsewhere ? 'Waiting for the GPU' : 'Starting …';
   return run.progress.paused ? 'Paused' : 'Making your video';
+}
+
+/** What the safety checker says of the start image, before minutes are spent; nothing where it is clear. */
+function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
+  if (!check || (!check.flagged && check.score !== null)) return null;
+  return (
+    <div role="alert" className="input-notice">
+      {check.score === null ? (
+        <p>
+          <strong>The safety check of the start image failed.</strong> The video is made all the
+          same, and is blurred until you click it if its own check fails too.
+        </p>
+      ) : (
+        <p>
+          <strong>The safety checker flags the start image</strong> (score {twoDigits(check.score)}
+          ). The video is made all the same, and is blurred until you click it if it is flagged too.
+        </p>
+      )}
+      <button type="button" onClick={() => getRunner().cancel()}>
+        Cancel this video
+      </button>
+    </div>
+  );
 }
 
 function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {

@@ -1,10 +1,9 @@
 import type { Dispatch, RefObject } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { describedBy, FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel, profileChoices } from '../shared/use-models';
-import type { FormAction, FormState, FormValues } from './form-state';
+import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
 import {
@@ -14,7 +13,9 @@ import {
   SeedField,
   SizeField,
 } from './parameter-fields';
+import { PromptField } from './prompt-field';
 import type { FileNotice } from './use-file-input';
+import type { Improve } from './use-improve';
 import { shownErrors } from './validation';
 
 /** All settings of a video, and the Generate button. */
@@ -27,10 +28,12 @@ export function RequestForm(props: {
   startError: ErrorRecord | null;
   busy: boolean;
   ready: boolean;
+  improve: Improve;
   onFiles: (files: readonly File[]) => void;
   onGenerate: () => void;
 }) {
-  const { formRef, form, change, models, notice, startError, busy, ready } = props;
+  const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
+  const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
   const errors = shownErrors(form);
@@ -56,18 +59,7 @@ export function RequestForm(props: {
         {notice?.kind === 'error' && <Problem error={notice.error} />}
         {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
       </div>
-      <div className="field">
-        <label htmlFor="prompt">Prompt</label>
-        <textarea
-          id="prompt"
-          rows={4}
-          placeholder="What should happen in the video?"
-          value={values.prompt}
-          {...describedBy('prompt', errors.prompt)}
-          onChange={(event) => set({ prompt: event.target.value })}
-        />
-        <FieldNotes id="prompt" error={errors.prompt} />
-      </div>
+      <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
       <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
       <ProfileField
         value={values.profile}
@@ -131,7 +123,12 @@ export function RequestForm(props: {
             change({ type: 'loraAdded', lora });
           }}
           onWord={(word) =>
-            set({ prompt: [values.prompt.trim(), word].filter(Boolean).join(', ') })
+            set(
+              typedPrompt(
+                [values.prompt.trim(), word].filter(Boolean).join(', '),
+                values.optimization,
+              ),
+            )
           }
         />
       </details>
@@ -141,6 +138,8 @@ export function RequestForm(props: {
           backend={values.backend}
           memoryBudget={values.memoryBudget}
           budgetError={errors.memoryBudget}
+          safetyChecker={values.safetyChecker}
+          model={model?.manifest.id ?? ''}
           onChange={set}
         />
       </details>
@@ -149,7 +148,7 @@ export function RequestForm(props: {
           <Problem error={startError} />
         </div>
       )}
-      <button type="submit" className="primary" disabled={!ready || busy}>
+      <button type="submit" className="primary" disabled={!ready || busy || improving}>
         {busy ? 'Generating …' : 'Generate'}
       </button>
     </form>

@@ -1,11 +1,15 @@
 import { useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, type KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
 import { readVideo } from '../../lib/predictions/videos';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../shared/browser';
 import { Problem } from '../shared/messages';
 import { memoryUseText } from '../shared/run-progress';
+import { blurReason } from '../shared/safety-text';
+import { Veil } from '../shared/veil';
+import { PromptRecord } from './prompt-record';
+import { Verdict } from './verdict';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
@@ -16,6 +20,8 @@ export interface PredictionActions {
   onUseLastFrame: (video: File) => void;
   onRunAgain: (id: string) => void;
   onDelete: (id: string) => void;
+  /** A video was deleted because it may not be kept. */
+  onDeleted: (error: KinoraError) => void;
 }
 
 /** A finished video with its facts and actions. */
@@ -33,9 +39,21 @@ export function ResultCard(props: {
   const file = video.status === 'ready' ? video.file : null;
   const url = useObjectUrl(file);
   const still = useReducedMotion();
+  const player = useRef<HTMLVideoElement>(null);
+  const [revealed, setRevealed] = useState(false);
+  const reason = blurReason(result.safety);
+  const blurred = reason !== null && !revealed;
+  const toggle = () => {
+    setRevealed(blurred);
+    if (!blurred) player.current?.pause();
+    // The browser may refuse to play; the controls are there then.
+    else if (!still) player.current?.play().catch(() => {});
+  };
   useEffect(() => {
     if (focused) heading.current?.focus();
   }, [focused]);
+  const optimization = result.promptOptimization;
+  const prompt = optimization?.text ?? parameters.prompt;
   const name = `kinora-${result.seed}-${id.slice(0, 8)}.mp4`;
   return (
     <section className="panel stage" aria-labelledby="result-title">
@@ -44,19 +62,24 @@ export function ResultCard(props: {
       </h2>
       <div className="screen" data-size={result.size}>
         {url && (
-          <video
-            src={url}
-            controls
-            loop={!still}
-            autoPlay={!still}
-            muted
-            playsInline
-            aria-label={parameters.prompt}
-          />
+          <Veil what="video" {...{ reason, revealed }} onToggle={toggle}>
+            <video
+              ref={player}
+              src={url}
+              controls={!blurred}
+              loop={!still}
+              autoPlay={!still && !blurred}
+              muted
+              playsInline
+              aria-label={prompt}
+            />
+          </Veil>
         )}
         {video.status === 'missing' && <Problem error={video.error} />}
       </div>
-      <p className="prompt-text">{parameters.prompt}</p>
+      <p className="prompt-text">{prompt}</p>
+      {optimization && <PromptRecord optimization={optimization} />}
+      <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
       <dl className="facts">
         <Fact name="Size" value={formatSize(result.size)} />
         <Fact name="Duration" value={`${parameters.duration} s, ${result.frames} frames`} />
@@ -99,7 +122,12 @@ export function ResultCard(props: {
         <button type="button" onClick={() => actions.onUseSeed(result.seed)}>
           Use seed
         </button>
-        <button type="button" disabled={!file} onClick={() => file && actions.onUseLastFrame(file)}>
+        <button
+          type="button"
+          disabled={!file || blurred}
+          title={blurred ? 'Show the video first' : undefined}
+          onClick={() => file && actions.onUseLastFrame(file)}
+        >
           Last frame as new start image
         </button>
         <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>

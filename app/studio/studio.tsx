@@ -20,6 +20,7 @@ import { useActions } from './use-actions';
 import { useFileInput } from './use-file-input';
 import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
+import { useImprove } from './use-improve';
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -34,6 +35,7 @@ export function Studio() {
   const dialog = useRef<HTMLDialogElement>(null);
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
+  const improve = useImprove(form, change);
   const { generate, runAgain, startError } = useGenerate({
     form,
     change,
@@ -64,7 +66,8 @@ export function Studio() {
   useWakeLock(busy);
   useLeaveWarning(busy);
   useShortcuts({
-    onGenerate: () => void generate(),
+    // The prompt is about to change.
+    onGenerate: () => improve.state.status !== 'running' && void generate(),
     onCancel: () => getRunner().cancel(),
     onHelp: () => dialog.current?.showModal(),
   });
@@ -99,7 +102,7 @@ export function Studio() {
       <main className="studio">
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
-          {...{ formRef, form, change, models, startError, busy, ready }}
+          {...{ formRef, form, change, models, startError, busy, ready, improve }}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
           onGenerate={() => void generate()}

@@ -23,10 +23,11 @@ export function useActions(options: {
   };
 
   async function applySettings(prediction: Prediction): Promise<void> {
-    const { id, parameters, model, profile, backend } = prediction;
+    const { id, parameters, model, profile, backend, promptOptimizer } = prediction;
+    const optimization = typeof promptOptimizer === 'object' ? promptOptimizer : null;
     // "Use seed" is a separate action: with the same seed and settings the same video would result.
     const { seed: _, ...values } = fromParameters(parameters);
-    change({ type: 'changed', values: { ...values, model, profile, backend } });
+    change({ type: 'changed', values: { ...values, model, profile, backend, optimization } });
     const source = await getRunner().store.source(id);
     if (!source) return;
     change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
@@ -52,6 +53,7 @@ export function useActions(options: {
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
     onRunAgain: (id) => void runAgain(id),
     onDelete: (id) => reportErrors(remove(id)),
+    onDeleted: showError,
   };
   return { actions, deletedId, forgetDeleted };
 }

@@ -74,16 +74,25 @@ export function useGenerate(options: {
         profile: form.values.profile,
         backend: form.values.backend,
         loras: await Promise.all(loras.map(openChosen)),
+        safetyChecker: form.values.safetyChecker,
+        ...(form.values.optimization && { promptOptimizer: form.values.optimization }),
         ...memory,
       });
     });
   }
 
-  return { generate, runAgain: (id) => start(() => getRunner().runAgain(id, memory)), startError };
+  return {
+    generate,
+    runAgain: (id) =>
+      start(() =>
+        getRunner().runAgain(id, { ...memory, safetyChecker: form.values.safetyChecker }),
+      ),
+    startError,
+  };
 }
 
 /** The file of a selected LoRA: its own, or the library's file of this name. */
-async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
+export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
   return { name, file: file ?? (await openLora(name)) };
 }
 

@@ -1,4 +1,5 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
 import { type FormState, type NumberName, toBudgetBytes, toNumber } from './form-state';
 
@@ -29,7 +30,7 @@ export function findErrors(state: FormState): FieldErrors {
     const { message, remedy } = new KinoraError('IMAGE_MISSING');
     errors.image = `${message} ${remedy}`;
   }
-  const prompt = messageFor({ prompt: state.values.prompt });
+  const prompt = promptError(state.values.prompt);
   if (prompt) errors.prompt = prompt;
   for (const name of numberNames) {
     const message = messageFor({ prompt: '-', [name]: toNumber(state.values[name]) });
@@ -47,11 +48,21 @@ export function findErrors(state: FormState): FieldErrors {
   return errors;
 }
 
-/** The errors to show: missing fields only after Generate was pressed, invalid numbers at once. */
+/** The errors to show: missing fields only after Generate was pressed, what is invalid at once. */
 export function shownErrors(state: FormState): FieldErrors {
   const { image, prompt, ...rest } = findErrors(state);
-  if (!state.checked) return rest;
-  return { ...(image && { image }), ...(prompt && { prompt }), ...rest };
+  const missing = state.values.prompt.trim() === '';
+  return {
+    ...(image && state.checked && { image }),
+    ...(prompt && (state.checked || !missing) && { prompt }),
+    ...rest,
+  };
+}
+
+function promptError(prompt: string): string | null {
+  if (!isRefusedPrompt(prompt)) return messageFor({ prompt });
+  const { message, remedy } = new KinoraError('PROMPT_REFUSED');
+  return `${message} ${remedy}`;
 }
 
 function messageFor(input: unknown): string | null {

@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright';
 import { expect } from 'playwright/test';
 import type { Connection } from '../../lib/worker/connection';
+import { acceptTerms } from '../support/terms';
 
 /** The page at `/serve`, found by what a user sees and hears. */
 export class ServePage {
@@ -12,6 +13,8 @@ export class ServePage {
   readonly connection: Locator;
   readonly preview: Locator;
   readonly takes: Locator;
+  /** Whether this browser has the safety checker and a language model. */
+  readonly abilities: Locator;
   /** The jobs that ended here. */
   readonly served: Locator;
 
@@ -22,6 +25,7 @@ export class ServePage {
     this.connectButton = this.form.getByRole('button', { name: 'Connect' });
     this.connection = page.getByRole('region').and(page.locator('[data-status]'));
     this.preview = this.connection.getByRole('img', { name: 'Preview of the video so far' });
+    this.abilities = page.getByRole('region', { name: 'Safety check and prompt optimiser' });
     this.takes = page.getByRole('region', { name: 'What it takes' });
     this.served = page.getByRole('region', { name: /jobs? done/ });
   }
@@ -29,6 +33,7 @@ export class ServePage {
   /** Opens the page and waits until it takes input. */
   async open(): Promise<void> {
     await this.page.goto('/serve');
+    await acceptTerms(this.page);
     await expect(this.connectButton).toBeEnabled();
   }
 

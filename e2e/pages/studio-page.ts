@@ -10,11 +10,18 @@ export class StudioPage {
   readonly prompt: Locator;
   readonly steps: Locator;
   readonly generateButton: Locator;
+  readonly improveButton: Locator;
+  /** What became of an improved prompt. */
+  readonly improved: Locator;
   /** The run at work. */
   readonly progress: Locator;
   /** The finished video. */
   readonly result: Locator;
   readonly video: Locator;
+  /** The video as screen readers find it: nothing while it is blurred. */
+  readonly player: Locator;
+  /** What the safety checker says of the video. */
+  readonly verdict: Locator;
   /** Shown when a run has failed or was cancelled. */
   readonly failure: Locator;
   readonly history: Locator;
@@ -24,12 +31,16 @@ export class StudioPage {
     this.image = form.getByLabel('Image', { exact: true });
     this.prompt = form.getByLabel('Prompt', { exact: true });
     this.steps = form.getByLabel('Steps', { exact: true });
+    this.improveButton = form.getByRole('button', { name: /^Improve( again)?$/ });
+    this.improved = form.getByRole('region', { name: 'Improved prompt' });
     this.generateButton = form.getByRole('button', { name: /^Generat/ });
     this.progress = page.getByRole('region', {
       name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paused/,
     });
     this.result = page.getByRole('region', { name: 'Your video', exact: true });
     this.video = this.result.locator('video');
+    this.player = this.result.locator(':not([inert]) > video');
+    this.verdict = this.result.getByRole('region', { name: 'Safety check' });
     this.failure = page.getByRole('region', { name: /Cancelled|The video failed/ });
     this.history = page.getByRole('region', { name: 'Past videos' });
   }
@@ -96,7 +107,7 @@ export class StudioPage {
   async download(): Promise<Download> {
     const [download] = await Promise.all([
       this.page.waitForEvent('download'),
-      this.result.getByRole('button', { name: 'Download' }).click(),
+      this.result.getByRole('button', { name: 'Download', exact: true }).click(),
     ]);
     return download;
   }
@@ -106,9 +117,11 @@ export class StudioPage {
     return this.page.locator(`[data-code="${code}"]`);
   }
 
-  /** Plays the shown video a little and tells what it is. */
+  /** Plays the shown video a little and tells what it is; one that is blurred is uncovered first. */
   async play(): Promise<{ width: number; height: number; seconds: number }> {
     await expect(this.video).toBeVisible();
+    const show = this.result.getByRole('button', { name: 'Show the video' });
+    if (await show.isVisible()) await show.click();
     return await this.video.evaluate(async (video: HTMLVideoElement) => {
       await video.play();
       const from = video.currentTime;

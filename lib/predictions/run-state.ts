@@ -30,6 +30,8 @@ export interface RunProgress {
   readonly preview: Preview | null;
   /** What the safety checker says of the input image. */
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
+  /** Whether the prompt is optimised in this run. */
+  readonly optimises: boolean;
   /** The latest memory plan. */
   readonly memory: MemoryReport | null;
   readonly paused: boolean;
@@ -118,6 +120,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     tile: null,
     preview: null,
     inputCheck: null,
+    optimises: false,
     memory: null,
     paused: false,
     pausing: false,
@@ -130,7 +133,8 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     case 'phase': {
       const { phase, clip, clips } = event;
       const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
-      return { ...progress, phase, clip, clips, step, bytes: null, tile: null };
+      const optimises = progress.optimises || phase === 'optimise';
+      return { ...progress, phase, clip, clips, step, optimises, bytes: null, tile: null };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };

@@ -93,10 +93,14 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and switches.
    *
-   * @param options settings of the device, which are not part of a prediction
+   * @param options settings of the device, which are not part of a prediction; a `safetyChecker` replaces the
+   *   prediction's, which records of earlier versions do not have
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
-  async runAgain(id: string, options: Pick<RunInput, 'memoryBudget'> = {}): Promise<StartedRun> {
+  async runAgain(
+    id: string,
+    options: Pick<RunInput, 'memoryBudget' | 'safetyChecker'> = {},
+  ): Promise<StartedRun> {
     const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
     if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
     const { parameters, model, profile, backend } = prediction;

@@ -1,2 +1,3 @@
 export type { LanguageModel, OptimizeOptions } from './language-model';
+export { detectLanguage } from './lexicon';
 export { optimizePrompt } from './optimize';

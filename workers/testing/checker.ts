@@ -1,3 +1,4 @@
+import { addToBias } from '../../lib/safety/testing/bias';
 import { openModelStore } from '../../lib/weights/store';
 
 const goldens = '/lib/safety/goldens/timm/';
@@ -50,13 +51,4 @@ export async function installChecker(bias: number): Promise<void> {
 
 export async function removeChecker(): Promise<void> {
   await (await openModelStore()).folder('tiny').clear();
-}
-
-/** Changes `head.bias`, whose first number belongs to "NSFW". */
-export function addToBias(file: Uint8Array<ArrayBuffer>, bias: number): void {
-  const view = new DataView(file.buffer);
-  const headerBytes = Number(view.getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + headerBytes)));
-  const at = 8 + headerBytes + header['head.bias'].data_offsets[0];
-  view.setFloat32(at, view.getFloat32(at, true) + bias, true);
 }

@@ -1,0 +1,20 @@
+import { proxy, type Remote } from 'comlink';
+import type { OptimizerApi } from '../lib/contract/optimizer';
+import { createWorkerClient, type WorkerClient } from '../lib/predictions/worker-client';
+
+/** A client for the worker that improves prompts, which starts on first use. */
+export function createOptimizerClient(): WorkerClient<OptimizerApi> {
+  const start = () =>
+    new Worker(new URL('../workers/optimizer.ts', import.meta.url), { type: 'module' });
+  return createWorkerClient<OptimizerApi>('optimizer', start, toApi);
+}
+
+function toApi(remote: Remote<OptimizerApi>): OptimizerApi {
+  return {
+    optimize: (request, onText) =>
+      onText ? remote.optimize(request, proxy(onText)) : remote.optimize(request),
+    cancel: () => remote.cancel(),
+    countTokens: (model, text) => remote.countTokens(model, text),
+    triggerWords: (loras) => remote.triggerWords(loras),
+  };
+}

@@ -1,0 +1,97 @@
+import { type ReactNode, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { formatBytes } from '../../lib/contract/format';
+import { entriesOf, type LibraryEntry } from '../../lib/contract/library';
+import type { ComponentId } from '../../lib/contract/manifest';
+import type { ToolManifest } from '../../lib/contract/tools';
+import { getLibrary } from '../library';
+import { Licence } from '../models/download-sheet';
+import { fractionOf } from '../models/model-view';
+import { Problem } from './messages';
+import { withTerms } from './terms-store';
+
+/** A button that downloads one part of a model or tool, with its size, licence and progress. */
+export function PartDownload(props: {
+  entry: LibraryEntry<ToolManifest>;
+  component: ComponentId;
+  /** Of the part, as in "Download the checker". */
+  name: string;
+  /** Its size, about, until the hub has told it. */
+  bytes?: number;
+  /** What happens after the download, as the end of the button's label. */
+  then?: string;
+  onReady?: () => void;
+  /** After the licence. */
+  children?: ReactNode;
+}) {
+  const { entry, component, name, then = '', onReady, children } = props;
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<ErrorRecord | null>(null);
+  const part = entry.parts.find((one) => one.component === component);
+  const source = entry.manifest.sources.find((one) => one.component === component);
+  if (!part || !source) return null;
+  const { id, licence } = entry.manifest;
+  const download = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      if (await downloadPart(entry, component)) onReady?.();
+    } catch (thrown) {
+      const failure = toKinoraError(thrown);
+      if (failure.code !== 'CANCELLED') setError(failure.toRecord());
+    } finally {
+      setBusy(false);
+    }
+  };
+  const cancel = () =>
+    void getLibrary()
+      .call((api) => api.cancel(id, component))
+      .catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
+  const listed = source.files.reduce((sum, file) => sum + (file.bytes ?? 0), 0);
+  const bytes = part.bytesTotal ?? (listed || props.bytes);
+  const fraction = fractionOf(part.bytesDone, part.bytesTotal);
+  const moving = busy || part.status === 'downloading' || part.status === 'verifying';
+  const problem = error ?? (moving ? null : (part.error ?? null));
+  return (
+    <div className="offer">
+      {moving && (
+        <progress
+          aria-label={`Downloading ${name}`}
+          {...(fraction !== null && { value: fraction, max: 1 })}
+        />
+      )}
+      {problem && <Problem error={problem} />}
+      <div className="actions">
+        {moving ? (
+          <button type="button" onClick={cancel}>
+            Cancel the download
+          </button>
+        ) : (
+          <button type="button" disabled={entry.elsewhere !== null} onClick={() => void download()}>
+            Download {name}
+            {bytes !== undefined && ` (${formatBytes(bytes)})`}
+            {then}
+          </button>
+        )}
+      </div>
+      <p className="field-hint">
+        {source.files[0]?.repository}, licence: <Licence {...(source.licence ?? licence)} />.
+        {entry.elsewhere && ' Another tab of this browser works on it.'} {children}
+      </p>
+    </div>
+  );
+}
+
+/** Downloads what is missing of a model or tool, after the terms. @returns whether the part is there then */
+async function downloadPart(
+  { manifest, precision }: LibraryEntry<ToolManifest>,
+  component: ComponentId,
+): Promise<boolean> {
+  const library = getLibrary();
+  await withTerms(() =>
+    library.call((api) => api.download(manifest.id, precision ?? manifest.precision)),
+  );
+  const now = entriesOf(await library.call((api) => api.snapshot()));
+  const parts = now.find((entry) => entry.manifest.id === manifest.id)?.parts ?? [];
+  return parts.some((part) => part.component === component && part.status === 'complete');
+}
