@@ -64,6 +64,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
   expect(await readSettings(await makeVideo())).toEqual({
     values: {
       prompt: 'a boat',
+      optimization: null,
       negative_prompt: 'rain',
       size: '720*1280',
       num_inference_steps: '8',
