@@ -5,6 +5,10 @@ import { at } from './at';
 export const profileNames = ['standard', 'ultra-fast'] as const;
 export type ProfileName = (typeof profileNames)[number];
 
+/** How latents become frames: the VAE's own decoder, or a small and fast one that is a little less faithful. */
+export const decoderKinds = ['full', 'tiny'] as const;
+export type DecoderKind = (typeof decoderKinds)[number];
+
 /**
  * How the latents are sampled.
  *
@@ -47,8 +51,8 @@ export const profileSchema = z.object({
       }),
     )
     .default([]),
-  /** `full` is the VAE's own decoder, `tiny` the small one. */
-  decoder: z.enum(['full', 'tiny']).default('full'),
+  /** The decoder; a model that lacks the tiny one decodes with the full one. */
+  decoder: z.enum(decoderKinds).default('full'),
   /** Which steps reuse the result of an earlier one. */
   cache: z.object({ kind: z.literal('none') }).default({ kind: 'none' }),
 });

@@ -1,4 +1,4 @@
-import type { LoraFile, ModelManifest, Precision } from '../contract';
+import type { DecoderKind, LoraFile, ModelManifest, Precision } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
@@ -26,6 +26,8 @@ export interface PlanRequest {
   readonly backend?: Backend;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
+  /** `full` when absent. */
+  readonly decoder?: DecoderKind;
 }
 
 /** What one clip is denoised under. */
@@ -51,6 +53,8 @@ export interface ClipToDecode {
   readonly size: LatentSize;
   /** [C, F, h, w] in model space. */
   readonly latents: Float32Array;
+  /** One of {@link VideoModel.decoders}. */
+  readonly decoder: DecoderKind;
   readonly tiles: DecodeTiles;
   readonly signal: AbortSignal;
   /** Called with each frame of each tile, where there are tiles. */
@@ -106,8 +110,10 @@ export interface VideoModel {
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
   readonly latents: LatentSpace;
+  /** The decoders that the opened model has; `full` is always one of them. */
+  readonly decoders: readonly DecoderKind[];
   /** What decoding a clip costs, as a multiple of one pass of the denoiser; for estimates of time. */
-  readonly decodePasses: number;
+  decodePasses(decoder: DecoderKind): number;
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
 
@@ -135,7 +141,11 @@ export interface VideoModel {
   encodeImage(backend: Backend, image: Frame, signal: AbortSignal): Promise<Float32Array>;
   /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
   loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;
-  /** Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1. */
+  /**
+   * Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1.
+   *
+   * @throws KinoraError `MODEL_FILE_MISSING` for a decoder that the model does not have
+   */
   decode(
     backend: Backend,
     clip: ClipToDecode,

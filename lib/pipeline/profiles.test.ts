@@ -12,6 +12,7 @@ describe('request, profile, run', () => {
       steps: 30,
       guidanceScale: 5,
       flowShift: 4,
+      decoder: 'full',
     });
   });
 
@@ -23,6 +24,7 @@ describe('request, profile, run', () => {
       steps: 3,
       guidanceScale: 1,
       flowShift: 4,
+      decoder: 'full',
     });
     expect(resolveSampling(fast, 'standard', asked).steps).toBe(30);
     expect(resolveSampling(manifest({ steps: 8 }), 'ultra-fast', asked).steps).toBe(8);
@@ -30,12 +32,12 @@ describe('request, profile, run', () => {
 
   test('what no run can do yet is refused, not left out', () => {
     const adapters = [{ repository: 'a/b', path: 'c.safetensors' }];
-    const fast = manifest({ adapters, decoder: 'tiny' });
+    const fast = manifest({ adapters });
     expect(() => resolveSampling(fast, 'ultra-fast', asked)).toThrow(
       expect.objectContaining({
         code: 'MODEL_MANIFEST_INVALID',
         message:
-          'The variant ultra-fast of "Model M" needs adapters of its own and the tiny decoder, which this version cannot use.',
+          'The variant ultra-fast of "Model M" needs adapters of its own, which this version cannot use.',
       }),
     );
     expect(resolveSampling(fast, 'standard', asked).steps).toBe(30);

@@ -1,4 +1,5 @@
 import {
+  type DecoderKind,
   KinoraError,
   type ModelManifest,
   type Parameters,
@@ -13,6 +14,7 @@ export interface Sampling {
   /** 1 is without guidance. */
   readonly guidanceScale: number;
   readonly flowShift: number;
+  readonly decoder: DecoderKind;
 }
 
 /**
@@ -26,10 +28,7 @@ export function resolveSampling(
   parameters: Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>,
 ): Sampling {
   const { scheduler, steps, guidance, adapters, decoder } = manifest.profiles[name];
-  const lacks = [
-    adapters.length > 0 && 'adapters of its own',
-    decoder === 'tiny' && 'the tiny decoder',
-  ].filter((part) => part !== false);
+  const lacks = [adapters.length > 0 && 'adapters of its own'].filter((part) => part !== false);
   if (lacks.length > 0) {
     throw new KinoraError(
       'MODEL_MANIFEST_INVALID',
@@ -43,5 +42,6 @@ export function resolveSampling(
     steps: listed ?? steps ?? parameters.num_inference_steps,
     guidanceScale: guidance ?? parameters.guidance_scale,
     flowShift: parameters.flow_shift,
+    decoder,
   };
 }

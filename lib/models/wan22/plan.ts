@@ -19,6 +19,7 @@ import {
   transformerTensors,
 } from './tensors';
 import { encodePrompts } from './text-encoder';
+import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
@@ -36,6 +37,8 @@ export interface Wan22PlanRequest {
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
   readonly lora?: LoraBranches;
+  /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
+  readonly tinyDecoder?: TensorShapes;
 }
 
 /** What a common GPU's attention sustains, where none was measured. */
@@ -82,7 +85,9 @@ export async function planWan22(
       text: await countText(config, options),
       image: await measureEncoder(config.vae, latent),
       denoising,
-      decoding: await decodeOptions(config.vae, latent),
+      decoding: request.tinyDecoder
+        ? [{ tiles: 'full', bytes: await countTinyDecoder(request.tinyDecoder, latent), work: 1 }]
+        : await decodeOptions(config.vae, latent),
     },
     request.largestBuffer,
   );
@@ -159,6 +164,21 @@ export async function countDenoising(
     };
   };
   return { chunkTokens: maxChunkTokens, largest: two.largest, blockBytes, bytes };
+}
+
+/**
+ * The tiny decoder takes whole frames only; its second latent frame meets every state that it can be in.
+ */
+async function countTinyDecoder(
+  shapes: TensorShapes,
+  size: { readonly latentHeight: number; readonly latentWidth: number },
+): Promise<DeviceBytes> {
+  const backend = new CountingBackend();
+  const decoder = await createTinyDecoder(backend, zeroCheckpoint(shapes, 'f32'), size);
+  const { inputs } = decoder.network.first.spec;
+  const frame = new Float32Array(inputs * size.latentHeight * size.latentWidth);
+  for await (const _ of decoder.decodeClip([frame, frame]));
+  return backend.measured();
 }
 
 /** A LoRA that gives each of the first two blocks the largest rank that any block has. */
