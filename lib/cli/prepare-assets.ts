@@ -24,6 +24,7 @@ const goldenModel = `${goldens}/model`;
 const goldenParts = {
   [`${goldens}/formats/tiny-decoder-base.safetensors`]:
     'tiny_decoder/diffusion_pytorch_model.safetensors',
+  [`${goldens}/loras/b_lightx2v_diff_b.safetensors`]: 'adapter/adapter.safetensors',
 };
 const ffmpegFolders = [
   'node_modules/@ffmpeg/ffmpeg/dist/esm',

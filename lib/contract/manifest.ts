@@ -17,8 +17,8 @@ export type Precision = (typeof precisions)[number];
 
 /**
  * The parts of a model that are downloaded and stored separately. `configuration` has all small files:
- * the config.json of each component and the files of scheduler and tokenizer. `language_model` is the only
- * part of a tool.
+ * the config.json of each component and the files of scheduler and tokenizer. `adapter` is a LoRA of the
+ * model itself, which a profile of few steps needs. `language_model` is the only part of a tool.
  */
 export const componentIds = [
   'configuration',
@@ -26,6 +26,7 @@ export const componentIds = [
   'text_encoder',
   'vae',
   'tiny_decoder',
+  'adapter',
   'safety_checker',
   'language_model',
 ] as const;

@@ -1,4 +1,4 @@
-import type { DecoderKind, LoraFile, ModelManifest, Precision } from '../contract';
+import type { DecoderKind, KinoraError, LoraFile, ModelManifest, Precision } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
@@ -101,6 +101,14 @@ export interface Denoiser {
   dispose(): void;
 }
 
+/** An adapter that lies beside the weights of a model. */
+export interface ModelAdapter {
+  /** `owner/name/path@revision` of an installed one or the name of its local file; null in a bundled model. */
+  readonly source: string | null;
+  /** Why it cannot be applied to this model; null where it can. */
+  readonly misfit: KinoraError | null;
+}
+
 /**
  * A model that was opened and checked, and what a run asks of it, stage by stage. No stage leaves
  * anything on the device but what its result holds.
@@ -117,12 +125,16 @@ export interface VideoModel {
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
 
+  /** The adapter that came with the model, for a profile of few steps; null where there is none. */
+  readonly adapter: ModelAdapter | null;
   /**
    * The same model with adapters added to it.
    *
-   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+   * @param adapterScale strength of the model's own {@link adapter}; 0 leaves it out
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`; `MODEL_FILE_MISSING` where its own adapter is
+   * wanted and absent
    */
-  withLoras(files: readonly LoraFile[]): Promise<VideoModel>;
+  withLoras(files: readonly LoraFile[], adapterScale?: number): Promise<VideoModel>;
   /** Words that call the added adapters forth, by the metadata of their files. */
   readonly triggerWords: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */

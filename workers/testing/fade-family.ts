@@ -83,6 +83,7 @@ class Fade implements VideoModel {
   readonly latents = space;
   readonly decoders = ['full'] as const;
   readonly triggerWords = [];
+  readonly adapter = null;
   /** The picture that fades; a run encodes it before it decodes. */
   #picture: Frame | null = null;
 

@@ -12,6 +12,7 @@ import {
   type StoredCheckpoint,
   type StoreFolder,
 } from '../../weights/store';
+import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
 import {
@@ -37,6 +38,8 @@ export interface Wan22Parts {
   readonly vae: Checkpoint;
   /** The small decoder; null where the model comes without one. */
   readonly tinyDecoder: Checkpoint | null;
+  /** The LoRA of a profile of few steps; null where the model comes without one. */
+  readonly adapter: Wan22Adapter | null;
 }
 
 /**
@@ -63,7 +66,8 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
     : null;
   if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
   const { precision } = manifest;
-  const weights = { transformer, textEncoder, vae, tinyDecoder };
+  const adapter = await bundledAdapter(folder, config.transformer);
+  const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
   return { manifest, folder, config, precision, packed: false, ...weights };
 }
 
@@ -108,6 +112,7 @@ export async function openStoredParts(
   ]);
   const tinyDecoder = await openStoredPart(folder, 'tiny_decoder');
   if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
+  const adapter = await storedAdapter(folder, config.transformer);
   const { precision } = transformer.stored;
   return {
     manifest,
@@ -119,6 +124,7 @@ export async function openStoredParts(
     textEncoder,
     vae,
     tinyDecoder,
+    adapter,
   };
 }
 

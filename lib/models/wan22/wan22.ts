@@ -12,6 +12,7 @@ import type {
   ClipToDecode,
   Denoiser,
   Loading,
+  ModelAdapter,
   ModelFamily,
   PlanRequest,
   TokenIds,
@@ -88,10 +89,22 @@ export class Wan22 implements VideoModel {
     return bytes;
   }
 
-  async withLoras(files: readonly LoraFile[]): Promise<Wan22> {
-    if (files.length === 0) return this;
+  get adapter(): ModelAdapter | null {
+    return this.parts.adapter;
+  }
+
+  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan22> {
+    if (files.length === 0 && adapterScale === 0) return this;
     const config = this.parts.config.transformer;
     const adapters = [];
+    if (adapterScale !== 0) {
+      const { adapter, manifest } = this.parts;
+      if (!adapter) {
+        const sentence = `${manifest.name} has no few-step adapter here.`;
+        throw new KinoraError('MODEL_FILE_MISSING', sentence);
+      }
+      adapters.push({ lora: await adapter.read(), scale: adapterScale });
+    }
     const words: string[] = [];
     for (const { name, file, scale } of files) {
       const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
