@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { profilesSchema } from './profile';
+import { magCacheSchema, profilesSchema } from './profile';
 import { sizes } from './request';
 
 const nativeSize = z.object({
@@ -115,6 +115,8 @@ export const manifestSchema = z.object({
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
   defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),
+  /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */
+  magcache: magCacheSchema.optional(),
   /** What each variant means for this model. */
   profiles: profilesSchema.prefault({}),
 });

@@ -32,6 +32,25 @@ const schedulerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('few-step'), timesteps }),
 ]);
 
+/**
+ * What MagCache needs to know of a model: how much the sum of what all blocks add shrinks from one step
+ * to the next.
+ */
+export const magCacheSchema = z.object({
+  /**
+   * Ratios of the magnitudes of successive residuals, measured at some number of steps: of the branch
+   * under the prompt and of the other one in turn, from the second step on.
+   */
+  ratios: z.array(z.number().positive()).min(2),
+  /** Largest sum of errors |1 − product of ratios| that reused steps may have. */
+  threshold: z.number().positive().default(0.06),
+  /** Most steps in a row that reuse. */
+  mostSkips: z.int().min(1).default(2),
+  /** Share of the steps that are computed first. */
+  computedShare: z.number().min(0).max(1).default(0.2),
+});
+export type MagCacheSettings = z.output<typeof magCacheSchema>;
+
 /** What a variant means for a model. What a profile does not set, the request decides. */
 export const profileSchema = z.object({
   /** How the latents are sampled; a list of timesteps also fixes the number of steps. */

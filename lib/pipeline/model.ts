@@ -28,6 +28,8 @@ export interface PlanRequest {
   readonly promptTokens?: readonly number[];
   /** `full` when absent. */
   readonly decoder?: DecoderKind;
+  /** See {@link ClipConditions.reusesBlocks}. */
+  readonly reusesBlocks?: boolean;
 }
 
 /** What one clip is denoised under. */
@@ -37,7 +39,15 @@ export interface ClipConditions {
   readonly image: Float32Array;
   /** Text embeddings: of the prompt, and with guidance of the negative prompt. */
   readonly texts: readonly Float32Array[];
+  /** Whether {@link BlockWork} other than `compute` will be asked for; it takes memory. False when absent. */
+  readonly reusesBlocks?: boolean;
 }
+
+/**
+ * What is done with the denoiser's blocks in a step: compute them; compute them and keep what they added
+ * to their input; or add what was kept last, without running them.
+ */
+export type BlockWork = 'compute' | 'keep' | 'reuse';
 
 /** How far a decode in tiles is. */
 export interface TileProgress {
@@ -73,17 +83,18 @@ export interface ClipDenoiser {
   /** Rows → latents [C, F, h, w], with the frames that the image fixes. */
   unpack(rows: Float32Array): Float32Array;
   /**
-   * The flow velocity at a timestep, for each of the clip's texts.
+   * The flow velocity at a timestep, for each of the clip's texts or for the first of them.
    *
    * @param timestep 0 … 1000
    * @param sample the rows as they are
    * @param velocities where the velocity under each text goes, alike in shape
+   * @param blocks for each velocity, `compute` when absent; a model without such blocks always computes
    */
   velocity(
     timestep: number,
     sample: DeviceTensor<'float32'>,
     velocities: readonly DeviceTensor<'float32'>[],
-    signal?: AbortSignal,
+    options?: { readonly signal?: AbortSignal; readonly blocks?: readonly BlockWork[] },
   ): Promise<void>;
   dispose(): void;
 }

@@ -1,5 +1,6 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
+import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner, type Residency } from '../../pipeline/memory/plan';
@@ -39,6 +40,8 @@ export interface Wan22PlanRequest {
   readonly lora?: LoraBranches;
   /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
   readonly tinyDecoder?: TensorShapes;
+  /** Whether what the blocks add is kept for later steps. */
+  readonly reusesBlocks?: boolean;
 }
 
 /** What a common GPU's attention sustains, where none was measured. */
@@ -64,7 +67,8 @@ export async function planWan22(
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
   const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
-  const options = { precision, promptTokens, lora: request.lora };
+  const { lora, reusesBlocks } = request;
+  const options = { precision, promptTokens, lora, reusesBlocks };
   const latent = { latentHeight: size.height, latentWidth: size.width };
   const cut = (most: number) => largestChunk(size.frames, perFrame, most);
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
@@ -103,6 +107,7 @@ interface CountOptions {
   /** Tokens of one prompt, or of two with guidance. */
   readonly promptTokens: readonly number[];
   readonly lora?: LoraBranches | undefined;
+  readonly reusesBlocks?: boolean | undefined;
 }
 
 /** Layers come and go one by one, so one of them tells the peak. */
@@ -144,6 +149,7 @@ export async function countDenoising(
       noise: () => new Float32Array(values * size.frames),
       scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
       guidanceScale: options.promptTokens.length > 1 ? 5 : 1,
+      cache: options.reusesBlocks ? countedCache : { kind: 'none' },
     });
     return backend.measured();
   };
@@ -180,6 +186,12 @@ async function countTinyDecoder(
   for await (const _ of decoder.decodeClip([frame, frame]));
   return backend.measured();
 }
+
+/** Only whether blocks are reused matters: their residuals are allocated before the first step. */
+const countedCache: StepCache = {
+  kind: 'magcache',
+  settings: { ratios: [1, 1], threshold: 1, mostSkips: 1, computedShare: 1 },
+};
 
 /** A LoRA that gives each of the first two blocks the largest rank that any block has. */
 function uniform({ branches }: LoraBranches): LoraBranches {

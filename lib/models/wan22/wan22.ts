@@ -131,10 +131,12 @@ export class Wan22 implements VideoModel {
     backend,
     promptTokens,
     decoder = 'full',
+    reusesBlocks = false,
   }: PlanRequest): Promise<MemoryPlanner> {
     const { config, precision } = this.parts;
     const request = {
       native,
+      reusesBlocks,
       ...(promptTokens ? { promptTokens } : {}),
       ...(this.lora ? { lora: this.lora } : {}),
       ...(decoder === 'tiny' ? { tinyDecoder: shapesOf(this.#tinyDecoder) } : {}),
