@@ -155,6 +155,7 @@ class Run {
       backend,
       promptTokens: prompts.map(({ length }) => length),
       decoder: request.decoder,
+      reusesBlocks: request.cache?.kind === 'magcache',
     });
     const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
@@ -216,6 +217,8 @@ class Run {
         ...conditions,
         scheduler: createScheduler({ ...scheduler, steps, flowShift }),
         guidanceScale: request.guidanceScale,
+        ...(request.guidedSteps !== undefined && { guidedSteps: request.guidedSteps }),
+        ...(request.cache && { cache: request.cache }),
         noise: (draw) => gaussianNoise({ seed: request.seed, stream: clip, draw, count }),
         resume,
         signal: hooks.control.signal,
