@@ -47,13 +47,21 @@ test('generate makes a video of the sample and says what it did', async () => {
     fastStart: true,
   });
   const said = run.stdout();
-  for (const part of ['Load model', 'step 1 of 2', 'step 2 of 2', 'frame 121 of 121']) {
+  for (const part of [
+    'Load model',
+    'Ultra-fast: 3 steps with Tiny few-step',
+    'step 3 of 3',
+    'frame 121 of 121',
+  ]) {
     expect(said).toContain(part);
   }
   expect(said).toMatch(new RegExp(`^file +${path.join('out', name)}$`, 'm'));
   expect(said).toMatch(/^seed +7$/m);
   expect(said).toMatch(/^model +tiny on wasm$/m);
   expect(said).toMatch(/^profile +ultra-fast$/m);
+  expect(said).toMatch(
+    /^applied +3 steps by few-step, no guidance, Tiny few-step \(Apache-2\.0\), tiny decoder$/m,
+  );
   for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
     expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
   }

@@ -93,6 +93,9 @@ describe('a second model family', () => {
     const { loras, ...made } = await readVideoMetadata(file);
     expect(made).toMatchObject({ id, model: 'fade', profile: 'ultra-fast', size: '720*1280' });
     expect(loras).toEqual(parameters.loras);
+    // What the profile made of the request is in the result and in the file.
+    expect(result.applied).toMatchObject({ steps: 3, guidance_scale: 2, decoder: 'full' });
+    expect(made.applied).toEqual(result.applied);
     const phases = events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
     expect([...new Set(phases)]).toEqual(['load', 'text', 'image', 'denoise', 'decode', 'finish']);
     const steps = events.flatMap((event) =>

@@ -22,7 +22,7 @@ export function installHeadlessApi(): HeadlessApi {
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
-  const { safetyChecker, promptOptimizer } = options;
+  const { safetyChecker, promptOptimizer, decoder, cache } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -42,6 +42,8 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
       ...(encoder && { encoder }),
       ...(safetyChecker && { safetyChecker }),
       ...(promptOptimizer && { promptOptimizer }),
+      ...(decoder && { decoder }),
+      ...(cache !== undefined && { cache }),
       ...(memoryBudget !== undefined && { memoryBudget }),
     },
     report,

@@ -92,11 +92,12 @@ function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
 }
 
 function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
-  const { secondsPerStep, secondsRemaining, memory } = progress;
+  const { secondsPerStep, secondsRemaining, memory, sampling } = progress;
   const elapsedSeconds = (useNow() - startedAt) / 1000;
   return (
     <>
       <RunStage progress={progress} />
+      {sampling && <p className="field-hint">{sampling}</p>}
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
       <dl className="facts">
         <div>

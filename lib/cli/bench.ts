@@ -11,6 +11,10 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'layers of a model at its real widths, with random weights',
     run: async (args) => (await import('./bench/model')).benchModel(args),
   },
+  profiles: {
+    summary: 'counted work of the profiles of the 5B, and what it comes to here',
+    run: async (args) => (await import('./bench/profiles')).benchProfiles(args),
+  },
   convert: {
     summary: 'element types of public weight files to blocks, as a download converts them',
     run: async () => (await import('./bench/convert')).benchConvert(),

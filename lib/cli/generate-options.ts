@@ -1,6 +1,8 @@
 import {
   type Backend,
   backends,
+  type DecoderKind,
+  decoderKinds,
   KinoraError,
   type Parameters,
   type Precision,
@@ -30,6 +32,10 @@ export interface GenerateOptions {
   readonly stepsGiven: boolean;
   readonly model: string;
   readonly profile: ProfileName;
+  /** Undefined: the profile's. */
+  readonly decoder: DecoderKind | undefined;
+  /** Whether steps may reuse results; undefined: the profile decides. */
+  readonly cache: boolean | undefined;
   /** Undefined: WebGPU where there is a GPU, else the CPU. */
   readonly backend: Backend | undefined;
   /** Most device bytes to use; undefined for what a probe of the device finds. */
@@ -62,6 +68,8 @@ const optionTypes = {
   lora: { type: 'string', multiple: true },
   model: { type: 'string' },
   fast: { type: 'boolean' },
+  decoder: { type: 'string' },
+  cache: { type: 'boolean' },
   backend: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
@@ -105,6 +113,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --model ID              tiny (the default), wan2.2-ti2v-5b, or one that was added with
                           \`npm run models\`; what is missing is downloaded after a question
   --fast                  the model's ultra-fast variant instead of its standard one
+  --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
+  --cache                 lets steps reuse results of earlier ones: faster, nearly the same
   --yes                   agrees to the download beforehand
   --accept-terms          accepts the terms of use, which a real model needs once
   --precision NAME        int8 or int4: what to download (default: what the model proposes)
@@ -143,6 +153,8 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
     profile: values.fast ? 'ultra-fast' : 'standard',
+    decoder: readDecoder(values.decoder),
+    cache: values.cache,
     backend: readBackend(values.backend),
     memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),
@@ -153,6 +165,14 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     safetyCheck: !values['no-safety-check'],
     out: values.out,
   };
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+function readDecoder(text: string | undefined): DecoderKind | undefined {
+  const decoder = decoderKinds.find((kind) => kind === text);
+  if (text === undefined || decoder) return decoder;
+  const sentence = `--decoder must be ${decoderKinds.join(' or ')}, not "${text}".`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
 type Values = Arguments<typeof optionTypes>['values'];

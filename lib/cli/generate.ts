@@ -54,10 +54,12 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
-  const { model, profile, memoryBudget, optimizePrompt: promptOptimizer } = options;
+  const { model, profile, decoder, cache, memoryBudget } = options;
+  const { optimizePrompt: promptOptimizer } = options;
+  const chosen = { ...(decoder && { decoder }), ...(cache !== undefined && { cache }) };
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
   const { safetyCheck: safetyChecker } = options;
-  const run = { model, profile, backend, safetyChecker, promptOptimizer, ...budget };
+  const run = { model, profile, backend, safetyChecker, promptOptimizer, ...chosen, ...budget };
   const request = { image, loras, libraryLoras, parameters, ...run };
   const result = await command.interruptible(
     () => page.generate(request),

@@ -14,6 +14,8 @@ const put = async (path: string, content: string) => {
 beforeEach(async () => {
   await put('lib/models/wan22/goldens/model/model_index.json', '{}');
   await put('lib/models/wan22/goldens/model/vae/config.json', '{"a":1}');
+  await put('lib/models/wan22/goldens/formats/tiny-decoder-base.safetensors', 'tiny decoder');
+  await put('lib/models/wan22/goldens/loras/b_lightx2v_diff_b.safetensors', 'adapter');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.js', 'worker');
   await put('node_modules/@ffmpeg/ffmpeg/dist/esm/worker.d.ts', 'types');
   await put('node_modules/@ffmpeg/core/dist/esm/ffmpeg-core.js', 'js');
@@ -30,7 +32,9 @@ test('copies what is missing, then nothing', async () => {
     'public/ffmpeg/ffmpeg-core.js',
     'public/ffmpeg/ffmpeg-core.wasm',
     'public/ffmpeg/worker.js',
+    'public/models/tiny/adapter/adapter.safetensors',
     'public/models/tiny/model_index.json',
+    'public/models/tiny/tiny_decoder/diffusion_pytorch_model.safetensors',
     'public/models/tiny/vae/config.json',
     'public/openapi.json',
     'public/scalar/standalone.js',

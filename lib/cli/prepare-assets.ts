@@ -18,7 +18,14 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import { openApiText } from '../contract/v3/openapi';
 
-const goldenModel = 'lib/models/wan22/goldens/model';
+const goldens = 'lib/models/wan22/goldens';
+const goldenModel = `${goldens}/model`;
+/** What the bundled model has beside its own folder: file of the goldens → place in the model. */
+const goldenParts = {
+  [`${goldens}/formats/tiny-decoder-base.safetensors`]:
+    'tiny_decoder/diffusion_pytorch_model.safetensors',
+  [`${goldens}/loras/b_lightx2v_diff_b.safetensors`]: 'adapter/adapter.safetensors',
+};
 const ffmpegFolders = [
   'node_modules/@ffmpeg/ffmpeg/dist/esm',
   'node_modules/@ffmpeg/core/dist/esm',
@@ -46,6 +53,9 @@ export async function prepareAssets(root: string): Promise<string[]> {
         join(root, 'public/models/tiny', source.slice(join(root, goldenModel).length)),
       ];
     });
+  for (const [source, target] of Object.entries(goldenParts)) {
+    pairs.push([join(root, source), join(root, 'public/models/tiny', target)]);
+  }
   for (const folder of ffmpegFolders) {
     for (const name of await readdir(join(root, folder))) {
       if (!/\.(js|wasm)$/.test(name)) continue; // not the type declarations

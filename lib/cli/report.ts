@@ -1,4 +1,5 @@
 import {
+  type Applied,
   type GenerationResult,
   type MemoryReport,
   type PromptOptimization,
@@ -29,6 +30,7 @@ export class ProgressReport {
     else if (event.type === 'tile') this.#onTile(event);
     else if (event.type === 'check') this.#onCheck(event);
     else if (event.type === 'input-check') this.screen.line(inputLine(event));
+    else if (event.type === 'sampling') this.screen.line(event.sentence);
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
     else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
       const share = event.bytesDone / event.bytesTotal;
@@ -117,6 +119,7 @@ export function summary(file: string, result: GenerationResult): string {
     ['bytes', megabytes(result.videoBytes)],
     ['model', `${result.model} on ${result.backend}`],
     ...(result.profile ? [['profile', result.profile] as [string, string]] : []),
+    ...(result.applied ? appliedRows(result.applied) : []),
     ...(result.memory ? [['memory', memoryText(result.memory)] as [string, string]] : []),
     ['seed', String(result.seed)],
     ...(result.safety ? safetyRows(result.safety) : []),
@@ -127,6 +130,26 @@ export function summary(file: string, result: GenerationResult): string {
     }),
   ];
   return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
+}
+
+/** What the video was sampled and decoded with, in one line. */
+function appliedRows({
+  steps,
+  guidance_scale,
+  scheduler,
+  adapter,
+  cache,
+  decoder,
+}: Applied): Row[] {
+  const licence = adapter && ` (${adapter.licence.name})`;
+  const parts = [
+    `${steps} steps by ${scheduler}`,
+    guidance_scale === 1 ? 'no guidance' : `guidance ${guidance_scale}`,
+    adapter && adapter.name + licence,
+    cache !== 'none' && cache,
+    `${decoder} decoder`,
+  ];
+  return [['applied', parts.filter(Boolean).join(', ')]];
 }
 
 /** What the safety checker says, in one line. */

@@ -1,5 +1,5 @@
 import type { Backend } from './prediction';
-import type { ProfileName } from './profile';
+import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
@@ -31,6 +31,10 @@ export interface EngineRequest {
    * whose text is the prompt of `parameters`. False when absent.
    */
   readonly promptOptimizer?: boolean | PromptOptimization;
+  /** The decoder; the profile's when absent. */
+  readonly decoder?: DecoderKind;
+  /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
+  readonly cache?: boolean;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */

@@ -19,7 +19,8 @@ export const componentTexts: Readonly<Record<ComponentId, { name: string; purpos
   transformer: { name: 'Transformer', purpose: 'Denoises the latents, step by step' },
   text_encoder: { name: 'Text encoder', purpose: 'Reads the prompt' },
   vae: { name: 'VAE', purpose: 'Turns images to latents and back' },
-  tiny_decoder: { name: 'Tiny decoder', purpose: 'A small decoder; no video needs it' },
+  tiny_decoder: { name: 'Tiny decoder', purpose: 'Decodes ultra-fast videos in a moment' },
+  adapter: { name: 'Few-step adapter', purpose: 'Lets ultra-fast videos be made in a few steps' },
   safety_checker: { name: 'Safety checker', purpose: 'Flags videos that may be unsafe for work' },
   language_model: { name: 'Language model', purpose: 'Rewords prompts' },
 };

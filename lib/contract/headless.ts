@@ -3,7 +3,7 @@ import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from '.
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { Precision } from './manifest';
 import type { Backend } from './prediction';
-import type { ProfileName } from './profile';
+import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, ProgressEvent } from './progress';
 import type { ParametersInput } from './request';
 
@@ -61,6 +61,9 @@ export interface HeadlessOptions {
   readonly safetyChecker?: boolean;
   /** Whether the prompt is optimised first; false when absent. */
   readonly promptOptimizer?: boolean;
+  /** As in `EngineRequest`. */
+  readonly decoder?: DecoderKind;
+  readonly cache?: boolean;
 }
 
 /** A progress event for the program: a preview comes without its pixels. */

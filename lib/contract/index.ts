@@ -1,3 +1,4 @@
+export * from './applied';
 export * from './at';
 export * from './engine';
 export * from './errors';

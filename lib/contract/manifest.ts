@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { profilesSchema } from './profile';
+import { magCacheSchema, profilesSchema } from './profile';
 import { sizes } from './request';
 
 const nativeSize = z.object({
@@ -17,8 +17,8 @@ export type Precision = (typeof precisions)[number];
 
 /**
  * The parts of a model that are downloaded and stored separately. `configuration` has all small files:
- * the config.json of each component and the files of scheduler and tokenizer. `language_model` is the only
- * part of a tool.
+ * the config.json of each component and the files of scheduler and tokenizer. `adapter` is a LoRA of the
+ * model itself, which a profile of few steps needs. `language_model` is the only part of a tool.
  */
 export const componentIds = [
   'configuration',
@@ -26,6 +26,7 @@ export const componentIds = [
   'text_encoder',
   'vae',
   'tiny_decoder',
+  'adapter',
   'safety_checker',
   'language_model',
 ] as const;
@@ -114,6 +115,8 @@ export const manifestSchema = z.object({
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
   defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),
+  /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */
+  magcache: magCacheSchema.optional(),
   /** What each variant means for this model. */
   profiles: profilesSchema.prefault({}),
 });

@@ -1,5 +1,5 @@
 import type { ErrorRecord } from './errors';
-import type { ProfileName } from './profile';
+import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
@@ -18,6 +18,10 @@ interface PredictionBase {
   readonly safetyChecker?: boolean;
   /** As in `EngineRequest`; absent where no optimisation was asked for. */
   readonly promptOptimizer?: true | PromptOptimization;
+  /** As in `EngineRequest`; absent where the profile decides. */
+  readonly decoder?: DecoderKind;
+  /** As in `EngineRequest`; absent where the profile decides. */
+  readonly cache?: boolean;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }

@@ -9,7 +9,8 @@ describe('profiles', () => {
       scheduler: { kind: 'unipc' },
       adapters: [],
       decoder: 'full',
-      cache: { kind: 'none' },
+      guidedShare: 1,
+      cache: false,
     });
     expect(profilesDiffer(profiles)).toBe(false);
   });

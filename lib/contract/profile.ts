@@ -5,6 +5,10 @@ import { at } from './at';
 export const profileNames = ['standard', 'ultra-fast'] as const;
 export type ProfileName = (typeof profileNames)[number];
 
+/** How latents become frames: the VAE's own decoder, or a small and fast one that is a little less faithful. */
+export const decoderKinds = ['full', 'tiny'] as const;
+export type DecoderKind = (typeof decoderKinds)[number];
+
 /**
  * How the latents are sampled.
  *
@@ -12,7 +16,8 @@ export type ProfileName = (typeof profileNames)[number];
  * - `euler`: deterministic Euler steps; at `timesteps` where they are given.
  * - `few-step`: predicts the clean latents at each of `timesteps` and adds fresh noise for the next.
  */
-export type SchedulerKind = 'unipc' | 'euler' | 'few-step';
+export const schedulerKinds = ['unipc', 'euler', 'few-step'] as const;
+export type SchedulerKind = (typeof schedulerKinds)[number];
 
 const timesteps = z
   .array(z.number().positive().max(1000))
@@ -28,29 +33,71 @@ const schedulerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('few-step'), timesteps }),
 ]);
 
+/**
+ * What MagCache needs to know of a model: how much the sum of what all blocks add shrinks from one step
+ * to the next.
+ */
+export const magCacheSchema = z.object({
+  /**
+   * Ratios of the magnitudes of successive residuals, measured at some number of steps: of the branch
+   * under the prompt and of the other one in turn, from the second step on.
+   */
+  ratios: z.array(z.number().positive()).min(2),
+  /** Largest sum of errors |1 − product of ratios| that reused steps may have. */
+  threshold: z.number().positive().default(0.06),
+  /** Most steps in a row that reuse. */
+  mostSkips: z.int().min(1).default(2),
+  /** Share of the steps that are computed first. */
+  computedShare: z.number().min(0).max(1).default(0.2),
+});
+export type MagCacheSettings = z.output<typeof magCacheSchema>;
+
+/** Licence of an adapter. */
+export const adapterLicenceSchema = z.object({
+  name: z.string().min(1),
+  url: z.url().optional(),
+  /** Whether it allows commercial use. */
+  commercial: z.boolean().default(true),
+});
+
+/** Weights that were distilled for few steps, as an adapter, and how they are sampled. */
+const fewStepAdapterSchema = z.object({
+  /** Short name, such as "FastWan". */
+  name: z.string().min(1),
+  /** `owner/name` on the hub, and the path inside: which file the installed adapter has to be. */
+  repository: z.string().min(1),
+  path: z.string().min(1),
+  scale: z.number().positive().max(4).default(1),
+  licence: adapterLicenceSchema,
+  scheduler: z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('euler'), timesteps }),
+    z.object({ kind: z.literal('few-step'), timesteps }),
+  ]),
+  guidance: z.number().min(1).max(10).default(1),
+});
+export type FewStepAdapter = z.output<typeof fewStepAdapterSchema>;
+
 /** What a variant means for a model. What a profile does not set, the request decides. */
 export const profileSchema = z.object({
   /** How the latents are sampled; a list of timesteps also fixes the number of steps. */
   scheduler: schedulerSchema.default({ kind: 'unipc' }),
   /** Denoising steps, instead of the request's. */
   steps: z.int().min(1).max(40).optional(),
+  /** Most denoising steps. */
+  mostSteps: z.int().min(1).max(40).optional(),
   /** Guidance scale, instead of the request's; 1 is without guidance. */
   guidance: z.number().min(1).max(10).optional(),
-  /** Adapters of the profile itself, beside those of the request. */
-  adapters: z
-    .array(
-      z.object({
-        /** `owner/name` on the hub, and the path inside. */
-        repository: z.string().min(1),
-        path: z.string().min(1),
-        scale: z.number().min(0).max(4).default(1),
-      }),
-    )
-    .default([]),
-  /** `full` is the VAE's own decoder, `tiny` the small one. */
-  decoder: z.enum(['full', 'tiny']).default('full'),
-  /** Which steps reuse the result of an earlier one. */
-  cache: z.object({ kind: z.literal('none') }).default({ kind: 'none' }),
+  /** Share of the steps, from the first one, that run with guidance. */
+  guidedShare: z.number().min(0).max(1).default(1),
+  /**
+   * Adapters for few steps, the default first. Where the model brings one of them (its part `adapter`), that
+   * one runs beside the LoRAs of the request, with its own scheduler and guidance and without a cache.
+   */
+  adapters: z.array(fewStepAdapterSchema).default([]),
+  /** The decoder; a model that lacks the tiny one decodes with the full one. */
+  decoder: z.enum(decoderKinds).default('full'),
+  /** Whether steps reuse results of earlier ones: by MagCache where the manifest calibrates it, else EasyCache. */
+  cache: z.boolean().default(false),
 });
 export type Profile = z.output<typeof profileSchema>;
 

@@ -1,3 +1,4 @@
+import type { Applied } from './applied';
 import type { ProfileName } from './profile';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
@@ -54,6 +55,12 @@ export type ProgressEvent =
       readonly phase: Phase;
       readonly clip: number;
       readonly clips: number;
+    }
+  | {
+      /** How the video is made where that is not what the request says; once, before it is computed. */
+      readonly type: 'sampling';
+      /** One line for the user. */
+      readonly sentence: string;
     }
   | {
       readonly type: 'bytes';
@@ -144,6 +151,8 @@ export interface GenerationResult {
   readonly model: string;
   /** The variant that ran; absent, meaning `standard`, in records of versions without variants. */
   readonly profile?: ProfileName;
+  /** What the profile made of the request; absent in records of versions that did not store it. */
+  readonly applied?: Applied;
   readonly backend: 'webgpu' | 'wasm';
   /** The encoder that wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';

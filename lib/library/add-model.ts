@@ -18,6 +18,7 @@ import { openTensorFile, type TensorFile } from '../weights/formats/tensor-file'
 import { type Address, hubByteSource, type Listing, parseAddress } from '../weights/hub';
 import { type CheckContext, checkAdded } from './check-added';
 import { type LocalFiles, matchFiles } from './local-files';
+import { fasterParts } from './managed-model';
 import { hubFolder, licenceOf, unknownLicence } from './sources';
 
 /** A manifest that a repository brings itself. */
@@ -128,7 +129,12 @@ async function localManifest(
   const folder = first?.path.includes('/') ? first.path.split('/')[0] : undefined;
   const name = folder ?? first?.path.replace(weightEnding, '') ?? 'model';
   const all = context.base.manifest.sources;
-  const sources = all.filter(({ component }) => !matched.has(component));
+  const ownSizes = matched.has('configuration');
+  const sources = all
+    .filter(({ component }) => !matched.has(component))
+    .map((source) =>
+      ownSizes && fasterParts.includes(source.component) ? { ...source, optional: true } : source,
+    );
   const manifest = derived(name, 'local files', unknownLicence, sources, context);
   return { manifest, local: matched };
 }
@@ -176,11 +182,13 @@ async function fromDiffusers(files: RepositoryFiles, context: AddContext): Promi
   ];
   for (const component of weightComponents) {
     const paths = await weightsIn(component, files, client);
-    const optional = component === 'tiny_decoder';
+    const optional = fasterParts.includes(component);
     if (paths) {
       sources.push({ component, files: paths.map((path) => files.file(path)), optional });
     } else if (optional) {
-      sources.push(...base.manifest.sources.filter((source) => source.component === component));
+      // Those of the base model need not fit: they are fetched where they are asked for.
+      const ofBase = base.manifest.sources.filter((source) => source.component === component);
+      sources.push(...ofBase.map((source) => ({ ...source, optional })));
     } else {
       const sentence = `${files.listing.repository} has no weights in ${component}.`;
       throw new KinoraError('MODEL_FILE_MISSING', sentence);

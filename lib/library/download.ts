@@ -26,7 +26,7 @@ import {
 import { localFolder } from './check-added';
 import type { HashThread, LibraryEnvironment } from './environment';
 import { isLocal, type LocalFiles } from './local-files';
-import type { ManagedModel } from './managed-model';
+import { fasterParts, type ManagedModel } from './managed-model';
 import { checkPlainFiles } from './plain-files';
 import { type OpenedFile, openFiles } from './sources';
 import { dropUnfinished } from './upkeep';
@@ -78,7 +78,11 @@ export class Download {
       // Every part's header before any part's weights: a wrong file is refused before gigabytes are fetched.
       for (let next = this.#next(true); next; next = this.#next(true)) {
         const component = next;
-        await this.#heal(component, (signal) => this.#look(component, signal));
+        const look = this.#heal(component, (signal) => this.#look(component, signal));
+        await look.catch((thrown: unknown) => {
+          if (!fasterParts.includes(component)) throw thrown;
+          failures.push(thrown);
+        });
       }
       await this.#replaceConfiguration();
       for (let next = this.#next(); next; next = this.#next()) {

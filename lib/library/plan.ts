@@ -10,7 +10,7 @@ import type { ByteSource } from '../weights/formats/source';
 import type { HubClient } from '../weights/hub';
 import { installProgress } from '../weights/store';
 import { type LocalFiles, localSource } from './local-files';
-import type { ManagedModel } from './managed-model';
+import { fasterParts, type ManagedModel } from './managed-model';
 import { configurationOf, filesOf } from './sources';
 
 /** What a download is planned from. */
@@ -106,17 +106,24 @@ async function progressOf(
     : { bytesDone: 0, bytesStored: 0, bytesFreed: bytesStored };
 }
 
-function remoteFiles(
+async function remoteFiles(
   model: ManagedModel,
   component: ComponentId,
   precision: Precision,
   client: HubClient,
   signal: AbortSignal | undefined,
 ) {
-  return Promise.all(
-    filesOf(model.manifest, component, precision).map(async (file) => {
-      const { size, identity } = await client.file(file, signal);
-      return { name: `${file.repository}/${file.path}`, size, identity };
-    }),
-  );
+  try {
+    return await Promise.all(
+      filesOf(model.manifest, component, precision).map(async (file) => {
+        const { size, identity } = await client.file(file, signal);
+        return { name: `${file.repository}/${file.path}`, size, identity };
+      }),
+    );
+  } catch (thrown) {
+    const gone = thrown instanceof KinoraError && thrown.code === 'HUB_NOT_FOUND';
+    // The download itself reports it at this part, and fetches the others.
+    if (gone && fasterParts.includes(component)) return [];
+    throw thrown;
+  }
 }

@@ -170,12 +170,17 @@ test('a local file that is changed while it is read is named', async () => {
 });
 
 test('what a model does not need is no part of it, and does no harm in a picked folder', async () => {
-  const library = now().openTab();
-  const { manifest, parts } = await modelOf(library, 'wan2.2-ti2v-5b');
+  const { repositories } = now().hub;
+  const text = repositories.list(goldenRepository)?.get('kinora.json')?.bytes;
+  const published = JSON.parse(new TextDecoder().decode(text));
+  for (const source of published.sources) source.optional = source.component === 'tiny_decoder';
+  repositories.put(goldenRepository, 'kinora.json', JSON.stringify(published));
+  const library = await now().openModelTab();
+  const { manifest, parts } = await modelOf(library);
   expect(manifest.sources.map(({ component }) => component)).toContain('tiny_decoder');
   expect(parts.map(({ component }) => component)).not.toContain('tiny_decoder');
   const files = [await local(goldenWeights.tiny_decoder, 'my/taew2_2.safetensors')];
-  await expect(library.importFiles('wan2.2-ti2v-5b', 'int8', files)).rejects.toMatchObject({
+  await expect(library.importFiles(id, 'int8', files)).rejects.toMatchObject({
     code: 'MODEL_WRONG_KIND',
   });
 });

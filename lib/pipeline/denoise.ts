@@ -1,5 +1,7 @@
 import { KinoraError } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
+import type { StepCache } from './caches';
+import { cachedVelocity } from './caches/cached-velocity';
 import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
 import { type Scheduler, Solver, type SolverState } from './schedulers';
 
@@ -8,6 +10,10 @@ export interface DenoiseRequest extends ClipConditions {
   readonly scheduler: Scheduler;
   /** Over 1 with two texts, 1 with one. */
   readonly guidanceScale: number;
+  /** Steps from the first one that run with guidance; all when absent. */
+  readonly guidedSteps?: number;
+  /** None when absent. After an interruption it starts anew, so that the result differs slightly. */
+  readonly cache?: StepCache;
   /**
    * Standard normal noise of the whole clip, [C, F, h, w]: draw 0 is what the clip starts from, draw
    * i + 1 the fresh noise of step i (from 0) in a stochastic sampler.
@@ -62,23 +68,28 @@ export async function denoise(
   denoiser: Denoiser,
   request: DenoiseRequest,
 ): Promise<Float32Array> {
-  const { scheduler, guidanceScale, noise, signal } = request;
+  const { scheduler, guidanceScale, noise, signal, cache = { kind: 'none' } } = request;
+  const { guidedSteps = scheduler.steps } = request;
   const resume = request.resume ?? null;
   let clip: ClipDenoiser | undefined;
   let solver: Solver | undefined;
   try {
-    clip = await denoiser.prepare(request);
+    clip = await denoiser.prepare({ ...request, reusesBlocks: cache.kind === 'magcache' });
     const { rowWidth } = clip;
     const start = resume ?? clip.pack(noise(0));
     solver = new Solver(backend, scheduler, guidanceScale, start, rowWidth);
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
+    const velocityOf = cachedVelocity(backend, clip, cache, scheduler.steps);
     let rows = resume?.previous;
     for (const [step, timestep] of scheduler.timesteps.entries()) {
       if (resume && step < resume.step) continue;
       signal?.throwIfAborted();
-      await clip.velocity(timestep, solver.sample, velocities, signal);
-      await solver.step(step, solver.wantsNoise(step) ? clip.pack(noise(step + 1)) : undefined);
+      const guided = step < guidedSteps;
+      const wanted = guided ? velocities : velocities.slice(0, 1);
+      await velocityOf(step, timestep, solver.sample, wanted, signal);
+      const fresh = solver.wantsNoise(step) ? clip.pack(noise(step + 1)) : undefined;
+      await solver.step(step, fresh, guided);
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
       if (await request.afterStep?.(step, predictionOf(clip, rows))) break;

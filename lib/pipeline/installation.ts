@@ -22,7 +22,7 @@ export interface CheckedPart {
   readonly recipe: ComponentRecipe;
   /** By the names of the recipe. */
   readonly tensors: LocatedTensors;
-  /** What a header brings besides weights and is to be kept with them: a tokenizer. */
+  /** What a header brings besides weights and is to be kept with them: a tokenizer, metadata of a LoRA. */
   readonly files?: readonly KeptFile[];
 }
 

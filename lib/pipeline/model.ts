@@ -1,4 +1,4 @@
-import type { LoraFile, ModelManifest, Precision } from '../contract';
+import type { DecoderKind, KinoraError, LoraFile, ModelManifest, Precision } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
@@ -26,6 +26,10 @@ export interface PlanRequest {
   readonly backend?: Backend;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
+  /** `full` when absent. */
+  readonly decoder?: DecoderKind;
+  /** See {@link ClipConditions.reusesBlocks}. */
+  readonly reusesBlocks?: boolean;
 }
 
 /** What one clip is denoised under. */
@@ -35,7 +39,15 @@ export interface ClipConditions {
   readonly image: Float32Array;
   /** Text embeddings: of the prompt, and with guidance of the negative prompt. */
   readonly texts: readonly Float32Array[];
+  /** Whether {@link BlockWork} other than `compute` will be asked for; it takes memory. False when absent. */
+  readonly reusesBlocks?: boolean;
 }
+
+/**
+ * What is done with the denoiser's blocks in a step: compute them; compute them and keep what they added
+ * to their input; or add what was kept last, without running them.
+ */
+export type BlockWork = 'compute' | 'keep' | 'reuse';
 
 /** How far a decode in tiles is. */
 export interface TileProgress {
@@ -51,6 +63,8 @@ export interface ClipToDecode {
   readonly size: LatentSize;
   /** [C, F, h, w] in model space. */
   readonly latents: Float32Array;
+  /** One of {@link VideoModel.decoders}. */
+  readonly decoder: DecoderKind;
   readonly tiles: DecodeTiles;
   readonly signal: AbortSignal;
   /** Called with each frame of each tile, where there are tiles. */
@@ -69,17 +83,18 @@ export interface ClipDenoiser {
   /** Rows → latents [C, F, h, w], with the frames that the image fixes. */
   unpack(rows: Float32Array): Float32Array;
   /**
-   * The flow velocity at a timestep, for each of the clip's texts.
+   * The flow velocity at a timestep, for each of the clip's texts or for the first of them.
    *
    * @param timestep 0 … 1000
    * @param sample the rows as they are
    * @param velocities where the velocity under each text goes, alike in shape
+   * @param blocks for each velocity, `compute` when absent; a model without such blocks always computes
    */
   velocity(
     timestep: number,
     sample: DeviceTensor<'float32'>,
     velocities: readonly DeviceTensor<'float32'>[],
-    signal?: AbortSignal,
+    options?: { readonly signal?: AbortSignal; readonly blocks?: readonly BlockWork[] },
   ): Promise<void>;
   dispose(): void;
 }
@@ -97,6 +112,14 @@ export interface Denoiser {
   dispose(): void;
 }
 
+/** An adapter that lies beside the weights of a model. */
+export interface ModelAdapter {
+  /** `owner/name/path@revision` of an installed one or the name of its local file; null in a bundled model. */
+  readonly source: string | null;
+  /** Why it cannot be applied to this model; null where it can. */
+  readonly misfit: KinoraError | null;
+}
+
 /**
  * A model that was opened and checked, and what a run asks of it, stage by stage. No stage leaves
  * anything on the device but what its result holds.
@@ -106,17 +129,23 @@ export interface VideoModel {
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
   readonly latents: LatentSpace;
+  /** The decoders that the opened model has; `full` is always one of them. */
+  readonly decoders: readonly DecoderKind[];
   /** What decoding a clip costs, as a multiple of one pass of the denoiser; for estimates of time. */
-  readonly decodePasses: number;
+  decodePasses(decoder: DecoderKind): number;
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
 
+  /** The adapter that came with the model, for a profile of few steps; null where there is none. */
+  readonly adapter: ModelAdapter | null;
   /**
    * The same model with adapters added to it.
    *
-   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+   * @param adapterScale strength of the model's own {@link adapter}; 0 leaves it out
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`; `MODEL_FILE_MISSING` where its own adapter is
+   * wanted and absent
    */
-  withLoras(files: readonly LoraFile[]): Promise<VideoModel>;
+  withLoras(files: readonly LoraFile[], adapterScale?: number): Promise<VideoModel>;
   /** Words that call the added adapters forth, by the metadata of their files. */
   readonly triggerWords: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */
@@ -135,7 +164,11 @@ export interface VideoModel {
   encodeImage(backend: Backend, image: Frame, signal: AbortSignal): Promise<Float32Array>;
   /** Brings the denoiser's weights to the device, as far as the plan keeps them there. */
   loadDenoiser(backend: Backend, plan: MemoryPlan, loading: Loading): Promise<Denoiser>;
-  /** Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1. */
+  /**
+   * Decodes a clip: its frames in order, planar RGB [3, height, width] in −1…1.
+   *
+   * @throws KinoraError `MODEL_FILE_MISSING` for a decoder that the model does not have
+   */
   decode(
     backend: Backend,
     clip: ClipToDecode,

@@ -100,7 +100,7 @@ class Run {
       clips: this.#clips.length,
       framesPerClip: Math.min(request.frames, maxClipFrames),
       passesPerStep: this.#guided ? 2 : 1,
-      decodePasses: model.decodePasses,
+      decodePasses: model.decodePasses(request.decoder),
       tailSeconds: request.tailSeconds ?? 0,
     });
   }
@@ -154,6 +154,8 @@ class Run {
       native: { width, height, frames },
       backend,
       promptTokens: prompts.map(({ length }) => length),
+      decoder: request.decoder,
+      reusesBlocks: request.cache?.kind === 'magcache',
     });
     const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
@@ -215,6 +217,8 @@ class Run {
         ...conditions,
         scheduler: createScheduler({ ...scheduler, steps, flowShift }),
         guidanceScale: request.guidanceScale,
+        ...(request.guidedSteps !== undefined && { guidedSteps: request.guidedSteps }),
+        ...(request.cache && { cache: request.cache }),
         noise: (draw) => gaussianNoise({ seed: request.seed, stream: clip, draw, count }),
         resume,
         signal: hooks.control.signal,
@@ -299,7 +303,9 @@ class Run {
       this.#eta.startDecode();
       try {
         let index = 0;
-        for await (const data of model.decode(backend, { size, latents, tiles, signal, onTile })) {
+        const { decoder } = this.request;
+        const asked = { size, latents, decoder, tiles, signal, onTile };
+        for await (const data of model.decode(backend, asked)) {
           signal.throwIfAborted();
           requireFinite(data, `Frame ${index + 1} of the decoded clip`);
           index += 1;

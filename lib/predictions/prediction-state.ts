@@ -19,11 +19,13 @@ export type PredictionEvent =
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { safetyChecker, promptOptimizer } = prediction;
+  const { safetyChecker, promptOptimizer, decoder, cache } = prediction;
   const base = {
     ...{ id, model, profile, backend, parameters, createdAt },
     ...(safetyChecker !== undefined && { safetyChecker }),
     ...(promptOptimizer !== undefined && { promptOptimizer }),
+    ...(decoder !== undefined && { decoder }),
+    ...(cache !== undefined && { cache }),
   };
   switch (event.type) {
     case 'started':

@@ -29,6 +29,8 @@ export interface RunProgress {
   readonly tile: TileProgress | null;
   readonly preview: Preview | null;
   /** What the safety checker says of the input image. */
+  /** How the video is made, in one line, where that is not what the request says. */
+  readonly sampling: string | null;
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
   /** Whether the prompt is optimised in this run. */
   readonly optimises: boolean;
@@ -119,6 +121,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     frames: 0,
     tile: null,
     preview: null,
+    sampling: null,
     inputCheck: null,
     optimises: false,
     memory: null,
@@ -152,6 +155,8 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     }
     case 'preview':
       return { ...progress, preview: event };
+    case 'sampling':
+      return { ...progress, sampling: event.sentence };
     case 'input-check':
       return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
     case 'check':

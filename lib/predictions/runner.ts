@@ -1,7 +1,7 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Backend, Prediction } from '../contract/prediction';
-import type { ProfileName } from '../contract/profile';
+import type { DecoderKind, ProfileName } from '../contract/profile';
 import type { GenerationResult, ProgressEvent } from '../contract/progress';
 import type { PromptOptimization } from '../contract/prompt-optimization';
 import { isRefusedPrompt } from '../contract/prompt-refusal';
@@ -31,6 +31,9 @@ export interface RunInput {
   readonly safetyChecker?: boolean;
   /** As in `EngineRequest`. */
   readonly promptOptimizer?: boolean | PromptOptimization;
+  /** As in `EngineRequest`. */
+  readonly decoder?: DecoderKind;
+  readonly cache?: boolean;
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
 }
@@ -263,16 +266,19 @@ function createPrediction(input: RunInput): Prediction {
   };
 }
 
-/** Which checks and steps a run has besides the model, as far as they are asked for. */
-function switchesOf({ safetyChecker, promptOptimizer }: SwitchInput): Switches {
+/** What a run is asked for besides parameters and model, as far as it is. */
+function switchesOf({ safetyChecker, promptOptimizer, decoder, cache }: SwitchInput): Switches {
   return {
+    ...(decoder && { decoder }),
+    ...(cache !== undefined && { cache }),
     ...(safetyChecker && { safetyChecker }),
     ...(promptOptimizer && { promptOptimizer }),
   };
 }
 
-type SwitchInput = Pick<RunInput, 'safetyChecker' | 'promptOptimizer'>;
-type Switches = Pick<Prediction, 'safetyChecker' | 'promptOptimizer'>;
+type SwitchNames = 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
+type SwitchInput = Pick<RunInput, SwitchNames>;
+type Switches = Pick<Prediction, SwitchNames>;
 
 async function removeFilesOf(id: string): Promise<void> {
   for (const file of await listVideos()) {

@@ -2,6 +2,8 @@ import { BlobSource, Input, type MetadataTags, MP4 } from 'mediabunny';
 import { z } from 'zod';
 import { version } from '../../package.json';
 import {
+  type Applied,
+  appliedSchema,
   type Backend,
   backends,
   KinoraError,
@@ -33,6 +35,8 @@ const videoMetadataSchema = parametersSchema.extend({
   profile: z.enum(profileNames).default('standard'),
   /** Licence of the model; absent in videos of versions that did not store it. */
   licence: z.object({ name: z.string(), url: z.url().optional() }).optional(),
+  /** What the profile made of the parameters; absent in videos of versions that did not store it. */
+  applied: appliedSchema.optional(),
   backend: z.enum(backends),
   /** Absent in videos of versions without a safety checker. */
   safety: safetySchema.optional(),
@@ -52,15 +56,17 @@ export function createVideoMetadata(prediction: {
   readonly parameters: Parameters;
   readonly createdAt: string;
   readonly licence?: VideoMetadata['licence'];
+  readonly applied?: Applied;
   readonly safety?: Safety;
   readonly promptOptimization?: PromptOptimization | undefined;
 }): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { licence, safety, promptOptimization } = prediction;
+  const { licence, applied, safety, promptOptimization } = prediction;
   return {
     ...{ app: 'kinora', version, id, model, profile, backend, created_at: createdAt },
     ...parameters,
     ...(licence && { licence }),
+    ...(applied && { applied }),
     ...(safety && { safety }),
     ...(promptOptimization && { prompt_optimization: promptOptimization }),
   };
@@ -68,7 +74,8 @@ export function createVideoMetadata(prediction: {
 
 /** The tags of the MP4: the JSON as comment, and readable ones for other players. */
 export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
-  const { model, profile, seed, size, duration, num_inference_steps: steps } = metadata;
+  const { model, profile, seed, size, duration } = metadata;
+  const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),
     description: `${model} ${profile}, seed ${seed}, ${steps} steps, ${size}, ${duration} s`,

@@ -63,8 +63,10 @@ export class Generation {
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image);
     const plain = await context.openModel();
-    const sampling = resolveSampling(plain.manifest, request.profile, parameters);
-    const model = await plain.withLoras(request.loras);
+    const resolved = resolveSampling(plain, request.profile, parameters, request);
+    const { sampling, adapterScale, applied, sentence } = resolved;
+    if (sentence) report({ type: 'sampling', sentence });
+    const model = await plain.withLoras(request.loras, adapterScale);
     const { optimizer } = context.tools;
     const optimisation = await optimisationOf(request, model, optimizer, signal, report);
     const prompt = optimisation?.text ?? parameters.prompt;
@@ -99,6 +101,7 @@ export class Generation {
       ...request,
       ...(optimisation && { promptOptimization: optimisation }),
       licence,
+      applied,
       createdAt: new Date().toISOString(),
     };
     let writer: VideoWriter | undefined;
@@ -153,6 +156,7 @@ export class Generation {
         seed: parameters.seed,
         model: request.model,
         profile: request.profile,
+        applied,
         backend: request.backend,
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,

@@ -81,12 +81,17 @@ class FadeClip implements ClipDenoiser {
 class Fade implements VideoModel {
   readonly installed = false;
   readonly latents = space;
-  readonly decodePasses = 1;
+  readonly decoders = ['full'] as const;
   readonly triggerWords = [];
+  readonly adapter = null;
   /** The picture that fades; a run encodes it before it decodes. */
   #picture: Frame | null = null;
 
   constructor(readonly manifest: ModelManifest) {}
+
+  decodePasses(): number {
+    return 1;
+  }
 
   weightBytes(): number {
     return 0;

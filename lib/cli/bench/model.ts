@@ -139,8 +139,11 @@ const defaultParameters = {
 /** What the safety check adds to a run: its share of the denoising alone, so that the true one is smaller. */
 function checkLine(manifest: ModelManifest, native: ClipSize, passFlop: number): string {
   const { squares, flop, bytes } = checkCost(native);
+  // As where its tiny decoder and the first adapter of its profiles are installed.
+  const adapter = { source: null, misfit: null };
+  const model = { manifest, decoders: ['full', 'tiny'], adapter } as const;
   const shares = profileNames.map((name) => {
-    const { steps, guidanceScale } = resolveSampling(manifest, name, defaultParameters);
+    const { steps, guidanceScale } = resolveSampling(model, name, defaultParameters).sampling;
     const denoising = steps * (guidanceScale > 1 ? 2 : 1) * passFlop;
     return `${((100 * flop) / denoising).toPrecision(2)} % (${name})`;
   });

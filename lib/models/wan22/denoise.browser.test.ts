@@ -11,6 +11,7 @@ import {
   values,
   width,
 } from './testing/denoise';
+import { checkReuse } from './testing/reuse';
 import { Transformer } from './transformer';
 
 const folder = httpFolder(new URL('/lib/models/wan22/goldens/model/', location.href));
@@ -81,6 +82,9 @@ describe('denoising on WebGPU', () => {
     // Something happened to the others.
     expect(relativeRms(large, values(1, tokens * width))).toBeGreaterThan(0.1);
   });
+
+  test('what the blocks added is kept and reused, by branch', () =>
+    checkReuse(backend, transformer, config.transformer));
 
   test('true from afterStep ends the loop with that prediction', async () => {
     const before = ownBytes();

@@ -1,5 +1,5 @@
 import { type Backend, type DeviceTensor, Scope } from '../../gpu';
-import type { ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
+import type { BlockWork, ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
 import {
   type ClipMemory,
@@ -43,6 +43,7 @@ export class Wan22Denoiser implements Denoiser {
         conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
         maxChunkTokens,
         guided: clip.texts.length > 1,
+        reusesBlocks: clip.reusesBlocks ?? false,
       });
       made.push(memory);
       const texts = await transformer.prepareTexts(clip.texts, memory);
@@ -130,17 +131,20 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     timestep: number,
     sample: Tensor,
     velocities: readonly Tensor[],
-    signal?: AbortSignal,
+    { signal, blocks = [] }: { signal?: AbortSignal; blocks?: readonly BlockWork[] } = {},
   ): Promise<void> {
     const { transformer, memory } = this;
     const { conditioning, times, input, branches } = this.tensors;
-    if (velocities.length !== branches.length) {
+    if (velocities.length > branches.length) {
       throw new TypeError(`There are ${branches.length} texts, not ${velocities.length}.`);
     }
+    const wanted = branches
+      .slice(0, velocities.length)
+      .map((branch, i) => ({ ...branch, blocks: blocks[i] ?? 'compute' }));
     const free = memory.tokens * this.rowWidth - conditioning.length;
     await transformer.embedTime(timestep, times.noisy);
     this.#backend.copy(sample, 0, input, conditioning.length, free);
-    await transformer.velocity(memory, input, times, branches, signal ? { signal } : {});
+    await transformer.velocity(memory, input, times, wanted, signal ? { signal } : {});
     for (const [i, target] of velocities.entries()) {
       const branch = branches[i];
       if (branch) this.#backend.copy(branch.velocity, conditioning.length, target, 0, free);

@@ -1,9 +1,21 @@
 import { at, KinoraError, toKinoraError } from '../../contract';
-import type { LoraFacts, ModelInstallation, ModelPlan } from '../../pipeline/installation';
-import type { ModelFolder, SafetensorsCheckpoint, TensorFile } from '../../weights';
+import type {
+  CheckedPart,
+  LoraFacts,
+  ModelInstallation,
+  ModelPlan,
+} from '../../pipeline/installation';
+import {
+  checkpointOf,
+  locateTensors,
+  type ModelFolder,
+  type SafetensorsCheckpoint,
+  type TensorFile,
+} from '../../weights';
 import { type KeptFile, storedBytes } from '../../weights/store';
-import { readModelConfig } from './config';
-import { parseLora } from './lora';
+import { adapterMetadata } from './adapter';
+import { type ModelConfig, readModelConfig } from './config';
+import { checkLora, parseLora } from './lora';
 import { loraKeyReader } from './lora-keys';
 import { triggerWords } from './lora-metadata';
 import { canonicalise, checkArchitecture, recognise } from './naming';
@@ -39,6 +51,7 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
   const hasTokenizer = found.every(Boolean);
   return {
     check(component, files, precision) {
+      if (component === 'adapter') return checkAdapter(files, config);
       const tensors = canonicalise(component, files, config);
       checkArchitecture(component, tensors, config);
       if (component !== 'tiny_decoder') {
@@ -50,12 +63,34 @@ async function planModel(configuration: ModelFolder): Promise<ModelPlan> {
       return { recipe: plainRecipe(component, new Map(shapes)), tensors };
     },
     storedBytes(component, precision, blocks) {
-      if (component === 'tiny_decoder') return null;
+      if (component === 'tiny_decoder' || component === 'adapter') return null;
       // What a GGUF file has in blocks stays in them; its vectors are plain whatever they are there.
       const type = blocks ? 'Q8_0' : undefined;
       return storedBytes(componentRecipe(component, config, precision), () => type);
     },
   };
+}
+
+/**
+ * Checks an adapter by its header: its tensors are kept as they come, with the metadata of the file.
+ *
+ * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`
+ */
+function checkAdapter(files: readonly TensorFile[], { transformer }: ModelConfig): CheckedPart {
+  const name = files.map(({ file }) => file.name).join(', ');
+  const tensors = locateTensors(files);
+  checkLora(checkpointOf(name, tensors), transformer, name);
+  const shapes = [...tensors].map(([tensor, { entry }]) => [tensor, entry] as const);
+  const metadata = Object.fromEntries(files.flatMap((file) => [...file.metadata]));
+  return {
+    recipe: plainRecipe('adapter', new Map(shapes)),
+    tensors,
+    files: [jsonFile(adapterMetadata, metadata)],
+  };
+}
+
+function jsonFile(name: string, content: unknown): KeptFile {
+  return { name, bytes: new TextEncoder().encode(JSON.stringify(content)) };
 }
 
 /**
@@ -73,11 +108,7 @@ function embeddedTokenizer(files: readonly TensorFile[]): KeptFile[] {
     );
   }
   const { tokenizer, config } = tokenizerFilesFromGguf(gguf);
-  const json = (name: string, content: unknown) => ({
-    name,
-    bytes: new TextEncoder().encode(JSON.stringify(content)),
-  });
-  return [json('tokenizer.json', tokenizer), json('tokenizer_config.json', config)];
+  return [jsonFile('tokenizer.json', tokenizer), jsonFile('tokenizer_config.json', config)];
 }
 
 /** Checks a LoRA's header against each model in turn; the first that it fits is its base. */

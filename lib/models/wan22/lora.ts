@@ -53,6 +53,9 @@ const bases: readonly (readonly [name: string, widths: readonly number[]])[] = [
 const imageAttention =
   /k_img|v_img|norm_k_img|add_k_proj|add_v_proj|norm_added_k|img_emb|image_embedder/;
 
+/** What a LoRA file has for each module or table, by role: keys of the file. */
+type LoraParts = ReadonlyMap<string, Partial<Record<LoraRole, string>>>;
+
 /**
  * Reads a LoRA in any of the usual layouts: PEFT and diffusers, ComfyUI, kohya and musubi (with alpha),
  * DiffSynth, lightx2v (with `diff`, `diff_b`, `diff_m`). It may touch only some modules.
@@ -68,6 +71,21 @@ export async function parseLora(
   config: TransformerConfig,
   name: string,
 ): Promise<Lora> {
+  const shapes = transformerTensors(config);
+  const parts = checkLora(checkpoint, config, name);
+  return readParts(checkpoint, shapes, parts, name);
+}
+
+/**
+ * Checks by the header of a LoRA that every part of it can be applied.
+ *
+ * @throws KinoraError as {@link parseLora} does
+ */
+export function checkLora(
+  checkpoint: Pick<Checkpoint, 'names' | 'shape'>,
+  config: TransformerConfig,
+  name: string,
+): LoraParts {
   const shapes = transformerTensors(config);
   const readKey = loraKeyReader(shapes);
   const parts = new Map<string, Partial<Record<LoraRole, string>>>();
@@ -88,7 +106,15 @@ export async function parseLora(
   const [firstUnknown] = unknown;
   if (firstUnknown !== undefined) throw unknownKey(name, firstUnknown, config);
   if (parts.size === 0) throw invalid(name, 'it has no tensors');
+  return parts;
+}
 
+async function readParts(
+  checkpoint: Checkpoint & { readonly metadata?: ReadonlyMap<string, string> },
+  shapes: TensorShapes,
+  parts: LoraParts,
+  name: string,
+): Promise<Lora> {
   const peft = peftAlpha(checkpoint.metadata);
   const modules = new Map<string, LoraFactors[]>();
   const deltas = new Map<string, Float32Array>();
@@ -214,7 +240,7 @@ function hasTarget(shapes: TensorShapes, { target, role }: LoraKey): boolean {
 
 function checkShapes(
   name: string,
-  checkpoint: Checkpoint,
+  checkpoint: Pick<Checkpoint, 'shape'>,
   shapes: TensorShapes,
   target: string,
   keys: Partial<Record<LoraRole, string>>,

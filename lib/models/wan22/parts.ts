@@ -12,9 +12,16 @@ import {
   type StoredCheckpoint,
   type StoreFolder,
 } from '../../weights/store';
+import { bundledAdapter, storedAdapter, type Wan22Adapter } from './adapter';
 import { type ModelConfig, readModelConfig } from './config';
 import { type ConvertedComponent, componentRecipe } from './recipes';
-import { textEncoderAliases, textEncoderTensors, transformerTensors, vaeTensors } from './tensors';
+import {
+  textEncoderAliases,
+  textEncoderTensors,
+  tinyDecoderTensors,
+  transformerTensors,
+  vaeTensors,
+} from './tensors';
 
 /** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
 export interface Wan22Parts {
@@ -29,6 +36,10 @@ export interface Wan22Parts {
   readonly transformer: Checkpoint;
   readonly textEncoder: Checkpoint;
   readonly vae: Checkpoint;
+  /** The small decoder; null where the model comes without one. */
+  readonly tinyDecoder: Checkpoint | null;
+  /** The LoRA of a profile of few steps; null where the model comes without one. */
+  readonly adapter: Wan22Adapter | null;
 }
 
 /**
@@ -50,8 +61,25 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   checkTensors(transformer, transformerTensors(config.transformer), 'transformer');
   checkTensors(textEncoder, textEncoderTensors(config.text_encoder), 'text encoder');
   checkTensors(vae, vaeTensors(config.vae), 'VAE');
+  const tinyDecoder = (await folder.exists(bundledFiles.tinyDecoder))
+    ? await openCheckpoint(folder, 'tiny_decoder')
+    : null;
+  if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
   const { precision } = manifest;
-  return { manifest, folder, config, precision, packed: false, transformer, textEncoder, vae };
+  const adapter = await bundledAdapter(folder, config.transformer);
+  const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
+  return { manifest, folder, config, precision, packed: false, ...weights };
+}
+
+/** Where a bundled model has the parts that it can run without. */
+const bundledFiles = {
+  tinyDecoder: 'tiny_decoder/diffusion_pytorch_model.safetensors',
+} as const;
+
+/** @throws KinoraError `TENSOR_MISSING`, `TENSOR_SHAPE` */
+function checkTinyDecoder(checkpoint: Checkpoint, { vae }: ModelConfig): void {
+  const shapeOf = (name: string) => (checkpoint.has(name) ? checkpoint.shape(name) : undefined);
+  checkTensors(checkpoint, tinyDecoderTensors(vae, shapeOf), 'tiny decoder');
 }
 
 /** What has to be in the store for a model to run. */
@@ -82,6 +110,9 @@ export async function openStoredParts(
     openConverted(folder, 'text_encoder', config),
     openConverted(folder, 'vae', config),
   ]);
+  const tinyDecoder = await openStoredPart(folder, 'tiny_decoder');
+  if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
+  const adapter = await storedAdapter(folder, config.transformer);
   const { precision } = transformer.stored;
   return {
     manifest,
@@ -92,7 +123,18 @@ export async function openStoredParts(
     transformer,
     textEncoder,
     vae,
+    tinyDecoder,
+    adapter,
   };
+}
+
+/** A part that a model can run without; null where it is not installed. */
+async function openStoredPart(
+  folder: StoreFolder,
+  component: 'tiny_decoder',
+): Promise<StoredCheckpoint | null> {
+  const part = folder.folder(component);
+  return (await part.open('manifest.json')) ? openStoredComponent(part) : null;
 }
 
 /** The configuration, and the tokenizer that came with the text encoder where that one serves. */

@@ -1,5 +1,6 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
+import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
 import { type DenoiseCosts, MemoryPlanner, type Residency } from '../../pipeline/memory/plan';
@@ -19,6 +20,7 @@ import {
   transformerTensors,
 } from './tensors';
 import { encodePrompts } from './text-encoder';
+import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
@@ -36,6 +38,10 @@ export interface Wan22PlanRequest {
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
   readonly lora?: LoraBranches;
+  /** What the clip is decoded with: the tiny decoder's tensors, or the VAE when absent. */
+  readonly tinyDecoder?: TensorShapes;
+  /** Whether what the blocks add is kept for later steps. */
+  readonly reusesBlocks?: boolean;
 }
 
 /** What a common GPU's attention sustains, where none was measured. */
@@ -61,7 +67,8 @@ export async function planWan22(
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
   const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
-  const options = { precision, promptTokens, lora: request.lora };
+  const { lora, reusesBlocks } = request;
+  const options = { precision, promptTokens, lora, reusesBlocks };
   const latent = { latentHeight: size.height, latentWidth: size.width };
   const cut = (most: number) => largestChunk(size.frames, perFrame, most);
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
@@ -82,7 +89,9 @@ export async function planWan22(
       text: await countText(config, options),
       image: await measureEncoder(config.vae, latent),
       denoising,
-      decoding: await decodeOptions(config.vae, latent),
+      decoding: request.tinyDecoder
+        ? [{ tiles: 'full', bytes: await countTinyDecoder(request.tinyDecoder, latent), work: 1 }]
+        : await decodeOptions(config.vae, latent),
     },
     request.largestBuffer,
   );
@@ -98,6 +107,7 @@ interface CountOptions {
   /** Tokens of one prompt, or of two with guidance. */
   readonly promptTokens: readonly number[];
   readonly lora?: LoraBranches | undefined;
+  readonly reusesBlocks?: boolean | undefined;
 }
 
 /** Layers come and go one by one, so one of them tells the peak. */
@@ -139,6 +149,7 @@ export async function countDenoising(
       noise: () => new Float32Array(values * size.frames),
       scheduler: createScheduler({ kind: 'unipc', steps: 1, flowShift: 5 }),
       guidanceScale: options.promptTokens.length > 1 ? 5 : 1,
+      cache: options.reusesBlocks ? countedCache : { kind: 'none' },
     });
     return backend.measured();
   };
@@ -160,6 +171,27 @@ export async function countDenoising(
   };
   return { chunkTokens: maxChunkTokens, largest: two.largest, blockBytes, bytes };
 }
+
+/**
+ * The tiny decoder takes whole frames only; its second latent frame meets every state that it can be in.
+ */
+async function countTinyDecoder(
+  shapes: TensorShapes,
+  size: { readonly latentHeight: number; readonly latentWidth: number },
+): Promise<DeviceBytes> {
+  const backend = new CountingBackend();
+  const decoder = await createTinyDecoder(backend, zeroCheckpoint(shapes, 'f32'), size);
+  const { inputs } = decoder.network.first.spec;
+  const frame = new Float32Array(inputs * size.latentHeight * size.latentWidth);
+  for await (const _ of decoder.decodeClip([frame, frame]));
+  return backend.measured();
+}
+
+/** Only whether blocks are reused matters: their residuals are allocated before the first step. */
+const countedCache: StepCache = {
+  kind: 'magcache',
+  settings: { ratios: [1, 1], threshold: 1, mostSkips: 1, computedShare: 1 },
+};
 
 /** A LoRA that gives each of the first two blocks the largest rank that any block has. */
 function uniform({ branches }: LoraBranches): LoraBranches {

@@ -15,7 +15,7 @@ import { blockLinears } from './transformer/graphs';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
 /** Components whose tensors are converted by the model's architecture. */
-export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder'>;
+export type ConvertedComponent = Exclude<WeightComponent, 'tiny_decoder' | 'adapter'>;
 
 /**
  * How a component is kept in the store: every tensor that the loaders read, in the order in which they

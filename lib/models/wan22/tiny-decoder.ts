@@ -15,7 +15,7 @@ import {
   type TinyLoadOptions,
   type TinyNetwork,
 } from './tiny-decoder/weights';
-import type { FrameDecoder, LatentFrameSize } from './vae';
+import type { ClipDecoder, FrameDecoder, LatentFrameSize } from './vae';
 import { extentOf } from './vae/bands';
 import { channelsLast, unfoldPixels } from './vae/pixels';
 
@@ -37,7 +37,7 @@ const spatialFactor = 8 * patch;
  * A tiny decoder, streaming. Takes model-space latents without mean and std, as the VAE's decoder
  * does, and gives RGB in 0…1: see {@link FrameDecoder.range}. Each stage processes one frame at a time.
  */
-class TinyDecoder implements FrameDecoder {
+export class TinyDecoder implements FrameDecoder, ClipDecoder {
   readonly height: number;
   readonly width: number;
   readonly range = [0, 1] as const;
@@ -51,6 +51,7 @@ class TinyDecoder implements FrameDecoder {
     readonly size: LatentFrameSize,
     readonly network: TinyNetwork,
     readonly scope: Scope,
+    readonly signal?: AbortSignal,
   ) {
     this.height = size.latentHeight * spatialFactor;
     this.width = size.latentWidth * spatialFactor;
@@ -153,6 +154,16 @@ class TinyDecoder implements FrameDecoder {
     return unfoldPixels(data, this.height, this.width, patch, 'row-column', this.range);
   }
 
+  async *decodeClip(
+    latentFrames: readonly Float32Array[],
+  ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
+    this.reset();
+    for (const latentFrame of latentFrames) {
+      this.signal?.throwIfAborted();
+      yield* this.decode(latentFrame);
+    }
+  }
+
   reset(): void {
     this.#frames = 0;
     this.#open = false;
@@ -185,7 +196,7 @@ export async function createTinyDecoder(
   const scope = new Scope(backend);
   try {
     const network = await new TinyLoader(scope, checkpoint, options).network();
-    return new TinyDecoder(backend, options, network, scope);
+    return new TinyDecoder(backend, options, network, scope, options.signal);
   } catch (error) {
     scope.dispose();
     throw error;

@@ -1,4 +1,10 @@
-import { framesPerSecond, KinoraError, type LoraFile, type ModelManifest } from '../../contract';
+import {
+  type DecoderKind,
+  framesPerSecond,
+  KinoraError,
+  type LoraFile,
+  type ModelManifest,
+} from '../../contract';
 import type { Backend } from '../../gpu';
 import { type Frame, type LatentSpace, latentFrame, latentSizeOf } from '../../pipeline/latents';
 import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
@@ -6,12 +12,13 @@ import type {
   ClipToDecode,
   Denoiser,
   Loading,
+  ModelAdapter,
   ModelFamily,
   PlanRequest,
   TokenIds,
   VideoModel,
 } from '../../pipeline/model';
-import { blobFile, openSafetensors } from '../../weights';
+import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
 import { passFlops } from './benchmark/flops';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
@@ -25,18 +32,20 @@ import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22 } from './plan';
 import { wan22Preview } from './preview';
+import type { TensorShapes } from './tensors';
 import { encodePrompts } from './text-encoder';
+import { createTinyDecoder } from './tiny-decoder';
 import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeFirstFrame } from './vae';
 
-/** Decoding a clip takes 3.9 times the FLOPs of a pass of the transformer, for 121 frames of 1280×704. */
-const decodePasses = 3.9;
+/** FLOPs of a decode as a multiple of those of a pass of the transformer, for 121 frames of 1280×704. */
+const decodePasses: Readonly<Record<DecoderKind, number>> = { full: 3.9, tiny: 0.02 };
 
 /** Wan2.2-TI2V as the pipeline sees it: see the README of this folder. */
 export class Wan22 implements VideoModel {
-  readonly decodePasses = decodePasses;
+  readonly decoders: readonly DecoderKind[];
   readonly latents: LatentSpace;
 
   constructor(
@@ -46,6 +55,7 @@ export class Wan22 implements VideoModel {
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.in_channels;
+    this.decoders = parts.tinyDecoder ? ['full', 'tiny'] : ['full'];
     this.latents = {
       channels,
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
@@ -63,6 +73,10 @@ export class Wan22 implements VideoModel {
     return this.parts.packed;
   }
 
+  decodePasses(decoder: DecoderKind): number {
+    return decodePasses[decoder];
+  }
+
   weightBytes(stage: 'text' | 'denoise'): number {
     const checkpoint = stage === 'text' ? this.parts.textEncoder : this.parts.transformer;
     let bytes = 0;
@@ -75,10 +89,22 @@ export class Wan22 implements VideoModel {
     return bytes;
   }
 
-  async withLoras(files: readonly LoraFile[]): Promise<Wan22> {
-    if (files.length === 0) return this;
+  get adapter(): ModelAdapter | null {
+    return this.parts.adapter;
+  }
+
+  async withLoras(files: readonly LoraFile[], adapterScale = 0): Promise<Wan22> {
+    if (files.length === 0 && adapterScale === 0) return this;
     const config = this.parts.config.transformer;
     const adapters = [];
+    if (adapterScale !== 0) {
+      const { adapter, manifest } = this.parts;
+      if (!adapter) {
+        const sentence = `${manifest.name} has no few-step adapter here.`;
+        throw new KinoraError('MODEL_FILE_MISSING', sentence);
+      }
+      adapters.push({ lora: await adapter.read(), scale: adapterScale });
+    }
     const words: string[] = [];
     for (const { name, file, scale } of files) {
       const checkpoint = await openSafetensors(blobFile(name, file)).catch((cause) => {
@@ -100,12 +126,20 @@ export class Wan22 implements VideoModel {
     return (await loadTokenizer(this.parts.folder)).countTokens;
   }
 
-  async planMemory({ native, backend, promptTokens }: PlanRequest): Promise<MemoryPlanner> {
+  async planMemory({
+    native,
+    backend,
+    promptTokens,
+    decoder = 'full',
+    reusesBlocks = false,
+  }: PlanRequest): Promise<MemoryPlanner> {
     const { config, precision } = this.parts;
     const request = {
       native,
+      reusesBlocks,
       ...(promptTokens ? { promptTokens } : {}),
       ...(this.lora ? { lora: this.lora } : {}),
+      ...(decoder === 'tiny' ? { tinyDecoder: shapesOf(this.#tinyDecoder) } : {}),
     };
     if (!backend) return planWan22(config, precision, request);
     const size = latentSizeOf(this.latents, native);
@@ -142,21 +176,46 @@ export class Wan22 implements VideoModel {
 
   async *decode(
     backend: Backend,
-    { size, latents, tiles, signal, onTile }: ClipToDecode,
+    clip: ClipToDecode,
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
-    const { config, vae } = this.parts;
-    const options = { latentHeight: size.height, latentWidth: size.width, signal };
-    const decoder: ClipDecoder =
-      tiles === 'full'
-        ? await createVaeDecoder(backend, config.vae, vae, options)
-        : await createTiledVaeDecoder(backend, config.vae, vae, { ...options, tiles, onTile });
+    const { size, latents } = clip;
+    const decoder = await this.#openDecoder(backend, clip);
+    const [black, white] = decoder.range;
+    const scale = 2 / (white - black);
     try {
-      const frames = Array.from({ length: size.frames }, (_, f) => latentFrame(latents, size, f));
-      yield* decoder.decodeClip(frames);
+      const latentFrames = Array.from({ length: size.frames }, (_, f) =>
+        latentFrame(latents, size, f),
+      );
+      for await (const frame of decoder.decodeClip(latentFrames)) {
+        yield scale === 1 ? frame : frame.map((value) => (value - black) * scale - 1);
+      }
     } finally {
       decoder.dispose();
     }
   }
+
+  async #openDecoder(
+    backend: Backend,
+    { size, decoder, tiles, signal, onTile }: ClipToDecode,
+  ): Promise<ClipDecoder> {
+    const { config, vae } = this.parts;
+    const options = { latentHeight: size.height, latentWidth: size.width, signal };
+    if (decoder === 'tiny') return createTinyDecoder(backend, this.#tinyDecoder, options);
+    if (tiles === 'full') return createVaeDecoder(backend, config.vae, vae, options);
+    return createTiledVaeDecoder(backend, config.vae, vae, { ...options, tiles, onTile });
+  }
+
+  get #tinyDecoder(): Checkpoint {
+    const { tinyDecoder, manifest } = this.parts;
+    if (tinyDecoder) return tinyDecoder;
+    throw new KinoraError('MODEL_FILE_MISSING', `${manifest.name} has no tiny decoder here.`, {
+      remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
+    });
+  }
+}
+
+function shapesOf(checkpoint: Checkpoint): TensorShapes {
+  return new Map([...checkpoint.names()].map((name) => [name, checkpoint.shape(name)]));
 }
 
 /** The family of Wan2.2-TI2V models. */

@@ -94,6 +94,8 @@ interface Committed {
 export class Solver {
   readonly #scope: Scope;
   readonly #graph: Graph;
+  /** Without guidance, for steps that leave it out. */
+  readonly #plainGraph: Graph;
   readonly #coefficients: Record<CoefficientName, Tensor>;
   /** x_i, x_last and two spares. */
   #samples: readonly [Tensor, Tensor, Tensor, Tensor];
@@ -127,6 +129,7 @@ export class Solver {
     const guided = guidanceScale > 1;
     const { stochastic } = scheduler;
     this.#graph = stepGraph(guided, stochastic, width);
+    this.#plainGraph = stepGraph(false, stochastic, width);
     try {
       this.#samples = [latents(first), latents(state?.last), latents(), latents()];
       this.#predictions = [latents(state?.previous), latents(state?.before), latents()];
@@ -163,9 +166,10 @@ export class Solver {
    * Takes step `i` with the velocities that lie in `conditional` and `unconditional`.
    *
    * @param noise standard normal values for the step; not used where {@link wantsNoise} says so
-   * @throws TypeError where it is wanted and absent
+   * @param guided whether the step takes `unconditional` into account, where there is one
+   * @throws TypeError where noise is wanted and absent
    */
-  async step(i: number, noise?: Float32Array): Promise<void> {
+  async step(i: number, noise?: Float32Array, guided = true): Promise<void> {
     const { sigma, correct, predict } = this.scheduler.step(i);
     const {
       last: lastFactor,
@@ -196,11 +200,14 @@ export class Solver {
     const [sample, last, corrected, next] = this.#samples;
     const [previous, before, prediction] = this.#predictions;
     const inputs = { sample, last, previous, before, conditional: this.conditional };
-    const unconditional = this.unconditional ? { unconditional: this.unconditional } : {};
+    const isGuided = guided && this.unconditional !== null;
+    const unconditional =
+      isGuided && this.unconditional ? { unconditional: this.unconditional } : {};
+    const { guidance, ...plain } = this.#coefficients;
     const fresh = this.#noise ? { noise: this.#noise } : {};
     await this.backend.run(
-      this.#graph,
-      { ...inputs, ...unconditional, ...fresh, ...this.#coefficients },
+      isGuided ? this.#graph : this.#plainGraph,
+      { ...inputs, ...unconditional, ...fresh, ...plain, ...(isGuided && { guidance }) },
       { prediction, corrected, next },
     );
     this.#samples = [next, corrected, last, sample];

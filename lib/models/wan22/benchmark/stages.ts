@@ -11,14 +11,16 @@ import type { LatentSize } from '../../../pipeline/latents';
 import { decoderBlocks, type ModelConfig, type TransformerConfig } from '../config';
 import { textEncoderTensors, transformerTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
+import { createTinyDecoder } from '../tiny-decoder';
 import { tokensPerFrame } from '../tokens';
 import { createClipMemory, Transformer } from '../transformer';
 import { Workspace } from '../vae/layers';
 import { NetworkLoader } from '../vae/network';
 import { loadUpBlock } from '../vae/up-blocks';
 import { VaeLoader } from '../vae/weights';
-import { encoderLayerFlops, transformerBlockFlops, upBlockFlops } from './flops';
+import { encoderLayerFlops, tinyDecoderFlops, transformerBlockFlops, upBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
+import { publishedTinyDecoder } from './work';
 
 type Stage = (
   backend: Backend,
@@ -148,6 +150,32 @@ const benchUpBlock: Stage = async (backend, config, options) => {
     await backend.releaseSessions();
   }
 };
+
+/** The published tiny decoder with random weights, on two latent frames. */
+export async function measureTinyDecoder(
+  backend: Backend,
+  config: ModelConfig,
+  { latent, passes: count }: BenchmarkOptions,
+): Promise<StageResult> {
+  const meter = metered(backend);
+  backend.resetPeaks();
+  const shapes = publishedTinyDecoder(config);
+  const size = { latentHeight: latent.height, latentWidth: latent.width };
+  const checkpoint = syntheticCheckpoint(shapes, 'f32');
+  const decoder = await createTinyDecoder(meter.backend, checkpoint, size);
+  try {
+    const frame = noise('frame', config.vae.z_dim * latent.height * latent.width, 1);
+    const passes = await measure(meter, count, async () => {
+      for await (const _ of decoder.decodeClip([frame, frame]));
+    });
+    const flop = tinyDecoderFlops(shapes, { frames: 2, ...latent });
+    const { peakBytes } = backend;
+    return summarise('tiny decoder', passes, () => true, { flop, layers: 1, peakBytes });
+  } finally {
+    decoder.dispose();
+    await backend.releaseSessions();
+  }
+}
 
 /** One block of the transformer, one layer of the text encoder and one level of the VAE's decoder. */
 export function wan22BenchmarkStages(

@@ -1,4 +1,4 @@
-import type { WeightComponent } from '../../../pipeline/installation';
+import type { WeightComponent as AnyComponent } from '../../../pipeline/installation';
 import type { ModelConfig } from '../config';
 import {
   type TensorShapes,
@@ -8,7 +8,8 @@ import {
   vaeTensors,
 } from '../tensors';
 
-export type { WeightComponent };
+/** The components whose tensors have names and shapes of their own; an adapter has those of a LoRA. */
+export type WeightComponent = Exclude<AnyComponent, 'adapter'>;
 
 /** What a component is called in messages. */
 export const componentNames: Readonly<Record<WeightComponent, string>> = {

@@ -1,5 +1,6 @@
 /** The denoising loop in the transformer's own tokens, for tests that start from tokens. */
 import type { Backend } from '../../../gpu';
+import type { StepCache } from '../../../pipeline/caches';
 import { denoise, type Prediction } from '../../../pipeline/denoise';
 import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
@@ -21,6 +22,8 @@ export interface TokenDenoising {
   /** Not used at guidance scale 1. */
   readonly negativePrompt: Float32Array;
   readonly maxChunkTokens: number;
+  readonly guidedSteps?: number;
+  readonly cache?: StepCache;
   readonly resume?: SolverState | null;
   readonly signal?: AbortSignal;
   /** Given all tokens, [S, C·ph·pw]. */

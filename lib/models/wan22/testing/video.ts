@@ -22,6 +22,7 @@ export const videoDefaults = {
   scheduler: { kind: 'unipc' },
   guidanceScale: 1,
   flowShift: 5,
+  decoder: 'full',
   seed: 7,
 } as const;
 

@@ -43,15 +43,21 @@ export class ChunkedTensor {
     return tensor;
   }
 
+  /** A tensor of the chunk's size, [L, width], until the next {@link advance} of any that shares it. */
+  spare(index: number): Tensor {
+    const count = at(this.get(index).dims, 0);
+    const spare = this.spares.get(count);
+    if (!spare) throw new RangeError(`there is no spare for ${count} tokens`);
+    return spare;
+  }
+
   /** Lets `write` fill the spare tensor, which then is the chunk's state. */
   async advance(index: number, write: (from: Tensor, to: Tensor) => Promise<void>): Promise<void> {
     const from = this.get(index);
-    const count = at(from.dims, 0);
-    const to = this.spares.get(count);
-    if (!to) throw new RangeError(`there is no spare for ${count} tokens`);
+    const to = this.spare(index);
     await write(from, to);
     this.#tensors[index] = to;
-    this.spares.set(count, from);
+    this.spares.set(at(from.dims, 0), from);
   }
 
   copyTo(backend: Backend, other: ChunkedTensor): void {
@@ -73,6 +79,8 @@ export interface ClipMemory {
   readonly hidden: ChunkedTensor; // [L, D] each
   /** The residual stream of the second guidance branch. */
   readonly second: ChunkedTensor | null; // [L, D] each
+  /** What all blocks together added, by branch; none where no step reuses it. */
+  readonly residuals: readonly ChunkedTensor[]; // [L, D] each
   readonly keys: Tensor; // [1, S, D]
   readonly values: Tensor; // [1, S, D]
   /** Keys and values of a chunk of L tokens, [1, L, D], before they are copied into the clip's. */
@@ -89,6 +97,8 @@ export interface ClipMemoryOptions {
   readonly maxChunkTokens: number;
   /** Whether two branches will run (guidance scale over 1). */
   readonly guided: boolean;
+  /** Whether what the blocks add is kept for later steps. */
+  readonly reusesBlocks?: boolean;
 }
 
 /**
@@ -159,6 +169,10 @@ function takeClipMemory(
     conditioningTokens: perFrame * options.conditioningFrames,
     hidden: new ChunkedTensor(scope, plain, d, spares),
     second: options.guided ? new ChunkedTensor(scope, plain, d, spares) : null,
+    residuals: Array.from(
+      { length: options.reusesBlocks ? (options.guided ? 2 : 1) : 0 },
+      () => new ChunkedTensor(scope, plain, d, spares),
+    ),
     keys: scope.float32([1, tokens, d], 'activations'),
     values: scope.float32([1, tokens, d], 'activations'),
     pieces: piece,

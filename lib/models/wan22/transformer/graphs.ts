@@ -9,6 +9,7 @@ import {
   rotaryEmbedding,
   silu,
   split,
+  sub,
   type Value,
 } from '../../../onnx';
 import { type TransformerConfig, transformerDim } from '../config';
@@ -197,6 +198,24 @@ export const crossFeedForwardGraph = memoised((config: TransformerConfig, specs:
   const inner = linear(g, 'ffn_in', specs['ffn.net.0.proj'], z, { activation: 'gelu' }); // [L, ffn]
   const ffn = linear(g, 'ffn_out', specs['ffn.net.2'], inner, { residual: x, gate: gate2 });
   g.output('result', ffn); // [L, D]
+  return g.build();
+});
+
+/** What all blocks together added: `hidden` − `embedded` → `residual`, [L, D] each. */
+export const residualGraph = memoised((d: number) => {
+  const g = new GraphBuilder('residual');
+  const hidden = g.input('hidden', 'float32', ['L', d]);
+  const embedded = g.input('embedded', 'float32', ['L', d]);
+  g.output('residual', sub(hidden, embedded));
+  return g.build();
+});
+
+/** The end of the blocks without running them: `embedded` + `residual` → `hidden`, [L, D] each. */
+export const reuseGraph = memoised((d: number) => {
+  const g = new GraphBuilder('reuse');
+  const embedded = g.input('embedded', 'float32', ['L', d]);
+  const residual = g.input('residual', 'float32', ['L', d]);
+  g.output('hidden', add(embedded, residual));
   return g.build();
 });
 

@@ -1,5 +1,6 @@
 import { type Backend, type Bindings, type DeviceTensor, Scope } from '../../../gpu';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
+import type { BlockWork } from '../../../pipeline/model';
 import type { Checkpoint } from '../../../weights';
 import { maxPromptTokens, type TransformerConfig, transformerDim } from '../config';
 import type { ReadOptions } from '../layer-data';
@@ -23,6 +24,14 @@ export interface TextContext {
   /** By chunk size L: [1, 1, L, T]. */
   readonly biases: ReadonlyMap<number, Tensor>;
   dispose(): void;
+}
+
+/** One guidance branch of a pass. */
+export interface Branch {
+  readonly text: TextContext;
+  readonly velocity: Tensor; // [S, C·ph·pw]
+  /** `compute` when absent. */
+  readonly blocks?: BlockWork;
 }
 
 /** Options of one pass of the transformer. */
@@ -201,27 +210,39 @@ export class Transformer {
    *
    * Everything up to block 0's cross-attention does not depend on the text and is computed once for
    * both branches (README, "Guidance"). Both then go through a block one after the other, so that a
-   * streamed block is read once.
+   * streamed block is read once. A branch that reuses needs the patch embedding and the head only.
    *
    * @param tokens latents [S, C·ph·pw]; the conditioning tokens have the given frame
    * @param times the embeddings of timestep 0 (conditioning tokens) and t (the others)
-   * @param branches a text and where its velocity goes, [S, C·ph·pw]
+   * @param branches a text, where its velocity goes, [S, C·ph·pw], and what is done with the blocks
    */
   async velocity(
     clip: ClipMemory,
     tokens: Tensor,
     times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding },
-    branches: readonly { readonly text: TextContext; readonly velocity: Tensor }[],
+    branches: readonly Branch[],
     options: VelocityOptions = {},
   ): Promise<void> {
+    const { includeConditioning = false } = options;
     const timeOf = (chunk: ClipChunk) => (chunk.conditioning ? times.conditioning : times.noisy);
-    const streams = [clip.hidden, clip.second].slice(0, branches.length);
-    const runs = branches.map(({ text, velocity }, branch) => {
+    await this.#embed(clip, tokens);
+    for (const [index, { velocity, blocks }] of branches.entries()) {
+      if (blocks !== 'reuse') continue;
+      const hidden = this.#reused(clip, residualOf(clip, index));
+      await this.#head(clip, hidden, timeOf, velocity, includeConditioning);
+    }
+    const computed = branches.flatMap((branch, index) =>
+      branch.blocks === 'reuse' ? [] : [{ ...branch, index }],
+    );
+    const streams = [clip.hidden, clip.second];
+    const runs = computed.map(({ text, velocity, blocks, index }, branch) => {
       const hidden = streams[branch];
       if (!hidden) throw new TypeError('the clip was not made for guidance');
-      return { branch, text, velocity, hidden };
+      const residual = blocks === 'keep' ? residualOf(clip, index) : null;
+      return { branch, text, velocity, hidden, residual };
     });
-    await this.#embed(clip, tokens);
+    if (runs.length === 0) return;
+    for (const { residual } of runs) if (residual) clip.hidden.copyTo(this.backend, residual);
     for (let index = 0; index < this.blocks.count; index++) {
       const block = await this.blocks.get(index);
       if (index === 0) {
@@ -237,8 +258,31 @@ export class Transformer {
         if (branch === 0) await options.afterBlock?.(index);
       }
     }
-    for (const { hidden, velocity } of runs) {
-      await this.#head(clip, hidden, timeOf, velocity, options.includeConditioning ?? false);
+    for (const { hidden, velocity, residual } of runs) {
+      if (residual) await this.#keepResidual(clip, hidden, residual);
+      const state = async (index: number) => hidden.get(index);
+      await this.#head(clip, state, timeOf, velocity, includeConditioning);
+    }
+  }
+
+  /** Gives the chunks as the blocks would have left them, each until the next one is asked for. */
+  #reused(clip: ClipMemory, residual: ChunkedTensor): (index: number) => Promise<Tensor> {
+    const graph = graphs.reuseGraph(transformerDim(this.config));
+    return async (index) => {
+      const hidden = clip.hidden.spare(index);
+      const inputs = { embedded: clip.hidden.get(index), residual: residual.get(index) };
+      await this.backend.run(graph, inputs, { hidden });
+      return hidden;
+    };
+  }
+
+  /** `residual`, which has what went into the blocks, becomes what they added to it. */
+  async #keepResidual(clip: ClipMemory, stream: ChunkedTensor, residual: ChunkedTensor) {
+    const graph = graphs.residualGraph(transformerDim(this.config));
+    for (const index of clip.chunks.keys()) {
+      await residual.advance(index, (embedded, result) =>
+        this.backend.run(graph, { hidden: stream.get(index), embedded }, { residual: result }),
+      );
     }
   }
 
@@ -344,7 +388,7 @@ export class Transformer {
 
   async #head(
     clip: ClipMemory,
-    stream: ChunkedTensor,
+    hiddenOf: (index: number) => Promise<Tensor>,
     timeOf: (chunk: ClipChunk) => TimeEmbedding,
     velocity: Tensor,
     includeConditioning: boolean,
@@ -356,7 +400,7 @@ export class Transformer {
       if (chunk.conditioning && !includeConditioning) continue;
       const piece = clip.tokenPiece(chunk.count);
       const inputs = {
-        hidden: stream.get(index),
+        hidden: await hiddenOf(index),
         temb: timeOf(chunk).temb,
         scale_shift_table: scaleShiftTable,
         ...bindLinear('proj_out', projOut),
@@ -365,6 +409,12 @@ export class Transformer {
       this.backend.copy(piece, 0, velocity, chunk.start * width, chunk.count * width);
     }
   }
+}
+
+function residualOf(clip: ClipMemory, branch: number): ChunkedTensor {
+  const residual = clip.residuals[branch];
+  if (!residual) throw new TypeError('the clip was not made to reuse its blocks');
+  return residual;
 }
 
 /** By chunk size L: 0 but for the last key, which stands for `empty` rows at once, [1, 1, L, T]. */

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { adapterLicenceSchema, decoderKinds, schedulerKinds } from './profile';
+
+/** Parameters of a request that a profile may not use. */
+export const unusedParameters = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
+
+/** How steps reuse results of earlier ones; see `lib/pipeline/caches`. */
+export const cacheKinds = ['none', 'magcache', 'easycache'] as const;
+export type CacheKind = (typeof cacheKinds)[number];
+
+/**
+ * What a run was sampled and decoded with, after the profile had its say. The request's own values are kept
+ * beside it.
+ */
+export const appliedSchema = z.object({
+  steps: z.int().min(1),
+  /** 1 is without guidance. */
+  guidance_scale: z.number(),
+  /** Steps from the first one that run with guidance. */
+  guided_steps: z.int().min(0),
+  scheduler: z.enum(schedulerKinds),
+  /** Null where the timesteps are listed. */
+  flow_shift: z.number().nullable(),
+  timesteps: z.array(z.number()).optional(),
+  /** The model's own adapter. */
+  adapter: z.object({ name: z.string(), licence: adapterLicenceSchema }).nullable(),
+  decoder: z.enum(decoderKinds),
+  cache: z.enum(cacheKinds),
+  /** Values of the request that were not used. */
+  unused: z.array(z.enum(unusedParameters)),
+});
+export type Applied = z.output<typeof appliedSchema>;

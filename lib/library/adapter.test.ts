@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { parseManifest } from '../contract';
+import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
+import { wan22Family } from '../models/wan22/wan22';
+import { libraryTests, listed, modelOf, partOf } from './testing/library';
+
+const now = libraryTests();
+
+/** Publishes the golden model with a LoRA of the goldens as its adapter, or with a path that is not there. */
+async function publish(lora: string | null): Promise<object> {
+  const { repositories } = now().hub;
+  const path = `weights/${lora ?? 'gone'}.safetensors`;
+  if (lora) {
+    repositories.put(goldenRepository, path, await goldenBytes(`loras/${lora}.safetensors`));
+  }
+  const text = repositories.list(goldenRepository)?.get('kinora.json')?.bytes;
+  const manifest = JSON.parse(new TextDecoder().decode(text));
+  const files = [{ repository: goldenRepository, path }];
+  manifest.sources = [...manifest.sources, { component: 'adapter', files }];
+  repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
+  return manifest;
+}
+
+test.each(['a_kohya_alpha', 'b_lightx2v_diff_b'])(
+  '%s is stored with its model, and read back value by value',
+  async (name) => {
+    await publish(name);
+    const library = await now().openModelTab();
+    await library.download(goldenId, 'int8');
+    const { manifest, ready } = await modelOf(library);
+    expect(ready).toBe(true);
+    const model = await wan22Family.openInstalled(manifest, now().folder(goldenId));
+    expect(model.adapter).toMatchObject({
+      source: expect.stringContaining(`weights/${name}.safetensors@`),
+      misfit: null,
+    });
+    const bytes = await goldenBytes(`loras/${name}.safetensors`);
+    const asLora = { name: 'the same', file: new Blob([bytes]), scale: 0.75 };
+    const [own, chosen] = [await model.withLoras([], 0.75), await model.withLoras([asLora])];
+    expect(Reflect.get(own, 'lora')).toEqual(Reflect.get(chosen, 'lora'));
+    expect(Reflect.get(own, 'lora').branches.size).toBeGreaterThan(0);
+
+    await library.verify(goldenId);
+    expect(await partOf(library, 'adapter')).toMatchObject({ status: 'complete' });
+    await library.deleteModel(goldenId);
+    expect((await modelOf(library)).stored).toEqual([]);
+  },
+);
+
+test('one of another base is refused by its header', async () => {
+  await publish('wrong_base_14b');
+  await expect(now().openTab().addModel({ address: goldenRepository })).rejects.toMatchObject({
+    code: 'LORA_WRONG_BASE',
+    message: expect.stringContaining('Wan 14B'),
+  });
+});
+
+test('one that the hub does not have is reported, and the model is fetched all the same', async () => {
+  const manifest = parseManifest({ ...(await publish(null)), base: undefined });
+  const base = await listed('wan2.2-ti2v-5b');
+  const library = now().openTab({ listed: async () => [{ manifest, base: null }, base] });
+  const plan = await library.planDownload(goldenId, 'int8');
+  expect(plan.parts.find(({ component }) => component === 'adapter')?.files).toEqual([]);
+  await expect(library.download(goldenId, 'int8')).rejects.toMatchObject({
+    code: 'HUB_NOT_FOUND',
+  });
+  expect((await modelOf(library)).ready).toBe(true);
+  expect(await partOf(library, 'adapter')).toMatchObject({ error: { code: 'HUB_NOT_FOUND' } });
+});

@@ -1,0 +1,70 @@
+import type { ModelManifest, Parameters, ProfileName } from '../../../contract';
+import { magCacheSkips } from '../../../pipeline/caches';
+import type { LatentSize } from '../../../pipeline/latents';
+import type { ModelAdapter } from '../../../pipeline/model';
+import { type ResolvedSampling, resolveSampling } from '../../../pipeline/profiles';
+import { type ModelConfig, maxPromptTokens } from '../config';
+import { type TensorShapes, tinyDecoderTensors } from '../tensors';
+import { tokensPerFrame } from '../tokens';
+import { decoderFlops, loraFlops, passFlops, tinyDecoderFlops } from './flops';
+
+/** Floating-point operations of a video under a profile. */
+export interface ProfileWork {
+  readonly resolved: ResolvedSampling;
+  /** Passes of the blocks, of both guidance branches. */
+  readonly passes: number;
+  readonly sampling: number;
+  readonly decode: number;
+}
+
+/** What the work of a profile is counted for. */
+export interface WorkRequest {
+  readonly config: ModelConfig;
+  readonly manifest: ModelManifest;
+  /** Of one clip. */
+  readonly size: LatentSize;
+  readonly parameters: Pick<Parameters, 'num_inference_steps' | 'guidance_scale' | 'flow_shift'>;
+  /** The installed adapter, if any, and its rank. */
+  readonly adapter: (ModelAdapter & { readonly rank: number }) | null;
+  /** Whether steps may reuse results although the profile does not want it. */
+  readonly cache?: boolean;
+}
+
+/**
+ * Counts the passes of a profile and what they take. The number of tokens of the text is the most that it
+ * can be; what EasyCache skips depends on the video and is not counted.
+ */
+export function profileWork(name: ProfileName, request: WorkRequest): ProfileWork {
+  const { config, manifest, size, parameters, adapter, cache } = request;
+  const model = { manifest, adapter, decoders: ['full', 'tiny'] } as const;
+  const choices = cache === undefined ? {} : { cache };
+  const resolved = resolveSampling(model, name, parameters, choices);
+  const { steps, guidanceScale, guidedSteps = steps, decoder, cache: rule } = resolved.sampling;
+  const skips = rule?.kind === 'magcache' ? magCacheSkips(steps, rule.settings) : null;
+  const computed = (branch: 0 | 1, of: number) =>
+    of - (skips?.[branch].slice(0, of).filter(Boolean).length ?? 0);
+  const passes = computed(0, steps) + (guidanceScale > 1 ? computed(1, guidedSteps) : 0);
+  const tokens = size.frames * tokensPerFrame(config.transformer, size);
+  const pass = passFlops(config.transformer, tokens, maxPromptTokens);
+  const rank = resolved.adapterScale > 0 ? (adapter?.rank ?? 0) : 0;
+  return {
+    resolved,
+    passes,
+    sampling: passes * (pass + loraFlops(config.transformer, tokens, rank)),
+    decode:
+      decoder === 'tiny'
+        ? tinyDecoderFlops(publishedTinyDecoder(config), size)
+        : decoderFlops(config.vae, size),
+  };
+}
+
+/** The tensors of `taew2_2` (../tiny-decoder/README.md). */
+export function publishedTinyDecoder({ vae }: Pick<ModelConfig, 'vae'>): TensorShapes {
+  const widths: Readonly<Record<string, readonly number[]>> = {
+    'decoder.1.weight': [256],
+    'decoder.8.weight': [128],
+    'decoder.14.weight': [64],
+    'decoder.20.weight': [64],
+  };
+  return tinyDecoderTensors(vae, (name) => widths[name]);
+}

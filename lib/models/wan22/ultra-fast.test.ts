@@ -1,0 +1,128 @@
+import { openAsBlob } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type LoraFile, parseManifest } from '../../contract';
+import { relativeRms } from '../../gpu';
+import { RunControl } from '../../pipeline/control';
+import type { Frame } from '../../pipeline/latents';
+import type { VideoModel } from '../../pipeline/model';
+import { resolveSampling, type SamplingChoices } from '../../pipeline/profiles';
+import { imageToVideo } from '../../pipeline/run';
+import { goldens, patchedFolder, publicModels } from '../../weights/testing/files';
+import { nodeBackend, tinyFolder } from './testing/model';
+import { smoothImage, videoDefaults } from './testing/video';
+import { wan22Family } from './wan22';
+
+/* The tiny model as it is bundled: with its manifest, an adapter and a tiny decoder. */
+
+const backend = nodeBackend();
+const golden = async (path: string) => new Uint8Array(await readFile(goldens + path));
+const parts = {
+  'tiny_decoder/diffusion_pytorch_model.safetensors': await golden(
+    'formats/tiny-decoder-base.safetensors',
+  ),
+  'adapter/adapter.safetensors': await golden('loras/b_lightx2v_diff_b.safetensors'),
+};
+const manifest = parseManifest(JSON.parse(await readFile(`${publicModels}tiny.json`, 'utf8')));
+const open = (files: Parameters<typeof patchedFolder>[1] = parts, fields = {}) =>
+  wan22Family.open({ ...manifest, ...fields }, patchedFolder(tinyFolder, files));
+const lora = async (name: string, scale: number): Promise<LoraFile> => {
+  const file = await openAsBlob(`${goldens}loras/${name}.safetensors`);
+  return { name, file, scale };
+};
+
+let bundled: VideoModel;
+beforeAll(async () => {
+  bundled = await open();
+});
+afterAll(() => backend.dispose());
+afterEach(() => expect(backend.counters().liveBytes).toBe(0));
+
+const asked = { num_inference_steps: 6, guidance_scale: 5, flow_shift: 5 };
+
+/** A video under `ultra-fast`, as the engine makes it. */
+async function make(
+  model: VideoModel,
+  {
+    loras = [],
+    frames = 9,
+    choices = {},
+  }: { loras?: LoraFile[]; frames?: number; choices?: SamplingChoices } = {},
+) {
+  const { sampling, adapterScale, applied, sentence } = resolveSampling(
+    model,
+    'ultra-fast',
+    asked,
+    choices,
+  );
+  const made: Frame[] = [];
+  let steps = 0;
+  const { width, height } = manifest.nativeSizes['1280*720'];
+  const { memory } = await imageToVideo(
+    backend,
+    await model.withLoras(loras, adapterScale),
+    { ...videoDefaults, ...sampling, frames, image: smoothImage({ width, height }) },
+    {
+      control: new RunControl(),
+      onProgress: (event) => {
+        if (event.type === 'step') steps += 1;
+      },
+      onFrame: async (frame) => void made.push({ ...frame, data: frame.data.slice() }),
+    },
+  );
+  return { frames: made, steps, applied, sentence, memory };
+}
+
+const last = ({ frames }: { frames: readonly Frame[] }) => frames.at(-1)?.data ?? [];
+
+describe('ultra-fast of the bundled model', () => {
+  test('takes three steps with its adapter and decodes with the tiny decoder', async () => {
+    const fast = await make(bundled);
+    expect([fast.steps, fast.frames.length]).toEqual([3, 9]);
+    expect(fast.applied).toMatchObject({ decoder: 'tiny', adapter: { name: 'Tiny few-step' } });
+    expect(await make(bundled)).toEqual(fast);
+    const full = await make(bundled, { choices: { decoder: 'full' } });
+    expect(full.applied.decoder).toBe('full');
+    expect(relativeRms(last(full), last(fast))).toBeGreaterThan(0.01);
+  });
+
+  test('has up to four adapters at once, and the plan counts them', async () => {
+    const three = [
+      await lora('a_peft', 1.5),
+      await lora('a_kohya_alpha', 0.5),
+      await lora('a_comfy', 1),
+    ];
+    const [alone, together] = [await make(bundled), await make(bundled, { loras: three })];
+    expect(relativeRms(last(together), last(alone))).toBeGreaterThan(1e-4);
+    expect(together.memory.peak).toBeGreaterThan(alone.memory.peak);
+  });
+
+  test('chains clips', async () => {
+    const short = await open(parts, { maxClipFrames: 9 });
+    const { frames, steps } = await make(short, { frames: 17 });
+    expect([frames.length, steps]).toEqual([17, 6]);
+  });
+});
+
+describe('ultra-fast where the adapter', () => {
+  const { 'adapter/adapter.safetensors': _, ...without } = parts;
+
+  test('is absent: a cache, and guidance for 60 % of the steps', async () => {
+    const { applied, sentence, steps } = await make(await open(without));
+    expect(applied).toMatchObject({ steps: 6, guided_steps: 4, cache: 'easycache', adapter: null });
+    expect(sentence).toMatch(/^Ultra-fast \(no few-step adapter is installed\): 6 steps, /);
+    expect(steps).toBe(6);
+  });
+
+  test('is of another base: the same, and the line says why; to want it is an error', async () => {
+    const wrong = await golden('loras/wrong_base_14b.safetensors');
+    const model = await open({ ...without, 'adapter/adapter.safetensors': wrong });
+    expect(model.adapter?.misfit).toMatchObject({ code: 'LORA_WRONG_BASE' });
+    const { sentence } = resolveSampling(model, 'ultra-fast', asked);
+    expect(sentence).toContain('its adapter does not fit');
+    await expect(model.withLoras([], 1)).rejects.toMatchObject({ code: 'LORA_WRONG_BASE' });
+    await expect((await open(without)).withLoras([], 1)).rejects.toMatchObject({
+      code: 'MODEL_FILE_MISSING',
+    });
+  });
+});

@@ -1,0 +1,79 @@
+import * as ort from 'onnxruntime-web';
+import { afterAll, expect, test } from 'vitest';
+import { type Runtime, WasmBackend } from '../../gpu';
+import type { BlockWork, ClipDenoiser } from '../model';
+import type { StepCache } from '.';
+import { cachedVelocity } from './cached-velocity';
+
+const backend = new WasmBackend(ort as unknown as Runtime);
+afterAll(() => backend.dispose());
+
+/** Runs a schedule of latents x = 8 − step over a model with v = x + 1 and v = 2; what the model was asked. */
+async function run(cache: StepCache, steps: number, guidedSteps: number, from = 0) {
+  const asked: (readonly BlockWork[] | number)[] = [];
+  const clip: ClipDenoiser = {
+    rowWidth: 1,
+    pack: (latents) => latents,
+    unpack: (rows) => rows,
+    dispose: () => undefined,
+    async velocity(timestep, sample, velocities, { blocks } = {}) {
+      asked.push(blocks ?? timestep);
+      const x = await backend.read(sample);
+      for (const [i, target] of velocities.entries()) {
+        backend.write(
+          target,
+          x.map((value) => (i === 0 ? value + 1 : 2)),
+        );
+      }
+    },
+  };
+  const tensors = [0, 1, 2].map(() => backend.tensor('float32', [1, 1], 'latents'));
+  const [sample, ...velocities] = tensors;
+  if (!sample) throw new Error('there is no tensor');
+  const velocityOf = cachedVelocity(backend, clip, cache, steps);
+  const outputs: number[][] = [];
+  for (let step = from; step < steps; step++) {
+    backend.write(sample, Float32Array.of(8 - step));
+    const wanted = step < guidedSteps ? velocities : velocities.slice(0, 1);
+    await velocityOf(step, step, sample, wanted);
+    const read: number[] = [];
+    for (const target of wanted) read.push(...(await backend.read(target)));
+    outputs.push(read);
+  }
+  for (const tensor of tensors) tensor.dispose();
+  return { asked, outputs };
+}
+
+test('without a cache the model is asked at every step', async () => {
+  const { asked, outputs } = await run({ kind: 'none' }, 3, 2);
+  expect(asked).toEqual([0, 1, 2]);
+  expect(outputs).toEqual([[9, 2], [8, 2], [7]]);
+});
+
+test('EasyCache asks at the first steps, at the last one and when the sum reaches the threshold', async () => {
+  // k = 1; predicted changes 1/8, and 2/8 ≥ 0.2, so every other step from step 2 on; then 1/out grows.
+  const { asked, outputs } = await run({ kind: 'easycache' }, 8, 8);
+  expect(asked).toEqual([0, 1, 3, 5, 6, 7]);
+  // Under the prompt x + (out' − x') is exact here; the other branch moves with x.
+  expect(outputs.map(([conditional]) => conditional)).toEqual([9, 8, 7, 6, 5, 4, 3, 2]);
+  expect(outputs[2]).toEqual([7, 1]);
+});
+
+test('MagCache keeps before it reuses, also where a run goes on in the middle', async () => {
+  const settings = { ratios: [0.99, 0.99], threshold: 0.06, mostSkips: 2, computedShare: 0.4 };
+  const { asked } = await run({ kind: 'magcache', settings }, 6, 4);
+  // Steps 2 and 3 are skipped; step 4 has no guidance any more; the last one is computed.
+  expect(asked).toEqual([
+    ['compute', 'compute'],
+    ['keep', 'keep'],
+    ['reuse', 'reuse'],
+    ['reuse', 'reuse'],
+    ['compute'],
+    ['compute'],
+  ]);
+  const resumed = await run({ kind: 'magcache', settings }, 6, 6, 2);
+  expect(resumed.asked.slice(0, 2)).toEqual([
+    ['keep', 'keep'],
+    ['reuse', 'reuse'],
+  ]);
+});
