@@ -47,7 +47,8 @@ export function Switches() {
         <p>
           With <code>enable_prompt_optimizer</code>, which is off by default, a small language model
           in the tab describes the motion of the prompt in more detail, on the CPU and before the
-          video starts, for at most 20 seconds. In events this is the phase <code>optimise</code>.
+          video starts: up to 30 seconds to load it, 20 to write. In events this is the phase{' '}
+          <code>optimise</code>.
         </p>
         <p>
           What must survive is kept by code: text in <code>[brackets]</code> and in quotes, trigger

@@ -30,7 +30,7 @@ const checkTexts: Readonly<Record<string, string>> = {
 };
 
 /** One reason of a record, for people. */
-export function reasonText(reason: string): string {
+function reasonText(reason: string): string {
   return reasonTexts[reason] ?? checkTexts[reason.slice(0, 2)] ?? reason;
 }
 

@@ -83,7 +83,9 @@ export async function librarySession(
   await page.call('clearHistory');
   if (hub !== undefined) await page.call('setHub', hub);
   const token = process.env.HF_TOKEN;
-  if (token) await page.call('setHubToken', token.trim());
+  // A worker's page may come from another server, whose code must not see the token.
+  const isOwn = new URL(page.page.url()).origin === profileOrigin;
+  if (token && isOwn) await page.call('setHubToken', token.trim());
   const snapshot = async () => {
     const now = await page.call('snapshot');
     await noteLibrary(home, now);

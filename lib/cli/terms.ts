@@ -7,7 +7,7 @@ import type { LibrarySession } from './session';
 const readThem = 'Read them at /terms of the app, or with `npm run models -- terms`.';
 
 /**
- * The terms of use have to be accepted before the first download of a real model.
+ * The terms of use have to be accepted before the first download of a real model, and before a tab serves.
  *
  * @param accept whether `--accept-terms` was given
  * @param named `KINORA_ACCEPT_TERMS`: a version that is accepted

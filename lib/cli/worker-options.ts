@@ -38,7 +38,7 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
   --name NAME         what this worker is called (default: the name of this machine)
   --hub URL           where models and LoRAs are fetched from; remembered
   --yes               agrees to the download beforehand
-  --accept-terms      accepts the terms of use, which a real model needs once
+  --accept-terms      accepts the terms of use, which serving needs once
   --help              this text
 
 Ctrl-C hands the current job back and ends; a second one ends at once. Whoever runs a worker can see

@@ -10,6 +10,7 @@ import { Command } from './command';
 import { fetchModel } from './fetch-model';
 import { kinoraHome } from './home';
 import { librarySession } from './session';
+import { ensureTerms } from './terms';
 import { isLoopback, parseWorkerOptions, type WorkerOptions, workerHelp } from './worker-options';
 import { WorkerReport } from './worker-report';
 
@@ -105,6 +106,7 @@ async function prepareModel(
 ): Promise<void> {
   const page = await HeadlessPage.open(context, origin);
   const session = await librarySession(page, software, home, hub);
+  await ensureTerms(command, session, acceptTerms);
   await fetchModel(command, session, model, { precision, yes, acceptTerms });
   await page.page.close();
 }

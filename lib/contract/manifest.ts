@@ -93,10 +93,10 @@ export type PrecisionChoice = z.output<typeof precisionChoiceSchema>;
 /**
  * A model of Kinora's list: where its files are, and the sizes and settings that it supports.
  *
- * Each has a source for the safety checker. A bundled model has no other, but a `base`, a folder in the diffusers layout (`model_index.json`, `transformer/`,
- * `vae/`, …) relative to the manifest. A model with `sources` is downloaded from the hub and stored in
- * the browser; its `base`, if any, contains only copies of the config files. Architecture and dimensions
- * are read from the config files.
+ * Each has a source for the safety checker. A bundled model has no other, but a `base`, a folder in the
+ * diffusers layout (`model_index.json`, `transformer/`, `vae/`, …) relative to the manifest. A model with
+ * `sources` is downloaded from the hub and stored in the browser; its `base`, if any, contains only copies
+ * of the config files. Architecture and dimensions are read from the config files.
  */
 export const manifestSchema = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
@@ -137,6 +137,9 @@ export function sourcesFor(
 export function hasSources({ sources }: Pick<ModelManifest, 'sources'>): boolean {
   return sources.some(({ component }) => component !== 'safety_checker');
 }
+
+/** The bundled demonstration model: the only one that may run without a safety checker. */
+export const demonstrationModel = 'tiny';
 
 /** Whether the whole model comes with Kinora, apart from the safety checker. */
 export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): boolean {

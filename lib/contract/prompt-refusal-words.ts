@@ -14,7 +14,7 @@ export const sexualTerms = [
   // de
   'pornos|pornogra(f|ph)ie|pornogra(f|ph)isch(e|en|er|es|em)?|erotisch(e|en|er|es|em)?|erotik',
   'sexszene|sexuelle(n|r)? (handlung|handlungen|pose|posen)|geschlechtsverkehr|geschlechtsakt',
-  'sex (haben|hat|mit)|(haben|hat) sex|oralsex|analsex|gruppensex|ficken|fickt|orgasmus|orgie',
+  'sex (haben|hat|mit)|(haben|hat|beim) sex|oralsex|analsex|gruppensex|ficken|fickt|orgasmus|orgie',
   'masturbier(t|en)|selbstbefriedigung|vergewaltigt eine?n?|vergewaltigungsszene',
   // fr
   'pornographie|pornographiques?|érotiques?|acte sexuel|actes sexuels|rapports? sexuels?',
@@ -31,7 +31,7 @@ export const sexualTerms = [
   '(fazer|faz|fazem|fazendo) sexo|cena de sexo|masturbação|transando',
 ] as const;
 
-/** Nakedness is no sexual term by itself; right beside a child term it counts as one. */
+/** Nakedness is no sexual term by itself; beside a child term it counts as one. */
 export const nudityTerms = [
   'nude|naked|topless|lingerie|sensual|sensually|seductive|seductively|genitals|vagina|penis',
   'nackt|nackte|nacktes|nackter|nackten|nacktem|unbekleidet(e|es|er|en)?',
@@ -50,6 +50,7 @@ export const childTerms = [
   // en
   'child|children|kid|kids|toddler|toddlers|infant|infants|newborn|newborns|babies|minors',
   '(a|the|his|her|their|naked|nude) baby|baby (boy|boys|girl|girls)|underaged?|under age|pre ?teens?',
+  '(with|of) a minor(?! \\p{L})',
   'teen|teens|teenage|teenager|teenagers|adolescents?|jailbait|loli|lolis|lolicon|shotacon',
   '(little|small|young) (girl|girls|boy|boys)|school ?(girl|girls|boy|boys|child|children|kid|kids)',
   '(middle|high) schoolers?|preschoolers?|under (18|eighteen)|younger than (18|eighteen)',
@@ -71,7 +72,7 @@ export const childTerms = [
 /** Phrases whose words mean something else; they are taken out before the lists are compared. */
 export const harmlessPhrases = [
   'baby (blue|pink|oil|doll|bump|shower|grand|face)',
-  'naked (eye|eyes|mole|truth|flame)|nude (lipstick|heels|color|colour|tones?)|enfant terrible',
+  'naked (eye|eyes|mole|truth|flame)|nude (lipstick|heels|colou?r(ed)?|tones?)|enfant terrible',
   "(child|kid)'s play|kid (gloves|leather)|nackte(n|r|s)? (füße|füßen|auge|wahrheit|arme|armen|beine|beinen)",
   'pieds nus|tête nue|mains nues|bras nus|torse nu|(œil|oeil) nu|(pies|pie) desnudos?|ojos? desnudos?',
   'torso desnudo|piedi nudi|piede nudo|occhio nudo|mani nude|torso nudo|pés nus|olho nu|mãos nuas|tronco nu',
@@ -118,7 +119,7 @@ export const chinese = {
   sexual: [
     '色情|情色|淫秽|手淫|(?<!以)自慰|成人片|强奸(?=了?(一名|一个)?(女童|男童|幼女|儿童|小孩))',
     '性感(?![染冒觉受知官情])|性交(?![付易费流通互换叉织往谈纳融给警情接友])',
-    '做爱(?![心国好护情])|(?<![男女])性爱(?![好护心国])|(?<![路门出进港窗关])口交(?![通叉易谈流换汇付界接])',
+    '做爱(?![心国好护情])|(?<![男女])性爱(?![好护心国])|(?<![路门出进港窗关])口交(?![通叉易谈流换汇付界接作])',
   ],
   nudity: ['裸体|全裸|赤裸(?!裸)|裸露'],
   adult: ['女人|男人|女性|男性|雕像|母亲|父亲'],

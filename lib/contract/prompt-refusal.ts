@@ -40,6 +40,7 @@ const notAThing = `(?<!${thing}(?: (?:is|was|that is|of|de|di))?,? )`;
 const ages = [
   `${notAThing}${number} ?(?:years?|yrs?) (?:old|of age)(?! ?(?:single malt )?${thing})`,
   `${notAThing}${number} ?(?:yo|y/o|y\\.o\\.?)(?![\\p{L}\\p{N}])(?! ?${thing})`,
+  `(?<![\\p{L}\\p{N}])(?:girls?|boys?),? (?:of )?${number}(?= years(?! of (?!age))|,|\\.(?!\\p{N})|$)`,
   `(?<![\\p{L}\\p{N}])(?:aged?|age of|im alter von) ${number}(?! ?(?:years? in|months?|weeks?|%))`,
   `${number} ?jährige?[rnsm]?(?![\\p{L}])(?! ${thing})`,
   `${notAThing}${number} ?jahre alte?[rnsm]?(?![\\p{L}])(?! ${thing})`,
@@ -58,7 +59,10 @@ const nudities = new RegExp(
   'gu',
 );
 
-/** Whether at most three words of the same clause lie between a term for nakedness and one for a child. */
+/**
+ * Whether at most three words of the same sentence lie between a term for nakedness and one for a child.
+ * Commas are no end: many prompts are lists of words.
+ */
 function hasNakedChild(text: string): boolean {
   const found = (pattern: RegExp, nude: boolean) =>
     [...text.matchAll(pattern)].map(({ index, 0: { length } }) => ({
@@ -72,10 +76,10 @@ function hasNakedChild(text: string): boolean {
     const before = terms[i - 1];
     if (before === undefined || before.nude === term.nude) return false;
     const gap = text.slice(before.end, Math.max(before.end, term.start));
-    return /^[\p{L}\p{N}' ]{0,60}$/u.test(gap) && (gap.match(wordInGap)?.length ?? 0) <= 3;
+    return /^[\p{L}\p{N}' ,、]{0,60}$/u.test(gap) && (gap.match(wordInGap)?.length ?? 0) <= 3;
   });
 }
-const wordInGap = /\p{Script=Han}{1,2}|[^\s\p{Script=Han}]+/gu;
+const wordInGap = /\p{Script=Han}{1,2}|[^\s,、\p{Script=Han}]+/gu;
 
 /** Whether a text has an unambiguous sexual term (nakedness alone is none). */
 export function hasSexualTerm(text: string): boolean {

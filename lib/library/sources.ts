@@ -116,7 +116,7 @@ export async function configurationOf(
   );
 }
 
-/** The licence of what nobody says anything about. */
+/** The licence of what comes without a statement of one. */
 export const unknownLicence: Licence = { name: 'unknown' };
 
 /** What a repository says of its licence, with its page. */

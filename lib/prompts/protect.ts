@@ -72,7 +72,7 @@ function bracketEnd(prompt: string, start: number, open: string, close: string):
 }
 
 /** Brackets, quotes and addresses, the outermost ones; null where one of them does not end or begin. */
-export function delimitedSpans(prompt: string): Span[] | null {
+function delimitedSpans(prompt: string): Span[] | null {
   const spans: Span[] = [];
   let at = 0;
   const add = (kind: SpanKind, end: number) => {

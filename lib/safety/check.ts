@@ -13,7 +13,7 @@ import type { SafetyChecker } from './checker';
 import type { Squares } from './preprocess';
 
 /** Every so many frames one is looked at, and the last one in any case. */
-export const sampleStride = 8;
+const sampleStride = 8;
 
 /** Where to compute, the best first; the next one is asked for when the one before has failed. */
 export type Backends = () => AsyncIterable<Backend>;

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
-import { promptOptimizationSchema, type Safety, safetySchema } from '../../lib/contract';
+import {
+  demonstrationModel,
+  promptOptimizationSchema,
+  type Safety,
+  safetySchema,
+} from '../../lib/contract';
 import { clearSafety, testCaller, testJob } from '../testing/jobs';
 import { checkReport } from './report';
 
@@ -9,6 +14,8 @@ const flagged: Safety = {
 };
 const off = safetySchema.parse({ status: 'off' });
 const failed = safetySchema.parse({ status: 'unverified', reason: 'failed' });
+const demonstration = safetySchema.parse({ status: 'unverified', reason: 'demonstration' });
+const model = 'wan2.2-ti2v-5b';
 const told = promptOptimizationSchema.parse({
   status: 'used',
   original: 'A boat.',
@@ -29,11 +36,12 @@ it.each([
   ['not asked for', false, off],
 ])('a report that fits its job is taken: %s', (_, asked, safety) => {
   const report = { safety, prompt_optimization: null };
-  expect(checkReport(jobOf(asked, false), report)).toEqual(report);
+  expect(checkReport(jobOf(asked, false), { model, ...report })).toEqual(report);
 });
 
 it.each([
   ['off although asked for', true, off],
+  ['without a checker, of a model that needs one', true, demonstration],
   ['no reason', true, { ...failed, reason: null }],
   ['clear without a checker', true, { ...clearSafety, model: null }],
   ['flagged without its SHA-256', true, { ...flagged, sha256: null }],
@@ -43,7 +51,8 @@ it.each([
   ['flagged with a low score', true, { ...flagged, score: 0.49 }],
   ['a verdict that was not asked for', false, clearSafety],
 ])('a report that contradicts its job or itself is refused: %s', (_, asked, safety) => {
-  expect(() => checkReport(jobOf(asked, false), { safety, prompt_optimization: null })).toThrow(
+  const report = { model, safety, prompt_optimization: null };
+  expect(() => checkReport(jobOf(asked, false), report)).toThrow(
     expect.objectContaining({
       code: 'INVALID_PARAMETER',
       details: [expect.objectContaining({ field: 'safety.status' })],
@@ -51,14 +60,20 @@ it.each([
   );
 });
 
-it('a check that nobody asked for and that did not run is off', () => {
-  const report = { safety: failed, prompt_optimization: null };
+it('the demonstration model may run without a checker', () => {
+  const report = { model: demonstrationModel, safety: demonstration, prompt_optimization: null };
+  expect(checkReport(jobOf(true, false), report).safety).toEqual(demonstration);
+});
+
+it('a check that was not asked for and that did not run is off', () => {
+  const report = { model, safety: failed, prompt_optimization: null };
   expect(checkReport(jobOf(false, false), report).safety).toEqual(off);
 });
 
 it('a prompt is reported where the job asks for it, with the prompt of the job', () => {
-  const report = { safety: clearSafety, prompt_optimization: told };
-  expect(checkReport(jobOf(true, true), report)).toEqual(report);
+  const kept = { safety: clearSafety, prompt_optimization: told };
+  const report = { model, ...kept };
+  expect(checkReport(jobOf(true, true), report)).toEqual(kept);
   expect(
     checkReport(jobOf(true, true), { ...report, prompt_optimization: null }).prompt_optimization,
   ).toMatchObject({ status: 'unavailable', original: 'A boat.', text: 'A boat.', model: null });

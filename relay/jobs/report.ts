@@ -1,4 +1,9 @@
-import { promptOptimizationSchema, safetySchema, safetyThreshold } from '../../lib/contract';
+import {
+  demonstrationModel,
+  promptOptimizationSchema,
+  safetySchema,
+  safetyThreshold,
+} from '../../lib/contract';
 import { ApiError, type Completion } from '../../lib/contract/v3';
 import type { JobRow } from '../store/schema';
 
@@ -14,10 +19,10 @@ type Report = Pick<Completion, 'safety' | 'prompt_optimization'>;
  */
 export function checkReport(
   { input }: Pick<JobRow, 'input'>,
-  { safety, prompt_optimization }: Report,
+  { model, safety, prompt_optimization }: Report & Pick<Completion, 'model'>,
 ): Report {
   const isAsked = input.enable_safety_checker;
-  const problem = isAsked ? verdictProblem(safety) : unaskedProblem(safety);
+  const problem = isAsked ? verdictProblem(safety, model) : unaskedProblem(safety);
   if (problem !== null) throw refused('safety.status', problem);
   return {
     // A check that was not asked for and did not run is off, whatever the worker calls it.
@@ -27,9 +32,17 @@ export function checkReport(
 }
 
 /** What is wrong with the report of a check that was asked for; null where it may be right. */
-function verdictProblem({ status, reason, score, frames, model, sha256 }: Report['safety']) {
+function verdictProblem(
+  { status, reason, score, frames, model, sha256 }: Report['safety'],
+  videoModel: string,
+): string | null {
   if (status === 'off') return 'not off: the job asks for the check.';
-  if (status === 'unverified') return reason === null ? 'unverified with a reason.' : null;
+  if (status === 'unverified') {
+    if (reason === null) return 'unverified with a reason.';
+    // The one reason with which the flag of the API is false.
+    const wrong = reason === 'demonstration' && videoModel !== demonstrationModel;
+    return wrong ? `a verdict: ${videoModel} is not the demonstration model.` : null;
+  }
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;
   if (score === null || frames.length === 0) return `${status} with a score and those of frames.`;
   const found = score >= safetyThreshold ? 'flagged' : 'clear';

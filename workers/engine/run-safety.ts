@@ -102,10 +102,14 @@ export function checkBackends(device: EngineDevice, kind: 'webgpu' | 'wasm'): Ba
   return async function* () {
     const emulated = kind === 'webgpu' && (await probeDevice()).software;
     if (!emulated) {
-      const backend = await device.open(kind);
-      yield backend;
+      // A GPU that was lost meanwhile may not open again: the CPU is still there.
+      const backend = await device.open(kind).catch((error: unknown) => {
+        if (kind === 'wasm') throw error;
+        return null;
+      });
+      if (backend) yield backend;
       if (kind === 'wasm') return;
-      await backend.recover().catch(() => undefined);
+      await backend?.recover().catch(() => undefined);
     }
     const cpu = await createBackend('wasm');
     try {

@@ -1,5 +1,10 @@
 import * as Comlink from 'comlink';
-import { KinoraError, type LoraFile, type PromptOptimization } from '../../lib/contract';
+import {
+  demonstrationModel,
+  KinoraError,
+  type LoraFile,
+  type PromptOptimization,
+} from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
 import type { OptimizerApi, OptimizerRequest } from '../../lib/contract/optimizer';
 import { type OptimizerParts, optimizeWithInstalled } from '../../lib/language-model';
@@ -15,12 +20,6 @@ export interface OptimizerWorkerParts extends OptimizerParts {
   /** Address of the folder of bundled and listed models; `/models/` of this origin when absent. */
   readonly manifests?: URL;
 }
-
-/**
- * Stands in for a video model that is not installed yet: its tokenizer has fewer pieces, so that a text
- * counts at least as many tokens.
- */
-const bundledModel = 'tiny';
 
 /** The prompt optimiser of the studio, behind the interface that the page speaks. */
 export class Optimizer implements OptimizerApi {
@@ -91,7 +90,8 @@ export class Optimizer implements OptimizerApi {
       return await openModel(id, sources);
     } catch (thrown) {
       const absent = thrown instanceof KinoraError && thrown.code === 'MODEL_NOT_INSTALLED';
-      if (absent && id !== bundledModel) return openModel(bundledModel, sources);
+      // Its tokenizer has fewer pieces, so that a text counts at least as many tokens.
+      if (absent && id !== demonstrationModel) return openModel(demonstrationModel, sources);
       throw thrown;
     }
   }

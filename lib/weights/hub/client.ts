@@ -126,7 +126,7 @@ export class HubClient {
     const known = this.#listings.get(key);
     if (known !== undefined) return known;
     const listing = this.#list(repository, revision, signal).catch((thrown: unknown) => {
-      // The library trips over answers that it does not expect.
+      // The library throws other errors for answers that it does not expect.
       if (thrown instanceof KinoraError || signal?.aborted) throw thrown;
       const sentence = `The hub's list of the files of ${repository} cannot be read.`;
       throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause: thrown });
