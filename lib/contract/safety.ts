@@ -42,6 +42,14 @@ export const safetySchema = z.object({
 });
 export type Safety = z.output<typeof safetySchema>;
 
+/** The record of a run without a checker. */
+export function uncheckedSafety(
+  status: 'off' | 'unverified',
+  reason: UnverifiedReason | null = null,
+): Safety {
+  return safetySchema.parse({ status, reason });
+}
+
 /**
  * The flag of the API: true where a checker flagged the video, and where a check that was asked for
  * failed. False means checked and clear, not asked for, or the demonstration model without a checker.

@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { isFlagged, safetySchema } from '../contract';
+import { isFlagged, safetySchema, uncheckedSafety } from '../contract';
 import type { Backend } from '../gpu';
 import { nodeBackend } from '../models/wan22/testing/model';
 import type { Frame } from '../pipeline/latents';
 import { openSafetensors } from '../weights';
 import { patchedFolder, safetensorsBytes } from '../weights/testing/files';
-import { SafetyCheck, sampledFrames, uncheckedSafety, videoScore } from './check';
+import { SafetyCheck, sampledFrames, videoScore } from './check';
 import type { Squares } from './preprocess';
 import { golden, goldenCheckerFolder, goldenImage, openGoldenChecker } from './testing/golden';
 

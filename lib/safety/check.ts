@@ -4,7 +4,6 @@ import {
   safetySchema,
   safetyThreshold,
   toKinoraError,
-  type UnverifiedReason,
 } from '../contract';
 import type { Backend } from '../gpu';
 import type { Frame } from '../pipeline/latents';
@@ -144,12 +143,4 @@ export function sampledFrames(frames: number): number[] {
     (_, i) => i * sampleStride,
   );
   return (frames - 1) % sampleStride === 0 ? every : [...every, frames - 1];
-}
-
-/** The record of a run without a checker. */
-export function uncheckedSafety(
-  status: 'off' | 'unverified',
-  reason: UnverifiedReason | null = null,
-): Safety {
-  return safetySchema.parse({ status, reason });
 }

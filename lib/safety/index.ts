@@ -3,7 +3,6 @@ export {
   SafetyCheck,
   type SafetyCheckHooks,
   sampledFrames,
-  uncheckedSafety,
   videoScore,
 } from './check';
 export {

@@ -1,11 +1,11 @@
 import Dexie, { type EntityTable } from 'dexie';
-import { safetySchema } from '../contract/safety';
+import { uncheckedSafety } from '../contract/safety';
 import type { Completion } from '../contract/v3/worker';
 import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
 import type { CurrentJob } from './connection';
 
 /** The record of a video that no checker has seen. */
-export const notChecked = safetySchema.parse({ status: 'unverified', reason: 'missing' });
+export const notChecked = uncheckedSafety('unverified', 'missing');
 
 /** A video that is made and not yet delivered: all that another attempt to upload it needs. */
 export interface FinishedJob {
@@ -28,30 +28,20 @@ export class PendingUploads {
   constructor(name = 'kinora-serving') {
     const database = new Dexie(name);
     database.version(1).stores({ finished: 'id' });
-    database
-      .version(2)
-      .stores({ finished: 'id' })
-      .upgrade((transaction) =>
-        transaction
-          .table('finished')
-          .toCollection()
-          .modify((row) => {
-            row.heartbeatMs = row.beatEveryMs;
-            delete row.beatEveryMs;
-          }),
-      );
+    const upgrade = (version: number, change: (row: Record<string, unknown>) => void) =>
+      database
+        .version(version)
+        .stores({ finished: 'id' })
+        .upgrade((transaction) => transaction.table('finished').toCollection().modify(change));
+    upgrade(2, (row) => {
+      row.heartbeatMs = row.beatEveryMs;
+      delete row.beatEveryMs;
+    });
     // Videos of versions without a safety checker were not checked, whatever their jobs asked for.
-    database
-      .version(3)
-      .stores({ finished: 'id' })
-      .upgrade((transaction) =>
-        transaction
-          .table('finished')
-          .toCollection()
-          .modify((row) => {
-            row.completion = { safety: notChecked, prompt_optimization: null, ...row.completion };
-          }),
-      );
+    upgrade(3, (row) => {
+      const completion = row.completion as object;
+      row.completion = { safety: notChecked, prompt_optimization: null, ...completion };
+    });
     this.database = database as PendingUploads['database'];
   }
 

@@ -1,8 +1,8 @@
 import {
   demonstrationModel,
   promptOptimizationSchema,
-  safetySchema,
   safetyThreshold,
+  uncheckedSafety,
 } from '../../lib/contract';
 import { ApiError, type Completion } from '../../lib/contract/v3';
 import type { JobRow } from '../store/schema';
@@ -26,7 +26,7 @@ export function checkReport(
   if (problem !== null) throw refused('safety.status', problem);
   return {
     // A check that was not asked for and did not run is off, whatever the worker calls it.
-    safety: isAsked ? safety : safetySchema.parse({ status: 'off' }),
+    safety: isAsked ? safety : uncheckedSafety('off'),
     prompt_optimization: promptOf(input, prompt_optimization),
   };
 }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { frameCount, safetySchema, sizeInPixels, sizes } from '../../lib/contract';
+import { frameCount, sizeInPixels, sizes, uncheckedSafety } from '../../lib/contract';
 import type { WorkerDeclaration, WorkerJob } from '../../lib/contract/v3';
 import { WorkerClient } from '../../lib/worker/client';
 import { isLeaseLost } from '../../lib/worker/transport-error';
@@ -104,7 +104,7 @@ export class ProtocolWorker {
       model: this.declaration.model,
       precision: this.declaration.precision,
       encoder: 'none',
-      safety: job.enable_safety_checker ? clearSafety : safetySchema.parse({ status: 'off' }),
+      safety: job.enable_safety_checker ? clearSafety : uncheckedSafety('off'),
       prompt_optimization: null,
     };
     await this.client.complete(job.id, completion, { signal });

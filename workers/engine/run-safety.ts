@@ -1,7 +1,12 @@
-import { type ProgressEvent, type Safety, safetyThreshold } from '../../lib/contract';
+import {
+  type ProgressEvent,
+  type Safety,
+  safetyThreshold,
+  uncheckedSafety,
+} from '../../lib/contract';
 import { createBackend, probeDevice } from '../../lib/gpu';
 import type { FrameStep } from '../../lib/pipeline/steps';
-import { type Backends, SafetyCheck, sampledFrames, uncheckedSafety } from '../../lib/safety';
+import { type Backends, SafetyCheck, sampledFrames } from '../../lib/safety';
 import { coverCrop, type Pixels } from '../../lib/video';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';

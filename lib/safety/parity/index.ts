@@ -7,7 +7,13 @@ import {
   type ParityOptions,
   type ParityStage,
 } from '../../pipeline/parity';
-import { blobFile, type Checkpoint, type ModelFolder, openSafetensors } from '../../weights';
+import {
+  blobFile,
+  type Checkpoint,
+  type ModelFolder,
+  openSafetensors,
+  subfolder,
+} from '../../weights';
 import { type CheckerNetwork, openNetwork, unsafeProbability } from '../checker';
 import { classifierGraph, patchify } from '../classifier';
 import { cutSquares, layOutSquares, normalise, type RgbaImage, rgbaBytes } from '../preprocess';
@@ -159,13 +165,4 @@ async function trace(
 async function readBytes(folder: ModelFolder, path: string): Promise<Uint8Array<ArrayBuffer>> {
   const file = await folder.open(path);
   return (await file.read(0, file.size)) as Uint8Array<ArrayBuffer>;
-}
-
-function subfolder(folder: ModelFolder, path: string): ModelFolder {
-  return {
-    open: (name) => folder.open(`${path}/${name}`),
-    text: (name) => folder.text(`${path}/${name}`),
-    json: (name) => folder.json(`${path}/${name}`),
-    exists: (name) => folder.exists(`${path}/${name}`),
-  };
 }

@@ -143,3 +143,13 @@ export class SourceChanged extends Error {
     super(`${file} was changed at its source.`);
   }
 }
+
+/** A folder inside a folder. */
+export function subfolder(folder: ModelFolder, path: string): ModelFolder {
+  return {
+    open: (name) => folder.open(`${path}/${name}`),
+    text: (name) => folder.text(`${path}/${name}`),
+    json: (name) => folder.json(`${path}/${name}`),
+    exists: (name) => folder.exists(`${path}/${name}`),
+  };
+}

@@ -8,6 +8,7 @@ import {
   type ModelFolder,
   openCheckpoint,
   openSafetensors,
+  subfolder,
   type WeightFile,
 } from '../../../weights';
 import { type ModelConfig, readModelConfig } from '../config';
@@ -80,16 +81,6 @@ export async function readFile(folder: ModelFolder, path: string): Promise<Weigh
   const file = await folder.open(path);
   const bytes = await file.read(0, file.size);
   return blobFile(path, new Blob([bytes as Uint8Array<ArrayBuffer>]));
-}
-
-/** A folder inside a folder. */
-function subfolder(folder: ModelFolder, path: string): ModelFolder {
-  return {
-    open: (name) => folder.open(`${path}/${name}`),
-    text: (name) => folder.text(`${path}/${name}`),
-    json: (name) => folder.json(`${path}/${name}`),
-    exists: (name) => folder.exists(`${path}/${name}`),
-  };
 }
 
 /** What every stage is given. */
