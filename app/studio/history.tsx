@@ -30,7 +30,11 @@ export function History(props: {
   );
 }
 
-const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
+const statusNames = {
+  created: 'Waiting',
+  processing: 'Computing',
+  interrupted: 'Interrupted',
+} as const;
 
 /** One past prediction; a failed one with its error and remedy. */
 function HistoryItem(props: {

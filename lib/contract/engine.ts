@@ -13,6 +13,9 @@ export interface LoraFile {
   readonly scale: number;
 }
 
+/** How a run starts from what an earlier one of its id saved. */
+export type Continuation = 'resume' | 'finish' | 'refine';
+
 /** What the engine needs for one video. */
 export interface EngineRequest {
   /** Id of the prediction or job. */
@@ -35,6 +38,12 @@ export interface EngineRequest {
   readonly decoder?: DecoderKind;
   /** Whether steps may reuse results of earlier ones: faster, nearly the same. The profile decides when absent. */
   readonly cache?: boolean;
+  /**
+   * What becomes of a run of this id that was saved: `resume` goes on from its checkpoint, and starts anew,
+   * saying so, where that cannot be used; `finish` decodes what the checkpoint holds; `refine` decodes the
+   * latents that a finished run kept, with `decoder`. Absent: a new run, which discards what was saved.
+   */
+  readonly continuation?: Continuation;
   /** In the order of `parameters.loras`. */
   readonly loras: readonly LoraFile[];
   /** `auto` selects WebCodecs if it can encode H.264, else ffmpeg. */
@@ -76,7 +85,10 @@ export interface EngineApi {
   /**
    * Computes a video and writes it to OPFS.
    *
-   * @throws KinoraError after deleting the unfinished file and freeing the memory of the run
+   * While it denoises, its state is saved, so that a later run of the same id can go on from there.
+   *
+   * @throws KinoraError after deleting the unfinished file and freeing the memory of the run;
+   *   `CHECKPOINT_INVALID` where `finish` or `refine` finds nothing that it can use
    */
   generate(
     request: EngineRequest,
@@ -97,6 +109,11 @@ export interface EngineApi {
   /** Pauses the denoising loop after the current step. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /**
+   * Ends the run after the current step with `PAUSED`, its checkpoint written, and frees the device. A
+   * pause ends with it. Without effect once the last step is done.
+   */
+  suspend(): Promise<void>;
   /** Ends the denoising loop after the current step and decodes its result. */
   finishEarly(): Promise<void>;
   /** Device memory and transfers so far. */

@@ -163,6 +163,14 @@ const table = {
     'The page was closed or reloaded during the generation.',
     'Run it again; the settings and the image are kept.',
   ],
+  PAUSED: [
+    'The generation is paused and the graphics card is free.',
+    'Resume it when you like: it goes on where it was.',
+  ],
+  CHECKPOINT_INVALID: [
+    'The saved state of this generation cannot be used.',
+    'Run it again; the settings and the image are kept.',
+  ],
   BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
   // Files, browser and the rest
   VIDEO_UNREADABLE: [

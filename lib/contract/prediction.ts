@@ -1,6 +1,6 @@
 import type { ErrorRecord } from './errors';
 import type { DecoderKind, ProfileName } from './profile';
-import type { GenerationResult } from './progress';
+import type { CheckpointInfo, GenerationResult } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Parameters } from './request';
 
@@ -29,7 +29,21 @@ interface PredictionBase {
 /** A prediction. Each status has exactly the fields that are known in it. */
 export type Prediction =
   | (PredictionBase & { readonly status: 'created' })
-  | (PredictionBase & { readonly status: 'processing'; readonly startedAt: string })
+  | (PredictionBase & {
+      readonly status: 'processing';
+      readonly startedAt: string;
+      /** The latest one; absent before the first. */
+      readonly checkpoint?: CheckpointInfo;
+    })
+  | (PredictionBase & {
+      /** It ended before its time and can be resumed. */
+      readonly status: 'interrupted';
+      readonly startedAt: string;
+      readonly interruptedAt: string;
+      /** Why: `INTERRUPTED`, `PAUSED`, `DEVICE_LOST`, `OUT_OF_MEMORY` or another fault. */
+      readonly error: ErrorRecord;
+      readonly checkpoint: CheckpointInfo;
+    })
   | (PredictionBase & {
       readonly status: 'completed';
       readonly startedAt: string;

@@ -46,6 +46,16 @@ export interface MemoryReport {
   readonly replans: number;
 }
 
+/** How far a saved run is. */
+export interface CheckpointInfo {
+  /** The clip that was under way, from 0. */
+  readonly clip: number;
+  readonly clips: number;
+  /** Finished steps of this clip, 1 … steps; with all of them done, decoding is what is left of it. */
+  readonly step: number;
+  readonly steps: number;
+}
+
 /**
  * What the engine reports while it computes. `clip` counts from 0; a video over 5 s has more than one.
  */
@@ -123,6 +133,28 @@ export type ProgressEvent =
     }
   | { readonly type: 'paused'; readonly paused: boolean }
   | {
+      /** The run can be resumed from here from now on. */
+      readonly type: 'checkpoint';
+      readonly checkpoint: CheckpointInfo;
+    }
+  | {
+      /** Something about this run's saved state that the user should know. */
+      readonly type: 'checkpoint-problem';
+      /** `unsaved`: the run goes on and cannot be resumed; `restarted`: it had to start anew. */
+      readonly problem: 'unsaved' | 'restarted';
+      readonly sentence: string;
+    }
+  | {
+      /** How far the whole run is; after every event that changes it. */
+      readonly type: 'estimate';
+      /** Share of the expected time that has passed, 0 … 1; never falls. */
+      readonly share: number;
+      /** Seconds until the video is finished; null until there is something to estimate from. */
+      readonly secondsRemaining: number | null;
+      /** Why the time left has grown, where it has by more than 20 %. */
+      readonly reason: string | null;
+    }
+  | {
       /** The memory plan; sent again when memory ran out and the run continues with a smaller plan. */
       readonly type: 'plan';
       readonly memory: MemoryReport;
@@ -158,6 +190,8 @@ export interface GenerationResult {
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
+  /** How often the run was interrupted and resumed; absent where it was not. */
+  readonly resumes?: number;
   /**
    * The memory plan of the run. A decode in more than one tile may differ slightly from a full decode.
    * Absent in records of versions that did not store it.

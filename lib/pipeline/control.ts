@@ -4,6 +4,7 @@ import { KinoraError } from '../contract';
 export class RunControl {
   readonly #abort = new AbortController();
   #finish = false;
+  #suspend = false;
   #resume: (() => void) | undefined;
   #paused: Promise<void> | undefined;
 
@@ -13,6 +14,11 @@ export class RunControl {
 
   get finishing(): boolean {
     return this.#finish;
+  }
+
+  /** Whether the loop is to save its state and end. */
+  get suspending(): boolean {
+    return this.#suspend;
   }
 
   /** Whether the loop is to wait. */
@@ -35,6 +41,12 @@ export class RunControl {
   /** The loop ends after its current step and what is there is decoded. */
   finishEarly(): void {
     this.#finish = true;
+    this.resume();
+  }
+
+  /** The loop saves its state after the current step and rejects with `PAUSED`. */
+  suspend(): void {
+    this.#suspend = true;
     this.resume();
   }
 

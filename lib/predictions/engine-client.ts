@@ -29,6 +29,7 @@ function toApi(remote: Remote<EngineApi>): EngineApi {
     cancel: () => remote.cancel(),
     pause: () => remote.pause(),
     resume: () => remote.resume(),
+    suspend: () => remote.suspend(),
     finishEarly: () => remote.finishEarly(),
     counters: () => remote.counters(),
     unload: () => remote.unload(),

@@ -165,6 +165,9 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, paused: event.paused, pausing: false };
     case 'plan':
       return { ...progress, memory: event.memory };
+    case 'checkpoint':
+    case 'checkpoint-problem':
+    case 'estimate':
     case 'memory':
       return progress;
   }

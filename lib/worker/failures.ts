@@ -66,6 +66,8 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   STORAGE_FULL: 'unfit',
   CANCELLED: 'elsewhere',
   INTERRUPTED: 'elsewhere',
+  PAUSED: 'elsewhere',
+  CHECKPOINT_INVALID: 'elsewhere',
   BUSY: 'elsewhere',
   VIDEO_UNREADABLE: 'suspect',
   FILE_UNREADABLE: 'suspect',

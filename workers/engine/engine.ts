@@ -118,6 +118,10 @@ export class Engine implements EngineApi {
     this.#control?.resume();
   }
 
+  async suspend() {
+    this.#control?.suspend();
+  }
+
   async finishEarly() {
     this.#control?.finishEarly();
   }
