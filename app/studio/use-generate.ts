@@ -12,6 +12,7 @@ import {
   toBudgetBytes,
   toParameters,
 } from './form-state';
+import { chosenSampling } from './sampling';
 import { findErrors } from './validation';
 
 /** Starts runs from the form and of past predictions. `startError` is an error before a row exists. */
@@ -72,6 +73,7 @@ export function useGenerate(options: {
         parameters: toParameters(form),
         model: id,
         profile: form.values.profile,
+        ...chosenSampling(model, form.values),
         backend: form.values.backend,
         loras: await Promise.all(loras.map(openChosen)),
         safetyChecker: form.values.safetyChecker,

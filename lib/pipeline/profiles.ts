@@ -9,6 +9,7 @@ import {
   type ProfileName,
   unusedParameters,
 } from '../contract';
+import { profileTitles } from '../contract/format';
 import type { StepCache } from './caches';
 import type { VideoModel } from './model';
 
@@ -144,11 +145,6 @@ function decoderFor(
     remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
   });
 }
-
-const profileTitles: Readonly<Record<ProfileName, string>> = {
-  standard: 'Standard',
-  'ultra-fast': 'Ultra-fast',
-};
 
 const cacheNames: Readonly<Record<CacheKind, string | null>> = {
   none: null,
