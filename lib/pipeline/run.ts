@@ -8,7 +8,7 @@ import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './late
 import { MemoryFit } from './memory/fit';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
-import { previewStrip } from './preview';
+import { decodedPreview, type PreviewStrip, previewStrip } from './preview';
 import type { Sampling } from './profiles';
 import { createScheduler, type SolverState } from './schedulers';
 
@@ -27,6 +27,8 @@ export interface ImageToVideoRequest extends Sampling {
   readonly memoryBudget?: number | 'probe';
   /** Seconds that the caller needs after the last frame, for the estimates of the time left. */
   readonly tailSeconds?: number;
+  /** Decoded previews may take this share of the run's time; a tenth when absent. */
+  readonly previewShare?: number;
 }
 
 /** How a run is controlled, and where its progress and frames go. */
@@ -84,6 +86,10 @@ class Run {
   readonly #eta: EtaEstimator;
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
+  /** Whether previews are decoded, as the plan has room for it. */
+  #decodesPreviews = false;
+  #previewSeconds = 0;
+  readonly #begin = performance.now();
   /** To the finished video, while frames are decoded; null where it cannot be estimated. */
   #secondsRemaining: number | null = null;
 
@@ -210,6 +216,7 @@ class Run {
       this.#phase('denoise', clip);
       this.#eta.start();
       this.#eta.decodeWork = plan.decodeWork;
+      this.#decodesPreviews = plan.previews;
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
@@ -255,7 +262,9 @@ class Run {
       secondsPerStep: this.#eta.secondsPerStep,
       secondsRemaining: this.#eta.remaining(clip, step),
     });
-    if (step % Math.ceil(steps / previewsPerClip) === 0) this.#preview(prediction, size);
+    const due = step % Math.ceil(steps / previewsPerClip) === 0;
+    // What the last step predicts is decoded next, in full.
+    if (due && !(this.#decodesPreviews && step === steps)) await this.#preview(prediction, size);
     if (hooks.control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
@@ -267,11 +276,32 @@ class Run {
     return true;
   }
 
-  #preview(prediction: Prediction, size: LatentSize): void {
+  async #preview(prediction: Prediction, size: LatentSize): Promise<void> {
+    const latents = prediction.latents();
+    const decoded = this.#decodesPreviews ? await this.#decodePreview(latents, size) : null;
     const { preview } = this.model.latents;
-    if (!preview) return;
-    const strip = previewStrip(prediction.latents(), size, preview, previewFrames);
-    this.hooks.onProgress({ type: 'preview', ...strip });
+    const strip = decoded ?? (preview && previewStrip(latents, size, preview, previewFrames));
+    if (strip) this.hooks.onProgress({ type: 'preview', ...strip });
+  }
+
+  /** Null where the time or, after all, the memory does not suffice. */
+  async #decodePreview(latents: Float32Array, size: LatentSize): Promise<PreviewStrip | null> {
+    const { backend, model, hooks } = this;
+    const { previewShare = 0.1 } = this.request;
+    const begin = performance.now();
+    const seconds = (previewShare * (begin - this.#begin)) / 1000 - this.#previewSeconds;
+    if (seconds <= 0) return null;
+    try {
+      const { signal } = hooks.control;
+      return await decodedPreview(backend, model, { size, latents, signal }, seconds);
+    } catch (error) {
+      if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
+      await backend.recover();
+      this.#decodesPreviews = false;
+      return null;
+    } finally {
+      this.#previewSeconds += (performance.now() - begin) / 1000;
+    }
   }
 
   /**
