@@ -54,8 +54,8 @@ export type MagCacheSettings = z.output<typeof magCacheSchema>;
 
 /** Licence of an adapter. */
 export const adapterLicenceSchema = z.object({
-  name: z.string().min(1),
-  url: z.url().optional(),
+  name: z.string().min(1).max(200),
+  url: z.url().max(2000).optional(),
   /** Whether it allows commercial use. */
   commercial: z.boolean().default(true),
 });
