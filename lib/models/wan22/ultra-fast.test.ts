@@ -1,6 +1,6 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LoraFile, parseManifest } from '../../contract';
 import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
@@ -145,6 +145,32 @@ describe('ultra-fast of the bundled model', () => {
     const [alone, together] = [await make(bundled), await make(bundled, { loras: three })];
     expect(relativeRms(last(together), last(alone))).toBeGreaterThan(1e-4);
     expect(together.memory.peak).toBeGreaterThan(alone.memory.peak);
+  });
+
+  test('stops at the step whose latents are not finite', async () => {
+    const encodeText = bundled.encodeText;
+    const spy = vi
+      .spyOn(Object.getPrototypeOf(bundled) as VideoModel, 'encodeText')
+      .mockImplementation(async function (this: VideoModel, ...given) {
+        const texts = await encodeText.apply(this, given);
+        return texts.map((text) => text.fill(Number.NaN));
+      });
+    await expect(make(bundled)).rejects.toMatchObject({
+      code: 'LATENTS_NOT_FINITE',
+      message: expect.stringContaining('step 1 of 3'),
+    });
+    spy.mockRestore();
+  });
+
+  test('without the tiny decoder takes the full one, and says so; to want the tiny one is an error', async () => {
+    const { 'tiny_decoder/diffusion_pytorch_model.safetensors': _, ...lacking } = parts;
+    const model = await open(lacking);
+    const { applied, sentence } = resolveSampling(model, 'ultra-fast', asked);
+    expect(applied.decoder).toBe('full');
+    expect(sentence).toContain('full decoder');
+    await expect(make(model, { choices: { decoder: 'tiny' } })).rejects.toMatchObject({
+      code: 'MODEL_FILE_MISSING',
+    });
   });
 
   test('chains clips', async () => {
