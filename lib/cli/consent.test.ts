@@ -1,6 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import { PassThrough } from 'node:stream';
 import { expect, it } from 'vitest';
-import type { DownloadPlan } from '../contract';
+import { type AdapterChoice, adapterOffers, type DownloadPlan, parseManifest } from '../contract';
 import { testManifest } from '../contract/testing/manifest';
 import { askToDownload, offerText, withDiskSpace } from './consent';
 
@@ -64,6 +65,18 @@ it('says what would be fetched, its licence, where to, and the free space before
     '  free           10.0 GB, 7.9 GB afterwards',
     '',
   ]);
+});
+
+it('says of the chosen adapter alone what its licence is and forbids', async () => {
+  const file = new URL('../../public/models/wan2.2-ti2v-5b.json', import.meta.url);
+  const real = parseManifest(JSON.parse(await readFile(file, 'utf8')));
+  const turbo = adapterOffers(real).find(({ adapter }) => adapter.name === 'Turbo')?.choice;
+  const offered = (adapter: AdapterChoice) =>
+    offerText({ manifest: real, precision: 'int8', adapter, plan, hub: 'h', home: '/m' });
+  expect(offered(turbo)).toMatch(
+    /CC BY-NC-SA 4\.0.*\n {2}note {11}Turbo may not be used commercially/s,
+  );
+  for (const other of [undefined, null]) expect(offered(other)).not.toMatch(/NC-SA|commercially/);
 });
 
 it('counts the free space of the disk, and the quota where that is less', () => {

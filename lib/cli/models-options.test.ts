@@ -22,9 +22,12 @@ it.each([
     },
   ],
   [
-    'download wan --precision int4 -y --accept-terms',
+    'download wan --precision int4 --adapter Turbo -y --accept-terms',
     {
-      action: { command: 'download', id: 'wan', precision: 'int4', yes: true, acceptTerms: true },
+      action: {
+        ...{ command: 'download', id: 'wan', precision: 'int4', adapter: 'Turbo' },
+        ...{ yes: true, acceptTerms: true },
+      },
       hub: undefined,
     },
   ],

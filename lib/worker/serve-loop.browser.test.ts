@@ -113,7 +113,7 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     bytes: sent.length,
     seed: 7,
     inference_ms: 1250,
-    sampling_ms: 0,
+    sampling_ms: 1000,
     decode_ms: 0,
     model: 'tiny',
     precision: 'f32',
