@@ -1,3 +1,4 @@
+import { KinoraError } from '../contract';
 import type { Backend } from '../gpu';
 import type { LatentSize, LatentToRgb } from './latents';
 import type { VideoModel } from './model';
@@ -8,6 +9,57 @@ export interface PreviewStrip {
   readonly width: number;
   readonly height: number;
   readonly count: number;
+}
+
+/** Frames of the strip of colours, at most. */
+const stripFrames = 16;
+
+/** Makes the previews of a run: true pictures where it can, else strips of colours. */
+export class Previews {
+  /** Whether the device has room for the tiny decoder beside the denoiser, by the memory plan. */
+  decodes = false;
+  readonly #begin = performance.now();
+  /** What decoded previews took so far. */
+  #seconds = 0;
+
+  /** @param share of the run's time that decoded previews may take */
+  constructor(
+    readonly backend: Backend,
+    readonly model: VideoModel,
+    readonly share = 0.1,
+  ) {}
+
+  /** @returns null where the model has no map from latents to colours either */
+  async make(
+    latents: Float32Array,
+    size: LatentSize,
+    signal: AbortSignal,
+  ): Promise<PreviewStrip | null> {
+    const decoded = this.decodes ? await this.#decode(latents, size, signal) : null;
+    const { preview } = this.model.latents;
+    return decoded ?? (preview && previewStrip(latents, size, preview, stripFrames));
+  }
+
+  /** Null where the time or, after all, the memory does not suffice. */
+  async #decode(
+    latents: Float32Array,
+    size: LatentSize,
+    signal: AbortSignal,
+  ): Promise<PreviewStrip | null> {
+    const begin = performance.now();
+    const seconds = (this.share * (begin - this.#begin)) / 1000 - this.#seconds;
+    if (seconds <= 0) return null;
+    try {
+      return await decodedPreview(this.backend, this.model, { size, latents, signal }, seconds);
+    } catch (error) {
+      if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
+      await this.backend.recover();
+      this.decodes = false;
+      return null;
+    } finally {
+      this.#seconds += (performance.now() - begin) / 1000;
+    }
+  }
 }
 
 /**

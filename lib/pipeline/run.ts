@@ -8,7 +8,7 @@ import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './late
 import { MemoryFit } from './memory/fit';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
-import { decodedPreview, type PreviewStrip, previewStrip } from './preview';
+import { Previews } from './preview';
 import type { Sampling } from './profiles';
 import { createScheduler, type SolverState } from './schedulers';
 
@@ -48,8 +48,6 @@ export interface ImageToVideoResult {
   readonly memory: MemoryReport;
 }
 
-/** Frames of the preview strip, at most. */
-const previewFrames = 16;
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
 
@@ -84,12 +82,9 @@ export async function imageToVideo(
 class Run {
   readonly #clips;
   readonly #eta: EtaEstimator;
+  readonly #previews: Previews;
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  /** Whether previews are decoded, as the plan has room for it. */
-  #decodesPreviews = false;
-  #previewSeconds = 0;
-  readonly #begin = performance.now();
   /** To the finished video, while frames are decoded; null where it cannot be estimated. */
   #secondsRemaining: number | null = null;
 
@@ -99,6 +94,7 @@ class Run {
     readonly request: ImageToVideoRequest,
     readonly hooks: ImageToVideoHooks,
   ) {
+    this.#previews = new Previews(backend, model, request.previewShare);
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
     this.#eta = new EtaEstimator({
@@ -216,7 +212,7 @@ class Run {
       this.#phase('denoise', clip);
       this.#eta.start();
       this.#eta.decodeWork = plan.decodeWork;
-      this.#decodesPreviews = plan.previews;
+      this.#previews.decodes = plan.previews;
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
@@ -262,9 +258,11 @@ class Run {
       secondsPerStep: this.#eta.secondsPerStep,
       secondsRemaining: this.#eta.remaining(clip, step),
     });
-    const due = step % Math.ceil(steps / previewsPerClip) === 0;
     // What the last step predicts is decoded next, in full.
-    if (due && !(this.#decodesPreviews && step === steps)) await this.#preview(prediction, size);
+    const previewed = step < steps || !this.#previews.decodes;
+    if (previewed && step % Math.ceil(steps / previewsPerClip) === 0) {
+      await this.#preview(prediction, size);
+    }
     if (hooks.control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
@@ -277,31 +275,9 @@ class Run {
   }
 
   async #preview(prediction: Prediction, size: LatentSize): Promise<void> {
-    const latents = prediction.latents();
-    const decoded = this.#decodesPreviews ? await this.#decodePreview(latents, size) : null;
-    const { preview } = this.model.latents;
-    const strip = decoded ?? (preview && previewStrip(latents, size, preview, previewFrames));
+    const { signal } = this.hooks.control;
+    const strip = await this.#previews.make(prediction.latents(), size, signal);
     if (strip) this.hooks.onProgress({ type: 'preview', ...strip });
-  }
-
-  /** Null where the time or, after all, the memory does not suffice. */
-  async #decodePreview(latents: Float32Array, size: LatentSize): Promise<PreviewStrip | null> {
-    const { backend, model, hooks } = this;
-    const { previewShare = 0.1 } = this.request;
-    const begin = performance.now();
-    const seconds = (previewShare * (begin - this.#begin)) / 1000 - this.#previewSeconds;
-    if (seconds <= 0) return null;
-    try {
-      const { signal } = hooks.control;
-      return await decodedPreview(backend, model, { size, latents, signal }, seconds);
-    } catch (error) {
-      if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
-      await backend.recover();
-      this.#decodesPreviews = false;
-      return null;
-    } finally {
-      this.#previewSeconds += (performance.now() - begin) / 1000;
-    }
   }
 
   /**
