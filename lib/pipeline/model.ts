@@ -96,6 +96,7 @@ export interface ClipDenoiser {
     velocities: readonly DeviceTensor<'float32'>[],
     options?: { readonly signal?: AbortSignal; readonly blocks?: readonly BlockWork[] },
   ): Promise<void>;
+  /** Frees the device's memory; `pack` and `unpack`, which need none of it, still work. */
   dispose(): void;
 }
 
@@ -128,6 +129,8 @@ export interface VideoModel {
   readonly manifest: ModelManifest;
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
+  /** Tells weights, precision and adapters from others: what a run of it saved, no other model goes on with. */
+  readonly fingerprint: string;
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
   readonly decoders: readonly DecoderKind[];

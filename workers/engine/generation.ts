@@ -1,11 +1,20 @@
 import {
+  type DecoderKind,
   type EngineRequest,
   type GenerationResult,
   isBundled,
+  isResumable,
+  KinoraError,
   type Phase,
   type ProgressEvent,
   sizeInPixels,
+  toKinoraError,
 } from '../../lib/contract';
+import {
+  type RunSaving,
+  removeSaved,
+  savedPromptOptimization,
+} from '../../lib/pipeline/checkpoints';
 import type { RunControl } from '../../lib/pipeline/control';
 import type { Frame } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
@@ -17,7 +26,8 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../../lib/pipeline/steps';
-import { writeVideo } from '../../lib/predictions/videos';
+import { openRunFiles, removeRun, servedRun } from '../../lib/predictions/run-files';
+import { isServedVideo, removeVideo, writeVideo } from '../../lib/predictions/videos';
 import {
   coverCrop,
   createVideoMetadata,
@@ -40,25 +50,56 @@ export interface GenerationContext {
   readonly tools: EngineTools;
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
+  /** Shortest time between two checkpoints, in seconds; 20 when absent. */
+  readonly checkpointSeconds?: number;
   readonly report: (event: ProgressEvent) => void;
 }
 
 /** One run, from the request to the file, in the order of its phases. */
 export class Generation {
   readonly #clock = new PhaseClock();
+  /** Of its saved files. */
+  readonly #runId: string;
 
   constructor(
     readonly request: EngineRequest,
     readonly context: GenerationContext,
-  ) {}
+  ) {
+    const { id } = request;
+    this.#runId = isServedVideo(videoFileOf(request)) ? servedRun(id) : id;
+  }
 
+  /**
+   * Makes the video.
+   *
+   * @throws KinoraError; what is saved stays where the run can be resumed
+   */
   async make(): Promise<GenerationResult> {
+    try {
+      return await this.#make();
+    } catch (thrown) {
+      const { aborted } = this.context.control.signal;
+      const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      const refining = this.request.continuation === 'refine';
+      // The video that was to be refined stays, and so do its latents.
+      if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
+      const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
+      if (useless) await removeRun(this.#runId).catch(() => undefined);
+      throw thrown;
+    }
+  }
+
+  async #make(): Promise<GenerationResult> {
     const { request, context } = this;
-    const { parameters } = request;
+    const { parameters, continuation } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
-    const optimising = request.promptOptimizer === true;
+    const storage = openRunFiles(this.#runId);
+    const toOptimise = request.promptOptimizer === true;
+    const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
+    const optimised = saved?.original === parameters.prompt ? saved : null;
+    const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image);
@@ -68,7 +109,8 @@ export class Generation {
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
     const { optimizer } = context.tools;
-    const optimisation = await optimisationOf(request, model, optimizer, signal, report);
+    const optimisation =
+      optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
@@ -104,6 +146,14 @@ export class Generation {
       applied,
       createdAt: new Date().toISOString(),
     };
+    const saving: RunSaving = {
+      storage,
+      promptOptimization: optimisation,
+      ...(continuation && { continuation }),
+      ...(context.checkpointSeconds !== undefined && {
+        intervalSeconds: context.checkpointSeconds,
+      }),
+    };
     let writer: VideoWriter | undefined;
     try {
       const output = await createVideoWriter({
@@ -133,6 +183,7 @@ export class Generation {
           control: context.control,
           onProgress: report,
           onFrame: async (frame) => output.add(await chain.next(frame)),
+          saving,
         },
       );
       const verdict = await safety.verdict();
@@ -144,8 +195,11 @@ export class Generation {
       );
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
-      await writeVideo(videoFile, video);
       signal.throwIfAborted();
+      await writeVideo(videoFile, video);
+      // A refined video has taken the place of the earlier one.
+      if (continuation !== 'refine') signal.throwIfAborted();
+      await this.#discard(storage, applied.decoder).catch(() => undefined);
       return {
         videoFile,
         videoBytes: video.size,
@@ -160,6 +214,7 @@ export class Generation {
         backend: request.backend,
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
+        ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
         safety: verdict,
         ...(optimisation && { promptOptimization: optimisation }),
@@ -170,6 +225,12 @@ export class Generation {
       chain.dispose();
       await writer?.cancel();
     }
+  }
+
+  /** Deletes what a finished run needs no more: all but latents that can be decoded better. */
+  async #discard(storage: RunSaving['storage'], decoder: DecoderKind): Promise<void> {
+    if (decoder === 'tiny') await removeSaved(storage, 0, false);
+    else await removeRun(this.#runId);
   }
 
   #phase(phase: Phase): void {

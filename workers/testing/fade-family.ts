@@ -80,6 +80,7 @@ class FadeClip implements ClipDenoiser {
 
 class Fade implements VideoModel {
   readonly installed = false;
+  readonly fingerprint = 'fade';
   readonly latents = space;
   readonly decoders = ['full'] as const;
   readonly triggerWords = [];

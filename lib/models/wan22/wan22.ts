@@ -4,6 +4,7 @@ import {
   KinoraError,
   type LoraFile,
   type ModelManifest,
+  sha256,
 } from '../../contract';
 import type { Backend } from '../../gpu';
 import { type Frame, type LatentSpace, latentFrame, latentSizeOf } from '../../pipeline/latents';
@@ -52,6 +53,8 @@ export class Wan22 implements VideoModel {
     readonly parts: Wan22Parts,
     readonly lora: LoraBranches | null = null,
     readonly triggerWords: readonly string[] = [],
+    /** What tells its adapters from others. */
+    readonly adapterIds: readonly string[] = [],
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.in_channels;
@@ -67,6 +70,10 @@ export class Wan22 implements VideoModel {
 
   get manifest(): ModelManifest {
     return this.parts.manifest;
+  }
+
+  get fingerprint(): string {
+    return JSON.stringify([this.parts.fingerprint, ...this.adapterIds]);
   }
 
   get installed(): boolean {
@@ -97,6 +104,7 @@ export class Wan22 implements VideoModel {
     if (files.length === 0 && adapterScale === 0) return this;
     const config = this.parts.config.transformer;
     const adapters = [];
+    const ids: string[] = [];
     if (adapterScale !== 0) {
       const { adapter, manifest } = this.parts;
       if (!adapter) {
@@ -104,6 +112,7 @@ export class Wan22 implements VideoModel {
         throw new KinoraError('MODEL_FILE_MISSING', sentence);
       }
       adapters.push({ lora: await adapter.read(), scale: adapterScale });
+      ids.push(JSON.stringify([adapter.source, adapterScale]));
     }
     const words: string[] = [];
     for (const { name, file, scale } of files) {
@@ -113,8 +122,11 @@ export class Wan22 implements VideoModel {
       });
       adapters.push({ lora: await parseLora(checkpoint, config, name), scale });
       words.push(...triggerWords(checkpoint.metadata));
+      // Its header and first weights are in the first MiB: no other LoRA shares them.
+      const start = await file.slice(0, 2 ** 20).arrayBuffer();
+      ids.push(JSON.stringify([await sha256(start), file.size, scale]));
     }
-    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)]);
+    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)], ids);
   }
 
   async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {
