@@ -102,7 +102,10 @@ export function ResultCard(props: {
             <SeedButton seed={result.seed} />
           </dd>
         </div>
-        <Fact name="Time taken" value={formatSeconds(result.timings.total, true)} />
+        <Fact
+          name="Time taken"
+          value={`${formatSeconds(result.timings.total, true)}${result.resumes ? ' since it was resumed' : ''}`}
+        />
         <Fact
           name="File"
           value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}

@@ -1,4 +1,4 @@
-import type { ErrorCode, ErrorRecord } from '../contract/errors';
+import { type ErrorRecord, isResumable } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { CheckpointInfo, GenerationResult } from '../contract/progress';
 import type { Safety } from '../contract/safety';
@@ -86,15 +86,7 @@ export function isAtRest(prediction: Prediction): boolean {
   return prediction.status !== 'created' && prediction.status !== 'processing';
 }
 
-/** Errors after which a run that is resumed would end in the same way, or must not be resumed. */
-const final: ReadonlySet<ErrorCode> = new Set([
-  'CANCELLED',
-  'PROMPT_REFUSED',
-  'LATENTS_NOT_FINITE',
-  'CHECKPOINT_INVALID',
-]);
-
 /** The event that ends a run with an error: `interrupted` where it may be resumed, else `failed`. */
 export function endingWith(error: ErrorRecord, at: string): PredictionEvent {
-  return { type: final.has(error.code) ? 'failed' : 'interrupted', at, error };
+  return { type: isResumable(error.code) ? 'interrupted' : 'failed', at, error };
 }

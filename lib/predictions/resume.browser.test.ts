@@ -178,7 +178,10 @@ test('a refined video replaces the one of the tiny decoder; a failure leaves tha
   const refined = await (await runner.refine(id)).ended;
   if (refined.status !== 'completed') throw new Error(`it ended ${refined.status}`);
   expect(engine.seen).toMatchObject({ continuation: 'refine', decoder: 'full' });
-  expect(refined.result.applied?.decoder).toBe('full');
+  expect(refined.result).toMatchObject({
+    applied: { decoder: 'full' },
+    timings: { denoise: 2, total: 2.5 },
+  });
   expect(await listVideos()).toEqual([refined.result.videoFile]);
   expect((await readVideo(refined.result.videoFile)).size).toBe(refined.result.videoBytes);
   // A video of the full decoder has no use for them.

@@ -46,8 +46,8 @@ export interface RunProgress {
   readonly paused: boolean;
   /** A pause was requested and begins after the current step. */
   readonly pausing: boolean;
-  /** Where the run goes on from; null for a new run, and for one that had to start anew. */
-  readonly resumedFrom: CheckpointInfo | null;
+  /** Where the run goes on from after an interruption; null where it would start anew. */
+  readonly checkpoint: CheckpointInfo | null;
   /** What is wrong with the saved state of this run. */
   readonly checkpointProblem: CheckpointProblem | null;
 }
@@ -113,7 +113,7 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
         startedAt: event.at,
         progress: {
           ...initialProgress(state.prediction.parameters),
-          resumedFrom: checkpointOf(state),
+          checkpoint: checkpointOf(state),
         },
         ending: state.ending,
       };
@@ -162,7 +162,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     memory: null,
     paused: false,
     pausing: false,
-    resumedFrom: null,
+    checkpoint: null,
     checkpointProblem: null,
   };
 }
@@ -205,10 +205,10 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, memory: event.memory };
     case 'checkpoint-problem': {
       const { problem, sentence } = event;
-      const resumedFrom = problem === 'restarted' ? null : progress.resumedFrom;
-      return { ...progress, resumedFrom, checkpointProblem: { problem, sentence } };
+      return { ...progress, checkpoint: null, checkpointProblem: { problem, sentence } };
     }
     case 'checkpoint':
+      return { ...progress, checkpoint: event.checkpoint };
     case 'estimate':
     case 'memory':
       return progress;
@@ -216,6 +216,6 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
 }
 
 /** Steps of a clip that are done before the run reports one. */
-function firstStep({ resumedFrom }: RunProgress, clip: number): number {
-  return resumedFrom?.clip === clip ? resumedFrom.step : 0;
+function firstStep({ checkpoint }: RunProgress, clip: number): number {
+  return checkpoint?.clip === clip ? checkpoint.step : 0;
 }

@@ -1,7 +1,12 @@
 import type { Continuation, EngineRequest } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
-import type { GenerationResult, ProgressEvent } from '../contract/progress';
+import {
+  type GenerationResult,
+  type ProgressEvent,
+  phases,
+  type Timings,
+} from '../contract/progress';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
 import { type Source, withScales } from './database';
@@ -123,7 +128,8 @@ export class Runner {
           () => this.#run.apply({ type: 'queued' }),
           signal,
         );
-        return await this.store.dispatch(id, { type: 'refined', result: refined });
+        const timings = addTimings(result.timings, refined.timings);
+        return await this.store.dispatch(id, { type: 'refined', result: { ...refined, timings } });
       } catch (thrown) {
         const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
         if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
@@ -293,8 +299,7 @@ export class Runner {
   }
 
   #noteCheckpoint(id: string, event: ProgressEvent): void {
-    const restarted = event.type === 'checkpoint-problem' && event.problem === 'restarted';
-    if (event.type !== 'checkpoint' && !restarted) return;
+    if (event.type !== 'checkpoint' && event.type !== 'checkpoint-problem') return;
     const checkpoint = event.type === 'checkpoint' ? event.checkpoint : null;
     // Without the note the run can still finish; at worst it cannot be resumed.
     this.store.dispatch(id, { type: 'checkpointed', checkpoint }).catch(() => {});
@@ -324,6 +329,16 @@ function requestOf(
     ...(memoryBudget !== undefined && { memoryBudget }),
     ...switchesOf(prediction),
   };
+}
+
+/** Seconds of a video that was computed in two runs. */
+function addTimings(first: Timings, second: Timings): Timings {
+  const sum = { ...first };
+  for (const phase of [...phases, 'total'] as const) {
+    const seconds = second[phase];
+    if (seconds !== undefined) sum[phase] = (sum[phase] ?? 0) + seconds;
+  }
+  return sum;
 }
 
 function now(): string {
