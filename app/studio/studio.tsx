@@ -15,6 +15,7 @@ import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
 import { History, UndoToast } from './history';
+import { interruptionReason } from './interruption-text';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
@@ -43,7 +44,12 @@ export function Studio() {
   const loading = !ended || (!recovered && !busy && ended.length < (predictions?.length ?? 0));
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
   const newest = predictions?.[0];
-  const lastError = newest && 'error' in newest ? newest.error : null;
+  const lastError =
+    newest?.status === 'interrupted'
+      ? interruptionReason(newest)
+      : newest?.status === 'failed'
+        ? newest.error
+        : null;
   const improve = useImprove(form, change);
   const runs = useGenerate({
     form,

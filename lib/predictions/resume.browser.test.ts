@@ -48,7 +48,7 @@ async function interruptedBy(code: ErrorCode): Promise<Prediction> {
   let steps = 0;
   engine.script = async () => {
     steps += 1;
-    if (steps === 2) throw new KinoraError(code);
+    if (steps >= 2) throw new KinoraError(code);
   };
   const { ended } = await runner.start(await newInput({ seed: 7 }));
   const end = await ended;

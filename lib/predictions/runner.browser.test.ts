@@ -115,10 +115,10 @@ test('a failure is stored with its remedy; the engine is closed only after a fat
 
   engine.script = async ({ id }) => {
     await writeVideo(`${id}.mp4`, new Blob(['half']));
-    throw new KinoraError('DEVICE_LOST');
+    throw new KinoraError('OUT_OF_MEMORY');
   };
   const second = await (await runner.start(await newInput())).ended;
-  expect(second).toMatchObject({ status: 'failed', error: { code: 'DEVICE_LOST' } });
+  expect(second).toMatchObject({ status: 'failed', error: { code: 'OUT_OF_MEMORY' } });
   expect(engine.closed).toBe(1);
   expect(await listVideos()).toEqual([]);
 });
