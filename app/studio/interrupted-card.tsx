@@ -14,21 +14,26 @@ export function InterruptedCard(props: {
   prediction: Interrupted;
   /** Moves the focus here, because the run was just interrupted or selected. */
   focused: boolean;
+  /** Scrolls here, because the page has just found the run. */
+  justFound: boolean;
   busy: boolean;
   /** Why the last attempt to go on with it could not begin. */
   problem: ErrorRecord | null;
   actions: PredictionActions;
 }) {
-  const { prediction, focused, busy, problem, actions } = props;
+  const { prediction, focused, justFound, busy, problem, actions } = props;
   const { id, parameters, checkpoint } = prediction;
   const { clip, clips, step, steps } = checkpoint;
   const finish = finishText(prediction);
+  const panel = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (focused) heading.current?.focus();
-  }, [focused]);
+    // On a phone the card is far below the top of the page.
+    else if (justFound) panel.current?.scrollIntoView({ block: 'nearest' });
+  }, [focused, justFound]);
   return (
-    <section className="panel stage interrupted" aria-labelledby="interrupted-title">
+    <section ref={panel} className="panel stage interrupted" aria-labelledby="interrupted-title">
       <h2 id="interrupted-title" ref={heading} tabIndex={-1}>
         {interruptionTitle(prediction)}
       </h2>

@@ -18,10 +18,12 @@ export function Stage(props: {
   loading: boolean;
   /** Why a prediction could not be gone on with or refined, and which. */
   problem: RunProblem | null;
+  /** Whether the page has found a run of a page that is gone. */
+  justFound: boolean;
   actions: PredictionActions;
   onSample: () => void;
 }) {
-  const { run, shown, focused, loading, actions, onSample } = props;
+  const { run, shown, focused, loading, justFound, actions, onSample } = props;
   const busy = run.status !== 'idle';
   // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
@@ -33,7 +35,11 @@ export function Stage(props: {
         <ResultCard key={past.id} prediction={past} {...{ focused, busy, problem, actions }} />
       )}
       {past?.status === 'interrupted' && (
-        <InterruptedCard key={past.id} prediction={past} {...{ focused, busy, problem, actions }} />
+        <InterruptedCard
+          key={past.id}
+          prediction={past}
+          {...{ focused, justFound, busy, problem, actions }}
+        />
       )}
       {past?.status === 'failed' && (
         <FailedCard key={past.id} prediction={past} {...{ focused, busy, actions }} />

@@ -41,7 +41,8 @@ export function Studio() {
   const recovered = useRecovery();
   const ended = predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a)));
   // Until runs of pages that are gone are found, what ended last is not known.
-  const loading = !ended || (!recovered && !busy && ended.length < (predictions?.length ?? 0));
+  const loading =
+    !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
   const newest = predictions?.[0];
   const lastError =
@@ -124,6 +125,7 @@ export function Studio() {
           <Stage
             {...{ run, shown, loading, actions }}
             problem={runs.problem}
+            justFound={(recovered ?? 0) > 0}
             focused={shown !== undefined && shown.id === shownId}
             onSample={() =>
               void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
@@ -144,15 +146,16 @@ export function Studio() {
   );
 }
 
-/** Finds the runs of pages that are gone. @returns whether that is done */
-function useRecovery(): boolean {
-  const [done, setDone] = useState(false);
+/** Finds the runs of pages that are gone. @returns how many; null until that is known */
+function useRecovery(): number | null {
+  const [count, setCount] = useState<number | null>(null);
   useEffect(() => {
-    const finish = () => setDone(true);
     // If this fails, the next start of the page tries again.
-    getRunner().recover().then(finish, finish);
+    getRunner()
+      .recover()
+      .then(setCount, () => setCount(0));
   }, []);
-  return done;
+  return count;
 }
 
 /** When a prediction ended, as ISO 8601. */
