@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Prediction } from '../contract/prediction';
 import { fullMemory } from '../contract/testing/memory';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import { newPrediction } from './testing/prediction';
@@ -10,16 +11,18 @@ function reduce(...events: RunEvent[]): RunState {
 }
 
 const running: RunEvent[] = [
-  { type: 'created', prediction },
+  { type: 'created', prediction, continuation: null },
   { type: 'started', at: 1000 },
 ];
 
 test('a run waits, may be queued behind another tab, runs, and ends', () => {
-  expect(reduce({ type: 'created', prediction })).toMatchObject({
+  expect(reduce({ type: 'created', prediction, continuation: null })).toMatchObject({
     status: 'waiting',
     elsewhere: false,
   });
-  expect(reduce({ type: 'created', prediction }, { type: 'queued' })).toMatchObject({
+  expect(
+    reduce({ type: 'created', prediction, continuation: null }, { type: 'queued' }),
+  ).toMatchObject({
     elsewhere: true,
   });
   expect(reduce(...running)).toMatchObject({ status: 'running', progress: { step: 0, steps: 6 } });
@@ -95,11 +98,15 @@ test('a cancel overrides finishing early, and an idle run ignores both', () => {
   expect(reduce(...running, finish, cancel)).toMatchObject({ ending: 'cancel' });
   expect(reduce(...running, cancel, finish)).toMatchObject({ ending: 'cancel' });
   // Only a running run can finish early.
-  expect(reduce({ type: 'created', prediction }, finish)).toMatchObject({ ending: null });
+  expect(reduce({ type: 'created', prediction, continuation: null }, finish)).toMatchObject({
+    ending: null,
+  });
   for (const event of [cancel, finish, { type: 'queued' }, { type: 'started', at: 1 }] as const) {
     expect(advanceRun(idle, event)).toBe(idle);
   }
-  expect(reduce(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
+  expect(reduce(...running, { type: 'created', prediction, continuation: null })).toMatchObject({
+    status: 'running',
+  });
 });
 
 test('the memory plan is stored, and a smaller plan replaces it', () => {
@@ -110,5 +117,25 @@ test('the memory plan is stored, and a smaller plan replaces it', () => {
   expect(reduce(...running)).toMatchObject({ progress: { memory: null } });
   expect(reduce(...running, plan(0), plan(1))).toMatchObject({
     progress: { memory: { replans: 1 } },
+  });
+});
+
+test('a resumed run counts its steps from the checkpoint, unless it had to start anew', () => {
+  const checkpoint = { clip: 1, clips: 2, step: 4, steps: 6 };
+  const fields = { status: 'interrupted', checkpoint } as Partial<Prediction>;
+  const resumed: RunEvent[] = [
+    { type: 'created', prediction: newPrediction(fields), continuation: 'resume' },
+    { type: 'started', at: 1000 },
+  ];
+  const denoise = (clip: number): RunEvent => ({
+    type: 'progress',
+    event: { type: 'phase', phase: 'denoise', clip, clips: 2 },
+  });
+  expect(reduce(...resumed, denoise(1))).toMatchObject({ progress: { step: 4 } });
+  expect(reduce(...resumed, denoise(0))).toMatchObject({ progress: { step: 0 } });
+  const problem = { problem: 'restarted', sentence: 'The saved state is damaged.' } as const;
+  const anew: RunEvent = { type: 'progress', event: { type: 'checkpoint-problem', ...problem } };
+  expect(reduce(...resumed, anew, denoise(1))).toMatchObject({
+    progress: { step: 0, checkpointProblem: problem },
   });
 });

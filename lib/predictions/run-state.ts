@@ -1,5 +1,6 @@
+import type { Continuation } from '../contract/engine';
 import type { Prediction } from '../contract/prediction';
-import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
+import type { CheckpointInfo, MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
 
 /** The animated preview of the latents. */
@@ -9,6 +10,12 @@ export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
 export type TileProgress = Pick<
   Extract<ProgressEvent, { type: 'tile' }>,
   'tile' | 'tiles' | 'frame' | 'frames'
+>;
+
+/** Something about the saved state of a run that the user should know. */
+export type CheckpointProblem = Pick<
+  Extract<ProgressEvent, { type: 'checkpoint-problem' }>,
+  'problem' | 'sentence'
 >;
 
 /** Progress of a running generation; null means not yet known. */
@@ -39,6 +46,10 @@ export interface RunProgress {
   readonly paused: boolean;
   /** A pause was requested and begins after the current step. */
   readonly pausing: boolean;
+  /** Where the run goes on from after an interruption; null where it would start anew. */
+  readonly checkpoint: CheckpointInfo | null;
+  /** What is wrong with the saved state of this run. */
+  readonly checkpointProblem: CheckpointProblem | null;
 }
 
 /** State of the generation of this tab. */
@@ -47,6 +58,8 @@ export type RunState =
   | {
       readonly status: 'waiting';
       readonly prediction: Prediction;
+      /** What the run does with a saved one; null for a new run. */
+      readonly continuation: Continuation | null;
       /** True while another tab holds the GPU lock. */
       readonly elsewhere: boolean;
       readonly ending: 'cancel' | null;
@@ -54,19 +67,24 @@ export type RunState =
   | {
       readonly status: 'running';
       readonly prediction: Prediction;
+      readonly continuation: Continuation | null;
       /** Milliseconds since the epoch. */
       readonly startedAt: number;
       readonly progress: RunProgress;
-      readonly ending: 'cancel' | 'finish' | null;
+      readonly ending: 'cancel' | 'finish' | 'suspend' | null;
     };
 
 export type RunEvent =
-  | { readonly type: 'created'; readonly prediction: Prediction }
+  | {
+      readonly type: 'created';
+      readonly prediction: Prediction;
+      readonly continuation: Continuation | null;
+    }
   | { readonly type: 'queued' }
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
   | { readonly type: 'pausing'; readonly pausing: boolean }
-  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' }
+  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' | 'suspend' }
   | { readonly type: 'ended' };
 
 /** The state in which nothing runs. */
@@ -77,7 +95,13 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'created':
       if (state.status !== 'idle') return state;
-      return { status: 'waiting', prediction: event.prediction, elsewhere: false, ending: null };
+      return {
+        status: 'waiting',
+        prediction: event.prediction,
+        continuation: event.continuation,
+        elsewhere: false,
+        ending: null,
+      };
     case 'queued':
       return state.status === 'waiting' ? { ...state, elsewhere: true } : state;
     case 'started':
@@ -85,8 +109,12 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
       return {
         status: 'running',
         prediction: state.prediction,
+        continuation: state.continuation,
         startedAt: event.at,
-        progress: initialProgress(state.prediction.parameters),
+        progress: {
+          ...initialProgress(state.prediction.parameters),
+          checkpoint: checkpointOf(state),
+        },
         ending: state.ending,
       };
     case 'progress':
@@ -98,12 +126,19 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
     case 'ending':
       if (state.status === 'idle') return state;
       if (event.how === 'cancel') return { ...state, ending: 'cancel' };
-      // A run that is being cancelled cannot be finished early.
+      // A run that is being cancelled cannot be finished early or paused.
       if (state.status !== 'running' || state.ending === 'cancel') return state;
-      return { ...state, ending: 'finish' };
+      return { ...state, ending: event.how };
     case 'ended':
       return idle;
   }
+}
+
+function checkpointOf(state: Extract<RunState, { status: 'waiting' }>): CheckpointInfo | null {
+  const { prediction, continuation } = state;
+  return continuation === 'resume' && prediction.status === 'interrupted'
+    ? prediction.checkpoint
+    : null;
 }
 
 /** The progress at the start: only the number of steps is known. */
@@ -127,6 +162,8 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     memory: null,
     paused: false,
     pausing: false,
+    checkpoint: null,
+    checkpointProblem: null,
   };
 }
 
@@ -135,7 +172,8 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
   switch (event.type) {
     case 'phase': {
       const { phase, clip, clips } = event;
-      const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
+      const step =
+        phase === 'denoise' || clip !== progress.clip ? firstStep(progress, clip) : progress.step;
       const optimises = progress.optimises || phase === 'optimise';
       return { ...progress, phase, clip, clips, step, optimises, bytes: null, tile: null };
     }
@@ -165,10 +203,19 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, paused: event.paused, pausing: false };
     case 'plan':
       return { ...progress, memory: event.memory };
+    case 'checkpoint-problem': {
+      const { problem, sentence } = event;
+      return { ...progress, checkpoint: null, checkpointProblem: { problem, sentence } };
+    }
     case 'checkpoint':
-    case 'checkpoint-problem':
+      return { ...progress, checkpoint: event.checkpoint };
     case 'estimate':
     case 'memory':
       return progress;
   }
+}
+
+/** Steps of a clip that are done before the run reports one. */
+function firstStep({ checkpoint }: RunProgress, clip: number): number {
+  return checkpoint?.clip === clip ? checkpoint.step : 0;
 }
