@@ -4,11 +4,8 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
-import type { RunState } from '../../lib/predictions/run-state';
 import { getRunner, useRun } from '../runner';
-import { keepAwake, useLeaveWarning } from '../shared/browser';
 import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
-import { percentDone } from '../shared/run-progress';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
@@ -62,9 +59,6 @@ export function Studio() {
     change({ type: 'changed', values: { model } });
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
-  useTitle(run);
-  useWakeLock(busy);
-  useLeaveWarning(busy);
   useShortcuts({
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && void generate(),
@@ -134,24 +128,4 @@ export function Studio() {
       <ShortcutsDialog dialog={dialog} />
     </>
   );
-}
-
-/** Shows the progress in the tab's title. */
-function useTitle(run: RunState): void {
-  const percent = run.status === 'running' ? percentDone(run.progress) : null;
-  const title =
-    run.status === 'idle' ? 'Kinora' : `${percent === null ? '…' : `${percent}%`} · Kinora`;
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
-}
-
-/** Keeps the screen on while `active`. */
-function useWakeLock(active: boolean): void {
-  useEffect(() => {
-    if (!active) return;
-    const end = new AbortController();
-    keepAwake(end.signal);
-    return () => end.abort();
-  }, [active]);
 }

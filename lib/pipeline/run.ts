@@ -3,14 +3,15 @@ import type { Backend } from '../gpu';
 import { planClips } from './clips';
 import type { RunControl } from './control';
 import { DenoiseInterrupted, denoise, type Prediction } from './denoise';
-import { EtaEstimator } from './eta';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
+import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { previewStrip } from './preview';
 import type { Sampling } from './profiles';
 import { createScheduler, type SolverState } from './schedulers';
+import { StepClock } from './step-clock';
 
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
@@ -25,14 +26,14 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
-  /** Seconds that the caller needs after the last frame, for the estimates of the time left. */
-  readonly tailSeconds?: number;
 }
 
 /** How a run is controlled, and where its progress and frames go. */
 export interface ImageToVideoHooks {
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;
+  /** Called with each memory plan, before its event. */
+  readonly onPlan?: (plan: MemoryPlan) => void;
   /** Takes each frame as it is decoded; decoding waits for it. */
   readonly onFrame: (frame: Frame) => Promise<void>;
 }
@@ -81,11 +82,9 @@ export async function imageToVideo(
 /** One run, from top to bottom in the order of its stages. */
 class Run {
   readonly #clips;
-  readonly #eta: EtaEstimator;
+  readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  /** To the finished video, while frames are decoded; null where it cannot be estimated. */
-  #secondsRemaining: number | null = null;
 
   constructor(
     readonly backend: Backend,
@@ -95,14 +94,6 @@ class Run {
   ) {
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
-    this.#eta = new EtaEstimator({
-      steps: request.steps,
-      clips: this.#clips.length,
-      framesPerClip: Math.min(request.frames, maxClipFrames),
-      passesPerStep: this.#guided ? 2 : 1,
-      decodePasses: model.decodePasses(request.decoder),
-      tailSeconds: request.tailSeconds ?? 0,
-    });
   }
 
   get #guided(): boolean {
@@ -131,12 +122,7 @@ class Run {
         }
         await hooks.onFrame(frame);
         framesDone += 1;
-        hooks.onProgress({
-          type: 'frame',
-          frame: framesDone,
-          frames: request.frames,
-          secondsRemaining: this.#secondsRemaining,
-        });
+        hooks.onProgress({ type: 'frame', frame: framesDone, frames: request.frames });
       }
       if (hooks.control.finishing) break;
     }
@@ -157,7 +143,10 @@ class Run {
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
     });
-    const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
+    const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
+      hooks.onPlan?.(plan);
+      hooks.onProgress({ type: 'plan', memory });
+    };
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
   }
 
@@ -208,8 +197,7 @@ class Run {
     const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
     try {
       this.#phase('denoise', clip);
-      this.#eta.start();
-      this.#eta.decodeWork = plan.decodeWork;
+      this.#stepClock.start();
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
@@ -245,22 +233,21 @@ class Run {
         `The latents became invalid (NaN or infinity) in step ${step} of ${steps}.`,
       );
     }
-    this.#eta.step();
+    this.#stepClock.step();
     hooks.onProgress({
       type: 'step',
       step,
       steps,
       clip,
       clips: this.#clips.length,
-      secondsPerStep: this.#eta.secondsPerStep,
-      secondsRemaining: this.#eta.remaining(clip, step),
+      secondsPerStep: this.#stepClock.secondsPerStep,
     });
     if (step % Math.ceil(steps / previewsPerClip) === 0) this.#preview(prediction, size);
     if (hooks.control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
       hooks.onProgress({ type: 'paused', paused: false });
-      this.#eta.start();
+      this.#stepClock.start();
     }
     if (!hooks.control.finishing || step === steps) return false;
     this.#cutShort = true;
@@ -294,13 +281,8 @@ class Run {
     for (let done = false; !done; ) {
       await memory.freeSessionsFor('decode');
       const { tiles } = memory.plan;
-      const onTile = ({ tile, tiles: count, frame }: TileProgress) => {
-        const secondsRemaining = this.#eta.decoding(clip, (tile - 1 + frame / total) / count);
-        this.#secondsRemaining = secondsRemaining;
-        const progress = { tile, tiles: count, frame, frames: total, secondsRemaining };
-        hooks.onProgress({ type: 'tile', ...progress });
-      };
-      this.#eta.startDecode();
+      const onTile = (progress: TileProgress) =>
+        hooks.onProgress({ type: 'tile', ...progress, frames: total });
       try {
         let index = 0;
         const { decoder } = this.request;
@@ -311,7 +293,6 @@ class Run {
           index += 1;
           if (index <= framesDone) continue;
           framesDone = index;
-          if (tiles === 'full') this.#secondsRemaining = this.#eta.decoding(clip, index / total);
           yield { data, width, height };
         }
         done = true;
@@ -321,7 +302,6 @@ class Run {
         await this.#endStage();
       }
     }
-    this.#eta.endDecode();
   }
 
   #phase(phase: Phase, clip: number): void {

@@ -6,10 +6,11 @@ import {
   type ProgressEvent,
   sizeInPixels,
 } from '../../lib/contract';
+import { planClips } from '../../lib/pipeline/clips';
 import type { RunControl } from '../../lib/pipeline/control';
-import type { Frame } from '../../lib/pipeline/latents';
+import { type Frame, latentSizeOf } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
-import { resolveSampling } from '../../lib/pipeline/profiles';
+import { resolveSampling, type Sampling } from '../../lib/pipeline/profiles';
 import { imageToVideo } from '../../lib/pipeline/run';
 import {
   FrameChain,
@@ -18,6 +19,7 @@ import {
   type StepContext,
 } from '../../lib/pipeline/steps';
 import { writeVideo } from '../../lib/predictions/videos';
+import { sampledFrames } from '../../lib/safety';
 import {
   coverCrop,
   createVideoMetadata,
@@ -30,6 +32,7 @@ import type { EngineDevice } from './device';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf } from './prompt';
 import { requireAllowedPrompt, requireNoChild } from './refusal';
+import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -46,6 +49,7 @@ export interface GenerationContext {
 /** One run, from the request to the file, in the order of its phases. */
 export class Generation {
   readonly #clock = new PhaseClock();
+  #estimate: RunEstimate | undefined;
 
   constructor(
     readonly request: EngineRequest,
@@ -53,6 +57,14 @@ export class Generation {
   ) {}
 
   async make(): Promise<GenerationResult> {
+    try {
+      return await this.#make();
+    } finally {
+      this.#estimate?.end();
+    }
+  }
+
+  async #make(): Promise<GenerationResult> {
     const { request, context } = this;
     const { parameters } = request;
     const { signal } = context.control;
@@ -67,6 +79,11 @@ export class Generation {
     const { sampling, adapterScale, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const estimate = await this.#startEstimate(model, sampling, frames);
     const { optimizer } = context.tools;
     const optimisation = await optimisationOf(request, model, optimizer, signal, report);
     const prompt = optimisation?.text ?? parameters.prompt;
@@ -75,22 +92,18 @@ export class Generation {
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
 
-    const { width, height } = sizeInPixels(parameters.size);
-    const native = model.manifest.nativeSizes[parameters.size];
-    const { frameRate } = model.latents;
-    const frames = frameRate * parameters.duration + 1;
     const image = { data: coverCrop(pixels, native.width, native.height), ...native };
     const safety = await RunSafety.open({
       wanted: request.safetyChecker ?? false,
       modelId: request.model,
       bundled: isBundled(model.manifest),
-      frames,
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
       signal,
       report,
     });
     if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
+    estimate.expectCheck(safety.secondsPerFrame);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
@@ -127,12 +140,12 @@ export class Generation {
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: request.memoryBudget ?? 'probe',
-          tailSeconds: safety.seconds,
         },
         {
           control: context.control,
           onProgress: report,
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onPlan: (plan) => estimate.plan(plan),
+          onFrame: (frame) => estimate.encoding(async () => output.add(await chain.next(frame))),
         },
       );
       const verdict = await safety.verdict();
@@ -146,6 +159,7 @@ export class Generation {
       const videoFile = videoFileOf(request);
       await writeVideo(videoFile, video);
       signal.throwIfAborted();
+      await estimate.keep();
       return {
         videoFile,
         videoBytes: video.size,
@@ -172,14 +186,54 @@ export class Generation {
     }
   }
 
+  async #startEstimate(
+    model: VideoModel,
+    sampling: Sampling,
+    frames: number,
+  ): Promise<RunEstimate> {
+    const { request, context } = this;
+    const { size } = request.parameters;
+    const { manifest, latents } = model;
+    const native = manifest.nativeSizes[size];
+    const delivered = sizeInPixels(size);
+    const optimises = request.promptOptimizer === true;
+    const estimate = await RunEstimate.open({
+      model: manifest.id,
+      backend: request.backend,
+      work: {
+        clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
+        sampling,
+        flops: (ofClip) =>
+          model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
+        bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
+        pixels: {
+          native: native.width * native.height,
+          delivered: delivered.width * delivered.height,
+        },
+        optimises,
+        checkedFrames: request.safetyChecker ? sampledFrames(frames).length : 0,
+      },
+      finishing: () => context.control.finishing,
+      report: context.report,
+    });
+    this.#estimate = estimate;
+    estimate.take(opening(optimises ? 'optimise' : 'load'));
+    return estimate;
+  }
+
   #phase(phase: Phase): void {
-    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
+    this.#report(opening(phase));
   }
 
   #report(event: ProgressEvent): void {
     if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.#estimate?.take(event);
     this.context.report(event);
   }
+}
+
+function opening(phase: Phase): ProgressEvent {
+  return { type: 'phase', phase, clip: 0, clips: 1 };
 }
 
 export function videoFileOf(request: EngineRequest): string {

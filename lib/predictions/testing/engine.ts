@@ -75,8 +75,9 @@ export class FakeEngine implements EngineClient {
     for (let step = 1; step <= steps && !this.#early; step++) {
       await this.script(request);
       if (this.#cancelled) throw new KinoraError('CANCELLED');
-      const times = { secondsPerStep: 1, secondsRemaining: steps - step };
-      onProgress({ type: 'step', step, steps, ...shared, ...times });
+      const [share, secondsRemaining] = [step / (steps + 1), steps - step];
+      onProgress({ type: 'estimate', share, secondsRemaining, reason: null });
+      onProgress({ type: 'step', step, steps, ...shared, secondsPerStep: 1 });
     }
     const video = new Blob(['\0\0\0\x18ftypisom', request.id], { type: 'video/mp4' });
     const videoFile = request.videoFile ?? `${request.id}.mp4`;
