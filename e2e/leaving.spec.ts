@@ -7,10 +7,10 @@ test(
     const link = page.getByRole('link', { name: /^Your video: / });
     const goTo = (name: string) =>
       page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
-    await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 100 });
+    await studio.fill({ image: picturePath, prompt: 'A kite climbs', steps: 40 });
     await studio.chooseCpu();
     await studio.generate();
-    await studio.waitForStep(1, 100);
+    await studio.waitForStep(1, 40);
     await expect(link).toHaveCount(0);
     for (const name of ['Models', 'Serve', 'Keys', 'Docs']) {
       await goTo(name);

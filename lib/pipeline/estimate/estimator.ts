@@ -31,7 +31,8 @@ const overtimeShare = 0.1;
 /**
  * One estimate over all phases of a run: which work is done follows from the events of the engine; how
  * long the rest takes, from rates that were measured in this run, before it, or are usual. Between events
- * it moves with the clock, at most by the piece of work that is under way.
+ * it moves with the clock, at most by the piece of work that is under way. A resumed run tells its
+ * checkpoint first: what is done counts as time that has passed.
  */
 export class RunEstimator {
   readonly #tracker: RunTracker;
@@ -72,11 +73,6 @@ export class RunEstimator {
   expect(cost: Cost, rate: Rate): void {
     const { paces } = this.#tracker;
     if (!paces[cost].known || rate.perUnit === 0) paces[cost] = paceOf(rate, true);
-  }
-
-  /** The run continues an earlier one: the clips before this one are denoised, and steps of this one. */
-  startAt(clip: number, step: number): void {
-    this.#tracker.startAt(clip, step);
   }
 
   /** What is to be said now. */

@@ -8,8 +8,7 @@ import { keepRates, mergeRates, readRates } from './rates';
 const temporary = await mkdtemp(path.join(tmpdir(), 'kinora-rates-'));
 afterAll(() => rm(temporary, { recursive: true }));
 
-let count = 0;
-const newFolder = () => diskStore(path.join(temporary, String((count += 1))));
+const newFolder = () => diskStore(path.join(temporary, crypto.randomUUID()));
 
 const rates = { denoise: { perUnit: 2, startup: 4 } };
 

@@ -62,6 +62,8 @@ export class RunTracker {
         return phase === 'decode' && this.#onFrame(event);
       case 'check':
         return phase === 'check' && this.#reach(event.done / event.total);
+      case 'checkpoint':
+        return this.#onCheckpoint(event);
       case 'paused':
         return this.#pause(event.paused);
       default:
@@ -72,17 +74,6 @@ export class RunTracker {
   /** A frame was scaled and encoded in so many seconds; call it before the frame's event. */
   encoded(seconds: number): void {
     this.#encodedSeconds += seconds;
-  }
-
-  /** The clips before this one are denoised, and so many steps of this one. */
-  startAt(clip: number, step: number): void {
-    for (const [index, stage] of this.stages.entries()) {
-      const [work] = stage.work;
-      if (stage.phase !== 'denoise' || !work || stage.clip > clip) continue;
-      const share = stage.clip < clip ? 1 : shareOfSteps(work, step);
-      this.before += this.paces.denoise.perUnit * work.total * share;
-      this.done[index] = [share];
-    }
   }
 
   /** Until anything was decoded, a decode is as fast per operation as denoising was. */
@@ -181,6 +172,20 @@ export class RunTracker {
     // Steps that were not reported are of an earlier run.
     if (from > done) this.before += this.paces.denoise.perUnit * work.total * (from - done);
     return this.#reach(shareOfSteps(work, step), from);
+  }
+
+  /** Where it is ahead of what this run has done, an earlier run has done the difference. */
+  #onCheckpoint({ checkpoint: { clip, step } }: EventOf<'checkpoint'>): boolean {
+    for (const [index, stage] of this.stages.entries()) {
+      const [work] = stage.work;
+      if (stage.phase !== 'denoise' || !work || stage.clip > clip) continue;
+      const share = stage.clip < clip ? 1 : shareOfSteps(work, step);
+      const more = share - (this.done[index]?.[0] ?? 0);
+      if (more <= 0) continue;
+      this.before += this.paces.denoise.perUnit * work.total * more;
+      this.done[index] = [share];
+    }
+    return true;
   }
 
   #onTile({ tile, tiles, frame, frames }: EventOf<'tile'>): boolean {

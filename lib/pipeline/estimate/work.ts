@@ -51,6 +51,8 @@ export interface RunWork {
   /** Pixels of one frame as the model makes it, and as it is encoded. */
   readonly pixels: { readonly native: number; readonly delivered: number };
   readonly optimises: boolean;
+  /** Whether it only decodes latents that an earlier run has made; false when absent. */
+  readonly decodesOnly?: boolean;
   /** Frames that the safety checker looks at; 0 without it. */
   readonly checkedFrames: number;
 }
@@ -64,14 +66,16 @@ export function stagesOf(run: RunWork): Stage[] {
     stages.push({ phase, clip, work, ...(frames !== undefined && { frames }) });
   if (run.optimises) add('optimise', 0, [{ cost: 'optimise', total: 1 }]);
   add('open', 0, [{ cost: 'open', total: 1 }]);
-  add('text', 0, [{ cost: 'text', total: bytes.text }]);
+  if (!run.decodesOnly) add('text', 0, [{ cost: 'text', total: bytes.text }]);
   for (const [clip, { frames, dropFirst }] of clips.entries()) {
     const { pass, decode } = run.flops(frames);
     const steps = passes.map((count) => count * pass);
     const handedOut = frames - (dropFirst ? 1 : 0);
-    add('image', clip, [{ cost: 'image', total: pixels.native }]);
-    add('load', clip, [{ cost: 'load', total: bytes.denoise }]);
-    add('denoise', clip, [{ cost: 'denoise', total: sum(steps), steps }]);
+    if (!run.decodesOnly) {
+      add('image', clip, [{ cost: 'image', total: pixels.native }]);
+      add('load', clip, [{ cost: 'load', total: bytes.denoise }]);
+      add('denoise', clip, [{ cost: 'denoise', total: sum(steps), steps }]);
+    }
     const encoding = { cost: 'encode', total: handedOut * pixels.delivered } as const;
     const cost = sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode';
     add('decode', clip, [{ cost, total: decode }, encoding], handedOut);
