@@ -6,11 +6,8 @@ import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import type { RunState } from '../../lib/predictions/run-state';
 import { getRunner, useRun } from '../runner';
-import { keepAwake, useLeaveWarning } from '../shared/browser';
 import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
-import { percentDone } from '../shared/run-progress';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
@@ -74,9 +71,6 @@ export function Studio() {
     change({ type: 'changed', values: { model } });
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
-  useTitle(run);
-  useWakeLock(busy);
-  useLeaveWarning(busy);
   useShortcuts({
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && void runs.generate(),
@@ -162,24 +156,4 @@ function useRecovery(): number | null {
 function endOf(prediction: Prediction): string {
   if (prediction.status === 'interrupted') return prediction.interruptedAt;
   return 'completedAt' in prediction ? prediction.completedAt : prediction.createdAt;
-}
-
-/** Shows the progress in the tab's title. */
-function useTitle(run: RunState): void {
-  const percent = run.status === 'running' ? percentDone(run.progress) : null;
-  const title =
-    run.status === 'idle' ? 'Kinora' : `${percent === null ? '…' : `${percent}%`} · Kinora`;
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
-}
-
-/** Keeps the screen on while `active`. */
-function useWakeLock(active: boolean): void {
-  useEffect(() => {
-    if (!active) return;
-    const end = new AbortController();
-    keepAwake(end.signal);
-    return () => end.abort();
-  }, [active]);
 }

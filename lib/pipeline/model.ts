@@ -134,8 +134,8 @@ export interface VideoModel {
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
   readonly decoders: readonly DecoderKind[];
-  /** What decoding a clip costs, as a multiple of one pass of the denoiser; for estimates of time. */
-  decodePasses(decoder: DecoderKind): number;
+  /** Floating-point operations of one pass of the denoiser over a clip and of its decode, for estimates of time. */
+  flops(size: LatentSize, decoder: DecoderKind): { readonly pass: number; readonly decode: number };
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
 

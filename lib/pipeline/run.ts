@@ -10,14 +10,15 @@ import { openCheckpoints, type RunCheckpoints, type RunSaving } from './checkpoi
 import { planClips } from './clips';
 import type { RunControl } from './control';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
-import { EtaEstimator } from './eta';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
+import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { previewStrip } from './preview';
 import type { Sampling } from './profiles';
 import { createScheduler } from './schedulers';
+import { StepClock } from './step-clock';
 
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
@@ -32,14 +33,14 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
-  /** Seconds that the caller needs after the last frame, for the estimates of the time left. */
-  readonly tailSeconds?: number;
 }
 
 /** How a run is controlled, and where its progress and frames go. */
 export interface ImageToVideoHooks {
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;
+  /** Called with each memory plan, before its event. */
+  readonly onPlan?: (plan: MemoryPlan) => void;
   /** Takes each frame as it is decoded; decoding waits for it. */
   readonly onFrame: (frame: Frame) => Promise<void>;
   /** Where the run is saved, and how it starts from there. Without it, it is not saved. */
@@ -97,11 +98,9 @@ export async function imageToVideo(
 /** One run, from top to bottom in the order of its stages. */
 class Run {
   readonly #clips;
-  readonly #eta: EtaEstimator;
+  readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  /** To the finished video, while frames are decoded; null where it cannot be estimated. */
-  #secondsRemaining: number | null = null;
   #checkpoints = unsaved;
   /** Finished steps of the clip under way. */
   #step = 0;
@@ -114,14 +113,6 @@ class Run {
   ) {
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
-    this.#eta = new EtaEstimator({
-      steps: request.steps,
-      clips: this.#clips.length,
-      framesPerClip: Math.min(request.frames, maxClipFrames),
-      passesPerStep: this.#guided ? 2 : 1,
-      decodePasses: model.decodePasses(request.decoder),
-      tailSeconds: request.tailSeconds ?? 0,
-    });
   }
 
   get #guided(): boolean {
@@ -168,12 +159,7 @@ class Run {
         }
         await hooks.onFrame(frame);
         framesDone += 1;
-        hooks.onProgress({
-          type: 'frame',
-          frame: framesDone,
-          frames: request.frames,
-          secondsRemaining: this.#secondsRemaining,
-        });
+        hooks.onProgress({ type: 'frame', frame: framesDone, frames: request.frames });
       }
       if (hooks.control.finishing || this.#cutShort) break;
     }
@@ -260,7 +246,10 @@ class Run {
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
     });
-    const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
+    const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
+      hooks.onPlan?.(plan);
+      hooks.onProgress({ type: 'plan', memory });
+    };
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
   }
 
@@ -312,8 +301,7 @@ class Run {
     const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
     try {
       this.#phase('denoise', clip);
-      this.#eta.start();
-      this.#eta.decodeWork = plan.decodeWork;
+      this.#stepClock.start();
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
@@ -350,15 +338,14 @@ class Run {
       );
     }
     this.#step = step;
-    this.#eta.step();
+    this.#stepClock.step();
     hooks.onProgress({
       type: 'step',
       step,
       steps,
       clip,
       clips: this.#clips.length,
-      secondsPerStep: this.#eta.secondsPerStep,
-      secondsRemaining: this.#eta.remaining(clip, step),
+      secondsPerStep: this.#stepClock.secondsPerStep,
     });
     if (step % Math.ceil(steps / previewsPerClip) === 0) this.#preview(prediction, size);
     const done = { clip, clips: this.#clips.length, step, steps };
@@ -369,7 +356,7 @@ class Run {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
       hooks.onProgress({ type: 'paused', paused: false });
-      this.#eta.start();
+      this.#stepClock.start();
     }
     if (control.suspending && step < steps) {
       saved ||= await this.#save(prediction, done);
@@ -416,13 +403,8 @@ class Run {
     for (let done = false; !done; ) {
       await memory.freeSessionsFor('decode');
       const { tiles } = memory.plan;
-      const onTile = ({ tile, tiles: count, frame }: TileProgress) => {
-        const secondsRemaining = this.#eta.decoding(clip, (tile - 1 + frame / total) / count);
-        this.#secondsRemaining = secondsRemaining;
-        const progress = { tile, tiles: count, frame, frames: total, secondsRemaining };
-        hooks.onProgress({ type: 'tile', ...progress });
-      };
-      this.#eta.startDecode();
+      const onTile = (progress: TileProgress) =>
+        hooks.onProgress({ type: 'tile', ...progress, frames: total });
       try {
         let index = 0;
         const { decoder } = this.request;
@@ -433,7 +415,6 @@ class Run {
           index += 1;
           if (index <= framesDone) continue;
           framesDone = index;
-          if (tiles === 'full') this.#secondsRemaining = this.#eta.decoding(clip, index / total);
           yield { data, width, height };
         }
         done = true;
@@ -443,7 +424,6 @@ class Run {
         await this.#endStage();
       }
     }
-    this.#eta.endDecode();
   }
 
   #phase(phase: Phase, clip: number): void {

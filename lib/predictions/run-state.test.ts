@@ -44,7 +44,6 @@ test('a new clip starts its steps from zero, and a new phase has no bytes', () =
         clip: 0,
         clips: 2,
         secondsPerStep: 0.5,
-        secondsRemaining: 4,
       },
     },
     { type: 'progress', event: { type: 'frame', frame: 121, frames: 241 } },
@@ -63,7 +62,7 @@ test('a new clip starts its steps from zero, and a new phase has no bytes', () =
   });
 });
 
-test('tiles are counted until the phase ends, with the remaining time', () => {
+test('tiles are counted until the phase ends, and the estimate is kept', () => {
   const phase = (name: 'decode' | 'finish'): RunEvent => ({
     type: 'progress',
     event: { type: 'phase', phase: name, clip: 0, clips: 1 },
@@ -71,13 +70,15 @@ test('tiles are counted until the phase ends, with the remaining time', () => {
   const tile = { tile: 1, tiles: 2, frame: 30, frames: 121 };
   const tiled = reduce(...running, phase('decode'), {
     type: 'progress',
-    event: { type: 'tile', ...tile, secondsRemaining: 70 },
+    event: { type: 'tile', ...tile },
   });
-  expect(tiled).toMatchObject({ progress: { tile, secondsRemaining: 70, frame: 0 } });
+  expect(tiled).toMatchObject({ progress: { tile, frame: 0 } });
   expect(advanceRun(tiled, phase('finish'))).toMatchObject({ progress: { tile: null } });
-  const frame = { type: 'frame', frame: 1, frames: 121, secondsRemaining: 60 } as const;
-  expect(advanceRun(tiled, { type: 'progress', event: frame })).toMatchObject({
-    progress: { frame: 1, secondsRemaining: 60 },
+  const said = { share: 0.7, secondsRemaining: 70, reason: 'A frame takes longer.' };
+  const told = advanceRun(tiled, { type: 'progress', event: { type: 'estimate', ...said } });
+  const frame = { type: 'frame', frame: 1, frames: 121 } as const;
+  expect(advanceRun(told, { type: 'progress', event: frame })).toMatchObject({
+    progress: { frame: 1, ...said },
   });
 });
 

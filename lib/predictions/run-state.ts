@@ -29,7 +29,11 @@ export interface RunProgress {
   readonly step: number;
   readonly steps: number;
   readonly secondsPerStep: number | null;
+  /** Share of the expected time of the whole run that has passed, 0 … 1. */
+  readonly share: number;
   readonly secondsRemaining: number | null;
+  /** Why the time left has grown; null where it has not. */
+  readonly reason: string | null;
   readonly frame: number;
   readonly frames: number;
   /** Set if this clip is decoded in tiles. */
@@ -151,7 +155,9 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     step: 0,
     steps: parameters.num_inference_steps,
     secondsPerStep: null,
+    share: 0,
     secondsRemaining: null,
+    reason: null,
     frame: 0,
     frames: 0,
     tile: null,
@@ -180,16 +186,18 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
     case 'step': {
-      const { step, steps, clip, clips, secondsPerStep, secondsRemaining } = event;
-      return { ...progress, step, steps, clip, clips, secondsPerStep, secondsRemaining };
+      const { step, steps, clip, clips, secondsPerStep } = event;
+      return { ...progress, step, steps, clip, clips, secondsPerStep };
     }
-    case 'frame': {
-      const { frame, frames, secondsRemaining = progress.secondsRemaining } = event;
-      return { ...progress, frame, frames, secondsRemaining };
-    }
+    case 'frame':
+      return { ...progress, frame: event.frame, frames: event.frames };
     case 'tile': {
-      const { tile, tiles, frame, frames, secondsRemaining } = event;
-      return { ...progress, tile: { tile, tiles, frame, frames }, secondsRemaining };
+      const { tile, tiles, frame, frames } = event;
+      return { ...progress, tile: { tile, tiles, frame, frames } };
+    }
+    case 'estimate': {
+      const { share, secondsRemaining, reason } = event;
+      return { ...progress, share, secondsRemaining, reason };
     }
     case 'preview':
       return { ...progress, preview: event };
@@ -197,8 +205,6 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, sampling: event.sentence };
     case 'input-check':
       return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
-    case 'check':
-      return { ...progress, secondsRemaining: event.secondsRemaining };
     case 'paused':
       return { ...progress, paused: event.paused, pausing: false };
     case 'plan':
@@ -209,7 +215,7 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
     }
     case 'checkpoint':
       return { ...progress, checkpoint: event.checkpoint };
-    case 'estimate':
+    case 'check':
     case 'memory':
       return progress;
   }

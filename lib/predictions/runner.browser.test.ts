@@ -40,7 +40,8 @@ test('the row exists with its seed before the engine starts, and ends with the v
   const end = await ended;
   if (end.status !== 'completed') throw new Error(`it ended ${end.status}`);
   expect(early).toEqual(['processing', 'processing', 'processing']);
-  expect(events).toEqual(['phase', 'preview', 'step', 'step', 'step']);
+  const steps = Array(3).fill(['estimate', 'step']).flat();
+  expect(events).toEqual(['phase', 'preview', ...steps]);
   expect(engine.seen?.parameters.seed).toBe(created?.parameters.seed);
   expect(end.result.seed).toBe(created?.parameters.seed);
   expect((await readVideo(end.result.videoFile)).size).toBe(end.result.videoBytes);

@@ -10,15 +10,19 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../../lib/contract';
+
 import {
   type RunSaving,
   removeSaved,
   savedPromptOptimization,
 } from '../../lib/pipeline/checkpoints';
+
+import { planClips } from '../../lib/pipeline/clips';
+
 import type { RunControl } from '../../lib/pipeline/control';
-import type { Frame } from '../../lib/pipeline/latents';
+import { type Frame, latentSizeOf } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
-import { resolveSampling } from '../../lib/pipeline/profiles';
+import { resolveSampling, type Sampling } from '../../lib/pipeline/profiles';
 import { imageToVideo } from '../../lib/pipeline/run';
 import {
   FrameChain,
@@ -26,8 +30,12 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../../lib/pipeline/steps';
+
 import { openRunFiles, removeRun, servedRun } from '../../lib/predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../../lib/predictions/videos';
+
+import { sampledFrames } from '../../lib/safety';
+
 import {
   coverCrop,
   createVideoMetadata,
@@ -40,6 +48,7 @@ import type { EngineDevice } from './device';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf } from './prompt';
 import { requireAllowedPrompt, requireNoChild } from './refusal';
+import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -60,6 +69,7 @@ export class Generation {
   readonly #clock = new PhaseClock();
   /** Of its saved files. */
   readonly #runId: string;
+  #estimate: RunEstimate | undefined;
 
   constructor(
     readonly request: EngineRequest,
@@ -86,6 +96,8 @@ export class Generation {
       const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
       if (useless) await removeRun(this.#runId).catch(() => undefined);
       throw thrown;
+    } finally {
+      this.#estimate?.end();
     }
   }
 
@@ -108,6 +120,11 @@ export class Generation {
     const { sampling, adapterScale, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const estimate = await this.#startEstimate(model, sampling, frames, optimising);
     const { optimizer } = context.tools;
     const optimisation =
       optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
@@ -117,22 +134,18 @@ export class Generation {
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
 
-    const { width, height } = sizeInPixels(parameters.size);
-    const native = model.manifest.nativeSizes[parameters.size];
-    const { frameRate } = model.latents;
-    const frames = frameRate * parameters.duration + 1;
     const image = { data: coverCrop(pixels, native.width, native.height), ...native };
     const safety = await RunSafety.open({
       wanted: request.safetyChecker ?? false,
       modelId: request.model,
       bundled: isBundled(model.manifest),
-      frames,
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
       signal,
       report,
     });
     if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
+    estimate.expectCheck(safety.secondsPerFrame);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
@@ -177,12 +190,12 @@ export class Generation {
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: request.memoryBudget ?? 'probe',
-          tailSeconds: safety.seconds,
         },
         {
           control: context.control,
           onProgress: report,
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onPlan: (plan) => estimate.plan(plan),
+          onFrame: (frame) => estimate.encoding(async () => output.add(await chain.next(frame))),
           saving,
         },
       );
@@ -200,6 +213,7 @@ export class Generation {
       // A refined video has taken the place of the earlier one.
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
+      await estimate.keep();
       return {
         videoFile,
         videoBytes: video.size,
@@ -233,14 +247,54 @@ export class Generation {
     else await removeRun(this.#runId);
   }
 
+  async #startEstimate(
+    model: VideoModel,
+    sampling: Sampling,
+    frames: number,
+    optimises: boolean,
+  ): Promise<RunEstimate> {
+    const { request, context } = this;
+    const { size } = request.parameters;
+    const { manifest, latents } = model;
+    const native = manifest.nativeSizes[size];
+    const delivered = sizeInPixels(size);
+    const estimate = await RunEstimate.open({
+      model: manifest.id,
+      backend: request.backend,
+      work: {
+        clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
+        sampling,
+        flops: (ofClip) =>
+          model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
+        bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
+        pixels: {
+          native: native.width * native.height,
+          delivered: delivered.width * delivered.height,
+        },
+        optimises,
+        checkedFrames: request.safetyChecker ? sampledFrames(frames).length : 0,
+      },
+      finishing: () => context.control.finishing,
+      report: context.report,
+    });
+    this.#estimate = estimate;
+    estimate.take(opening(optimises ? 'optimise' : 'load'));
+    return estimate;
+  }
+
   #phase(phase: Phase): void {
-    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
+    this.#report(opening(phase));
   }
 
   #report(event: ProgressEvent): void {
     if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.#estimate?.take(event);
     this.context.report(event);
   }
+}
+
+function opening(phase: Phase): ProgressEvent {
+  return { type: 'phase', phase, clip: 0, clips: 1 };
 }
 
 export function videoFileOf(request: EngineRequest): string {

@@ -90,8 +90,8 @@ class Fade implements VideoModel {
 
   constructor(readonly manifest: ModelManifest) {}
 
-  decodePasses(): number {
-    return 1;
+  flops() {
+    return { pass: 1, decode: 1 };
   }
 
   weightBytes(): number {

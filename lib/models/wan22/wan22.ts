@@ -7,7 +7,13 @@ import {
   sha256,
 } from '../../contract';
 import type { Backend } from '../../gpu';
-import { type Frame, type LatentSpace, latentFrame, latentSizeOf } from '../../pipeline/latents';
+import {
+  type Frame,
+  type LatentSize,
+  type LatentSpace,
+  latentFrame,
+  latentSizeOf,
+} from '../../pipeline/latents';
 import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
 import type {
   ClipToDecode,
@@ -20,7 +26,7 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { passFlops } from './benchmark/flops';
+import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
@@ -40,9 +46,6 @@ import { loadTokenizer } from './tokenizer';
 import { tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeFirstFrame } from './vae';
-
-/** FLOPs of a decode as a multiple of those of a pass of the transformer, for 121 frames of 1280×704. */
-const decodePasses: Readonly<Record<DecoderKind, number>> = { full: 3.9, tiny: 0.02 };
 
 /** Wan2.2-TI2V as the pipeline sees it: see the README of this folder. */
 export class Wan22 implements VideoModel {
@@ -80,8 +83,16 @@ export class Wan22 implements VideoModel {
     return this.parts.packed;
   }
 
-  decodePasses(decoder: DecoderKind): number {
-    return decodePasses[decoder];
+  flops(size: LatentSize, decoder: DecoderKind) {
+    const { transformer, vae } = this.parts.config;
+    const tokens = size.frames * tokensPerFrame(transformer, size);
+    return {
+      pass: passFlops(transformer, tokens, maxPromptTokens),
+      decode:
+        decoder === 'tiny'
+          ? tinyDecoderFlops(shapesOf(this.#tinyDecoder), size)
+          : decoderFlops(vae, size),
+    };
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {

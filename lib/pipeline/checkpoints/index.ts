@@ -87,7 +87,7 @@ export async function openCheckpoints(
 
 /** Fingerprints of all that the latents depend on. */
 async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
-  const { image, decoder: _, memoryBudget: __, tailSeconds: ___, ...rest } = request;
+  const { image, decoder: _, memoryBudget: __, ...rest } = request;
   const { width, height } = image;
   const pixels = await sha256(image.data as Float32Array<ArrayBuffer>);
   const entries = Object.entries({ ...rest, width, height, pixels });

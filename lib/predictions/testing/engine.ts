@@ -101,8 +101,9 @@ export class FakeEngine implements EngineClient {
     for (let step = from + 1; step <= steps && !this.#early; step++) {
       await this.script(request);
       if (this.#cancelled) throw new KinoraError('CANCELLED');
-      const times = { secondsPerStep: 1, secondsRemaining: steps - step };
-      onProgress({ type: 'step', step, steps, ...shared, ...times });
+      const [share, secondsRemaining] = [step / (steps + 1), steps - step];
+      onProgress({ type: 'estimate', share, secondsRemaining, reason: null });
+      onProgress({ type: 'step', step, steps, ...shared, secondsPerStep: 1 });
       if (!this.saves) continue;
       await files.write('state-a', new Blob([String(step)]));
       onProgress({ type: 'checkpoint', checkpoint: { step, steps, ...shared } });
