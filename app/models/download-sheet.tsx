@@ -1,9 +1,11 @@
 import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
-import { licencesOf, type Precision } from '../../lib/contract/manifest';
+import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
+import { AdapterChoices } from './adapter-choices';
 import { Modal } from './modal';
-import type { Sheet } from './page-state';
+import { storedAdapter } from './model-view';
+import type { Sheet, Wanted } from './page-state';
 import { PlanTable } from './plan-table';
 import { PrecisionChoices } from './precision-choices';
 import type { GpuMemory } from './use-gpu-memory';
@@ -15,13 +17,16 @@ export function DownloadSheet(props: {
   hub: string;
   gpu: GpuMemory;
   onMeasure: (wanted: number) => void;
-  onPrecision: (precision: Precision) => void;
-  onDownload: (precision: Precision) => void;
+  /** Another precision or adapter: the sizes are asked for again. */
+  onWanted: (wanted: Wanted) => void;
+  onDownload: (wanted: Wanted) => void;
   onClose: () => void;
 }) {
-  const { sheet, entry, hub, gpu, onPrecision, onDownload, onClose } = props;
+  const { sheet, entry, hub, gpu, onWanted, onDownload, onClose } = props;
   const { manifest } = entry;
-  const { plan, precision } = sheet;
+  const { plan, precision, adapter } = sheet;
+  const wanted = { precision, adapter };
+  const sources = sourcesFor(manifest, precision, adapter);
   const known = plan.status === 'known' ? plan.plan : null;
   const fits = known !== null && (known.left >= 0 || known.storage.atLeast === true);
   return (
@@ -32,7 +37,7 @@ export function DownloadSheet(props: {
       <p className="dialog-text">{manifest.description}</p>
       <p className="field-hint">
         From {hostOf(hub)}:{' '}
-        {licencesOf(manifest)
+        {licencesOf({ ...manifest, sources })
           .filter(({ repositories }) => repositories.length > 0)
           .map(({ licence, repositories }, i) => (
             <Fragment key={licence.name + licence.url}>
@@ -47,10 +52,16 @@ export function DownloadSheet(props: {
           choices={manifest.choices}
           chosen={precision}
           gpu={gpu}
-          onChoose={onPrecision}
+          onChoose={(chosen) => onWanted({ ...wanted, precision: chosen })}
           onMeasure={props.onMeasure}
         />
       )}
+      <AdapterChoices
+        offers={adapterOffers(manifest)}
+        chosen={adapter}
+        stored={storedAdapter(entry)}
+        onChoose={(chosen) => onWanted({ ...wanted, adapter: chosen })}
+      />
       <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
         {plan.status === 'asking' && (
           <>
@@ -61,7 +72,7 @@ export function DownloadSheet(props: {
         {plan.status === 'failed' && (
           <InView>
             <Problem error={plan.error}>
-              <button type="button" onClick={() => onPrecision(precision)}>
+              <button type="button" onClick={() => onWanted(wanted)}>
                 Try again
               </button>
             </Problem>
@@ -74,7 +85,7 @@ export function DownloadSheet(props: {
           type="button"
           className="primary"
           disabled={!fits}
-          onClick={() => onDownload(precision)}
+          onClick={() => onDownload(wanted)}
         >
           Download
         </button>

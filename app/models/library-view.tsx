@@ -79,9 +79,9 @@ export function LibraryView(props: {
           onMeasure={measure}
           entry={offered}
           hub={library.hub}
-          onPrecision={(precision) => actions.openSheet(offered, precision)}
-          onDownload={(precision) => {
-            actions.download(sheet.model, precision);
+          onWanted={(wanted) => actions.openSheet(offered, wanted)}
+          onDownload={(wanted) => {
+            actions.download(sheet.model, wanted);
             // The button that opened the sheet goes away; its model stays.
             requestAnimationFrame(() => document.getElementById(`${sheet.model}-title`)?.focus());
           }}

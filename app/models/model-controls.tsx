@@ -1,7 +1,7 @@
 import Link from 'next/link';
 import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
-import { hasSources, isBundled } from '../../lib/contract/manifest';
+import { adapterOffers, hasSources, isBundled } from '../../lib/contract/manifest';
 import type { ModelView } from './model-view';
 import { precisionName } from './model-view';
 import type { LibraryActions } from './use-library-actions';
@@ -24,8 +24,13 @@ export function ModelControls(props: {
   const idle = !isElsewhere && !active && !isStopped && status !== 'verifying';
   const fetchable = hasSources(manifest);
   const incomplete = entry.parts.some(
-    ({ status: part, component }) => part === 'absent' && component !== 'safety_checker',
+    ({ status: part, component }) =>
+      part === 'absent' &&
+      component !== 'safety_checker' &&
+      // What was declined is not missing.
+      (component !== 'adapter' || entry.adapter !== null),
   );
+  const hasAdapters = adapterOffers(manifest).length > 0;
   const withoutChecker = entry.ready && !sharedChecker && !hasSafetyChecker(entry);
   const others = manifest.choices.filter((choice) => choice.precision !== precision);
   return (
@@ -53,7 +58,7 @@ export function ModelControls(props: {
         <button
           type="button"
           disabled={busy}
-          onClick={() => actions.download(id, precision ?? manifest.precision)}
+          onClick={() => actions.download(id, { precision: precision ?? manifest.precision })}
         >
           Download the safety checker (22 MB)
         </button>
@@ -90,11 +95,16 @@ export function ModelControls(props: {
             key={choice.precision}
             type="button"
             disabled={busy}
-            onClick={() => actions.openSheet(entry, choice.precision)}
+            onClick={() => actions.openSheet(entry, { precision: choice.precision })}
           >
             Get it in {precisionName(manifest, choice.precision)}
           </button>
         ))}
+      {status === 'ready' && idle && fetchable && hasAdapters && !incomplete && (
+        <button type="button" disabled={busy} onClick={() => actions.openSheet(entry)}>
+          Choose the few-step adapter
+        </button>
+      )}
       {stored.length > 0 && idle && (
         <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
           Check every byte

@@ -3,7 +3,7 @@ import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Licence } from './download-sheet';
-import { type ModelView, precisionName } from './model-view';
+import { type ModelView, precisionName, storedAdapter } from './model-view';
 import { formatRelativeError } from './wording';
 
 const origins = {
@@ -22,6 +22,7 @@ export function ModelFacts(props: {
   const { entry, view, sharedChecker } = props;
   const { manifest, origin, precision, stored } = entry;
   const { bytesStored, verifiedAt, worst } = view;
+  const few = storedAdapter(entry);
   const types = [
     ...new Set(
       stored.filter(({ component }) => isConverted(component)).map(({ sourceType }) => sourceType),
@@ -41,6 +42,12 @@ export function ModelFacts(props: {
       </Fact>
       <Fact name="Origin">{origins[origin]}</Fact>
       {precision && <Fact name="Precision">{precisionName(manifest, precision)}</Fact>}
+      {few && (
+        <Fact name="Few-step adapter">
+          {few.adapter.name} (<Licence {...few.licence} />
+          {!few.adapter.licence.commercial && ', not for commercial use'})
+        </Fact>
+      )}
       {types.length > 0 && <Fact name="Made from">{types.join(', ')}</Fact>}
       {bytesStored > 0 && <Fact name="In this browser">{formatBytes(bytesStored)}</Fact>}
       {stored.length > 0 && (

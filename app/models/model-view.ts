@@ -1,11 +1,18 @@
 import { formatBytes, formatPercent, formatSeconds } from '../../lib/contract/format';
 import type {
   LibraryEntry,
+  ModelEntry,
   PartState,
   PauseReason,
   StoredComponent,
 } from '../../lib/contract/library';
-import type { ModelManifest, Precision } from '../../lib/contract/manifest';
+import {
+  type AdapterChoice,
+  type AdapterOffer,
+  adapterOffers,
+  type ModelManifest,
+  type Precision,
+} from '../../lib/contract/manifest';
 import { precisionNames } from './wording';
 
 /** Where a model stands as a whole. */
@@ -133,6 +140,20 @@ export function announce(entry: LibraryEntry): { topic: string; text: string } {
 export function precisionName(manifest: ModelManifest, precision: Precision): string {
   const choice = manifest.choices.find((one) => one.precision === precision);
   return choice?.name ?? precisionNames[precision];
+}
+
+/** The few-step adapter that is stored; undefined where none is, or another file. */
+export function storedAdapter({ manifest, stored }: ModelEntry): AdapterOffer | undefined {
+  const part = stored.find(({ component }) => component === 'adapter');
+  const source = part?.sources[0]?.name;
+  return adapterOffers(manifest).find(({ choice }) => source?.startsWith(`${choice}@`));
+}
+
+/** The few-step adapter that a model has or is to have: the stored one, the chosen one, or the first. */
+export function adapterOf(entry: ModelEntry): AdapterChoice {
+  const stored = storedAdapter(entry)?.choice;
+  if (stored !== undefined || entry.adapter !== undefined) return stored ?? entry.adapter;
+  return adapterOffers(entry.manifest)[0]?.choice;
 }
 
 /** Null as soon as one of the values is not known. */

@@ -1,6 +1,6 @@
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { DownloadPlan } from '../../lib/contract/library';
-import type { Precision } from '../../lib/contract/manifest';
+import type { AdapterChoice, Precision } from '../../lib/contract/manifest';
 
 /** What a download would take, as far as it is known. */
 export type PlanState =
@@ -8,10 +8,16 @@ export type PlanState =
   | { readonly status: 'known'; readonly plan: DownloadPlan }
   | { readonly status: 'failed'; readonly error: ErrorRecord };
 
-/** The open sheet: a model, the precision to fetch it in, and what that takes. */
-export interface Sheet {
-  readonly model: string;
+/** What of a model is to be fetched. */
+export interface Wanted {
   readonly precision: Precision;
+  /** Which few-step adapter; as in the library's `download`. */
+  readonly adapter?: AdapterChoice;
+}
+
+/** The open sheet: a model, what is to be fetched of it, and what that takes. */
+export interface Sheet extends Wanted {
+  readonly model: string;
   readonly plan: PlanState;
 }
 
@@ -45,7 +51,7 @@ export const subjects = {
 } as const;
 
 export type PageAction =
-  | { readonly type: 'sheetOpened'; readonly model: string; readonly precision: Precision }
+  | ({ readonly type: 'sheetOpened'; readonly model: string } & Wanted)
   | { readonly type: 'planned'; readonly sheet: Sheet; readonly plan: PlanState }
   | { readonly type: 'sheetClosed' }
   | { readonly type: 'removalAsked'; readonly removal: Removal }
@@ -66,15 +72,15 @@ export const initialPage: PageState = {
 export function changePage(state: PageState, action: PageAction): PageState {
   switch (action.type) {
     case 'sheetOpened': {
-      const { model, precision } = action;
-      return { ...state, sheet: { model, precision, plan: { status: 'asking' } } };
+      const { model, precision, adapter } = action;
+      return { ...state, sheet: { model, precision, adapter, plan: { status: 'asking' } } };
     }
     case 'planned': {
       const { sheet } = state;
       // The answer to a question that is no longer asked.
-      if (sheet?.model !== action.sheet.model || sheet.precision !== action.sheet.precision) {
-        return state;
-      }
+      if (sheet?.model !== action.sheet.model) return state;
+      if (sheet.precision !== action.sheet.precision) return state;
+      if (sheet.adapter !== action.sheet.adapter) return state;
       return { ...state, sheet: { ...sheet, plan: action.plan } };
     }
     case 'sheetClosed':

@@ -131,7 +131,7 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
           <button
             type="button"
             disabled={busy}
-            onClick={() => actions.download(id, manifest.precision)}
+            onClick={() => actions.download(id, { precision: manifest.precision })}
           >
             Download {bytes !== undefined && formatBytes(bytes)}
           </button>

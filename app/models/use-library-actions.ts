@@ -10,12 +10,14 @@ import type {
 import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
-import { addEach, type PageAction, type Removal, subjects } from './page-state';
+import { adapterOf } from './model-view';
+import { addEach, type PageAction, type Removal, subjects, type Wanted } from './page-state';
 
 /** Everything that can be done on the models page. */
 export interface LibraryActions {
-  openSheet: (entry: ModelEntry, precision?: Precision) => void;
-  download: (id: string, precision: Precision) => void;
+  /** What is not given is as it was chosen before. */
+  openSheet: (entry: ModelEntry, wanted?: Partial<Wanted>) => void;
+  download: (id: string, wanted: Wanted) => void;
   importFiles: (entry: ModelEntry, precision: Precision, files: readonly LocalFile[]) => void;
   pause: (id: string, component?: ComponentId) => void;
   resume: (entry: LibraryEntry, component?: ComponentId) => void;
@@ -66,12 +68,15 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     );
   }
 
-  const openSheet: LibraryActions['openSheet'] = ({ manifest, precision }, chosen) => {
-    const wanted = chosen ?? precision ?? manifest.precision;
-    change({ type: 'sheetOpened', model: manifest.id, precision: wanted });
-    const sheet = { model: manifest.id, precision: wanted, plan: { status: 'asking' } } as const;
+  const openSheet: LibraryActions['openSheet'] = (entry, chosen) => {
+    const { manifest } = entry;
+    const precision = chosen?.precision ?? entry.precision ?? manifest.precision;
+    const adapter = chosen?.adapter === undefined ? adapterOf(entry) : chosen.adapter;
+    const wanted = { model: manifest.id, precision, adapter };
+    change({ type: 'sheetOpened', ...wanted });
+    const sheet = { ...wanted, plan: { status: 'asking' } } as const;
     getLibrary()
-      .call((api) => api.planDownload(manifest.id, wanted))
+      .call((api) => api.planDownload(manifest.id, precision, adapter))
       .then(
         (plan) => change({ type: 'planned', sheet, plan: { status: 'known', plan } }),
         (thrown: unknown) => {
@@ -81,8 +86,8 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       );
   };
 
-  const fetchModel = (id: string, precision: Precision) =>
-    run(id, 'Asking the hub …', (api) => api.download(id, precision));
+  const fetchModel = (id: string, { precision, adapter }: Wanted) =>
+    run(id, 'Asking the hub …', (api) => api.download(id, precision, adapter));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
     run(id, 'Reading the files …', async (api) => {
@@ -117,10 +122,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
 
   return {
     openSheet,
-    download: (id, precision) => {
+    download: (id, wanted) => {
       keepStorage();
       change({ type: 'sheetClosed' });
-      void fetchModel(id, precision);
+      void fetchModel(id, wanted);
     },
     importFiles: ({ manifest: { id } }, precision, files) => {
       keepStorage();

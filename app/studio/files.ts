@@ -30,9 +30,14 @@ export async function readSettings(
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readVideoMetadata } = await import('../../lib/video/metadata');
   const metadata = await readVideoMetadata(file);
-  const { backend, model, profile, prompt_optimization: optimization = null } = metadata;
+  const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
   const parameters = fromParameters(parseParameters(metadata));
-  const values = { ...parameters, backend, model, profile, optimization };
+  const isStandard = profile === 'standard';
+  const switches = {
+    fullDecode: !isStandard && applied?.decoder === 'full',
+    cache: isStandard && (applied?.cache ?? 'none') !== 'none',
+  };
+  const values = { ...parameters, backend, model, profile, optimization, ...switches };
   return { values, loras: metadata.loras };
 }
 

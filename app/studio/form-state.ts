@@ -19,6 +19,10 @@ export interface FormValues extends Record<NumberName, string> {
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
+  /** Whether the VAE decodes where the profile wants the tiny decoder. */
+  readonly fullDecode: boolean;
+  /** Whether steps of `standard` may reuse results of earlier ones. */
+  readonly cache: boolean;
   readonly backend: Backend;
   /** Upper limit of GPU memory in GiB; empty means measured. */
   readonly memoryBudget: string;
@@ -78,6 +82,8 @@ export const emptyForm: FormState = {
     seed: String(parameterRanges.seed.default),
     model: '',
     profile: 'standard',
+    fullDecode: false,
+    cache: false,
     backend: 'webgpu',
     memoryBudget: '',
     safetyChecker: true,

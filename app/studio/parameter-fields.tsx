@@ -1,10 +1,10 @@
 import type { Backend } from '../../lib/contract/prediction';
-import type { ProfileName } from '../../lib/contract/profile';
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/request';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { BackendField, describedBy, FieldNotes } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
 import type { FormValues, NumberName } from './form-state';
+import type { UnusedNote } from './sampling';
 import { budgetRange, labels } from './validation';
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
@@ -14,21 +14,30 @@ export function NumberField(props: {
   error: string | undefined;
   unit?: string;
   hint?: string;
+  /** Where the profile does not use it as it is. */
+  unused?: UnusedNote | null;
   onChange: (value: string) => void;
 }) {
-  const { name, value, error, unit, hint, onChange } = props;
+  const { name, error, unit, onChange } = props;
+  // What is invalid has to be corrected all the same.
+  const unused = error ? null : props.unused;
+  const fixed = typeof unused?.shown === 'string';
+  const value = unused?.shown ?? props.value;
+  const hint = unused?.sentence ?? props.hint;
   const { min, max, step, default: fallback } = parameterRanges[name];
   const slider = Number(value);
   return (
-    <div className="field">
+    <div className="field" data-unused={unused ? true : undefined}>
       <div className="field-head">
         <label htmlFor={name}>{labels[name]}</label>
         <span className="number">
           <input
             id={name}
-            type="number"
+            type={fixed ? 'text' : 'number'}
             inputMode="decimal"
-            {...{ min, max, step, value }}
+            {...(!fixed && { min, max, step })}
+            value={value}
+            readOnly={fixed}
             {...describedBy(name, error, hint !== undefined)}
             onChange={(event) => onChange(event.target.value)}
           />
@@ -39,6 +48,7 @@ export function NumberField(props: {
         type="range"
         aria-hidden
         tabIndex={-1}
+        disabled={fixed}
         {...{ min, max, step }}
         value={Number.isFinite(slider) && value !== '' ? slider : fallback}
         onChange={(event) => onChange(event.target.value)}
@@ -72,40 +82,6 @@ export function SizeField(props: { value: Size; onChange: (size: Size) => void }
             <span>
               {sizeNames[size]} <small>{size.replace('*', '×')}</small>
             </span>
-          </label>
-        ))}
-      </div>
-    </fieldset>
-  );
-}
-
-const profileLabels: Readonly<Record<ProfileName, string>> = {
-  standard: 'Standard',
-  'ultra-fast': 'Ultra-fast',
-};
-
-/** Choice of the model's profile; nothing if the model has only one. */
-export function ProfileField(props: {
-  value: ProfileName;
-  /** From `profileChoices`. */
-  choices: readonly ProfileName[];
-  onChange: (profile: ProfileName) => void;
-}) {
-  if (props.choices.length < 2) return null;
-  return (
-    <fieldset className="field">
-      <legend>Speed</legend>
-      <div className="choices">
-        {props.choices.map((name) => (
-          <label key={name} className="choice">
-            <input
-              type="radio"
-              name="profile"
-              value={name}
-              checked={props.value === name}
-              onChange={() => props.onChange(name)}
-            />
-            <span>{profileLabels[name]}</span>
           </label>
         ))}
       </div>

@@ -1,19 +1,16 @@
 import type { Dispatch, RefObject } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import { FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
-import { type ModelList, pickModel, profileChoices } from '../shared/use-models';
+import { type ModelList, pickModel } from '../shared/use-models';
 import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
-import {
-  AdvancedFields,
-  NumberField,
-  ProfileField,
-  SeedField,
-  SizeField,
-} from './parameter-fields';
+import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
+import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
+import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
 import { shownErrors } from './validation';
@@ -36,6 +33,8 @@ export function RequestForm(props: {
   const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
+  const resolved = samplingOf(model, values);
+  const unguided = resolved?.applied.guidance_scale === 1;
   const errors = shownErrors(form);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
@@ -61,11 +60,7 @@ export function RequestForm(props: {
       </div>
       <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
       <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
-      <ProfileField
-        value={values.profile}
-        choices={profileChoices(model)}
-        onChange={(profile) => set({ profile })}
-      />
+      <ProfileField {...{ values, model, resolved }} onChange={set} />
       <SizeField value={values.size} onChange={(size) => set({ size })} />
       <div className="field-pair">
         <NumberField
@@ -79,19 +74,25 @@ export function RequestForm(props: {
           name="num_inference_steps"
           value={values.num_inference_steps}
           error={errors.num_inference_steps}
+          unused={unusedNote('num_inference_steps', resolved)}
           onChange={(num_inference_steps) => set({ num_inference_steps })}
         />
       </div>
       <details className="more">
         <summary>More settings</summary>
-        <div className="field">
+        <div className="field" data-unused={unguided || undefined}>
           <label htmlFor="negative_prompt">Negative prompt</label>
           <textarea
             id="negative_prompt"
             rows={2}
             placeholder="What should the video not show?"
             value={values.negative_prompt}
+            aria-describedby={unguided ? 'negative_prompt-hint' : undefined}
             onChange={(event) => set({ negative_prompt: event.target.value })}
+          />
+          <FieldNotes
+            id="negative_prompt"
+            hint={unguided ? 'Not used: this video is made without guidance.' : undefined}
           />
         </div>
         <div className="field-pair">
@@ -99,6 +100,7 @@ export function RequestForm(props: {
             name="guidance_scale"
             value={values.guidance_scale}
             error={errors.guidance_scale}
+            unused={unusedNote('guidance_scale', resolved)}
             hint="How closely it follows the prompt."
             onChange={(guidance_scale) => set({ guidance_scale })}
           />
@@ -106,6 +108,7 @@ export function RequestForm(props: {
             name="flow_shift"
             value={values.flow_shift}
             error={errors.flow_shift}
+            unused={unusedNote('flow_shift', resolved)}
             hint="Higher spends more steps on large motion."
             onChange={(flow_shift) => set({ flow_shift })}
           />

@@ -8,6 +8,7 @@ import { Problem } from '../shared/messages';
 import { memoryUseText } from '../shared/run-progress';
 import { blurReason } from '../shared/safety-text';
 import { Veil } from '../shared/veil';
+import { AppliedFacts } from './applied-facts';
 import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { Verdict } from './verdict';
@@ -92,10 +93,7 @@ export function ResultCard(props: {
       <dl className="facts">
         <Fact name="Size" value={formatSize(result.size)} />
         <Fact name="Duration" value={`${parameters.duration} s, ${result.frames} frames`} />
-        <Fact
-          name="Steps"
-          value={`${parameters.num_inference_steps}${result.finishedEarly ? ', finished early' : ''}`}
-        />
+        <AppliedFacts {...{ result, parameters }} />
         <div>
           <dt>Seed</dt>
           <dd>

@@ -27,10 +27,15 @@ export function useActions(options: {
 
   async function applySettings(prediction: Prediction): Promise<void> {
     const { id, parameters, model, profile, backend, promptOptimizer } = prediction;
+    const switches = {
+      fullDecode: prediction.decoder === 'full',
+      cache: prediction.cache === true,
+    };
     const optimization = typeof promptOptimizer === 'object' ? promptOptimizer : null;
     // "Use seed" is a separate action: with the same seed and settings the same video would result.
     const { seed: _, ...values } = fromParameters(parameters);
-    change({ type: 'changed', values: { ...values, model, profile, backend, optimization } });
+    const run = { model, profile, backend, optimization, ...switches };
+    change({ type: 'changed', values: { ...values, ...run } });
     const source = await getRunner().store.source(id);
     if (!source) return;
     change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });

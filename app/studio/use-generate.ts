@@ -13,6 +13,7 @@ import {
   toBudgetBytes,
   toParameters,
 } from './form-state';
+import { chosenSampling } from './sampling';
 import { findErrors } from './validation';
 
 /** An error before a run began, or of one that decodes a finished video again. */
@@ -93,6 +94,7 @@ export function useGenerate(options: {
         parameters: toParameters(form),
         model: id,
         profile: form.values.profile,
+        ...chosenSampling(model, form.values),
         backend: form.values.backend,
         loras: await Promise.all(loras.map(openChosen)),
         safetyChecker: form.values.safetyChecker,

@@ -1,10 +1,13 @@
 import { statfs } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
 import {
+  type AdapterChoice,
+  adapterOffers,
   type DownloadPlan,
   KinoraError,
   licencesOf,
   type Precision,
+  sourcesFor,
   type ToolManifest,
 } from '../contract';
 import { componentTexts, formatBytes } from '../contract/format';
@@ -14,6 +17,7 @@ import { isConverted } from '../pipeline/installation';
 export interface Offer {
   readonly manifest: ToolManifest;
   readonly precision: Precision;
+  readonly adapter?: AdapterChoice;
   readonly plan: DownloadPlan;
   readonly hub: string;
   /** Folder of the profile. */
@@ -34,13 +38,14 @@ export function withDiskSpace(plan: DownloadPlan, free: number): DownloadPlan {
 }
 
 /** The text before a download: what is fetched, its licence, its size and where it is stored. */
-export function offerText({ manifest, precision, plan, hub, home }: Offer): string {
+export function offerText({ manifest, precision, adapter, plan, hub, home }: Offer): string {
   const { name, choices } = manifest;
   const begun = plan.parts.reduce((sum, part) => sum + part.bytesTotal - part.bytesLeft, 0);
   const choice = choices.find((one) => one.precision === precision)?.name ?? precision;
   const free = Math.max(0, plan.storage.quota - plan.storage.usage);
   const rows: [string, string][] = [
-    ...licenceRows(manifest),
+    ...licenceRows({ ...manifest, sources: sourcesFor(manifest, precision, adapter) }),
+    ...limitRows(manifest, adapter),
     ['from', hub],
     ['to', home],
     ...(plan.parts.some(({ component }) => isConverted(component))
@@ -67,6 +72,14 @@ function licenceRows(manifest: ToolManifest): [string, string][] {
     const of = all.length > 1 && repositories.length > 0 ? ` (${repositories.join(', ')})` : '';
     return ['licence', [name, url].filter(Boolean).join(', ') + of];
   });
+}
+
+/** What the licence of the adapter that is fetched forbids. */
+function limitRows(manifest: ToolManifest, choice: AdapterChoice): [string, string][] {
+  const offers = adapterOffers(manifest);
+  const offer = choice === undefined ? offers[0] : offers.find((one) => one.choice === choice);
+  if (!offer || offer.adapter.licence.commercial) return [];
+  return [['note', `${offer.adapter.name} may not be used commercially`]];
 }
 
 function partLine({ component, files, bytesLeft, bytesTotal }: DownloadPlan['parts'][number]) {

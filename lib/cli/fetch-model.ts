@@ -1,4 +1,6 @@
 import {
+  type AdapterChoice,
+  adapterOffers,
   entriesOf,
   KinoraError,
   type LibraryEntry,
@@ -21,6 +23,8 @@ const pauseLimitMs = 15_000;
 export interface FetchOptions {
   /** Undefined: that of the stored parts, or the model's default. */
   readonly precision: Precision | undefined;
+  /** Name of a few-step adapter or `none`; when absent, the one chosen before or the first. */
+  readonly adapter?: string | undefined;
   /** Agreed to beforehand. */
   readonly yes: boolean;
   /** The terms of use are accepted by the command line. */
@@ -51,14 +55,16 @@ export async function fetchEntry(
   command: Command,
   session: LibrarySession,
   entry: LibraryEntry,
-  { precision: asked, yes, acceptTerms, withChecker = false }: FetchOptions,
+  { precision: asked, adapter: named, yes, acceptTerms, withChecker = false }: FetchOptions,
 ): Promise<void> {
   const { manifest } = entry;
   const { id } = manifest;
   const precision = asked ?? entry.precision ?? manifest.precision;
   const isOther = entry.origin !== 'bundled' && precision !== entry.precision;
   const lacksChecker = entry.parts.some(isMissingChecker);
-  if (entry.ready && !isOther && !(withChecker && lacksChecker)) return;
+  const adapter = named === undefined ? entry.adapter : adapterNamed(manifest, named);
+  const isAsked = isOther || (withChecker && lacksChecker) || named !== undefined;
+  if (entry.ready && !isAsked) return;
   checkPrecision(entry, precision);
   const { page, home } = session;
   await ensureTerms(command, session, acceptTerms);
@@ -66,18 +72,34 @@ export async function fetchEntry(
   const { hub } = await session.snapshot();
   command.say(`Asking ${hub} for the sizes …`);
   const plan = await command.interruptible(
-    () => page.call('planDownload', id, precision),
+    () => page.call('planDownload', id, precision, adapter),
     async () => undefined,
   );
   const known = withDiskSpace(plan, await freeBytes(home));
-  command.say(offerText({ manifest, precision, plan: known, hub, home }));
+  command.say(offerText({ manifest, precision, adapter, plan: known, hub, home }));
   requireRoom(known);
   if (!yes) {
     const what = `${manifest.name} (${formatBytes(plan.download)})`;
     const terminal = { input: process.stdin, output: process.stdout };
     await askToDownload(what, terminal, command.signal);
   }
-  await download(command, session, entry, precision);
+  await download(command, session, entry, precision, adapter);
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` naming the adapters that there are */
+function adapterNamed(manifest: LibraryEntry['manifest'], named: string): AdapterChoice {
+  const offers = adapterOffers(manifest);
+  if (named.toLowerCase() === 'none' && offers.length > 0) return null;
+  const isNamed = (name: string) => name.toLowerCase() === named.toLowerCase();
+  const found = offers.find(({ adapter }) => isNamed(adapter.name));
+  if (found) return found.choice;
+  const names = offers.map(({ adapter }) => adapter.name);
+  throw new KinoraError(
+    'PARAMETER_INVALID',
+    offers.length === 0
+      ? `${manifest.name} has no few-step adapters.`
+      : `${manifest.name} has no adapter "${named}"; it has ${names.join(', ')} and none.`,
+  );
 }
 
 function isMissingChecker({ component, status }: PartState): boolean {
@@ -98,11 +120,12 @@ async function download(
   session: LibrarySession,
   entry: LibraryEntry,
   precision: Precision,
+  adapter: AdapterChoice,
 ): Promise<void> {
   const { page } = session;
   const { id, name } = entry.manifest;
   const watch = watchModel(command, session, entry);
-  const fetching = page.call('downloadModel', id, precision);
+  const fetching = page.call('downloadModel', id, precision, adapter);
   const pause = async () => {
     await page.call('pause', id);
     await fetching;

@@ -39,9 +39,17 @@ export async function openSession(
   command: Command,
   onProgress: (event: HeadlessEvent) => void,
 ): Promise<Session> {
-  const origin = await serve(command);
-  const { browser, software } = await launchBrowser(origin);
-  command.afterwards(() => browser.close());
+  const launch = async () => {
+    const started = await launchBrowser();
+    command.afterwards(() => started.browser.close());
+    return started;
+  };
+  // Each takes seconds, and neither needs the other. Both are waited for, so that both are ended.
+  const [served, launched] = await Promise.allSettled([serve(command), launch()]);
+  if (served.status === 'rejected') throw served.reason;
+  if (launched.status === 'rejected') throw launched.reason;
+  const origin = served.value;
+  const { browser, software } = launched.value;
   command.signal.throwIfAborted();
   return { page: await HeadlessPage.open(browser, origin, onProgress), software };
 }

@@ -21,12 +21,12 @@ export const appliedSchema = z.object({
   scheduler: z.enum(schedulerKinds),
   /** Null where the timesteps are listed. */
   flow_shift: z.number().nullable(),
-  timesteps: z.array(z.number()).optional(),
+  timesteps: z.array(z.number()).max(40).optional(),
   /** The model's own adapter. */
-  adapter: z.object({ name: z.string(), licence: adapterLicenceSchema }).nullable(),
+  adapter: z.object({ name: z.string().max(200), licence: adapterLicenceSchema }).nullable(),
   decoder: z.enum(decoderKinds),
   cache: z.enum(cacheKinds),
   /** Values of the request that were not used. */
-  unused: z.array(z.enum(unusedParameters)),
+  unused: z.array(z.enum(unusedParameters)).max(unusedParameters.length),
 });
 export type Applied = z.output<typeof appliedSchema>;

@@ -1,4 +1,5 @@
 import type { ComponentId } from './manifest';
+import type { ProfileName } from './profile';
 import type { Phase } from './progress';
 
 /** Names of the phases, for page and command line. */
@@ -11,6 +12,12 @@ export const phaseNames: Readonly<Record<Phase, string>> = {
   decode: 'Decode frames',
   check: 'Check frames',
   finish: 'Write file',
+};
+
+/** Names of the profiles, for page and command line. */
+export const profileTitles: Readonly<Record<ProfileName, string>> = {
+  standard: 'Standard',
+  'ultra-fast': 'Ultra-fast',
 };
 
 /** Names and purposes of the parts of a model, for page and command line. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
-import { magCacheSchema, profilesSchema } from './profile';
+import { type FewStepAdapter, magCacheSchema, type Profiles, profilesSchema } from './profile';
 import { sizes } from './request';
 
 const nativeSize = z.object({
@@ -123,14 +123,61 @@ export const manifestSchema = z.object({
 
 export type ModelManifest = z.output<typeof manifestSchema>;
 
-/** The sources of one precision choice, in the order of {@link componentIds}. */
+/**
+ * Which of a model's adapters is downloaded: `owner/name/path` of its file on the hub. Null is none of
+ * them, undefined the first.
+ */
+export type AdapterChoice = string | null | undefined;
+
+/** The sources of one precision choice, in the order of {@link componentIds}: one adapter at most. */
 export function sourcesFor(
   manifest: Pick<ModelManifest, 'sources'>,
   precision: Precision,
+  adapter?: AdapterChoice,
 ): ComponentSource[] {
+  const chosen = adapterSource(manifest, adapter);
   return manifest.sources
     .filter((source) => source.precision === undefined || source.precision === precision)
+    .filter((source) => source.component !== 'adapter' || source === chosen)
     .sort((a, b) => componentIds.indexOf(a.component) - componentIds.indexOf(b.component));
+}
+
+/** The source of the chosen adapter; the first one's where the manifest does not have it any more. */
+function adapterSource(
+  { sources }: Pick<ModelManifest, 'sources'>,
+  adapter: AdapterChoice,
+): ComponentSource | undefined {
+  if (adapter === null) return undefined;
+  const adapters = sources.filter(({ component }) => component === 'adapter');
+  return adapters.find((source) => adapterPath(source) === adapter) ?? adapters[0];
+}
+
+/** A few-step adapter that can be downloaded with a model. */
+export interface AdapterOffer {
+  readonly choice: string;
+  readonly adapter: FewStepAdapter;
+  /** Of its file; that of the profile where the source names none. */
+  readonly licence: Licence;
+}
+
+/** The few-step adapters that a model's sources and its profile have, the default first. */
+export function adapterOffers({
+  sources,
+  profiles,
+}: Pick<ModelManifest, 'sources'> & { readonly profiles?: Profiles }): AdapterOffer[] {
+  const adapters = profiles?.['ultra-fast'].adapters ?? [];
+  return sources
+    .filter(({ component }) => component === 'adapter')
+    .flatMap((source) => {
+      const choice = adapterPath(source);
+      const adapter = adapters.find(({ repository, path }) => `${repository}/${path}` === choice);
+      return adapter ? [{ choice, adapter, licence: source.licence ?? adapter.licence }] : [];
+    });
+}
+
+/** The {@link AdapterChoice} that stands for an adapter's source. */
+export function adapterPath({ files: [file] }: Pick<ComponentSource, 'files'>): string {
+  return `${file?.repository}/${file?.path}`;
 }
 
 /** Whether the manifest says where the model's own files are: the safety checker alone is no model. */

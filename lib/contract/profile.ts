@@ -54,8 +54,8 @@ export type MagCacheSettings = z.output<typeof magCacheSchema>;
 
 /** Licence of an adapter. */
 export const adapterLicenceSchema = z.object({
-  name: z.string().min(1),
-  url: z.url().optional(),
+  name: z.string().min(1).max(200),
+  url: z.url().max(2000).optional(),
   /** Whether it allows commercial use. */
   commercial: z.boolean().default(true),
 });
@@ -64,6 +64,8 @@ export const adapterLicenceSchema = z.object({
 const fewStepAdapterSchema = z.object({
   /** Short name, such as "FastWan". */
   name: z.string().min(1),
+  /** What it was trained for and what is known of its videos, for those who choose one. */
+  description: z.string().default(''),
   /** `owner/name` on the hub, and the path inside: which file the installed adapter has to be. */
   repository: z.string().min(1),
   path: z.string().min(1),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseManifest } from '../contract';
+import { adapterOffers, parseManifest } from '../contract';
 import { goldenBytes, goldenId, goldenRepository } from '../models/wan22/testing/golden-model';
 import { wan22Family } from '../models/wan22/wan22';
 import { libraryTests, listed, modelOf, partOf } from './testing/library';
@@ -46,6 +46,55 @@ test.each(['a_kohya_alpha', 'b_lightx2v_diff_b'])(
     expect((await modelOf(library)).stored).toEqual([]);
   },
 );
+
+test('one of several is chosen, remembered, and replaced by another; or none', async () => {
+  const { repositories } = now().hub;
+  const manifest = (await publish('a_kohya_alpha')) as { sources: object[]; profiles?: object };
+  const names = ['a_kohya_alpha', 'b_lightx2v_diff_b'] as const;
+  const file = (name: string) => ({
+    repository: goldenRepository,
+    path: `weights/${name}.safetensors`,
+  });
+  const [, second] = names;
+  repositories.put(
+    goldenRepository,
+    file(second).path,
+    await goldenBytes(`loras/${second}.safetensors`),
+  );
+  const licence = { name: 'Apache-2.0' };
+  const scheduler = { kind: 'few-step', timesteps: [1000, 500] };
+  const adapters = names.map((name) => ({ name, ...file(name), licence, scheduler }));
+  manifest.sources.push({ component: 'adapter', files: [file(second)] });
+  manifest.profiles = { 'ultra-fast': { adapters } };
+  repositories.put(goldenRepository, 'kinora.json', JSON.stringify(manifest));
+
+  const library = await now().openModelTab();
+  const offers = adapterOffers((await modelOf(library)).manifest);
+  const [kohya = '', lightx2v = ''] = offers.map(({ choice }) => choice);
+  const filesOf = async (adapter: string | null) =>
+    (await library.planDownload(goldenId, 'int8', adapter)).parts
+      .filter(({ component }) => component === 'adapter')
+      .map(({ files: [one], bytesLeft }) => [one?.name, bytesLeft > 0]);
+  expect(await filesOf(lightx2v)).toEqual([[lightx2v, true]]);
+  expect(await filesOf(null)).toEqual([]);
+
+  await library.download(goldenId, 'int8', null);
+  expect(await modelOf(library)).toMatchObject({ ready: true, adapter: null });
+  expect(await partOf(library, 'adapter')).toMatchObject({ status: 'absent' });
+  const stored = async () => {
+    const { stored: all } = await modelOf(library);
+    return all.find(({ component }) => component === 'adapter')?.sources[0]?.name.split('@')[0];
+  };
+  await library.download(goldenId, 'int8', lightx2v);
+  expect(await stored()).toBe(lightx2v);
+  expect(await filesOf(lightx2v)).toEqual([[lightx2v, false]]);
+  // Without a word of it the choice stays.
+  await library.download(goldenId, 'int8');
+  expect(await stored()).toBe(lightx2v);
+  await library.download(goldenId, 'int8', kohya);
+  expect(await stored()).toBe(kohya);
+  expect(await partOf(library, 'adapter')).toMatchObject({ status: 'complete' });
+});
 
 test('one of another base is refused by its header', async () => {
   await publish('wrong_base_14b');

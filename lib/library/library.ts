@@ -1,4 +1,5 @@
 import {
+  type AdapterChoice,
   type ComponentId,
   type DownloadPlan,
   KinoraError,
@@ -121,18 +122,25 @@ export class Library implements LibraryApi {
     this.#changedOnDisk();
   }
 
-  async planDownload(id: string, precision: Precision): Promise<DownloadPlan> {
+  async planDownload(
+    id: string,
+    precision: Precision,
+    adapter?: AdapterChoice,
+  ): Promise<DownloadPlan> {
     await this.#start();
     const model = this.#registry.get(id);
     const storage = await this.#environment.storage();
     const { installation } = this.#environment;
     const client = this.#hubs.brief();
-    return planDownload(model, precision, { client, installation, storage });
+    return planDownload(model, precision, { client, installation, storage, adapter });
   }
 
-  async download(id: string, precision: Precision): Promise<void> {
+  async download(id: string, precision: Precision, adapter?: AdapterChoice): Promise<void> {
     const model = await this.#own(id);
-    const components = model.parts.map(({ component }) => component);
+    if (adapter !== undefined) await this.#registry.chooseAdapter(model, adapter);
+    const components = model.parts
+      .map(({ component }) => component)
+      .filter((component) => component !== 'adapter' || model.adapter !== null);
     await this.#downloads.start(model, precision, components);
     this.#changedOnDisk();
   }

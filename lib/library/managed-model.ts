@@ -1,4 +1,5 @@
 import {
+  type AdapterChoice,
   type ComponentId,
   componentIds,
   type LibraryEntry,
@@ -31,6 +32,7 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
   /** Components whose bytes are counted as they come. */
   readonly #fetched = new Set<ComponentId>();
   precision: Precision | null = null;
+  adapter: AdapterChoice;
   /** Parts whose download was begun and neither ended nor cancelled. */
   wanted: ReadonlySet<ComponentId> = new Set();
   #parts: PartState[];
@@ -68,9 +70,14 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     return this.#parts.find((part) => part.component === component) ?? absentPart(component);
   }
 
-  /** Whether what is stored of a component is what this precision asks for. */
-  has(component: ComponentId, precision: Precision): boolean {
+  /** Whether what is stored of a component is what this precision and this adapter ask for. */
+  has(component: ComponentId, precision: Precision, adapter = this.adapter): boolean {
     const stored = this.#stored.find((one) => one.component === component);
+    if (component === 'adapter' && stored && adapter) {
+      const name = stored.sources[0]?.name ?? '';
+      // A local file was chosen by the user, instead of what the hub has.
+      return name.startsWith(`${adapter}@`) || !name.includes('@');
+    }
     if (!stored || !quantised.includes(component)) return stored !== undefined;
     // Under both, the text encoder is in blocks of 8 bits, and from the better file under int8.
     const better = component === 'text_encoder' && precision === 'int4';
@@ -140,7 +147,8 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     const bytesPerSecond = isFetching ? this.rate.bytesPerSecond : 0;
     const precision = origin === 'bundled' ? manifest.precision : this.precision;
     const ready = this.needed.every((one) => stored.some(({ component }) => component === one));
-    return { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
+    const entry = { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
+    return this.adapter === undefined ? entry : { ...entry, adapter: this.adapter };
   }
 
   /** Reads what is on disk of one part. */

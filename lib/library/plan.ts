@@ -1,4 +1,5 @@
 import {
+  type AdapterChoice,
   type ComponentId,
   type DownloadPlan,
   KinoraError,
@@ -20,6 +21,8 @@ export interface PlanContext {
   readonly storage: StorageReport;
   /** Files that serve instead of the hub. */
   readonly local?: LocalFiles;
+  /** The one chosen before when absent. */
+  readonly adapter?: AdapterChoice;
   /** The components to count; all when absent. */
   readonly only?: readonly ComponentId[];
   readonly signal?: AbortSignal;
@@ -33,20 +36,30 @@ export interface PlanContext {
 export async function planDownload(
   model: ManagedModel,
   precision: Precision,
-  { client, installation, storage, local = new Map(), only, signal }: PlanContext,
+  {
+    client,
+    installation,
+    storage,
+    adapter = model.adapter,
+    local = new Map(),
+    only,
+    signal,
+  }: PlanContext,
 ): Promise<DownloadPlan> {
   const plan = model.hasConfiguration
     ? await installation.plan(await configurationOf(model, precision, client))
     : null;
-  const wanted = model.parts.filter(({ component }) => only?.includes(component) ?? true);
+  const wanted = model.parts.filter(({ component }) =>
+    only ? only.includes(component) : component !== 'adapter' || adapter !== null,
+  );
   const parts = await Promise.all(
     wanted.map(async ({ component }) => {
       const sources = local.has(component)
         ? (local.get(component) ?? []).map(localSource)
-        : await remoteFiles(model, component, precision, client, signal);
+        : await remoteFiles(model, component, { precision, adapter, client, signal });
       const files = sources.map(({ name, size }) => ({ name, bytes: size }));
       const bytesTotal = files.reduce((sum, { bytes }) => sum + bytes, 0);
-      if (model.has(component, precision) && !local.has(component)) {
+      if (model.has(component, precision, adapter) && !local.has(component)) {
         return { part: { component, files, bytesLeft: 0, bytesTotal }, store: 0, freed: 0 };
       }
       const begun = await progressOf(model, component, precision, sources);
@@ -109,13 +122,19 @@ async function progressOf(
 async function remoteFiles(
   model: ManagedModel,
   component: ComponentId,
-  precision: Precision,
-  client: HubClient,
-  signal: AbortSignal | undefined,
+  {
+    precision,
+    adapter,
+    client,
+    signal,
+  }: Pick<PlanContext, 'adapter' | 'client'> & {
+    readonly precision: Precision;
+    readonly signal: AbortSignal | undefined;
+  },
 ) {
   try {
     return await Promise.all(
-      filesOf(model.manifest, component, precision).map(async (file) => {
+      filesOf(model.manifest, component, precision, adapter).map(async (file) => {
         const { size, identity } = await client.file(file, signal);
         return { name: `${file.repository}/${file.path}`, size, identity };
       }),

@@ -18,6 +18,8 @@ const schema = z.object({
   hubToken: z.object({ hub: z.string(), token: z.string() }).nullable().default(null),
   /** Precision that was chosen for each model. */
   precision: z.record(z.string(), z.enum(precisions)).default({}),
+  /** Adapter that was chosen for each model, `owner/name/path`; null for none. */
+  adapter: z.record(z.string(), z.string().nullable()).default({}),
   /** Parts whose download was begun and neither ended nor cancelled, by model. */
   wanted: z.record(z.string(), z.array(z.enum(componentIds))).default({}),
 });

@@ -1,4 +1,5 @@
 import {
+  type AdapterChoice,
   type ComponentId,
   isBundled,
   KinoraError,
@@ -29,7 +30,7 @@ export class ModelRegistry {
   readonly #onChange: () => void;
   readonly #models = new Map<string, ManagedModel<ModelManifest>>();
   readonly #tools = new Map<string, ManagedModel>();
-  #choices: Choices = { hub: null, hubToken: null, precision: {}, wanted: {} };
+  #choices: Choices = { hub: null, hubToken: null, precision: {}, adapter: {}, wanted: {} };
 
   /** @param onChange called after each change of a model */
   constructor(environment: LibraryEnvironment, onChange: () => void) {
@@ -130,7 +131,8 @@ export class ModelRegistry {
     await this.#note((choices) => {
       const { [id]: _, ...precision } = choices.precision;
       const { [id]: __, ...wanted } = choices.wanted;
-      return { ...choices, precision, wanted };
+      const { [id]: ___, ...adapter } = choices.adapter;
+      return { ...choices, precision, wanted, adapter };
     });
   }
 
@@ -141,6 +143,17 @@ export class ModelRegistry {
       this.#apply(change(await readChoices(models)));
       await writeChoices(models, this.#choices);
     });
+  }
+
+  /** Remembers which adapter of a model is to be had; null for none. */
+  async chooseAdapter(
+    { manifest: { id } }: ManagedModel,
+    chosen: Exclude<AdapterChoice, undefined>,
+  ): Promise<void> {
+    await this.choose((choices) => ({
+      ...choices,
+      adapter: { ...choices.adapter, [id]: chosen },
+    }));
   }
 
   /** Notes which parts of a model are to be had, over the end of this worker. */
@@ -202,6 +215,7 @@ export class ModelRegistry {
     for (const model of [...this.models, ...this.tools]) {
       const { id } = model.manifest;
       model.precision = choices.precision[id] ?? null;
+      model.adapter = choices.adapter[id];
       model.wanted = new Set(choices.wanted[id]);
     }
   }

@@ -1,4 +1,5 @@
 import {
+  type AdapterChoice,
   type ComponentId,
   KinoraError,
   type Licence,
@@ -40,8 +41,9 @@ export function filesOf(
   manifest: Pick<ModelManifest, 'sources'>,
   component: ComponentId,
   precision: Precision,
+  adapter?: AdapterChoice,
 ): readonly SourceFile[] {
-  return sourcesFor(manifest, precision)
+  return sourcesFor(manifest, precision, adapter)
     .filter((source) => source.component === component)
     .flatMap(({ files }) => files);
 }
@@ -64,7 +66,7 @@ export async function openFiles(
       source: localSource(file),
     }));
   }
-  const files = filesOf(model.manifest, component, precision);
+  const files = filesOf(model.manifest, component, precision, model.adapter);
   if (files.length === 0) {
     throw new KinoraError(
       'MODEL_FILE_MISSING',

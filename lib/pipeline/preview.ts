@@ -1,4 +1,6 @@
+import type { Backend } from '../gpu';
 import type { LatentSize, LatentToRgb } from './latents';
+import type { VideoModel } from './model';
 
 /** RGBA frames, one after another. */
 export interface PreviewStrip {
@@ -54,4 +56,67 @@ export function previewStrip(
     }
   }
   return { pixels, width, height, count };
+}
+
+/** Longer side of a decoded preview in pixels, at most. */
+const mostPixels = 320;
+
+/**
+ * A true picture of latents, by the model's tiny decoder: the last frame of each latent frame, from the
+ * first one on until the time is used up.
+ *
+ * @param clip model-space latents [C, F, h, w]; best is the prediction of the clean latents
+ * @param seconds about the most that it may take
+ * @returns null where the time is too short for a picture that moves
+ * @throws KinoraError `OUT_OF_MEMORY`, and what decoding throws; then nothing of it stays on the device
+ */
+export async function decodedPreview(
+  backend: Backend,
+  model: Pick<VideoModel, 'latents' | 'decode'>,
+  clip: {
+    readonly size: LatentSize;
+    readonly latents: Float32Array;
+    readonly signal: AbortSignal;
+  },
+  seconds: number,
+): Promise<PreviewStrip | null> {
+  const { space, time } = model.latents.strides;
+  const [width, height] = [clip.size.width * space, clip.size.height * space];
+  const step = Math.ceil(Math.max(width, height) / mostPixels);
+  const small = { width: Math.floor(width / step), height: Math.floor(height / step) };
+  const deadline = performance.now() + 1000 * seconds;
+  const frames: Uint8ClampedArray[] = [];
+  let index = 0;
+  const options = { decoder: 'tiny', tiles: 'full', onTile: () => undefined } as const;
+  for await (const frame of model.decode(backend, { ...clip, ...options })) {
+    // Frame 0 is the first latent frame; each further one makes `time` frames.
+    if (index++ % time === 0) frames.push(shrink(frame, width, height, step));
+    if (performance.now() > deadline) break;
+  }
+  if (frames.length < Math.min(2, clip.size.frames)) return null;
+  const pixels = new Uint8ClampedArray(frames.length * small.width * small.height * 4);
+  for (const [i, frame] of frames.entries()) pixels.set(frame, i * frame.length);
+  return { pixels, ...small, count: frames.length };
+}
+
+/** Every `step`-th pixel of a planar frame in −1…1, as RGBA. */
+function shrink(
+  frame: Float32Array,
+  width: number,
+  height: number,
+  step: number,
+): Uint8ClampedArray {
+  const [columns, rows] = [Math.floor(width / step), Math.floor(height / step)];
+  const out = new Uint8ClampedArray(columns * rows * 4);
+  for (let y = 0; y < rows; y++) {
+    for (let x = 0; x < columns; x++) {
+      const from = y * step * width + x * step;
+      const to = (y * columns + x) * 4;
+      for (let c = 0; c < 3; c++) {
+        out[to + c] = ((frame[c * width * height + from] as number) + 1) * 127.5;
+      }
+      out[to + 3] = 255;
+    }
+  }
+  return out;
 }

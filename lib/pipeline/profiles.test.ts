@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { KinoraError } from '../contract';
+import { KinoraError, type ProfileName } from '../contract';
 import { testManifest } from '../contract/testing/manifest';
 import type { ModelAdapter } from './model';
 import { resolveSampling } from './profiles';
@@ -140,6 +140,16 @@ describe('ultra-fast without an adapter', () => {
     expect(sampling).toMatchObject({ steps: 8, cache: { kind: 'easycache' }, decoder: 'full' });
     expect(applied).toMatchObject({ guided_steps: 0, unused: [] });
   });
+});
+
+test('a profile that the manifest does not have is an error that names those it has', () => {
+  const name = 'turbo' as ProfileName;
+  expect(() => resolveSampling(opened(), name, asked)).toThrow(
+    expect.objectContaining({
+      code: 'PARAMETER_INVALID',
+      message: 'Model M has no profile "turbo"; it has standard and ultra-fast.',
+    }),
+  );
 });
 
 test('the decoder can be chosen; one that the model lacks is an error', () => {

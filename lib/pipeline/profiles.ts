@@ -7,8 +7,10 @@ import {
   type Parameters,
   type Profile,
   type ProfileName,
+  profileNames,
   unusedParameters,
 } from '../contract';
+import { profileTitles } from '../contract/format';
 import type { StepCache } from './caches';
 import type { VideoModel } from './model';
 
@@ -52,7 +54,8 @@ type SampledModel = Pick<VideoModel, 'manifest' | 'decoders' | 'adapter'>;
  * has adapters for few steps and the model brings one of them, it is sampled as that adapter wants;
  * otherwise the profile's own settings hold.
  *
- * @throws KinoraError `MODEL_FILE_MISSING` where the tiny decoder is asked for and the model has none
+ * @throws KinoraError `PARAMETER_INVALID` where the manifest has no such profile, `MODEL_FILE_MISSING` where the
+ * tiny decoder is asked for and the model has none
  */
 export function resolveSampling(
   model: SampledModel,
@@ -61,6 +64,12 @@ export function resolveSampling(
   choices: SamplingChoices = {},
 ): ResolvedSampling {
   const { manifest } = model;
+  // A request may come from another version, whose profiles are others.
+  if (!Object.hasOwn(manifest.profiles, name)) {
+    const known = profileNames.join(' and ');
+    const sentence = `${manifest.name} has no profile "${name}"; it has ${known}.`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
+  }
   const profile = manifest.profiles[name];
   const { adapter, reason } = adapterFor(model, profile);
   const scheduler = adapter?.scheduler ?? profile.scheduler;
@@ -144,11 +153,6 @@ function decoderFor(
     remedy: 'Download the tiny decoder on the Models page, or decode with the full decoder.',
   });
 }
-
-const profileTitles: Readonly<Record<ProfileName, string>> = {
-  standard: 'Standard',
-  'ultra-fast': 'Ultra-fast',
-};
 
 const cacheNames: Readonly<Record<CacheKind, string | null>> = {
   none: null,

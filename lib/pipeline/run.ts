@@ -15,7 +15,7 @@ import { MemoryFit } from './memory/fit';
 import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
-import { previewStrip } from './preview';
+import { decodedPreview, type PreviewStrip, previewStrip } from './preview';
 import type { Sampling } from './profiles';
 import { createScheduler } from './schedulers';
 import { StepClock } from './step-clock';
@@ -33,6 +33,8 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
+  /** Decoded previews may take this share of the run's time; a tenth when absent. */
+  readonly previewShare?: number;
 }
 
 /** How a run is controlled, and where its progress and frames go. */
@@ -104,6 +106,10 @@ class Run {
   #checkpoints = unsaved;
   /** Finished steps of the clip under way. */
   #step = 0;
+  /** Whether previews are decoded, as the plan has room for it. */
+  #decodesPreviews = false;
+  #previewSeconds = 0;
+  readonly #begin = performance.now();
 
   constructor(
     readonly backend: Backend,
@@ -302,6 +308,7 @@ class Run {
     try {
       this.#phase('denoise', clip);
       this.#stepClock.start();
+      this.#decodesPreviews = plan.previews;
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
       const count = model.latents.channels * size.frames * size.height * size.width;
@@ -347,7 +354,10 @@ class Run {
       clips: this.#clips.length,
       secondsPerStep: this.#stepClock.secondsPerStep,
     });
-    if (step % Math.ceil(steps / previewsPerClip) === 0) this.#preview(prediction, size);
+    const previews = step % Math.ceil(steps / previewsPerClip) === 0;
+    // What the last step predicts is decoded next, in full.
+    if (previews && !(this.#decodesPreviews && step === steps))
+      await this.#preview(prediction, size);
     const done = { clip, clips: this.#clips.length, step, steps };
     const { control } = hooks;
     const due = this.#checkpoints.writer?.due && step < steps;
@@ -376,11 +386,32 @@ class Run {
     return state !== null;
   }
 
-  #preview(prediction: Prediction, size: LatentSize): void {
+  async #preview(prediction: Prediction, size: LatentSize): Promise<void> {
+    const latents = prediction.latents();
+    const decoded = this.#decodesPreviews ? await this.#decodePreview(latents, size) : null;
     const { preview } = this.model.latents;
-    if (!preview) return;
-    const strip = previewStrip(prediction.latents(), size, preview, previewFrames);
-    this.hooks.onProgress({ type: 'preview', ...strip });
+    const strip = decoded ?? (preview && previewStrip(latents, size, preview, previewFrames));
+    if (strip) this.hooks.onProgress({ type: 'preview', ...strip });
+  }
+
+  /** Null where the time or, after all, the memory does not suffice. */
+  async #decodePreview(latents: Float32Array, size: LatentSize): Promise<PreviewStrip | null> {
+    const { backend, model, hooks } = this;
+    const { previewShare = 0.1 } = this.request;
+    const begin = performance.now();
+    const seconds = (previewShare * (begin - this.#begin)) / 1000 - this.#previewSeconds;
+    if (seconds <= 0) return null;
+    try {
+      const { signal } = hooks.control;
+      return await decodedPreview(backend, model, { size, latents, signal }, seconds);
+    } catch (error) {
+      if (!(error instanceof KinoraError) || error.code !== 'OUT_OF_MEMORY') throw error;
+      await backend.recover();
+      this.#decodesPreviews = false;
+      return null;
+    } finally {
+      this.#previewSeconds += (performance.now() - begin) / 1000;
+    }
   }
 
   /**

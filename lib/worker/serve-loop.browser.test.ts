@@ -114,6 +114,8 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     bytes: sent.length,
     seed: 7,
     inference_ms: 1250,
+    sampling_ms: 0,
+    decode_ms: 0,
     model: 'tiny',
     precision: 'f32',
     encoder: 'webcodecs',

@@ -510,6 +510,12 @@ describe('other operations of public clients', () => {
       type: 'image-to-video',
       base_price: 0,
     });
+    const [, fast] = json.data;
+    expect(fast).toMatchObject({
+      model_id: 'kinora/wan-2.2/i2v-720p-lora-ultra-fast',
+      base_price: 0,
+      description: expect.stringMatching(/a twentieth of the work.*may suffer/),
+    });
     const [run] = first.api_schema.api_schemas;
     expect(run).toMatchObject({
       type: 'model_run',

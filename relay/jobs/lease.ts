@@ -135,6 +135,9 @@ export async function completeLease(
     if (!step) throw new ApiError('LEASE_LOST');
     const written = await writeStep(tx, job, step, outboxRow, {
       inferenceMs: result.inference_ms,
+      samplingMs: result.sampling_ms ?? null,
+      decodeMs: result.decode_ms ?? null,
+      applied: result.applied ?? null,
       outputKey: result.outputKey,
       outputBytes: result.bytes,
       outputSha256: result.sha256,

@@ -10,7 +10,7 @@ import {
   timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
-import type { PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
+import type { Applied, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
 import type { PredictionCode, PredictionInput, PredictionStatus } from '../../lib/contract/v3';
 import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
@@ -147,6 +147,11 @@ export const jobs = pgTable(
     error: text('error').notNull().default(''),
     code: integer('code').$type<PredictionCode>(),
     inferenceMs: integer('inference_ms').notNull().default(0),
+    /** Parts of it; null where the worker did not tell. */
+    samplingMs: integer('sampling_ms'),
+    decodeMs: integer('decode_ms'),
+    /** What the profile made of the parameters; null likewise. */
+    applied: jsonb('applied').$type<Applied>(),
     outputKey: text('output_key'),
     outputBytes: bigint('output_bytes', { mode: 'number' }),
     outputSha256: text('output_sha256'),

@@ -17,7 +17,7 @@ export async function withAppPage<T>(
   await ensureBuild((line) => process.stderr.write(`${line}\n`));
   const app = await startApp();
   try {
-    const { browser } = await launchBrowser(app.origin);
+    const { browser } = await launchBrowser();
     try {
       const page = await browser.newPage();
       page.on('pageerror', (error) => process.stderr.write(`${error}\n`));

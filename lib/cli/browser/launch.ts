@@ -64,12 +64,11 @@ const withoutSignals = { handleSIGINT: false, handleSIGTERM: false, handleSIGHUP
  * Starts headless Chromium on the machine's GPU where a page is given one, else on SwiftShader.
  * `KINORA_GPU=software` skips the attempt.
  *
- * @param origin an address of the app: WebGPU exists in secure contexts only
  * @throws KinoraError `BROWSER_MISSING`
  */
-export async function launchBrowser(origin: string): Promise<StartedBrowser> {
+export async function launchBrowser(): Promise<StartedBrowser> {
   const executablePath = await ensureBrowser();
-  const { browser, software } = await onBestDevice(origin, (flags) =>
+  const { browser, software } = await onBestDevice((flags) =>
     chromium.launch({ executablePath, args: [...flags], ...withoutSignals }),
   );
   return { browser, software };
@@ -82,11 +81,10 @@ export async function launchBrowser(origin: string): Promise<StartedBrowser> {
  */
 export async function launchProfile(
   folder: string,
-  origin: string,
   more: readonly string[],
 ): Promise<StartedProfile> {
   const executablePath = await ensureBrowser();
-  const { browser, software } = await onBestDevice(origin, (flags) =>
+  const { browser, software } = await onBestDevice((flags) =>
     chromium.launchPersistentContext(folder, {
       executablePath,
       args: [...flags, ...more],
@@ -97,28 +95,27 @@ export async function launchProfile(
 }
 
 async function onBestDevice<T extends Pick<BrowserContext, 'newPage' | 'close'>>(
-  origin: string,
   launch: (flags: readonly string[]) => Promise<T>,
 ): Promise<{ browser: T; software: boolean }> {
   if (process.env.KINORA_GPU !== 'software') {
     const browser = await launch(hardwareFlags).catch(() => undefined);
-    if (browser && (await hasHardwareAdapter(browser, origin))) return { browser, software: false };
+    if (browser && (await hasHardwareAdapter(browser))) return { browser, software: false };
     await browser?.close();
   }
   return { browser: await launch(softwareFlags), software: true };
 }
 
-/** Asks a blank page of the app's origin for an adapter; a driver that hangs counts as none. */
-async function hasHardwareAdapter(
-  browser: Pick<BrowserContext, 'newPage'>,
-  origin: string,
-): Promise<boolean> {
+/** WebGPU exists in secure contexts only; nothing has to be there, as all requests are answered here. */
+const blankPage = 'http://127.0.0.1/';
+
+/** Asks a blank page for an adapter; a driver that hangs counts as none. */
+async function hasHardwareAdapter(browser: Pick<BrowserContext, 'newPage'>): Promise<boolean> {
   const page = await browser.newPage();
   try {
     await page.route('**/*', (route) =>
       route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>GPU</title>' }),
     );
-    await page.goto(origin, { timeout: 10_000 });
+    await page.goto(blankPage, { timeout: 10_000 });
     const asked = page.evaluate(async () => {
       const adapter = await navigator.gpu?.requestAdapter({ powerPreference: 'high-performance' });
       if (!adapter) return false;

@@ -25,7 +25,7 @@ export async function openProfile(
 ): Promise<StartedProfile> {
   const { host } = new URL(serverOrigin);
   const { hostname } = new URL(profileOrigin);
-  const started = await launchProfile(path.join(home, 'browser'), origin, [
+  const started = await launchProfile(path.join(home, 'browser'), [
     `--host-resolver-rules=MAP ${hostname}:80 ${host}`,
     // Chromium tells pages that 10 GiB are free at most; a model may need more, and more is granted.
     '--disable-features=StaticStorageQuota',

@@ -54,7 +54,18 @@ const completed: ApiPrediction = {
   status: 'completed',
   created_at,
   error: '',
-  timings: { inference: 412_345 },
+  timings: { inference: 412_345, sampling: 301_220, decode: 98_410 },
+  applied: {
+    steps: 30,
+    guidance_scale: 5,
+    guided_steps: 30,
+    scheduler: 'unipc',
+    flow_shift: 5,
+    adapter: null,
+    decoder: 'full',
+    cache: 'none',
+    unused: [],
+  },
 };
 
 const cancelled: ApiPrediction = { ...waiting, status: 'failed', error: 'cancelled by user' };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { appliedSchema } from '../applied';
 import type { ProfileName } from '../profile';
 import { parametersSchema } from '../request';
 import { contentsSchema } from './contents';
@@ -136,7 +137,26 @@ export const predictionSchema = z.object({
   created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
   error: z.string().describe('One sentence; empty if there is no error.'),
   code: z.int().optional().describe('Why it failed, or 5004 when a synchronous wait ended.'),
-  timings: z.object({ inference: z.int().min(0).describe('Computing time in milliseconds.') }),
+  timings: z
+    .object({
+      inference: z.int().min(0).describe('Computing time in milliseconds.'),
+      sampling: z
+        .int()
+        .min(0)
+        .optional()
+        .describe('Of it, the denoising steps; only when completed, and if the worker told it.'),
+      decode: z
+        .int()
+        .min(0)
+        .optional()
+        .describe('Of it, decoding the frames, with their encoding; present with `sampling`.'),
+    })
+    .describe('All zero until it is completed.'),
+  applied: appliedSchema
+    .optional()
+    .describe(
+      'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the few-step adapter with its licence. Only when completed, and if the worker told it.',
+    ),
   queue_position: z
     .int()
     .min(0)

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { appliedSchema } from '../applied';
 import { precisions } from '../manifest';
 import { backends } from '../prediction';
 import { phases } from '../progress';
@@ -179,6 +180,12 @@ export const completeSchema = z.object({
   bytes: z.int().positive(),
   seed: z.int().min(0).max(maxSeed),
   inference_ms: z.int().min(0).max(maxInteger),
+  /** Of `inference_ms`, the denoising steps; absent from workers of versions that did not tell. */
+  sampling_ms: z.int().min(0).max(maxInteger).optional(),
+  /** Of `inference_ms`, the decoding of frames, with their encoding and check; absent likewise. */
+  decode_ms: z.int().min(0).max(maxInteger).optional(),
+  /** What the profile made of the parameters; absent likewise. */
+  applied: appliedSchema.optional(),
   model: z.string().max(100),
   precision: z.enum(precisions),
   encoder: z.string().max(40),

@@ -74,6 +74,7 @@ export async function planWan22(
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
   const first = await count(cut(wanted));
   const denoising: [DenoiseCosts, ...DenoiseCosts[]] = [first];
+  const tiny = request.tinyDecoder && (await countTinyDecoder(request.tinyDecoder, latent));
   let smallest = first.chunkTokens;
   for (const chunkTokens of chunkLadder(wanted).map(cut)) {
     if (chunkTokens >= smallest) continue;
@@ -89,9 +90,11 @@ export async function planWan22(
       text: await countText(config, options),
       image: await measureEncoder(config.vae, latent),
       denoising,
-      decoding: request.tinyDecoder
-        ? [{ tiles: 'full', bytes: await countTinyDecoder(request.tinyDecoder, latent), work: 1 }]
+      decoding: tiny
+        ? [{ tiles: 'full', bytes: tiny, work: 1 }]
         : await decodeOptions(config.vae, latent),
+      // A preview is decoded as the clip is, by a decoder whose work hardly counts.
+      ...(tiny && { preview: tiny }),
     },
     request.largestBuffer,
   );

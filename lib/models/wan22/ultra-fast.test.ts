@@ -1,11 +1,13 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type LoraFile, parseManifest } from '../../contract';
 import { relativeRms } from '../../gpu';
 import { RunControl } from '../../pipeline/control';
-import type { Frame } from '../../pipeline/latents';
+import { type Frame, latentSizeOf } from '../../pipeline/latents';
 import type { VideoModel } from '../../pipeline/model';
+import { gaussianNoise } from '../../pipeline/noise';
+import { decodedPreview } from '../../pipeline/preview';
 import { resolveSampling, type SamplingChoices } from '../../pipeline/profiles';
 import { imageToVideo } from '../../pipeline/run';
 import { goldens, patchedFolder, publicModels } from '../../weights/testing/files';
@@ -47,7 +49,14 @@ async function make(
     loras = [],
     frames = 9,
     choices = {},
-  }: { loras?: LoraFile[]; frames?: number; choices?: SamplingChoices } = {},
+    ...limits
+  }: {
+    loras?: LoraFile[];
+    frames?: number;
+    choices?: SamplingChoices;
+    memoryBudget?: number;
+    previewShare?: number;
+  } = {},
 ) {
   const { sampling, adapterScale, applied, sentence } = resolveSampling(
     model,
@@ -57,20 +66,27 @@ async function make(
   );
   const made: Frame[] = [];
   let steps = 0;
+  const previews: (readonly [width: number, count: number])[] = [];
   const { width, height } = manifest.nativeSizes['1280*720'];
   const { memory } = await imageToVideo(
     backend,
     await model.withLoras(loras, adapterScale),
-    { ...videoDefaults, ...sampling, frames, image: smoothImage({ width, height }) },
+    {
+      ...{ ...videoDefaults, ...sampling, frames, image: smoothImage({ width, height }) },
+      // How far a preview comes in a share of the time differs from run to run.
+      previewShare: 0,
+      ...limits,
+    },
     {
       control: new RunControl(),
       onProgress: (event) => {
         if (event.type === 'step') steps += 1;
+        if (event.type === 'preview') previews.push([event.width, event.count]);
       },
       onFrame: async (frame) => void made.push({ ...frame, data: frame.data.slice() }),
     },
   );
-  return { frames: made, steps, applied, sentence, memory };
+  return { frames: made, steps, applied, sentence, memory, previews };
 }
 
 const last = ({ frames }: { frames: readonly Frame[] }) => frames.at(-1)?.data ?? [];
@@ -86,6 +102,40 @@ describe('ultra-fast of the bundled model', () => {
     expect(relativeRms(last(full), last(fast))).toBeGreaterThan(0.01);
   });
 
+  test('previews are true pictures where there is room and time for them', async () => {
+    const { width, height } = manifest.nativeSizes['1280*720'];
+    const size = latentSizeOf(bundled.latents, { width, height, frames: 9 });
+    const latents = gaussianNoise({
+      ...{ seed: 1, stream: 0, draw: 0 },
+      count: bundled.latents.channels * size.frames * size.height * size.width,
+    });
+    const { signal } = new AbortController();
+    const preview = (seconds: number) =>
+      decodedPreview(backend, bundled, { size, latents, signal }, seconds);
+    const strip = await preview(60);
+    expect(strip).toMatchObject({ width, height, count: 3 });
+    const decoder = 'tiny';
+    const clip = { size, latents, signal, decoder, tiles: 'full', onTile: () => {} } as const;
+    const frames: Float32Array[] = [];
+    for await (const frame of bundled.decode(backend, clip)) frames.push(frame.slice());
+    const green = strip?.pixels[(2 * height * width + 70) * 4 + 1];
+    const value = frames[8]?.[height * width + 70] ?? Number.NaN;
+    expect(green).toBe(Math.round(Math.min(1, Math.max(-1, value)) * 127.5 + 127.5));
+    expect(await preview(0)).toBeNull();
+
+    const previewShare = 1000;
+    const whole = await make(bundled, { previewShare });
+    // What the last step predicts is not previewed: it is decoded.
+    expect(whole.previews).toEqual([
+      [width, 3],
+      [width, 3],
+    ]);
+    const less = await make(bundled, { memoryBudget: whole.memory.peak - 1, previewShare });
+    expect(less.memory).toMatchObject({ residentBlocks: whole.memory.blocks });
+    expect(less.previews).toEqual(Array.from({ length: 3 }, () => [size.width, 3]));
+    expect(less.frames).toEqual(whole.frames);
+  });
+
   test('has up to four adapters at once, and the plan counts them', async () => {
     const three = [
       await lora('a_peft', 1.5),
@@ -95,6 +145,32 @@ describe('ultra-fast of the bundled model', () => {
     const [alone, together] = [await make(bundled), await make(bundled, { loras: three })];
     expect(relativeRms(last(together), last(alone))).toBeGreaterThan(1e-4);
     expect(together.memory.peak).toBeGreaterThan(alone.memory.peak);
+  });
+
+  test('stops at the step whose latents are not finite', async () => {
+    const encodeText = bundled.encodeText;
+    const spy = vi
+      .spyOn(Object.getPrototypeOf(bundled) as VideoModel, 'encodeText')
+      .mockImplementation(async function (this: VideoModel, ...given) {
+        const texts = await encodeText.apply(this, given);
+        return texts.map((text) => text.fill(Number.NaN));
+      });
+    await expect(make(bundled)).rejects.toMatchObject({
+      code: 'LATENTS_NOT_FINITE',
+      message: expect.stringContaining('step 1 of 3'),
+    });
+    spy.mockRestore();
+  });
+
+  test('without the tiny decoder takes the full one, and says so; to want the tiny one is an error', async () => {
+    const { 'tiny_decoder/diffusion_pytorch_model.safetensors': _, ...lacking } = parts;
+    const model = await open(lacking);
+    const { applied, sentence } = resolveSampling(model, 'ultra-fast', asked);
+    expect(applied.decoder).toBe('full');
+    expect(sentence).toContain('full decoder');
+    await expect(make(model, { choices: { decoder: 'tiny' } })).rejects.toMatchObject({
+      code: 'MODEL_FILE_MISSING',
+    });
   });
 
   test('chains clips', async () => {

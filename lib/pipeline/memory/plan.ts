@@ -72,6 +72,8 @@ export interface StageCosts {
   readonly denoising: readonly [DenoiseCosts, ...DenoiseCosts[]];
   /** Ways to decode, the best one first. */
   readonly decoding: readonly DecodeOption[];
+  /** What decoding a preview takes beside the denoising; absent where no decoder is fast enough for it. */
+  readonly preview?: DeviceBytes;
 }
 
 /** How a clip fits the memory of a device. Sizes are bytes. */
@@ -92,6 +94,8 @@ export interface MemoryPlan {
   readonly tiles: DecodeTiles;
   /** What that costs, as a multiple of whole frames. */
   readonly decodeWork: number;
+  /** Whether there is room to decode previews while the denoiser is on the device. */
+  readonly previews: boolean;
 }
 
 /**
@@ -123,7 +127,7 @@ export class MemoryPlanner {
   /** Everything resident, whole frames decoded where no buffer is too large for that. */
   get full(): MemoryPlan {
     const tiles = this.tilesWithin(Number.POSITIVE_INFINITY) ?? 'full';
-    return this.#plan(this.#denoising[0], allResident, tiles);
+    return this.#plan(this.#denoising[0], allResident, tiles, true);
   }
 
   /** Smallest chunks, all blocks streamed, and tiles where whole frames would need more than the rest. */
@@ -140,7 +144,7 @@ export class MemoryPlanner {
 
   /**
    * The best plan within a budget: the largest chunks with which it fits at all, then as many blocks
-   * resident as fit; whole frames decoded where they fit.
+   * resident as fit; whole frames decoded where they fit; previews decoded in the room that is left.
    *
    * @throws KinoraError `OUT_OF_MEMORY` with both numbers where nothing fits, be it all or one buffer
    */
@@ -149,8 +153,12 @@ export class MemoryPlanner {
     const tiles = this.tilesWithin(budget);
     for (const denoise of tiles ? this.#denoising : []) {
       const residency = this.#residencyWithin(denoise, budget);
-      const plan = tiles && residency ? this.#plan(denoise, residency, tiles) : null;
-      if (plan && plan.peak <= budget) return plan;
+      if (!tiles || !residency) continue;
+      const fitting = [true, false].map((previews) =>
+        this.#plan(denoise, residency, tiles, previews),
+      );
+      const plan = fitting.find(({ peak }) => peak <= budget);
+      if (plan) return plan;
     }
     throw new KinoraError(
       'OUT_OF_MEMORY',
@@ -181,7 +189,7 @@ export class MemoryPlanner {
   /** A plan with another decode. */
   withTiles(plan: MemoryPlan, tiles: DecodeTiles): MemoryPlan {
     const denoise = this.#denoising.find((each) => each.chunkTokens === plan.chunkTokens);
-    return this.#plan(denoise ?? this.#denoising[0], plan.residency, tiles);
+    return this.#plan(denoise ?? this.#denoising[0], plan.residency, tiles, plan.previews);
   }
 
   get #leastResidency(): Residency {
@@ -220,14 +228,21 @@ export class MemoryPlanner {
     return this.costs.decoding.reduce((a, b) => (b.bytes.peak < a.bytes.peak ? b : a));
   }
 
-  #plan(denoise: DenoiseCosts, residency: Residency, tiles: DecodeTiles): MemoryPlan {
-    const { native, precision, tokens, blocks, text, image } = this.costs;
+  #plan(
+    denoise: DenoiseCosts,
+    residency: Residency,
+    tiles: DecodeTiles,
+    wantsPreviews = false,
+  ): MemoryPlan {
+    const { native, precision, tokens, blocks, text, image, preview } = this.costs;
+    const previews = wantsPreviews && preview !== undefined;
+    const denoising = denoise.bytes(residency);
     const decoding = this.costs.decoding.find((option) => option.tiles === tiles);
     if (!decoding) throw new TypeError('no plan decodes in these tiles');
     const stages: StagePlan[] = [
       { stage: 'text', ...text },
       { stage: 'image', ...image },
-      { stage: 'denoise', ...denoise.bytes(residency) },
+      { stage: 'denoise', ...(previews ? together(denoising, preview) : denoising) },
       { stage: 'decode', ...decoding.bytes },
     ];
     return {
@@ -242,8 +257,21 @@ export class MemoryPlanner {
       residency,
       tiles,
       decodeWork: decoding.work,
+      previews,
     };
   }
+}
+
+/** What two things take that are on the device at the same time. */
+function together(a: DeviceBytes, b: DeviceBytes): DeviceBytes {
+  return {
+    weights: a.weights + b.weights,
+    activations: a.activations + b.activations,
+    caches: a.caches + b.caches,
+    runtime: a.runtime + b.runtime,
+    peak: a.peak + b.peak,
+    largest: Math.max(a.largest, b.largest),
+  };
 }
 
 /** The native size and the longest clip of a model. */

@@ -30,7 +30,12 @@ export function describePrediction(
     created_at: job.createdAt.toISOString(),
     error: job.error || error,
     ...(job.code !== null && { code: job.code }),
-    timings: { inference: job.inferenceMs },
+    timings: {
+      inference: job.inferenceMs,
+      ...(job.samplingMs !== null && { sampling: job.samplingMs }),
+      ...(job.decodeMs !== null && { decode: job.decodeMs }),
+    },
+    ...(job.applied !== null && { applied: job.applied }),
     ...(job.status === 'created' &&
       options.position !== undefined && { queue_position: options.position }),
     ...(options.withInput && job.input !== null && { input: { ...job.input } }),

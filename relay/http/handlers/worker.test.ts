@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { promptOptimizationSchema, type Safety, safetySchema } from '../../../lib/contract';
+import {
+  type Applied,
+  promptOptimizationSchema,
+  type Safety,
+  safetySchema,
+} from '../../../lib/contract';
 import {
   type ApiPrediction,
   type Completion,
@@ -275,6 +280,7 @@ describe('completing', () => {
       error: '',
       timings: { inference: 1234 },
     });
+    expect(prediction).not.toHaveProperty('applied');
     expect(prediction.outputs).toEqual([expect.stringMatching(/^https:\/\/kinora\.test\/files\//)]);
     expect(prediction).not.toHaveProperty('queue_position');
     endpoints.result.answer.parse({ code: 200, message: 'success', data: prediction });
@@ -288,6 +294,25 @@ describe('completing', () => {
     expect(removed.json.data).toEqual({ deleted_count: 1 });
     const name = { jobId: id, leaseToken: job.lease_token, sha256 };
     expect(await api.relay.files.blobs.stat(outputKey(name))).toBeNull();
+  });
+
+  test('tells sampling and decoding apart, and what was applied, where the worker told it', async () => {
+    const applied = {
+      ...{ steps: 3, guidance_scale: 1, guided_steps: 0, scheduler: 'few-step', flow_shift: null },
+      timesteps: [1000, 757, 522],
+      adapter: { name: 'Turbo', licence: { name: 'CC BY-NC-SA 4.0', commercial: false } },
+      ...{ decoder: 'tiny', cache: 'none', unused: ['num_inference_steps'] },
+    } satisfies Applied;
+    const { id } = await submit();
+    const job = await claimed();
+    const told = { sampling_ms: 1000, decode_ms: 200, applied };
+    expect(await complete(job, told)).toMatchObject({ status: 200 });
+    const prediction = await result(id);
+    expect(prediction).toMatchObject({
+      timings: { inference: 1234, sampling: 1000, decode: 200 },
+      applied,
+    });
+    endpoints.result.answer.parse({ code: 200, message: 'success', data: prediction });
   });
 
   test('a file that is not the requested video is refused, and the lease stays', async () => {

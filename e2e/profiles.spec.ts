@@ -1,0 +1,76 @@
+import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+
+test('the form says what a profile does and greys what it does not use', async ({
+  studio,
+  page,
+}) => {
+  const form = page.getByRole('form', { name: 'Video settings' });
+  const guidance = await studio.field('Guidance');
+  await guidance.fill('4.5');
+  await studio.steps.fill('12');
+  await expect(form.getByLabel('Full decode')).toHaveCount(0);
+  await form.getByLabel('Faster, nearly the same').check();
+  await expect(form).toContainText('Standard: 12 steps, guidance 4.5, EasyCache, full decoder.');
+
+  await page.getByRole('radio', { name: 'Ultra-fast' }).check();
+  const sentence = 'Ultra-fast: 3 steps with Tiny few-step, no guidance, tiny decoder.';
+  await expect(form).toContainText(sentence);
+  await expect(studio.steps).toHaveValue('3');
+  await expect(studio.steps).not.toBeEditable();
+  await expect(studio.steps).toHaveAccessibleDescription(/always takes 3 steps/);
+  await expect(guidance).toHaveAccessibleDescription(/runs without guidance/);
+  await expect(form.getByLabel('Faster, nearly the same')).toHaveCount(0);
+  await expectAccessible(page);
+  await form.getByLabel('Full decode').check();
+  await expect(form).toContainText('no guidance, full decoder.');
+
+  await test.step('the numbers come back with the other profile', async () => {
+    await page.getByRole('radio', { name: 'Standard' }).check();
+    await expect(studio.steps).toHaveValue('12');
+    await expect(guidance).toHaveValue('4.5');
+    await expect(studio.steps).toBeEditable();
+  });
+});
+
+test('an ultra-fast video says what it was made with', full, async ({ studio, page }) => {
+  test.slow();
+  await studio.chooseCpu();
+  await studio.fill({ image: picturePath, prompt: 'A kite rises', steps: 12 });
+  await page.getByRole('radio', { name: 'Ultra-fast' }).check();
+  await studio.generate();
+  await expect(studio.progress).toContainText('Ultra-fast: 3 steps with Tiny few-step');
+  await studio.waitForResult();
+  for (const fact of [
+    'SpeedUltra-fast',
+    'Steps3 instead of 12',
+    'GuidanceNone',
+    'AdapterTiny few-step, Apache-2.0',
+    'DecoderTiny',
+  ]) {
+    await expect(studio.result).toContainText(fact);
+  }
+  await expectAccessible(page);
+  await page.getByRole('radio', { name: 'Standard' }).check();
+  await studio.result.getByRole('button', { name: 'Use settings' }).click();
+  await expect(page.getByRole('radio', { name: 'Ultra-fast' })).toBeChecked();
+});
+
+test('the licence of an adapter is said before it is downloaded', async ({ models, page, hub }) => {
+  await models.setHub(hub.url);
+  const real = models.model('Wan2.2 TI2V 5B');
+  await real.getByRole('button', { name: 'Download' }).click();
+  const adapters = models.dialog.getByRole('group', { name: /^Few-step adapter/ });
+  const choice = (name: string) => adapters.getByRole('radio', { name: new RegExp(`^${name}`) });
+  await expect(choice('FastWan')).toBeChecked();
+  await expect(models.dialog).not.toContainText('Wan22-Turbo');
+  await choice('Turbo').check();
+  await expect(adapters).toContainText('CC BY-NC-SA 4.0: it may not be used commercially.');
+  await expect(models.dialog.getByRole('link', { name: 'CC BY-NC-SA 4.0' })).toBeVisible();
+  await expectAccessible(page, [
+    { colorScheme: 'light', width: 390 },
+    { colorScheme: 'dark', width: 1280 },
+  ]);
+  await choice('None').check();
+  await expect(choice('None')).toBeChecked();
+  await expect(models.dialog.getByRole('link', { name: 'CC BY-NC-SA 4.0' })).toHaveCount(0);
+});
