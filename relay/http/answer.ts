@@ -1,10 +1,11 @@
+import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
 import { toApiError } from './errors';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
-import { check, readJson } from './input';
+import { check, readJson, withoutNulls } from './input';
 import { corsHeaders, preflightHeaders } from './reply';
 import { addressHeader, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
@@ -80,9 +81,7 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
     for (const [name, value] of Object.entries(headers)) context.headers.set(name, value);
   }
   const query = endpoint.query && check(endpoint.query, queryOf(request));
-  const body =
-    endpoint.body &&
-    check(endpoint.body, await readJson(request, relay.config.KINORA_MAX_BODY_BYTES));
+  const body = endpoint.body && (await checkedBody(relay, endpoint.body, request));
   const answered = await handler(relay, {
     request,
     caller: context.caller,
@@ -93,6 +92,11 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   });
   if (answered instanceof Response) return answered;
   return Response.json({ code: 200, message: 'success', data: answered });
+}
+
+async function checkedBody(relay: Relay, schema: z.ZodType, request: Request): Promise<unknown> {
+  const sent = await readJson(request, relay.config.KINORA_MAX_BODY_BYTES);
+  return check(schema, withoutNulls(schema, sent));
 }
 
 async function authenticate(

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { describeIssues } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
 
@@ -59,6 +59,34 @@ export function check(schema: z.ZodType, value: unknown): unknown {
   }));
   // Clients show the message alone: the first wrong field is in it.
   throw new ApiError('INVALID_PARAMETER', details[0]?.message, { details });
+}
+
+/**
+ * A body without the optional fields that are null: clients whose languages have typed records (Pydantic, Jackson,
+ * Go) send every field. In a required field null stays, and {@link check} refuses it.
+ *
+ * @param schema of the body; its objects and lists are followed as deep as it goes
+ */
+export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodNullable
+  ) {
+    return withoutNulls(schema.unwrap(), value);
+  }
+  if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    return value.map((entry) => withoutNulls(schema.element, entry));
+  }
+  if (!(schema instanceof z.ZodObject) || typeof value !== 'object' || value === null) return value;
+  const shape: Readonly<Record<string, z.core.$ZodType>> = schema.shape;
+  const fields = Object.entries(value).flatMap(([name, content]) => {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    if (field === undefined) return [[name, content]];
+    const isAbsent = content === null && z.safeParse(field, undefined).success;
+    return isAbsent ? [] : [[name, withoutNulls(field, content)]];
+  });
+  return Object.fromEntries(fields);
 }
 
 /** Most wrong fields in an answer, and the length of each text: both may come from the caller. */

@@ -26,7 +26,7 @@ export interface IntakeContext {
   readonly rows: UploadRows;
   readonly jobs: Pick<
     Jobs,
-    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned' | 'get'
+    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakePostponed' | 'intakeReturned' | 'get'
   >;
   readonly space: Pick<Space, 'require'>;
   readonly log: Logger;
@@ -78,8 +78,9 @@ export function createIntake(context: IntakeContext) {
       return;
     }
     const image = job.image ?? (await fetchImage(context, job.id, job.input.image, signal));
-    if (typeof image === 'string') {
-      await jobs.intakeFailed(job, image);
+    if ('error' in image) {
+      if (image.passing) await jobs.intakePostponed(job, image.error);
+      else await jobs.intakeFailed(job, image.error);
       return;
     }
     const done = await jobs.intakeDone(job.id, image, loras);
@@ -115,8 +116,8 @@ export function createIntake(context: IntakeContext) {
       return { input: { ...input, image: url }, image, loras, ready };
     },
     /**
-     * Fetches the files of waiting jobs on this node, several at a time, until the signal; a failure ends the
-     * job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
+     * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is
+     * repeated later, by any node; another one ends the job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
      * interrupts fetches; their jobs are found again.
      */
     async run(signal: AbortSignal): Promise<void> {
