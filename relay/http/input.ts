@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { describeIssues } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
+import { tooLarge } from '../files/blobs/errors';
 
 /**
  * Reads the JSON body of a request.
@@ -23,18 +24,14 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 }
 
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new ApiError('TOO_LARGE', undefined, {
-      details: [{ field: 'body', message: `The body must be at most ${maxBytes} bytes.` }],
-    });
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge();
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of request.body ?? []) {
       length += chunk.length;
       // Leaving the loop cancels the stream: the rest is not read.
-      if (length > maxBytes) throw tooLarge();
+      if (length > maxBytes) throw tooLarge(maxBytes);
       chunks.push(chunk);
     }
   } catch (error) {

@@ -71,6 +71,10 @@ export const submitSchema = parametersSchema.extend({
     .boolean()
     .default(false)
     .describe('Delay the response until the video is finished, for at most about 100 seconds.'),
+  webhook: z
+    .string()
+    .optional()
+    .describe('The same as `webhook` in the query, for clients that cannot set it there.'),
   enable_base64_output: z
     .boolean()
     .default(false)
@@ -86,7 +90,10 @@ export type Submission = z.output<typeof submitSchema>;
  * The part of a submission that is stored with the prediction and returned as its input: the
  * parameters, the image as a URL (never as a data URI), and the two switches for the worker.
  */
-export type PredictionInput = Omit<Submission, 'enable_sync_mode' | 'enable_base64_output'>;
+export type PredictionInput = Omit<
+  Submission,
+  'enable_sync_mode' | 'enable_base64_output' | 'webhook'
+>;
 
 /** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9). */
 export const predictionCodes = {

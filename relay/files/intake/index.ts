@@ -106,7 +106,12 @@ export function createIntake(context: IntakeContext) {
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'loras' | 'ready'>> {
       await space.require();
-      const { enable_sync_mode: _sync, enable_base64_output: _base64, ...input } = submission;
+      const {
+        enable_sync_mode: _sync,
+        enable_base64_output: _base64,
+        webhook: _webhook,
+        ...input
+      } = submission;
       // Adapters first: what is refused for them leaves no image behind.
       const loras = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
