@@ -75,7 +75,9 @@ export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
     return value.map((entry) => withoutNulls(schema.element, entry));
   }
-  if (!(schema instanceof z.ZodObject) || typeof value !== 'object' || value === null) return value;
+  // A list in place of an object stays one, and is refused.
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!(schema instanceof z.ZodObject) || !isObject) return value;
   const shape: Readonly<Record<string, z.core.$ZodType>> = schema.shape;
   const fields = Object.entries(value).flatMap(([name, content]) => {
     const field = Object.hasOwn(shape, name) ? shape[name] : undefined;

@@ -73,7 +73,7 @@ export const submitSchema = parametersSchema.extend({
     .describe('Delay the response until the video is finished, for at most about 100 seconds.'),
   webhook: z
     .string()
-    .optional()
+    .default('')
     .describe('The same as `webhook` in the query, for clients that cannot set it there.'),
   enable_base64_output: z
     .boolean()

@@ -16,5 +16,5 @@ test.each([
   ['?webhook=%20', null],
   ['?webhook=not-a-url', 'not-a-url'],
 ])('the webhook of %s is %s', (query, webhook) => {
-  expect(webhookOf(model + query)).toBe(webhook);
+  expect(webhookOf(model + query, '')).toBe(webhook);
 });

@@ -60,7 +60,7 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
  * @returns null where there is none, or an empty one
  * @throws ApiError `INVALID_WEBHOOK` where both name one, and not the same
  */
-export function webhookOf(address: string, inBody = ''): string | null {
+export function webhookOf(address: string, inBody: string): string | null {
   const query = address.split('#')[0]?.replace(/^[^?]*\??/, '') ?? '';
   const glued = /(?:^|&)webhook=([a-z][a-z0-9+.-]*:\/\/.*)$/i.exec(query)?.[1];
   const inQuery = (glued ?? new URLSearchParams(query).get('webhook') ?? '').trim();
