@@ -4,19 +4,52 @@ import { idle, type RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
 import { readImageFile } from '../lib/video/image';
+import { keepAwake, warnOnLeave } from './shared/browser';
+import { percentDone } from './shared/run-progress';
+import { showJob } from './shared/running-job';
 
 let runner: Runner | null = null;
 
 /** The runner of this page. Call it in event handlers and effects only: it does not exist on the server. */
 export function getRunner(): Runner {
-  runner ??= new Runner(
+  runner ??= createRunner();
+  return runner;
+}
+
+function createRunner(): Runner {
+  const created = new Runner(
     new PredictionStore(),
     createEngineClient(
       () => new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' }),
     ),
     readImageFile,
   );
-  return runner;
+  created.subscribe(() => follow(created.getSnapshot()));
+  return created;
+}
+
+/** Ends what holds while a video is made; null where none is. */
+let busy: AbortController | null = null;
+
+/** While a video is made, whatever page is open: it is shown, the screen stays on, and closing warns. */
+function follow(run: RunState): void {
+  if (run.status === 'idle') {
+    busy?.abort();
+    busy = null;
+    showJob('/', null);
+    return;
+  }
+  if (!busy) {
+    busy = new AbortController();
+    keepAwake(busy.signal);
+    warnOnLeave(busy.signal);
+  }
+  const progress = run.status === 'running' ? run.progress : null;
+  showJob('/', {
+    percent: progress && percentDone(progress),
+    secondsRemaining: progress?.secondsRemaining ?? null,
+    waiting: progress ? progress.paused : run.status === 'waiting' && run.elsewhere,
+  });
 }
 
 const subscribe = (listener: () => void) => getRunner().subscribe(listener);

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { phaseNames } from '../lib/contract/format';
 import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
 import { expect, full, loraPath, picture, picturePath, test } from './support/fixtures';
@@ -62,9 +63,13 @@ test('generate makes a video of the sample and says what it did', async () => {
   expect(said).toMatch(
     /^applied +3 steps by few-step, no guidance, Tiny few-step \(Apache-2\.0\), tiny decoder$/m,
   );
-  for (const stage of ['load', 'text', 'image', 'denoise', 'decode', 'finish', 'total']) {
-    expect(said).toMatch(new RegExp(`^${stage} +\\d+\\.\\d\\d s$`, 'm'));
+  // The weights of the denoiser are loaded after the prompt was read.
+  expect(said.match(/^Load model$/gm)).toHaveLength(1);
+  expect(said).toMatch(/^ {2}frame \d+ of 121, about \d+ s left$/m);
+  for (const phase of ['load', 'text', 'image', 'denoise', 'decode', 'finish'] as const) {
+    expect(said).toMatch(new RegExp(`^${phaseNames[phase]} +\\d+\\.\\d\\d s$`, 'm'));
   }
+  expect(said).toMatch(/^Total +\d+\.\d\d s$/m);
 });
 
 test(

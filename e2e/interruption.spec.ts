@@ -1,6 +1,149 @@
-import { expect, full, picturePath, test } from './support/fixtures';
+import { readFile } from 'node:fs/promises';
+import { BlobSource, EncodedPacketSink, Input, MP4 } from 'mediabunny';
+import type { Page } from 'playwright';
+import { StudioPage } from './pages/studio-page';
+import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
 
 const prompt = 'A kite climbs';
+
+/** Starts a run on the CPU and waits until it can be resumed. */
+async function startSavedRun(studio: StudioPage, steps: number, seed = 7): Promise<void> {
+  await studio.fill({ image: picturePath, prompt, steps });
+  await (await studio.field('Seed')).fill(String(seed));
+  await studio.chooseCpu();
+  await studio.generate();
+  await expect.poll(() => hasCheckpoint(studio.page), { intervals: [50] }).toBe(true);
+}
+
+/** Whether the record of a run says that it is saved. */
+function hasCheckpoint(page: Page): Promise<boolean> {
+  return page.evaluate(async () => {
+    const opened = indexedDB.open('kinora');
+    const rows = await new Promise<object[]>((resolve, reject) => {
+      opened.onerror = reject;
+      opened.onsuccess = () => {
+        const all = opened.result.transaction('predictions').objectStore('predictions').getAll();
+        all.onsuccess = () => resolve(all.result);
+      };
+    });
+    opened.result.close();
+    return rows.some((row) => 'checkpoint' in row);
+  });
+}
+
+/** The encoded frames of an MP4, without the metadata that differ between two runs. */
+async function framesOf(file: string): Promise<Buffer> {
+  const source = new BlobSource(new Blob([await readFile(file)]));
+  const track = await new Input({ source, formats: [MP4] }).getPrimaryVideoTrack();
+  if (!track) throw new Error('the file has no video');
+  const frames: Uint8Array[] = [];
+  for await (const packet of new EncodedPacketSink(track).packets()) frames.push(packet.data);
+  return Buffer.concat(frames);
+}
+
+async function downloadTo(studio: StudioPage, name: string): Promise<string> {
+  const file = test.info().outputPath(name);
+  await (await studio.download()).saveAs(file);
+  return file;
+}
+
+test('a run cut off by a reload is what the page shows, and is resumed to its end', async ({
+  studio,
+}) => {
+  test.slow();
+  await startSavedRun(studio, 12);
+  await studio.reload();
+  const { interrupted } = studio;
+  await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 12$/);
+  await expect(interrupted).toContainText('closed or reloaded');
+  await expect(studio.history).toContainText(/Interrupted at step \d+ of 12/);
+  await interrupted.getByRole('button', { name: 'Resume' }).focus();
+  await studio.page.keyboard.press('Enter');
+  await expect(studio.progress.getByRole('heading')).toBeFocused();
+  await studio.waitForResult();
+  await expect(studio.result.getByRole('heading')).toBeFocused();
+  await expect(studio.result).toContainText('once, after an interruption');
+  expect((await studio.play()).seconds).toBeGreaterThan(5);
+});
+
+test(
+  'a run that is paused for later gives the video of an uninterrupted one',
+  full,
+  async ({ studio, page }) => {
+    test.slow();
+    await startSavedRun(studio, 20);
+    await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
+    await expect(studio.progress).toContainText('Pause for later frees it');
+    await studio.progress.getByRole('button', { name: 'Pause for later' }).click();
+    await expect(studio.interrupted.getByRole('heading')).toHaveText(/^Paused at step \d+ of 20$/);
+    await expect(studio.interrupted.getByRole('heading')).toBeFocused();
+    await expectAccessible(page);
+    await test.step('deleting it can be undone', async () => {
+      await studio.interrupted.getByRole('button', { name: 'Delete' }).click();
+      await expect(studio.interrupted).toBeHidden();
+      await page.getByRole('button', { name: 'Undo' }).click();
+    });
+    await studio.interrupted.getByRole('button', { name: 'Resume' }).click();
+    await studio.waitForResult();
+    const resumed = await framesOf(await downloadTo(studio, 'resumed.mp4'));
+    await studio.result.getByRole('button', { name: 'Run again' }).click();
+    await expect(studio.progress).toBeVisible();
+    await studio.waitForResult();
+    await expect(studio.result).not.toContainText('after an interruption');
+    const whole = await framesOf(await downloadTo(studio, 'whole.mp4'));
+    expect(resumed.equals(whole)).toBe(true);
+  },
+);
+
+test(
+  'a run whose page crashed can be finished with what is there',
+  full,
+  async ({ studio, page, context }) => {
+    test.slow();
+    await startSavedRun(studio, 40);
+    const crashed = page.waitForEvent('crash');
+    const session = await context.newCDPSession(page);
+    // No answer comes from a page that has crashed.
+    void session.send('Page.crash').catch(() => {});
+    await crashed;
+    const next = new StudioPage(await context.newPage());
+    await page.close();
+    await next.open();
+    await expect(next.interrupted).toContainText(/Finish early decodes what \d+ steps? gave/);
+    await next.interrupted.getByRole('button', { name: 'Finish early' }).click();
+    await next.waitForResult();
+    await expect(next.result).toContainText('finished early');
+    expect((await next.play()).width).toBe(1280);
+  },
+);
+
+test(
+  'an ultra-fast video is decoded again in full quality, while its latents are kept',
+  full,
+  async ({ studio, page, models }) => {
+    test.slow();
+    const kept = page.getByText(/^Latents for Refine: /);
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt, steps: 2 });
+    await studio.chooseCpu();
+    await page.getByRole('radio', { name: /Ultra-fast/i }).check();
+    await studio.generate();
+    await studio.waitForResult();
+    const fast = await framesOf(await downloadTo(studio, 'fast.mp4'));
+    await models.open();
+    await expect(kept).not.toHaveText(/: 0 B of/);
+    await studio.open();
+    await studio.result.getByRole('button', { name: 'Refine' }).click();
+    await expect(studio.progress.getByRole('heading')).toHaveText('Decoding again in full quality');
+    await studio.waitForResult();
+    await expect(studio.result.getByRole('heading')).toBeFocused();
+    await expect(studio.result.getByRole('button', { name: 'Refine' })).toHaveCount(0);
+    const refined = await framesOf(await downloadTo(studio, 'refined.mp4'));
+    expect(refined.equals(fast)).toBe(false);
+    await models.open();
+    await expect(kept).toHaveText(/: 0 B of at most 1.0 GB/);
+  },
+);
 
 test(
   'a pause holds the steps; a cancelled run can be run again',
@@ -10,7 +153,7 @@ test(
     await studio.chooseCpu();
     await studio.generate();
     await studio.waitForStep(1, 40);
-    await studio.progress.getByRole('button', { name: 'Pause' }).click();
+    await studio.progress.getByRole('button', { name: 'Pause', exact: true }).click();
     await expect(studio.progress.getByRole('heading', { name: 'Paused' })).toBeVisible();
     const measure = studio.stepLine(40);
     const held = await measure.textContent();
@@ -27,20 +170,3 @@ test(
     await expect(studio.failure).toBeVisible();
   },
 );
-
-test('a run cut off by a reload says so and can be run again', full, async ({ studio }) => {
-  await studio.fill({ image: picturePath, prompt, steps: 40 });
-  await studio.chooseCpu();
-  await studio.generate();
-  await studio.waitForStep(1, 40);
-  await studio.reload();
-  const interrupted = studio.failure.locator('[data-code="INTERRUPTED"]');
-  await expect(interrupted).toContainText('closed or reloaded');
-  await studio.failure.getByRole('button', { name: 'Run again' }).click();
-  await studio.waitForStep(1, 40);
-  await studio.progress.getByRole('button', { name: 'Finish early' }).click();
-  await studio.waitForResult();
-  await expect(studio.result).toContainText('finished early');
-  expect((await studio.play()).width).toBe(1280);
-  await expect(studio.history.getByText(prompt)).toHaveCount(2);
-});

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'playwright/test';
@@ -192,6 +194,44 @@ test('@wavespeed/mcp: models, schema, price, balance, a run with a local file', 
   await expectVideo(run.outputs as unknown[]);
   const again = await mcp.call('get_prediction', { id: run.id });
   expect(again).toMatchObject({ id: run.id, model, status: 'completed', outputs: run.outputs });
+});
+
+/** One request as its text, read until the server closes the connection. */
+async function raw(text: string): Promise<string> {
+  const { hostname, port } = new URL(server.origin);
+  const socket = connect(Number(port), hostname);
+  let answer = '';
+  socket.on('data', (chunk) => {
+    answer += chunk.toString();
+  });
+  socket.write(text);
+  await once(socket, 'close');
+  return answer;
+}
+
+test('an offer of HTTP/2, a slash too many, a preflight: as other clients send them', async () => {
+  const lines = [
+    'POST //api/v3//predictions/ HTTP/1.1',
+    'Host: kinora.test',
+    'Connection: close, Upgrade, HTTP2-Settings',
+    'Upgrade: h2c',
+    'HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA',
+    `Authorization: Bearer ${server.apiKey}`,
+    'Content-Type: application/json',
+    'Content-Length: 15',
+  ];
+  const listed = await raw(`${lines.join('\r\n')}\r\n\r\n{"status":null}`);
+  expect(listed).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(listed).toContain('"message":"success"');
+  expect(await raw('BREW /api/v3/models HTTP/1.1\r\nHost: x\r\n\r\n')).toMatch(/^HTTP\/1\.1 501 /);
+  for (const where of ['/openapi.json', '/api/v3/nothing']) {
+    const headers = { Origin: 'https://app.example', 'Access-Control-Request-Method': 'GET' };
+    const preflight = await fetch(server.origin + where, { method: 'OPTIONS', headers });
+    expect(preflight.status).toBe(204);
+    const answer = await fetch(server.origin + where);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  }
 });
 
 test('every client reports a failed task with its sentence', full, async () => {

@@ -4,11 +4,13 @@ import { z } from 'zod';
 
 const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 
-/** `1`, `true`, `yes`, `on`; anything else, and nothing, is false. */
-const flag = z
-  .string()
-  .default('')
-  .transform((text) => /^(1|true|yes|on)$/i.test(text));
+/** `1`, `true`, `yes`, `on`; anything else is false. */
+const flagOr = (text: '' | '1') =>
+  z
+    .string()
+    .default(text)
+    .transform((value) => /^(1|true|yes|on)$/i.test(value));
+const flag = flagOr('');
 const list = (text: string) =>
   z
     .string()
@@ -103,6 +105,8 @@ export const configSchema = z.object({
     .pipe(z.array(z.number().min(0)).min(1)),
   /** Development only: `http:` and private addresses for webhooks, images and LoRAs. */
   KINORA_ALLOW_PRIVATE: flag,
+  /** Whether an image may be fetched by `http:`, from public addresses; LoRAs and webhooks are https in any case. */
+  KINORA_ALLOW_HTTP_IMAGES: flagOr('1'),
   /** The hub: `loras[].path` may be a link to a file of it, which a worker fetches from its own hub. */
   KINORA_HUB: z.url().default('https://huggingface.co'),
   /** Version of the terms of use that the operator accepts: without it the first start makes no key. */

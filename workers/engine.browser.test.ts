@@ -9,8 +9,10 @@ import type {
 } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { failureOf } from '../lib/contract/testing/failure';
+import { ratesFolder, readRates } from '../lib/pipeline/estimate';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
 import { inspectVideo, readVideoMetadata } from '../lib/video';
+import { opfsFolder } from '../lib/weights/store';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
 installErrorTransfer();
@@ -103,6 +105,16 @@ describe('a second model family', () => {
     );
     expect(steps).toEqual(['0:1', '0:2', '0:3', '1:1', '1:2', '1:3']);
     expect(events.some((event) => event.type === 'preview')).toBe(true);
+    const said = events.flatMap((event) => (event.type === 'estimate' ? [event] : []));
+    const shares = said.map(({ share }) => share);
+    expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+    expect(shares.at(-1)).toBeGreaterThan(0.9);
+    // What was measured is remembered for the next run.
+    const rates = await readRates(
+      opfsFolder(ratesFolder),
+      `wasm ${navigator.hardwareConcurrency} | fade`,
+    );
+    expect(rates.denoise?.perUnit).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
     // The step saw every frame: the image, 3/8 of it, black at the end of the first clip and from then on.
     expect(counting).toMatchObject({ frames: 121, expected: 121 });

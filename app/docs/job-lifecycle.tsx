@@ -8,7 +8,9 @@ export function JobLifecycle() {
       <Section id="job-lifecycle" title="How a job reaches a GPU">
         <ol className="steps">
           <li>
-            The server checks and stores the submission. It fetches the image and checks it too.
+            The server checks and stores the submission. It fetches the image and checks it too. If
+            the image’s host cannot be reached or is busy, it is tried again for about ten minutes:{' '}
+            <code>data.image_retry</code> says why and when.
           </li>
           <li>
             A connected tab that can run the job, by model, precision, size, duration, LoRA support

@@ -8,8 +8,9 @@ export function Webhooks() {
     <>
       <Section id="webhooks" title="Webhooks">
         <p>
-          Add <code>?webhook=https://…</code> to the address of a submission. When the prediction
-          has ended, completed or failed, this is sent there as a POST:
+          Add <code>?webhook=https://…</code> to the address of a submission, or{' '}
+          <code>webhook</code> to its body. When the prediction has ended, completed or failed, this
+          is sent there as a POST:
         </p>
         <Code label="Body of a webhook" text={JSON.stringify(webhookExample, null, 2)} />
         <p>

@@ -50,7 +50,9 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   );
   const ended = await started.ended;
   if (ended.status === 'completed') return ended.result;
-  if (ended.status === 'failed') throw KinoraError.fromRecord(ended.error);
+  if (ended.status === 'failed' || ended.status === 'interrupted') {
+    throw KinoraError.fromRecord(ended.error);
+  }
   throw new KinoraError('INTERNAL', `The prediction ended in the state ${ended.status}.`);
 }
 

@@ -1,6 +1,7 @@
 import { KinoraError } from '../../lib/contract/errors';
 import type { HeadlessLibraryApi } from '../../lib/contract/headless';
 import { acceptTerms, readAcceptance } from '../../lib/library';
+import { sweepRuns } from '../../lib/predictions/saved-runs';
 import { PredictionStore } from '../../lib/predictions/store';
 import { sweep } from '../../lib/predictions/sweep';
 import { getLibrary } from '../library';
@@ -53,4 +54,5 @@ async function clearHistory(): Promise<void> {
   const store = new PredictionStore();
   for (const { id } of await store.list()) await store.deleteRow(id);
   await sweep(store);
+  await sweepRuns(store);
 }

@@ -2,8 +2,6 @@
 
 import { useEffect, useReducer } from 'react';
 import { getLibrary, useLibrary } from '../library';
-import { useRun } from '../runner';
-import { useLeaveWarning } from '../shared/browser';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { LibraryView } from './library-view';
@@ -16,7 +14,6 @@ export function ModelsPage() {
   const [page, change] = useReducer(changePage, initialPage);
   const actions = useLibraryActions(change);
   // A download survives being closed; a video in the making does not.
-  useLeaveWarning(useRun().status !== 'idle');
   useDropGuard();
   return (
     <>

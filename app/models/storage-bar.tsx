@@ -1,5 +1,6 @@
 import { formatBytes } from '../../lib/contract/format';
 import type { StorageReport } from '../../lib/contract/library';
+import { KeptLatents } from './kept-latents';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
 export function StorageBar(props: { storage: StorageReport; onPersist: () => void }) {
@@ -28,6 +29,7 @@ export function StorageBar(props: { storage: StorageReport; onPersist: () => voi
           </button>
         </div>
       )}
+      <KeptLatents />
     </section>
   );
 }

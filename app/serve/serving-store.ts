@@ -10,6 +10,8 @@ import {
   type ServingEvent,
 } from '../../lib/worker/connection';
 import { keepAwake } from '../shared/browser';
+import { percentDone } from '../shared/run-progress';
+import { showJob } from '../shared/running-job';
 import { acquireServingLock } from './single-tab';
 
 /** Finished jobs in the list; older ones are only counted. */
@@ -151,8 +153,22 @@ export class ServingStore {
   #set(state: ServingState): void {
     if (state === this.#state) return;
     this.#state = state;
+    showServed(state.connection);
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Shows the current job on the other pages. */
+function showServed(connection: Connection): void {
+  const progress = connection.status === 'working' ? connection.progress : null;
+  showJob(
+    '/serve',
+    progress && {
+      percent: percentDone(progress),
+      secondsRemaining: progress.secondsRemaining,
+      waiting: progress.paused,
+    },
+  );
 }
 
 let store: ServingStore | null = null;

@@ -63,14 +63,9 @@ export function keepAwake(signal: AbortSignal): void {
   signal.addEventListener('abort', () => void lock?.release());
 }
 
-/** Makes the browser ask before it closes the page, while `active`. */
-export function useLeaveWarning(active: boolean): void {
-  useEffect(() => {
-    if (!active) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    window.addEventListener('beforeunload', warn);
-    return () => window.removeEventListener('beforeunload', warn);
-  }, [active]);
+/** Makes the browser ask before it closes the page, until `signal` aborts. */
+export function warnOnLeave(signal: AbortSignal): void {
+  window.addEventListener('beforeunload', (event) => event.preventDefault(), { signal });
 }
 
 /** Saves a file to the user's downloads. */

@@ -10,36 +10,17 @@ import {
   memoryPlanText,
   memoryUseText,
   percentDone,
-  phaseFraction,
   progressText,
   runPhases,
 } from './run-progress';
 
 const start: RunProgress = { ...initialProgress({ num_inference_steps: 10 }), clips: 2 };
 
-test('percent counts the steps and the decoding of all clips, and stays below 100', () => {
+test('percent is the share of the whole run, and stays below 100', () => {
   expect(percentDone(start)).toBeNull();
-  // Two clips of ten steps, and a decoding that counts as two more.
-  expect(percentDone({ ...start, phase: 'denoise', step: 6 })).toBe(25);
-  expect(percentDone({ ...start, phase: 'denoise', clip: 1, step: 6 })).toBe(75);
-  expect(percentDone({ ...start, phase: 'decode', step: 10, frame: 60, frames: 240 })).toBe(45);
-  expect(percentDone({ ...start, phase: 'finish', clip: 1, step: 10 })).toBe(99);
-});
-
-test('a decode in tiles advances before its first frame is complete', () => {
-  const tile = { tile: 1, tiles: 2, frame: 60, frames: 120 };
-  const decoding: RunProgress = { ...start, clips: 1, phase: 'decode', step: 10, tile };
-  expect(phaseFraction(decoding)).toBe(0.25);
-  expect(percentDone(decoding)).toBe(87);
-  expect(phaseFraction({ ...decoding, tile: { ...tile, tile: 2 } })).toBe(0.75);
-  expect(phaseFraction({ ...decoding, clip: 1, clips: 2 })).toBe(0.625);
-});
-
-test('each phase has a fraction or none', () => {
-  expect(phaseFraction({ ...start, phase: 'load', bytes: { done: 1, total: 4 } })).toBe(0.25);
-  expect(phaseFraction({ ...start, phase: 'text' })).toBeNull();
-  expect(phaseFraction({ ...start, phase: 'denoise', step: 5 })).toBe(0.5);
-  expect(phaseFraction({ ...start, phase: 'decode', frame: 60, frames: 240 })).toBe(0.25);
+  expect(percentDone({ phase: 'load', share: 0 })).toBe(0);
+  expect(percentDone({ phase: 'denoise', share: 0.419 })).toBe(41);
+  expect(percentDone({ phase: 'finish', share: 1 })).toBe(99);
 });
 
 /** The line of text after some events of the engine. */
@@ -48,7 +29,7 @@ function textAfter(...events: ProgressEvent[]): string {
 }
 
 const decode = { type: 'phase', phase: 'decode', clip: 0, clips: 1 } as const;
-const tile = { tile: 1, tiles: 2, frame: 30, frames: 121, secondsRemaining: null } as const;
+const tile = { tile: 1, tiles: 2, frame: 30, frames: 121 } as const;
 
 test('the phases optimise and check are there only where they are part of the run', () => {
   const plain = ['load', 'text', 'image', 'denoise', 'decode', 'finish'];
@@ -56,8 +37,6 @@ test('the phases optimise and check are there only where they are part of the ru
   expect(runPhases({ ...start, optimises: true })).toEqual(['optimise', ...plain]);
   const checked = { ...start, inputCheck: { score: 0.1, flagged: false } };
   expect(runPhases(checked).at(-2)).toBe('check');
-  expect(percentDone({ ...checked, phase: 'optimise' })).toBeNull();
-  expect(percentDone({ ...checked, clip: 1, phase: 'check', step: 10 })).toBe(99);
 });
 
 test('a decode in tiles shows tiles, else frames', () => {

@@ -12,42 +12,9 @@ export function runPhases({ phase, optimises, inputCheck }: RunProgress): readon
   return phases.filter((name) => !absent.includes(name));
 }
 
-/** Progress of the present phase, from 0 to 1; null if it is unknown. */
-export function phaseFraction(progress: RunProgress): number | null {
-  const { phase, bytes, step, steps, clip, clips, frame, frames, tile } = progress;
-  if (phase === 'load' && bytes && bytes.total > 0) return Math.min(1, bytes.done / bytes.total);
-  if (phase === 'denoise' && steps > 0) return step / steps;
-  if (phase !== 'decode') return null;
-  if (tile) return (clip + (tile.tile - 1 + tile.frame / tile.frames) / tile.tiles) / clips;
-  return frames > 0 ? frame / frames : null;
-}
-
-/**
- * Decoding a clip has as many operations as 3.9 passes of the Wan2.2-5B transformer: about two denoising
- * steps, which have two passes each with guidance.
- */
-const decodeSteps = 2;
-
-/** Percent of the whole run as an integer, from steps and decoded frames; null before the first. */
-export function percentDone(progress: RunProgress): number | null {
-  const { clip, clips, step, steps, phase } = progress;
-  if (phase === null || phase === 'load' || phase === 'optimise') return null;
-  const perClip = steps + decodeSteps;
-  const decoding = phase === 'decode' || isAfterDecode(phase);
-  const ofClip = decoding ? steps + decodeSteps * decodedFraction(progress) : step;
-  return Math.min(99, Math.floor((100 * (clip * perClip + ofClip)) / (clips * perClip)));
-}
-
-function isAfterDecode(phase: Phase | null): boolean {
-  return phase === 'check' || phase === 'finish';
-}
-
-/** Decoded part of this clip, from 0 to 1. */
-function decodedFraction(progress: RunProgress): number {
-  if (isAfterDecode(progress.phase)) return 1;
-  const ofAllClips = phaseFraction(progress);
-  if (ofAllClips === null) return 0;
-  return Math.min(1, Math.max(0, ofAllClips * progress.clips - progress.clip));
+/** Percent of the whole run as an integer, up to 99; null before it has begun. */
+export function percentDone({ phase, share }: Pick<RunProgress, 'phase' | 'share'>): number | null {
+  return phase === null ? null : Math.min(99, Math.floor(100 * share));
 }
 
 /** One line about the present phase, with its numbers. */

@@ -2,17 +2,16 @@ import { useEffect, useRef, useState } from 'react';
 import { phaseNames } from '../../lib/contract/format';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
 import { useReducedMotion } from './browser';
-import { phaseFraction, progressText, runPhases } from './run-progress';
+import { percentDone, progressText, runPhases } from './run-progress';
 import { previewBlurReason } from './safety-text';
 import { Veil } from './veil';
 
 /** Preview, phases and progress bar of a run. */
 export function RunStage({ progress }: { progress: RunProgress }) {
-  const { phase, clip, clips, preview, inputCheck } = progress;
+  const { phase, clip, clips, preview, inputCheck, share, reason } = progress;
   const [revealed, setRevealed] = useState(false);
   const phases = runPhases(progress);
   const current = phase === null ? -1 : phases.indexOf(phase);
-  const fraction = phaseFraction(progress);
   return (
     <>
       {preview && (
@@ -38,12 +37,14 @@ export function RunStage({ progress }: { progress: RunProgress }) {
       </ol>
       <progress
         aria-label={phase ? phaseNames[phase] : 'Starting'}
-        {...(fraction !== null && { value: fraction, max: 1 })}
+        {...(share > 0 && { value: share, max: 1 })}
       />
       <p className="measure">
-        {progressText(progress)}
+        {share > 0 && `${percentDone(progress) ?? 0} % · `}
+        <span>{progressText(progress)}</span>
         {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
       </p>
+      {reason && <p className="field-hint">{reason}</p>}
     </>
   );
 }

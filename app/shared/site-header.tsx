@@ -1,6 +1,7 @@
 import Link from 'next/link';
 import type { ReactNode } from 'react';
 import { Mark } from './icons';
+import { RunningJobs } from './running-jobs';
 
 const pages = [
   { href: '/', name: 'Studio' },
@@ -11,7 +12,7 @@ const pages = [
 ] as const;
 
 /**
- * The header of every page, with links to all pages. No link of the app prefetches: browsers warn in
+ * The header of every page, with links to all pages and what runs in this tab. No link of the app prefetches: browsers warn in
  * the console about prefetched files that are not used.
  */
 export function SiteHeader(props: {
@@ -36,6 +37,7 @@ export function SiteHeader(props: {
           </Link>
         ))}
       </nav>
+      <RunningJobs here={props.here} />
       {props.children}
     </header>
   );

@@ -6,6 +6,7 @@ import { getRunner } from '../runner';
 import { useObjectUrl } from '../shared/browser';
 import { Picture } from '../shared/icons';
 import { blurReason, isInputFlagged } from '../shared/safety-text';
+import { interruptionTitle } from './interruption-text';
 import type { PredictionActions } from './result-card';
 
 /** All predictions of this browser, newest first. */
@@ -30,11 +31,7 @@ export function History(props: {
   );
 }
 
-const statusNames = {
-  created: 'Waiting',
-  processing: 'Computing',
-  interrupted: 'Interrupted',
-} as const;
+const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
 
 /** One past prediction; a failed one with its error and remedy. */
 function HistoryItem(props: {
@@ -48,7 +45,7 @@ function HistoryItem(props: {
   const { id, parameters, createdAt } = prediction;
   const thumbnail = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const url = useObjectUrl(thumbnail);
-  const ended = prediction.status === 'completed' || prediction.status === 'failed';
+  const working = prediction.status === 'created' || prediction.status === 'processing';
   const safety = prediction.status === 'completed' ? prediction.result.safety : undefined;
   const reason = blurReason(safety);
   // The poster is the start image.
@@ -59,7 +56,7 @@ function HistoryItem(props: {
         type="button"
         className="card-face"
         aria-current={shownId === id ? 'true' : undefined}
-        disabled={!ended}
+        disabled={working}
         onClick={() => onShow(id)}
       >
         <span className="poster" data-blurred={blurred}>
@@ -73,7 +70,22 @@ function HistoryItem(props: {
           <time dateTime={createdAt}>{formatDate(createdAt)}</time>
         </span>
       </button>
-      {!ended && <p className="card-note">{statusNames[prediction.status]}</p>}
+      {working && <p className="card-note">{statusNames[prediction.status]}</p>}
+      {prediction.status === 'interrupted' && (
+        <>
+          <p className="card-note" data-code={prediction.error.code}>
+            <strong>{interruptionTitle(prediction)}.</strong> {prediction.error.message}
+          </p>
+          <div className="actions">
+            <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
+              Resume
+            </button>
+            <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+              Delete
+            </button>
+          </div>
+        </>
+      )}
       {prediction.status === 'failed' && (
         <>
           <p className="card-note" data-code={prediction.error.code}>

@@ -12,27 +12,45 @@ import { twoDigits } from '../shared/safety-text';
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
   const { ending } = run;
   const running = run.status === 'running';
+  // The other runs only decode.
+  const denoises = run.continuation === null || run.continuation === 'resume';
   // Pause and Finish early take effect only between two steps of the denoising loop.
   const stepping = running && run.progress.phase === 'denoise' && ending === null;
   const paused = running && (run.progress.paused || run.progress.pausing);
   const runner = getRunner();
   const panel = useRef<HTMLElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     // On a phone the panel is far below the Generate button.
     panel.current?.scrollIntoView({ block: 'nearest' });
+    // The button that started the run is gone if it was in the card of a past one.
+    if (document.activeElement === document.body) heading.current?.focus();
   }, []);
   return (
     <section ref={panel} className="panel stage" aria-labelledby="progress-title">
-      <h2 id="progress-title">{titleOf(run)}</h2>
+      <h2 id="progress-title" ref={heading} tabIndex={-1}>
+        {titleOf(run)}
+      </h2>
       {run.status === 'waiting' && run.elsewhere && (
         <p>Another tab is using the GPU. This video starts when that one ends.</p>
       )}
       {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
+      {running && run.progress.checkpointProblem && (
+        <p role="alert" className="run-notice">
+          {run.progress.checkpointProblem.sentence}
+        </p>
+      )}
       {running && <Details progress={run.progress} startedAt={run.startedAt} />}
       {!running && <progress aria-label="Waiting" />}
       {running && run.progress.pausing && ending === null && <p>Pauses after this step.</p>}
+      {running && run.progress.paused && ending === null && (
+        <p className="field-hint">
+          The graphics card is still in use. Pause for later frees it: this page can then be closed,
+          and the video resumed at any time.
+        </p>
+      )}
       <div className="actions">
-        {running && (
+        {running && denoises && (
           <button
             type="button"
             disabled={paused ? ending !== null : !stepping}
@@ -42,7 +60,17 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
             {paused ? 'Resume' : 'Pause'}
           </button>
         )}
-        {running && (
+        {running && denoises && (
+          <button
+            type="button"
+            disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
+            title="Save the state after this step and free the graphics card"
+            onClick={() => void runner.suspend().catch(() => {})}
+          >
+            Pause for later
+          </button>
+        )}
+        {running && denoises && (
           <button
             type="button"
             disabled={!stepping}
@@ -63,8 +91,11 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
 
 function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
   if (run.ending === 'cancel') return 'Cancelling …';
+  if (run.ending === 'suspend') return 'Pausing for later …';
   if (run.ending === 'finish') return 'Finishing early …';
   if (run.status === 'waiting') return run.elsewhere ? 'Waiting for the GPU' : 'Starting …';
+  if (run.continuation === 'finish') return 'Finishing early …';
+  if (run.continuation === 'refine') return 'Decoding again in full quality';
   return run.progress.paused ? 'Paused' : 'Making your video';
 }
 

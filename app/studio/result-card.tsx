@@ -10,6 +10,7 @@ import { blurReason } from '../shared/safety-text';
 import { Veil } from '../shared/veil';
 import { AppliedFacts } from './applied-facts';
 import { PromptRecord } from './prompt-record';
+import { Refine } from './refine';
 import { Verdict } from './verdict';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
@@ -20,6 +21,12 @@ export interface PredictionActions {
   onUseSeed: (seed: number) => void;
   onUseLastFrame: (video: File) => void;
   onRunAgain: (id: string) => void;
+  /** Goes on with an interrupted run. */
+  onResume: (id: string) => void;
+  /** Decodes what an interrupted run has. */
+  onFinish: (id: string) => void;
+  /** Decodes a finished video again in full quality. */
+  onRefine: (id: string) => void;
   onDelete: (id: string) => void;
   /** A video was deleted because it may not be kept. */
   onDeleted: (error: KinoraError) => void;
@@ -31,9 +38,11 @@ export function ResultCard(props: {
   /** Moves the focus here, because the video was just finished or selected. */
   focused: boolean;
   busy: boolean;
+  /** Why it could not be refined. */
+  problem: ErrorRecord | null;
   actions: PredictionActions;
 }) {
-  const { prediction, focused, busy, actions } = props;
+  const { prediction, focused, busy, problem, actions } = props;
   const { id, parameters, result } = prediction;
   const heading = useRef<HTMLHeadingElement>(null);
   const video = useVideo(result.videoFile);
@@ -91,12 +100,16 @@ export function ResultCard(props: {
             <SeedButton seed={result.seed} />
           </dd>
         </div>
-        <Fact name="Time taken" value={formatSeconds(result.timings.total, true)} />
+        <Fact
+          name="Time taken"
+          value={`${formatSeconds(result.timings.total, true)}${result.resumes ? ' since it was resumed' : ''}`}
+        />
         <Fact
           name="File"
           value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}
         />
         <Fact name="Model" value={`${result.model} on ${devices[result.backend]}`} />
+        {result.resumes && <Fact name="Resumed" value={timesText(result.resumes)} />}
         {result.memory && <Fact name="Memory" value={memoryUseText(result.memory)} />}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (
@@ -105,6 +118,12 @@ export function ResultCard(props: {
           decode.
         </p>
       )}
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      <Refine {...{ prediction, busy }} onRefine={() => actions.onRefine(id)} />
       <div className="actions">
         <button
           type="button"
@@ -141,6 +160,10 @@ export function ResultCard(props: {
 
 const encoders = { webcodecs: 'H.264 by WebCodecs', ffmpeg: 'H.264 by ffmpeg' } as const;
 const devices = { webgpu: 'WebGPU', wasm: 'the CPU' } as const;
+
+function timesText(resumes: number): string {
+  return resumes === 1 ? 'once, after an interruption' : `${resumes} times, after interruptions`;
+}
 
 function Fact({ name, value }: { name: string; value: string }) {
   return (

@@ -4,8 +4,10 @@ import { sampleImagePath } from '../../lib/contract/request';
 import type { RunState } from '../../lib/predictions/run-state';
 import { Picture } from '../shared/icons';
 import { Problem } from '../shared/messages';
+import { InterruptedCard } from './interrupted-card';
 import { ProgressPanel } from './progress-panel';
 import { type PredictionActions, ResultCard } from './result-card';
+import type { RunProblem } from './use-generate';
 
 /** The main area of the page: the running generation, a past prediction, or an introduction. */
 export function Stage(props: {
@@ -14,18 +16,30 @@ export function Stage(props: {
   focused: boolean;
   /** True until the predictions are loaded. */
   loading: boolean;
+  /** Why a prediction could not be gone on with or refined, and which. */
+  problem: RunProblem | null;
+  /** Whether the page has found a run of a page that is gone. */
+  justFound: boolean;
   actions: PredictionActions;
   onSample: () => void;
 }) {
-  const { run, shown, focused, loading, actions, onSample } = props;
+  const { run, shown, focused, loading, justFound, actions, onSample } = props;
   const busy = run.status !== 'idle';
   // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
+  const problem = props.problem && props.problem.id === past?.id ? props.problem.error : null;
   return (
     <>
       {busy && <ProgressPanel run={run} />}
       {past?.status === 'completed' && (
-        <ResultCard key={past.id} prediction={past} {...{ focused, busy, actions }} />
+        <ResultCard key={past.id} prediction={past} {...{ focused, busy, problem, actions }} />
+      )}
+      {past?.status === 'interrupted' && (
+        <InterruptedCard
+          key={past.id}
+          prediction={past}
+          {...{ focused, justFound, busy, problem, actions }}
+        />
       )}
       {past?.status === 'failed' && (
         <FailedCard key={past.id} prediction={past} {...{ focused, busy, actions }} />

@@ -3,16 +3,16 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
+import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
-import type { RunState } from '../../lib/predictions/run-state';
+import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner, useRun } from '../runner';
-import { keepAwake, useLeaveWarning } from '../shared/browser';
 import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
-import { percentDone } from '../shared/run-progress';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
 import { History, UndoToast } from './history';
+import { interruptionReason } from './interruption-text';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
@@ -35,8 +35,21 @@ export function Studio() {
   const dialog = useRef<HTMLDialogElement>(null);
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
+  const recovered = useRecovery();
+  const ended = predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a)));
+  // Until runs of pages that are gone are found, what ended last is not known.
+  const loading =
+    !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
+  const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
+  const newest = predictions?.[0];
+  const lastError =
+    newest?.status === 'interrupted'
+      ? interruptionReason(newest)
+      : newest?.status === 'failed'
+        ? newest.error
+        : null;
   const improve = useImprove(form, change);
-  const { generate, runAgain, startError } = useGenerate({
+  const runs = useGenerate({
     form,
     change,
     formRef,
@@ -45,16 +58,12 @@ export function Studio() {
   });
   const { actions, deletedId, forgetDeleted } = useActions({
     change,
-    runAgain,
+    runs,
     showError: fileInput.showError,
+    // The focus was in what is gone: it moves to what is shown then.
+    onRemoved: (id) =>
+      id === shown?.id && setShownId(ended?.find((one) => one.id !== id)?.id ?? null),
   });
-
-  useEffect(() => {
-    // If this fails, the next start of the page tries again.
-    getRunner()
-      .recover()
-      .catch(() => {});
-  }, []);
   useEffect(() => {
     // The Models page links here with a model. The draft is restored first: it would overwrite the model.
     const model = new URLSearchParams(window.location.search).get('model');
@@ -62,12 +71,9 @@ export function Studio() {
     change({ type: 'changed', values: { model } });
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
-  useTitle(run);
-  useWakeLock(busy);
-  useLeaveWarning(busy);
   useShortcuts({
     // The prompt is about to change.
-    onGenerate: () => improve.state.status !== 'running' && void generate(),
+    onGenerate: () => improve.state.status !== 'running' && void runs.generate(),
     onCancel: () => getRunner().cancel(),
     onHelp: () => dialog.current?.showModal(),
   });
@@ -80,10 +86,6 @@ export function Studio() {
     formRef.current?.querySelector<HTMLElement>('#prompt')?.focus();
   }, [change]);
 
-  const ended = predictions?.filter(({ status }) => status === 'completed' || status === 'failed');
-  const shown = ended?.find(({ id }) => id === shownId) ?? ended?.[0];
-  const newest = predictions?.[0];
-  const lastError = newest?.status === 'failed' ? newest.error : null;
   const { backend } = form.values;
   return (
     <>
@@ -102,10 +104,11 @@ export function Studio() {
       <main className="studio">
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
-          {...{ formRef, form, change, models, startError, busy, ready, improve }}
+          {...{ formRef, form, change, models, busy, ready, improve }}
+          startError={runs.problem?.id === null ? runs.problem.error : null}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
-          onGenerate={() => void generate()}
+          onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
           <GpuNotice
@@ -114,8 +117,9 @@ export function Studio() {
             onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
           />
           <Stage
-            {...{ run, shown, actions }}
-            loading={predictions === undefined}
+            {...{ run, shown, loading, actions }}
+            problem={runs.problem}
+            justFound={(recovered ?? 0) > 0}
             focused={shown !== undefined && shown.id === shownId}
             onSample={() =>
               void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
@@ -136,22 +140,20 @@ export function Studio() {
   );
 }
 
-/** Shows the progress in the tab's title. */
-function useTitle(run: RunState): void {
-  const percent = run.status === 'running' ? percentDone(run.progress) : null;
-  const title =
-    run.status === 'idle' ? 'Kinora' : `${percent === null ? '…' : `${percent}%`} · Kinora`;
+/** Finds the runs of pages that are gone. @returns how many; null until that is known */
+function useRecovery(): number | null {
+  const [count, setCount] = useState<number | null>(null);
   useEffect(() => {
-    document.title = title;
-  }, [title]);
+    // If this fails, the next start of the page tries again.
+    getRunner()
+      .recover()
+      .then(setCount, () => setCount(0));
+  }, []);
+  return count;
 }
 
-/** Keeps the screen on while `active`. */
-function useWakeLock(active: boolean): void {
-  useEffect(() => {
-    if (!active) return;
-    const end = new AbortController();
-    keepAwake(end.signal);
-    return () => end.abort();
-  }, [active]);
+/** When a prediction ended, as ISO 8601. */
+function endOf(prediction: Prediction): string {
+  if (prediction.status === 'interrupted') return prediction.interruptedAt;
+  return 'completedAt' in prediction ? prediction.completedAt : prediction.createdAt;
 }

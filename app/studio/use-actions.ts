@@ -7,14 +7,17 @@ import { readLastFrame } from './files';
 import { type FormAction, fromParameters } from './form-state';
 import type { PredictionActions } from './result-card';
 import type { FileInput } from './use-file-input';
+import type { Generate } from './use-generate';
 
 /** The actions on past predictions, and the id of the prediction that was just deleted. */
 export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
-  runAgain: (id: string) => Promise<void>;
+  runs: Pick<Generate, 'runAgain' | 'resume' | 'finish' | 'refine'>;
+  /** Called with the id of a prediction that was deleted. */
+  onRemoved: (id: string) => void;
 }): { actions: PredictionActions; deletedId: string | null; forgetDeleted: () => void } {
-  const { change, showError, runAgain } = options;
+  const { change, showError, runs, onRemoved } = options;
   const [deletedId, setDeletedId] = useState<string | null>(null);
   const forgetDeleted = useCallback(() => setDeletedId(null), []);
 
@@ -49,14 +52,19 @@ export function useActions(options: {
   }
 
   async function remove(id: string): Promise<void> {
-    if (await getRunner().store.remove(id)) setDeletedId(id);
+    if (!(await getRunner().store.remove(id))) return;
+    setDeletedId(id);
+    onRemoved(id);
   }
 
   const actions: PredictionActions = {
     onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
-    onRunAgain: (id) => void runAgain(id),
+    onRunAgain: (id) => void runs.runAgain(id),
+    onResume: (id) => void runs.resume(id),
+    onFinish: (id) => void runs.finish(id),
+    onRefine: (id) => void runs.refine(id),
     onDelete: (id) => reportErrors(remove(id)),
     onDeleted: showError,
   };

@@ -1,8 +1,9 @@
 import { type Dispatch, type RefObject, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { openLora } from '../../lib/library';
+import type { StartedRun } from '../../lib/predictions/current-run';
 import type { SourceLora } from '../../lib/predictions/database';
-import type { StartedRun } from '../../lib/predictions/runner';
+import type { Runner } from '../../lib/predictions/runner';
 import { getRunner } from '../runner';
 import { loadModels, pickModel } from '../shared/use-models';
 import {
@@ -15,38 +16,58 @@ import {
 import { chosenSampling } from './sampling';
 import { findErrors } from './validation';
 
-/** Starts runs from the form and of past predictions. `startError` is an error before a row exists. */
+/** An error before a run began, or of one that decodes a finished video again. */
+export interface RunProblem {
+  /** The prediction that it is about; null for a new one. */
+  readonly id: string | null;
+  readonly error: ErrorRecord;
+}
+
+/** The runs that the page can start. */
+export interface Generate {
+  readonly generate: () => Promise<void>;
+  readonly runAgain: (id: string) => Promise<void>;
+  readonly resume: (id: string) => Promise<void>;
+  readonly finish: (id: string) => Promise<void>;
+  readonly refine: (id: string) => Promise<void>;
+  readonly problem: RunProblem | null;
+}
+
+/** Starts runs from the form and of past predictions. */
 export function useGenerate(options: {
   form: FormState;
   change: Dispatch<FormAction>;
   formRef: RefObject<HTMLFormElement | null>;
   onStart: () => void;
   onEnded: (id: string) => void;
-}): {
-  generate: () => Promise<void>;
-  runAgain: (id: string) => Promise<void>;
-  startError: ErrorRecord | null;
-} {
+}): Generate {
   const { form, change, formRef, onStart, onEnded } = options;
-  const [startError, setStartError] = useState<ErrorRecord | null>(null);
+  const [problem, setProblem] = useState<RunProblem | null>(null);
   const starting = useRef(false);
 
-  async function start(work: () => Promise<StartedRun>): Promise<void> {
-    if (starting.current || getRunner().getSnapshot().status !== 'idle') return;
+  async function start(
+    work: (runner: Runner) => Promise<StartedRun>,
+    id: string | null = null,
+  ): Promise<void> {
+    const runner = getRunner();
+    if (starting.current || runner.getSnapshot().status !== 'idle') return;
     // This comes first, because browsers may require a recent click for it.
     void navigator.storage.persist();
-    setStartError(null);
+    setProblem(null);
     onStart();
     starting.current = true;
     try {
-      const { id, ended } = await work().finally(() => {
+      const started = await work(runner).finally(() => {
         starting.current = false;
       });
-      await ended;
-      onEnded(id);
+      id = started.id;
+      await started.ended;
     } catch (thrown) {
-      setStartError(toKinoraError(thrown).toRecord());
+      const error = toKinoraError(thrown);
+      // A cancel is no failure: the person asked for it.
+      if (error.code !== 'CANCELLED') setProblem({ id, error: error.toRecord() });
     }
+    if (id !== null) onEnded(id);
   }
 
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
@@ -60,14 +81,14 @@ export function useGenerate(options: {
       requestAnimationFrame(() => revealFirstError(formRef.current));
       return;
     }
-    await start(async () => {
+    await start(async (runner) => {
       const model = pickModel(await loadModels(), form.values.model);
       if (!model) throw new KinoraError('MODEL_UNKNOWN');
       const { id, name } = model.manifest;
       if (!model.ready) {
         throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
       }
-      return getRunner().start({
+      return runner.start({
         image: image.file,
         imageName: image.name,
         parameters: toParameters(form),
@@ -83,13 +104,14 @@ export function useGenerate(options: {
     });
   }
 
+  const { safetyChecker } = form.values;
   return {
     generate,
-    runAgain: (id) =>
-      start(() =>
-        getRunner().runAgain(id, { ...memory, safetyChecker: form.values.safetyChecker }),
-      ),
-    startError,
+    runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, safetyChecker })),
+    resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
+    finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),
+    refine: (id) => start((runner) => runner.refine(id, memory), id),
+    problem,
   };
 }
 

@@ -24,6 +24,8 @@ export class StudioPage {
   readonly verdict: Locator;
   /** Shown when a run has failed or was cancelled. */
   readonly failure: Locator;
+  /** A run that can be resumed. */
+  readonly interrupted: Locator;
   readonly history: Locator;
 
   constructor(readonly page: Page) {
@@ -35,13 +37,14 @@ export class StudioPage {
     this.improved = form.getByRole('region', { name: 'Improved prompt' });
     this.generateButton = form.getByRole('button', { name: /^Generat/ });
     this.progress = page.getByRole('region', {
-      name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paused/,
+      name: /Making your video|Starting|Waiting|Cancelling|Finishing|Paus(ed$|ing)|Decoding again/,
     });
     this.result = page.getByRole('region', { name: 'Your video', exact: true });
     this.video = this.result.locator('video');
     this.player = this.result.locator(':not([inert]) > video');
     this.verdict = this.result.getByRole('region', { name: 'Safety check' });
     this.failure = page.getByRole('region', { name: /Cancelled|The video failed/ });
+    this.interrupted = page.getByRole('region', { name: /^(Interrupted|Paused) (at|while) / });
     this.history = page.getByRole('region', { name: 'Past videos' });
   }
 

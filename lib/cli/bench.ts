@@ -15,6 +15,10 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'counted work of the profiles of the 5B, and what it comes to here',
     run: async (args) => (await import('./bench/profiles')).benchProfiles(args),
   },
+  estimate: {
+    summary: 'what a run says of its time left, against what it then took: first run and second',
+    run: async (args) => (await import('./bench/estimate')).benchEstimate(args),
+  },
   convert: {
     summary: 'element types of public weight files to blocks, as a download converts them',
     run: async () => (await import('./bench/convert')).benchConvert(),

@@ -22,30 +22,33 @@ function written(isTTY: boolean, use: (report: ProgressReport) => void): string 
   return text;
 }
 
-const step = (n: number, secondsRemaining: number | null) =>
-  ({
-    type: 'step',
-    step: n,
-    steps: 4,
-    clip: 0,
-    clips: 1,
-    secondsPerStep: 1.5,
-    secondsRemaining,
-  }) as const;
+const step = (n: number) =>
+  ({ type: 'step', step: n, steps: 4, clip: 0, clips: 1, secondsPerStep: 1.5 }) as const;
+
+const estimate = (share: number, secondsRemaining: number | null, reason: string | null = null) =>
+  ({ type: 'estimate', share, secondsRemaining, reason }) as const;
 
 describe('the progress of generate', () => {
-  it('is one line per phase and step where nothing can be redrawn', () => {
+  it('is one line per phase and step where nothing can be redrawn, with the time left', () => {
     const text = written(false, (report) => {
       report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
+      report.take({ type: 'phase', phase: 'image', clip: 0, clips: 1 });
+      // The denoiser's weights.
       report.take({ type: 'phase', phase: 'load', clip: 0, clips: 1 });
       report.take({ type: 'bytes', bytesDone: 1, bytesTotal: 2 });
       report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
-      report.take(step(1, null));
-      report.take(step(2, 61));
+      report.take(estimate(0.1, null));
+      report.take(step(1));
+      report.take(estimate(0.3, 61));
+      report.take(step(2));
+      report.take(estimate(0.3, 90, 'A step takes longer than before.'));
+      report.take(estimate(0.3, 89, 'A step takes longer than before.'));
+      report.take({ type: 'frame', frame: 24, frames: 121 });
     });
     expect(text).toBe(
-      'Load model\nDenoise\n  step 1 of 4, 1.50 s per step\n' +
-        '  step 2 of 4, 1.50 s per step, about 1 min 01 s left\n',
+      'Load model\nRead image\nDenoise\n  step 1 of 4, 1.50 s per step\n' +
+        '  step 2 of 4, 1.50 s per step, about 1 min 01 s left\n' +
+        '  A step takes longer than before.\n  frame 24 of 121, about 1 min 29 s left\n',
     );
   });
 
@@ -62,8 +65,8 @@ describe('the progress of generate', () => {
       report.take({ type: 'phase', phase: 'decode', clip: 0, clips: 1 });
       for (const tile of [1, 2]) {
         for (let frame = 1; frame <= 25; frame += 1) {
-          const secondsRemaining = tile === 1 ? null : 61;
-          report.take({ type: 'tile', tile, tiles: 2, frame, frames: 25, secondsRemaining });
+          report.take(estimate(0.5, tile === 1 ? null : 61));
+          report.take({ type: 'tile', tile, tiles: 2, frame, frames: 25 });
           if (tile === 2) report.take({ type: 'frame', frame, frames: 25 });
         }
       }
@@ -86,13 +89,14 @@ describe('the progress of generate', () => {
   it('is a bar that never exceeds the width of a terminal', () => {
     const text = written(true, (report) => {
       report.take({ type: 'phase', phase: 'denoise', clip: 0, clips: 1 });
-      report.take(step(2, 100_000));
+      report.take(step(2));
+      report.take(estimate(0.5, 100_000));
       report.screen.end();
     });
     const bars = text.split('\r\u001b[K').slice(1);
-    expect(bars).toHaveLength(1);
-    expect(bars[0]).toContain('█'.repeat(12) + '░'.repeat(12));
-    expect(bars[0]?.trimEnd().length).toBeLessThan(80);
+    expect(bars).toHaveLength(2);
+    expect(bars[1]).toContain(`${'█'.repeat(12) + '░'.repeat(12)} 50 %, about 27 h 46 min left`);
+    expect(bars[1]?.trimEnd().length).toBeLessThan(80);
     expect(text.endsWith('\n')).toBe(true);
   });
 });
@@ -125,23 +129,23 @@ const found = {
 it('ends with path, seed and the time of every stage', () => {
   const { safety, promptOptimization } = found;
   const lines = summary('out/a.mp4', { ...resultOf('a'), safety, promptOptimization }).split('\n');
-  expect(lines[0]).toBe('file     out/a.mp4');
-  expect(lines).toContain('seed     4');
+  expect(lines[0]).toBe('file            out/a.mp4');
+  expect(lines).toContain('seed            4');
   const scores = 'flagged: 0.75 of 2 frames, 0.13 of the image; 0.5 flags (owner/checker)';
-  expect(lines).toContain(`safety   ${scores}`);
-  expect(lines).toContain('prompt   a cat walks');
-  expect(lines).toContain('text     a cat walks. The camera holds still.');
-  expect(lines).toContain('by       Qwen3-0.6B: salvaged (V3)');
-  expect(lines).toContain('denoise     4.00 s');
-  expect(lines.at(-1)).toBe('total      21.00 s');
+  expect(lines).toContain(`safety          ${scores}`);
+  expect(lines).toContain('prompt          a cat walks');
+  expect(lines).toContain('text            a cat walks. The camera holds still.');
+  expect(lines).toContain('by              Qwen3-0.6B: salvaged (V3)');
+  expect(lines).toContain('Denoise            4.00 s');
+  expect(lines.at(-1)).toBe('Total             21.00 s');
 });
 
 it('says what the check of the image found, and how far the check of the frames is', () => {
   const text = written(false, (report) => {
     report.take({ type: 'input-check', score: 0.9, flagged: true });
     report.take({ type: 'input-check', score: null, flagged: false });
-    report.take({ type: 'check', done: 4, total: 32, secondsRemaining: 20 });
-    report.take({ type: 'check', done: 32, total: 32, secondsRemaining: 0 });
+    report.take({ type: 'check', done: 4, total: 32 });
+    report.take({ type: 'check', done: 32, total: 32 });
   });
   expect(text.split('\n').filter(Boolean)).toEqual([
     'Image: flagged as unsafe; the video may be flagged too (0.90).',

@@ -7,7 +7,7 @@ import {
   type Safety,
   type UnverifiedReason,
 } from '../contract';
-import { formatMemory, formatSeconds, phaseNames } from '../contract/format';
+import { formatMemory, formatPercent, formatSeconds, phaseNames } from '../contract/format';
 import type { HeadlessEvent } from '../contract/headless';
 import type { Screen } from './screen';
 
@@ -16,15 +16,23 @@ const framesPerLine = 24;
 
 type Row = [name: string, value: string];
 
-/** Shows the progress of one run, event by event. */
+/** Shows the progress of one run, event by event: one bar over all phases, with the time left. */
 export class ProgressReport {
+  /** Headings that were written; the phase `load` comes before the prompt and before each clip. */
+  readonly #headings = new Set<string>();
   #phase = '';
   #tiled = false;
+  #share = 0;
+  #left = '';
+  #reason: string | null = null;
+  /** What the bar says besides. */
+  #text = '';
 
   constructor(readonly screen: Screen) {}
 
   take(event: HeadlessEvent): void {
-    if (event.type === 'phase') this.#onPhase(event);
+    if (event.type === 'estimate') this.#onEstimate(event);
+    else if (event.type === 'phase') this.#onPhase(event);
     else if (event.type === 'step') this.#onStep(event);
     else if (event.type === 'frame') this.#onFrame(event);
     else if (event.type === 'tile') this.#onTile(event);
@@ -32,26 +40,31 @@ export class ProgressReport {
     else if (event.type === 'input-check') this.screen.line(inputLine(event));
     else if (event.type === 'sampling') this.screen.line(event.sentence);
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
-    else if (event.type === 'bytes' && this.screen.isTTY && event.bytesTotal > 0) {
-      const share = event.bytesDone / event.bytesTotal;
-      this.screen.bar(share, `load, ${megabytes(event.bytesDone)}`);
-    }
+    else if (event.type === 'bytes') this.#draw(`${this.#phase}, ${megabytes(event.bytesDone)}`);
+  }
+
+  #onEstimate(event: Extract<HeadlessEvent, { type: 'estimate' }>): void {
+    const { share, secondsRemaining, reason } = event;
+    this.#share = share;
+    this.#left = secondsRemaining === null ? '' : `about ${formatSeconds(secondsRemaining)} left`;
+    if (reason && reason !== this.#reason) this.screen.line(`  ${reason}`);
+    this.#reason = reason;
+    this.#draw(this.#text);
   }
 
   #onPhase(event: Extract<HeadlessEvent, { type: 'phase' }>): void {
     const clip = event.clips > 1 ? ` (clip ${event.clip + 1} of ${event.clips})` : '';
-    const title = `${phaseNames[event.phase]}${clip}`;
-    if (title === this.#phase) return;
-    this.#phase = title;
+    this.#phase = phaseNames[event.phase];
+    this.#text = this.#phase;
     this.#tiled = false;
-    this.screen.line(title);
+    const heading = `${this.#phase}${clip}`;
+    if (!this.#headings.has(heading)) this.screen.line(heading);
+    this.#headings.add(heading);
   }
 
   #onStep(event: Extract<HeadlessEvent, { type: 'step' }>): void {
     const pace = `${event.secondsPerStep.toFixed(2)} s per step`;
-    const left =
-      event.secondsRemaining === null ? '' : `, about ${formatSeconds(event.secondsRemaining)}`;
-    this.#show('step', event.step, event.steps, `${pace}${left}${left && ' left'}`, 1);
+    this.#show('step', event.step, event.steps, pace, 1);
   }
 
   #onFrame(event: Extract<HeadlessEvent, { type: 'frame' }>): void {
@@ -61,25 +74,32 @@ export class ProgressReport {
 
   #onTile(event: Extract<HeadlessEvent, { type: 'tile' }>): void {
     this.#tiled = true;
-    const { tile, tiles, frame, frames, secondsRemaining } = event;
-    const left = secondsRemaining === null ? '' : `, about ${formatSeconds(secondsRemaining)} left`;
-    const text = `tile ${tile} of ${tiles}, frame ${frame} of ${frames}${left}`;
-    const share = (tile - 1 + frame / frames) / tiles;
-    if (this.screen.isTTY) this.screen.bar(share, text);
-    else if (frame % framesPerLine === 0 || frame === frames) this.screen.line(`  ${text}`);
+    const { tile, tiles, frame, frames } = event;
+    const text = `tile ${tile} of ${tiles}, frame ${frame} of ${frames}`;
+    this.#tell(text, frame % framesPerLine === 0 || frame === frames);
   }
 
   #onCheck(event: Extract<HeadlessEvent, { type: 'check' }>): void {
-    const { done, total, secondsRemaining } = event;
-    const left = done < total ? `about ${formatSeconds(secondsRemaining)} left` : '';
-    this.#show('square', done, total, left, total);
+    this.#show('square', event.done, event.total, '', event.total);
   }
 
   #show(unit: string, done: number, total: number, note: string, every: number): void {
     const count = `${unit} ${done} of ${total}`;
     const text = [count, note].filter(Boolean).join(', ');
-    if (this.screen.isTTY) this.screen.bar(done / total, text);
-    else if (done % every === 0 || done === total) this.screen.line(`  ${text}`);
+    this.#tell(text, done % every === 0 || done === total);
+  }
+
+  /** In the bar; where nothing can be redrawn, as a line, if it `isLine`. */
+  #tell(text: string, isLine: boolean): void {
+    if (this.screen.isTTY) this.#draw(text);
+    else if (isLine) this.screen.line(`  ${[text, this.#left].filter(Boolean).join(', ')}`);
+  }
+
+  #draw(text: string): void {
+    this.#text = text;
+    if (!this.screen.isTTY) return;
+    const parts = [formatPercent(this.#share), this.#left, text];
+    this.screen.bar(this.#share, parts.filter(Boolean).join(', '));
   }
 }
 
@@ -126,10 +146,11 @@ export function summary(file: string, result: GenerationResult): string {
     ...(result.promptOptimization ? promptRows(result.promptOptimization) : []),
     ...[...phases, 'total' as const].flatMap((name): [string, string][] => {
       const seconds = result.timings[name];
-      return seconds === undefined ? [] : [[name, `${seconds.toFixed(2).padStart(7)} s`]];
+      const title = name === 'total' ? 'Total' : phaseNames[name];
+      return seconds === undefined ? [] : [[title, `${seconds.toFixed(2).padStart(7)} s`]];
     }),
   ];
-  return rows.map(([name, value]) => `${name.padEnd(8)} ${value}`).join('\n');
+  return rows.map(([name, value]) => `${name.padEnd(15)} ${value}`).join('\n');
 }
 
 /** What the video was sampled and decoded with, in one line. */

@@ -238,6 +238,19 @@ export function isDeviceFault(code: ErrorCode): boolean {
   return code === 'DEVICE_LOST' || code === 'OUT_OF_MEMORY' || code === 'INTERNAL';
 }
 
+/** Failures that say nothing against a run: it can go on from its checkpoint, now or once they are mended. */
+const passing: readonly ErrorCode[] = [
+  ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
+  ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
+  ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
+  ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
+];
+
+/** Whether a run that ended with this error can be resumed, where it has a checkpoint. */
+export function isResumable(code: ErrorCode): boolean {
+  return passing.includes(code);
+}
+
 /** Whether a string is one of the stable error codes. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(table, value);

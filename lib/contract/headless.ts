@@ -38,7 +38,7 @@ export interface HeadlessLibraryApi extends Pick<LibraryApi, Passed> {
   acceptTerms(): Promise<void>;
   /** Passes each change from now on to `window.kinoraLibrary`. */
   watchLibrary(): Promise<void>;
-  /** Deletes every prediction and its video: this browser shows no history. */
+  /** Deletes every prediction with its files: this browser shows no history. */
   clearHistory(): Promise<void>;
 }
 

@@ -11,4 +11,5 @@ export * from './prompt-optimization';
 export * from './prompt-refusal';
 export * from './request';
 export * from './safety';
+export * from './sha256';
 export * from './tools';

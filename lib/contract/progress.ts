@@ -87,16 +87,12 @@ export type ProgressEvent =
       readonly clips: number;
       /** Median over this run. */
       readonly secondsPerStep: number;
-      /** Estimated seconds until the video is finished; null until two steps are done. */
-      readonly secondsRemaining: number | null;
     }
   | {
       readonly type: 'frame';
       /** Frames that were decoded so far, 1 … frames, of all clips. */
       readonly frame: number;
       readonly frames: number;
-      /** Estimated seconds until the video is finished; null or absent if unknown. */
-      readonly secondsRemaining?: number | null;
     }
   | {
       /** Progress of a decode in tiles, whose frames are complete only with the last tile. */
@@ -107,7 +103,6 @@ export type ProgressEvent =
       /** Frames of this tile so far, 1 … frames, of this clip. */
       readonly frame: number;
       readonly frames: number;
-      readonly secondsRemaining: number | null;
     }
   | {
       readonly type: 'preview';
@@ -129,7 +124,6 @@ export type ProgressEvent =
       readonly type: 'check';
       readonly done: number;
       readonly total: number;
-      readonly secondsRemaining: number;
     }
   | { readonly type: 'paused'; readonly paused: boolean }
   | {
@@ -145,7 +139,7 @@ export type ProgressEvent =
       readonly sentence: string;
     }
   | {
-      /** How far the whole run is; after every event that changes it. */
+      /** How far the whole run is; just before an event that changes it, and once a second. */
       readonly type: 'estimate';
       /** Share of the expected time that has passed, 0 … 1; never falls. */
       readonly share: number;

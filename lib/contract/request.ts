@@ -137,7 +137,8 @@ function describeIssue(field: string, issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_type') {
     // Only Zod's message says what it received; a missing field reads "undefined".
     if (issue.message.endsWith('undefined')) return `${name} is required.`;
-    return `${name} must be ${typeNames[issue.expected] ?? issue.expected}.`;
+    const without = issue.message.endsWith('null') ? ', not null' : '';
+    return `${name} must be ${typeNames[issue.expected] ?? issue.expected}${without}.`;
   }
   if (issue.code === 'invalid_value') return `${name} must be one of ${issue.values.join(', ')}.`;
   if (issue.code === 'too_small' || issue.code === 'too_big') return `${name}${rangeOf(issue)}`;

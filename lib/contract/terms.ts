@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sha256 } from './sha256';
 
 /** Version of the terms of use, the date of their last change. A new version has to be accepted again. */
 export const termsVersion = '2026-11-22';
@@ -74,8 +75,7 @@ export function termsText(): string {
 
 /** SHA-256 of the text of the terms, in hex. */
 export async function termsSha256(): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(termsText()));
-  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return sha256(new TextEncoder().encode(termsText()));
 }
 
 /** Which terms were accepted, and when. */

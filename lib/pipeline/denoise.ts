@@ -1,6 +1,6 @@
 import { KinoraError } from '../contract';
 import type { Backend, DeviceTensor } from '../gpu';
-import type { StepCache } from './caches';
+import type { CacheState, StepCache } from './caches';
 import { cachedVelocity } from './caches/cached-velocity';
 import type { ClipConditions, ClipDenoiser, Denoiser } from './model';
 import { type Scheduler, Solver, type SolverState } from './schedulers';
@@ -12,7 +12,7 @@ export interface DenoiseRequest extends ClipConditions {
   readonly guidanceScale: number;
   /** Steps from the first one that run with guidance; all when absent. */
   readonly guidedSteps?: number;
-  /** None when absent. After an interruption it starts anew, so that the result differs slightly. */
+  /** None when absent. */
   readonly cache?: StepCache;
   /**
    * Standard normal noise of the whole clip, [C, F, h, w]: draw 0 is what the clip starts from, draw
@@ -20,7 +20,7 @@ export interface DenoiseRequest extends ClipConditions {
    */
   readonly noise: (draw: number) => Float32Array;
   /** The step at which an interrupted run continues; from the first step when absent. */
-  readonly resume?: SolverState | null;
+  readonly resume?: DenoiseState | null;
   readonly signal?: AbortSignal;
   /**
    * Called after each step (from 0) with the prediction of the clean latents.
@@ -31,11 +31,21 @@ export interface DenoiseRequest extends ClipConditions {
   readonly afterStep?: (step: number, prediction: Prediction) => Promise<boolean> | boolean;
 }
 
+/** Where the loop is between two steps: enough to go on from there, bit for bit where `cache` is not null. */
+export interface DenoiseState extends Omit<SolverState, 'previous'> {
+  /** What the last step predicted: clean latents [C, F, h, w], with the frames that the image fixes. */
+  readonly prediction: Float32Array;
+  /** Null where what the next step reuses lay on the device only: then the cache starts anew. */
+  readonly cache: CacheState | null;
+}
+
 /** The clean latents as a step predicts them. */
 export interface Prediction {
   readonly rows: Float32Array;
   /** Latents [C, F, h, w], with the frames that the image fixes. */
   latents(): Float32Array;
+  /** Reads the state after this step; null where a later run could not go on from it bit for bit. */
+  save(): Promise<DenoiseState | null>;
 }
 
 /** The device had too little memory in the middle of the loop. Everything of it is freed. */
@@ -46,7 +56,7 @@ export class DenoiseInterrupted extends Error {
     /** `OUT_OF_MEMORY` */
     override readonly cause: KinoraError,
     /** Where a new call continues; null where no step was finished. */
-    readonly state: SolverState | null,
+    readonly state: DenoiseState | null,
     /** What was live when it happened. */
     readonly liveBytes: number,
   ) {
@@ -73,26 +83,31 @@ export async function denoise(
   const resume = request.resume ?? null;
   let clip: ClipDenoiser | undefined;
   let solver: Solver | undefined;
+  /** As it was after the last finished step. */
+  let cacheState: CacheState | null = null;
   try {
     clip = await denoiser.prepare({ ...request, reusesBlocks: cache.kind === 'magcache' });
     const { rowWidth } = clip;
-    const start = resume ?? clip.pack(noise(0));
+    let rows = resume ? clip.pack(resume.prediction) : undefined;
+    const start = resume && rows ? { ...resume, previous: rows } : clip.pack(noise(0));
     solver = new Solver(backend, scheduler, guidanceScale, start, rowWidth);
     const velocities: DeviceTensor<'float32'>[] = [solver.conditional];
     if (solver.unconditional) velocities.push(solver.unconditional);
-    const velocityOf = cachedVelocity(backend, clip, cache, scheduler.steps);
-    let rows = resume?.previous;
+    cacheState = resume?.cache ?? null;
+    const cached = cachedVelocity(backend, clip, cache, scheduler.steps, cacheState);
     for (const [step, timestep] of scheduler.timesteps.entries()) {
       if (resume && step < resume.step) continue;
       signal?.throwIfAborted();
       const guided = step < guidedSteps;
       const wanted = guided ? velocities : velocities.slice(0, 1);
-      await velocityOf(step, timestep, solver.sample, wanted, signal);
+      await cached.velocity(step, timestep, solver.sample, wanted, signal);
       const fresh = solver.wantsNoise(step) ? clip.pack(noise(step + 1)) : undefined;
       await solver.step(step, fresh, guided);
       rows = await backend.read(solver.prediction);
       solver.commit(step + 1);
-      if (await request.afterStep?.(step, predictionOf(clip, rows))) break;
+      cacheState = cached.save(step);
+      const prediction = predictionOf(clip, solver, rows, cacheState);
+      if (await request.afterStep?.(step, prediction)) break;
     }
     if (!rows) throw new TypeError('the schedule has no steps');
     return clip.unpack(rows);
@@ -102,15 +117,37 @@ export async function denoise(
     // Reading ahead must end first: a buffer that it made after the recovery could fail again.
     await denoiser.stop();
     clip?.dispose();
-    throw new DenoiseInterrupted(error, (await rescue(backend, solver)) ?? resume, liveBytes);
+    const saved = await rescue(backend, solver);
+    const state = clip && saved ? stateOf(clip, saved, cacheState) : resume;
+    throw new DenoiseInterrupted(error, state, liveBytes);
   } finally {
     clip?.dispose();
     solver?.dispose();
   }
 }
 
-function predictionOf(clip: ClipDenoiser, rows: Float32Array): Prediction {
-  return { rows, latents: () => clip.unpack(rows) };
+function predictionOf(
+  clip: ClipDenoiser,
+  solver: Solver,
+  rows: Float32Array,
+  cache: CacheState | null,
+): Prediction {
+  return {
+    rows,
+    latents: () => clip.unpack(rows),
+    async save() {
+      const saved = cache && (await solver.save(rows));
+      return saved && stateOf(clip, saved, cache);
+    },
+  };
+}
+
+function stateOf(
+  clip: ClipDenoiser,
+  { previous, ...saved }: SolverState,
+  cache: CacheState | null,
+): DenoiseState {
+  return { ...saved, prediction: clip.unpack(previous), cache };
 }
 
 /**

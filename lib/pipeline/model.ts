@@ -96,6 +96,7 @@ export interface ClipDenoiser {
     velocities: readonly DeviceTensor<'float32'>[],
     options?: { readonly signal?: AbortSignal; readonly blocks?: readonly BlockWork[] },
   ): Promise<void>;
+  /** Frees the device's memory; `pack` and `unpack`, which need none of it, still work. */
   dispose(): void;
 }
 
@@ -128,11 +129,13 @@ export interface VideoModel {
   readonly manifest: ModelManifest;
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
+  /** Tells weights, precision and adapters from others: what a run of it saved, no other model goes on with. */
+  readonly fingerprint: string;
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
   readonly decoders: readonly DecoderKind[];
-  /** What decoding a clip costs, as a multiple of one pass of the denoiser; for estimates of time. */
-  decodePasses(decoder: DecoderKind): number;
+  /** Floating-point operations of one pass of the denoiser over a clip and of its decode, for estimates of time. */
+  flops(size: LatentSize, decoder: DecoderKind): { readonly pass: number; readonly decode: number };
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
 

@@ -1,16 +1,24 @@
-import { KinoraError, type MemoryReport, type Phase, type ProgressEvent } from '../contract';
+import {
+  type CheckpointInfo,
+  KinoraError,
+  type MemoryReport,
+  type Phase,
+  type ProgressEvent,
+} from '../contract';
 import type { Backend } from '../gpu';
+import { openCheckpoints, type RunCheckpoints, type RunSaving } from './checkpoints';
 import { planClips } from './clips';
 import type { RunControl } from './control';
-import { DenoiseInterrupted, denoise, type Prediction } from './denoise';
-import { EtaEstimator } from './eta';
+import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
+import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
 import type { Sampling } from './profiles';
-import { createScheduler, type SolverState } from './schedulers';
+import { createScheduler } from './schedulers';
+import { StepClock } from './step-clock';
 
 /** One video, at the model's native size. */
 export interface ImageToVideoRequest extends Sampling {
@@ -25,8 +33,6 @@ export interface ImageToVideoRequest extends Sampling {
    * needs when absent.
    */
   readonly memoryBudget?: number | 'probe';
-  /** Seconds that the caller needs after the last frame, for the estimates of the time left. */
-  readonly tailSeconds?: number;
   /** Decoded previews may take this share of the run's time; a tenth when absent. */
   readonly previewShare?: number;
 }
@@ -35,8 +41,12 @@ export interface ImageToVideoRequest extends Sampling {
 export interface ImageToVideoHooks {
   readonly control: RunControl;
   readonly onProgress: (event: ProgressEvent) => void;
+  /** Called with each memory plan, before its event. */
+  readonly onPlan?: (plan: MemoryPlan) => void;
   /** Takes each frame as it is decoded; decoding waits for it. */
   readonly onFrame: (frame: Frame) => Promise<void>;
+  /** Where the run is saved, and how it starts from there. Without it, it is not saved. */
+  readonly saving?: RunSaving;
 }
 
 /** What came out. */
@@ -44,12 +54,16 @@ export interface ImageToVideoResult {
   /** Frames that were handed out; fewer than asked for when the run was finished early. */
   readonly frames: number;
   readonly finishedEarly: boolean;
+  /** How often it was interrupted and resumed. */
+  readonly resumes: number;
   /** How it fitted the device in the end. */
   readonly memory: MemoryReport;
 }
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
+
+const unsaved: RunCheckpoints = { saved: null, decodes: false, resumes: 0, writer: null };
 
 /**
  * Image-to-video with any model: text embeddings → image latents → denoising → frames; and for a video
@@ -59,8 +73,11 @@ const previewsPerClip = 10;
  * A plan makes the stages fit the device's memory; if an allocation fails all the same, the run continues
  * from its current step by a smaller one.
  *
+ * A run that is saved can be resumed: finished clips are decoded again from their latents, the clip under
+ * way goes on from its last checkpoint, and gives the same latents bit for bit.
+ *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, and what the files and the device throw; then nothing stays on the device
+ * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
   backend: Backend,
@@ -81,12 +98,13 @@ export async function imageToVideo(
 /** One run, from top to bottom in the order of its stages. */
 class Run {
   readonly #clips;
-  readonly #eta: EtaEstimator;
-  readonly #previews: Previews;
+  readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  /** To the finished video, while frames are decoded; null where it cannot be estimated. */
-  #secondsRemaining: number | null = null;
+  #checkpoints = unsaved;
+  /** Finished steps of the clip under way. */
+  #step = 0;
+  readonly #previews: Previews;
 
   constructor(
     readonly backend: Backend,
@@ -97,14 +115,6 @@ class Run {
     this.#previews = new Previews(backend, model, request.previewShare);
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
-    this.#eta = new EtaEstimator({
-      steps: request.steps,
-      clips: this.#clips.length,
-      framesPerClip: Math.min(request.frames, maxClipFrames),
-      passesPerStep: this.#guided ? 2 : 1,
-      decodePasses: model.decodePasses(request.decoder),
-      tailSeconds: request.tailSeconds ?? 0,
-    });
   }
 
   get #guided(): boolean {
@@ -113,16 +123,34 @@ class Run {
 
   async make(): Promise<ImageToVideoResult> {
     const { model, request, hooks } = this;
+    const { saving, onProgress } = hooks;
+    if (saving) {
+      const clips = this.#clips.length;
+      this.#checkpoints = await openCheckpoints(saving, model, request, clips, onProgress);
+    }
+    try {
+      return await this.#make();
+    } finally {
+      await this.#checkpoints.writer?.flush();
+    }
+  }
+
+  async #make(): Promise<ImageToVideoResult> {
+    const { model, request, hooks } = this;
+    const { saved, resumes } = this.#checkpoints;
     const { prompt, negativePrompt } = request;
     const prompts = await model.tokenize(this.#guided ? [prompt, negativePrompt] : [prompt]);
     const memory = await this.#fitMemory(prompts);
-    const texts = await this.#encodeText(prompts, memory);
+    let texts = saved?.conditions?.texts;
+    if (!texts && this.#denoises) texts = await this.#encodeText(prompts, memory);
     let start = request.image;
     let framesDone = 0;
     for (const [clip, { frames, dropFirst }] of this.#clips.entries()) {
-      const image = await this.#encodeImage(clip, start, memory); // [C, 1, h, w]
       const size = latentSizeOf(model.latents, { ...start, frames });
-      const latents = await this.#denoise(clip, { size, image, texts }, memory); // [C, F, h, w]
+      const latents =
+        this.#savedLatents(clip) ??
+        (await this.#newLatents(clip, size, start, texts ?? [], memory));
+      if (!latents) break;
       let dropping = dropFirst;
       for await (const frame of this.#decode(clip, size, latents, memory)) {
         start = frame;
@@ -133,18 +161,79 @@ class Run {
         }
         await hooks.onFrame(frame);
         framesDone += 1;
-        hooks.onProgress({
-          type: 'frame',
-          frame: framesDone,
-          frames: request.frames,
-          secondsRemaining: this.#secondsRemaining,
-        });
+        hooks.onProgress({ type: 'frame', frame: framesDone, frames: request.frames });
       }
-      if (hooks.control.finishing) break;
+      if (hooks.control.finishing || this.#cutShort) break;
     }
     // A request to finish that comes after the last step still gets the whole video.
     const finishedEarly = this.#cutShort || framesDone < request.frames;
-    return { frames: framesDone, finishedEarly, memory: memory.report };
+    return { frames: framesDone, finishedEarly, resumes, memory: memory.report };
+  }
+
+  /** Whether any clip is still to be denoised. */
+  get #denoises(): boolean {
+    const { saved, decodes } = this.#checkpoints;
+    const clips = saved?.clips ?? [];
+    return !decodes && clips.length < this.#clips.length && !clips.at(-1)?.cutShort;
+  }
+
+  /** Latents [C, F, h, w] of a clip that was finished before; of one to be finished early, what there is. */
+  #savedLatents(clip: number): Float32Array | null {
+    const { saved, decodes } = this.#checkpoints;
+    const finished = saved?.clips[clip];
+    if (finished) {
+      this.#cutShort = finished.cutShort;
+      return finished.latents;
+    }
+    const state = decodes && saved?.clips.length === clip ? saved.state : null;
+    if (!state) return null;
+    const { prediction: latents, step } = state.denoise;
+    this.#step = step;
+    this.#cutShort = true;
+    this.#saveClip(clip, latents);
+    return latents;
+  }
+
+  /** Denoises a clip, from its last checkpoint where there is one. Null where the run only decodes. */
+  async #newLatents(
+    clip: number,
+    size: LatentSize,
+    start: Frame,
+    texts: readonly Float32Array[],
+    memory: MemoryFit,
+  ): Promise<Float32Array | null> {
+    if (!this.#denoises) return null;
+    const { saved, writer } = this.#checkpoints;
+    if (clip > 0) await this.#suspend();
+    let image: Float32Array; // [C, 1, h, w]
+    if (saved?.conditions?.clip === clip) image = saved.conditions.image;
+    else {
+      image = await this.#encodeImage(clip, start, memory);
+      writer?.saveConditions({ clip, image, texts });
+    }
+    const state = (saved?.clips.length === clip && saved.state?.denoise) || null;
+    this.#step = state?.step ?? 0;
+    const latents = await this.#denoise(clip, { size, image, texts }, memory, state);
+    this.#saveClip(clip, latents);
+    await this.#suspend();
+    return latents;
+  }
+
+  #saveClip(clip: number, latents: Float32Array): void {
+    const { steps } = this.request;
+    const done = { clip, clips: this.#clips.length, step: this.#step, steps };
+    this.#checkpoints.writer?.saveClip({ latents, cutShort: this.#cutShort }, done);
+  }
+
+  /**
+   * Ends the run if that was asked for and what is saved is written.
+   *
+   * @throws KinoraError `PAUSED`
+   */
+  async #suspend(): Promise<void> {
+    const { suspending, finishing } = this.hooks.control;
+    if (!suspending || finishing) return;
+    if (await this.#checkpoints.writer?.flush()) throw new KinoraError('PAUSED');
   }
 
   /** Plans the memory for the longest clip. */
@@ -159,7 +248,10 @@ class Run {
       decoder: request.decoder,
       reusesBlocks: request.cache?.kind === 'magcache',
     });
-    const onPlan = (memory: MemoryReport) => hooks.onProgress({ type: 'plan', memory });
+    const onPlan = (memory: MemoryReport, plan: MemoryPlan) => {
+      hooks.onPlan?.(plan);
+      hooks.onProgress({ type: 'plan', memory });
+    };
     return MemoryFit.create(backend, planner, request.memoryBudget, onPlan);
   }
 
@@ -186,8 +278,9 @@ class Run {
     clip: number,
     conditions: ClipConditions,
     memory: MemoryFit,
+    state: DenoiseState | null,
   ): Promise<Float32Array> {
-    for (let resume: SolverState | null = null; ; ) {
+    for (let resume = state; ; ) {
       try {
         return await this.#denoiseFrom(resume, clip, conditions, memory);
       } catch (error) {
@@ -198,7 +291,7 @@ class Run {
   }
 
   async #denoiseFrom(
-    resume: SolverState | null,
+    resume: DenoiseState | null,
     clip: number,
     conditions: ClipConditions,
     memory: MemoryFit,
@@ -210,8 +303,7 @@ class Run {
     const denoiser = await model.loadDenoiser(backend, plan, this.#loading('denoise'));
     try {
       this.#phase('denoise', clip);
-      this.#eta.start();
-      this.#eta.decodeWork = plan.decodeWork;
+      this.#stepClock.start();
       this.#previews.decodes = plan.previews;
       const { size } = conditions;
       const { scheduler, steps, flowShift } = request;
@@ -248,30 +340,47 @@ class Run {
         `The latents became invalid (NaN or infinity) in step ${step} of ${steps}.`,
       );
     }
-    this.#eta.step();
+    this.#step = step;
+    this.#stepClock.step();
     hooks.onProgress({
       type: 'step',
       step,
       steps,
       clip,
       clips: this.#clips.length,
-      secondsPerStep: this.#eta.secondsPerStep,
-      secondsRemaining: this.#eta.remaining(clip, step),
+      secondsPerStep: this.#stepClock.secondsPerStep,
     });
     // What the last step predicts is decoded next, in full.
     const previewed = step < steps || !this.#previews.decodes;
     if (previewed && step % Math.ceil(steps / previewsPerClip) === 0) {
       await this.#preview(prediction, size);
     }
-    if (hooks.control.paused) {
+    const done = { clip, clips: this.#clips.length, step, steps };
+    const { control } = hooks;
+    const due = this.#checkpoints.writer?.due && step < steps;
+    let saved = (due || control.paused) && (await this.#save(prediction, done));
+    if (control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
       hooks.onProgress({ type: 'paused', paused: false });
-      this.#eta.start();
+      this.#stepClock.start();
     }
-    if (!hooks.control.finishing || step === steps) return false;
+    if (control.suspending && step < steps) {
+      saved ||= await this.#save(prediction, done);
+      // Where this step cannot be saved, one of the next can.
+      if (saved) await this.#suspend();
+    }
+    if (!control.finishing || step === steps) return false;
     this.#cutShort = true;
     return true;
+  }
+
+  /** Reads the state after a step and has it written. Whether there is a state that can be saved. */
+  async #save(prediction: Prediction, done: CheckpointInfo): Promise<boolean> {
+    const { writer } = this.#checkpoints;
+    const state = writer && !writer.failed ? await prediction.save() : null;
+    if (state) writer?.saveState(state, done);
+    return state !== null;
   }
 
   async #preview(prediction: Prediction, size: LatentSize): Promise<void> {
@@ -300,13 +409,8 @@ class Run {
     for (let done = false; !done; ) {
       await memory.freeSessionsFor('decode');
       const { tiles } = memory.plan;
-      const onTile = ({ tile, tiles: count, frame }: TileProgress) => {
-        const secondsRemaining = this.#eta.decoding(clip, (tile - 1 + frame / total) / count);
-        this.#secondsRemaining = secondsRemaining;
-        const progress = { tile, tiles: count, frame, frames: total, secondsRemaining };
-        hooks.onProgress({ type: 'tile', ...progress });
-      };
-      this.#eta.startDecode();
+      const onTile = (progress: TileProgress) =>
+        hooks.onProgress({ type: 'tile', ...progress, frames: total });
       try {
         let index = 0;
         const { decoder } = this.request;
@@ -317,7 +421,6 @@ class Run {
           index += 1;
           if (index <= framesDone) continue;
           framesDone = index;
-          if (tiles === 'full') this.#secondsRemaining = this.#eta.decoding(clip, index / total);
           yield { data, width, height };
         }
         done = true;
@@ -327,7 +430,6 @@ class Run {
         await this.#endStage();
       }
     }
-    this.#eta.endDecode();
   }
 
   #phase(phase: Phase, clip: number): void {

@@ -43,15 +43,35 @@ const cancelTimeoutMs = 15_000;
  * Computes one video. An abort cancels the engine; if it does not stop within 15 s its worker is
  * terminated, as it is after a device fault.
  *
+ * A run whose GPU was lost goes on by itself from its checkpoint, in a new worker and on a new device. It
+ * ends where the GPU is lost again before one more step is finished.
+ *
  * @throws KinoraError of the engine, `CANCELLED` after an abort, `INTERNAL` when the worker crashes
  */
-export function runEngine(
+export async function runEngine(
   client: EngineClient,
   request: EngineRequest,
   signal: AbortSignal,
   onProgress: (event: ProgressEvent) => void,
 ): Promise<GenerationResult> {
-  return withEngine(client, signal, (api) => api.generate(request, onProgress));
+  let { continuation } = request;
+  /** Finished steps, counted over all clips, and where the GPU was lost last. */
+  let [steps, lostAt] = [0, -1];
+  const report = (event: ProgressEvent) => {
+    if (event.type === 'step') steps = Math.max(steps, event.clip * event.steps + event.step);
+    if (event.type === 'checkpoint') continuation ??= 'resume';
+    onProgress(event);
+  };
+  for (;;) {
+    const asked = continuation ? { ...request, continuation } : request;
+    try {
+      return await withEngine(client, signal, (api) => api.generate(asked, report));
+    } catch (thrown) {
+      const { code } = toKinoraError(thrown);
+      if (code !== 'DEVICE_LOST' || steps <= lostAt) throw thrown;
+      lostAt = steps;
+    }
+  }
 }
 
 /** Checks a finished video; ends as {@link runEngine} does. */

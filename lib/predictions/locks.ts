@@ -3,6 +3,15 @@ export function predictionLock(id: string): string {
   return `kinora:prediction:${id}`;
 }
 
+/** Runs `work` while holding a prediction's lock; returns false if another holder has it. */
+export function ifUnlocked(id: string, work: () => Promise<void>): Promise<boolean> {
+  return navigator.locks.request(predictionLock(id), { ifAvailable: true }, async (lock) => {
+    if (!lock) return false;
+    await work();
+    return true;
+  });
+}
+
 /** Web Lock of the one tab that generates. */
 export const gpuLock = 'kinora:gpu';
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { ErrorCode } from '../contract/errors';
 import { safetySchema } from '../contract/safety';
-import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
+import { advancePrediction, endingWith, isAtRest, type PredictionEvent } from './prediction-state';
 import { newPrediction, resultOf } from './testing/prediction';
 
 const created = newPrediction();
@@ -51,13 +52,65 @@ test('a check changes the safety record of a completed prediction, and of no oth
   expect(advancePrediction(processing, checked)).toBe(processing);
 });
 
+describe('a run that is saved', () => {
+  const checkpoint = { clip: 0, clips: 1, step: 3, steps: 6 };
+  const lost = { code: 'DEVICE_LOST', message: 'm', remedy: 'r' } as const;
+  const at = '2025-01-01T00:00:04.000Z';
+  const processing = advancePrediction(created, started);
+  const saved = advancePrediction(processing, { type: 'checkpointed', checkpoint });
+  const interrupted = advancePrediction(saved, { type: 'interrupted', at, error: lost });
+
+  test('processing → interrupted → processing → completed', () => {
+    expect(interrupted).toEqual({
+      ...created,
+      status: 'interrupted',
+      startedAt: started.at,
+      interruptedAt: at,
+      error: lost,
+      checkpoint,
+    });
+    expect(isAtRest(interrupted)).toBe(true);
+    const resumed = advancePrediction(interrupted, { type: 'resumed' });
+    expect(resumed).toEqual(saved);
+    expect(advancePrediction(resumed, completed)).toEqual(advancePrediction(processing, completed));
+    for (const event of [started, completed, failed, { type: 'checkpointed', checkpoint: null }])
+      expect(advancePrediction(interrupted, event as PredictionEvent)).toBe(interrupted);
+  });
+
+  test('without a checkpoint, or after the one that could not be used, it has failed', () => {
+    const restarted = advancePrediction(saved, { type: 'checkpointed', checkpoint: null });
+    for (const row of [created, processing, restarted]) {
+      const end = advancePrediction(row, { type: 'interrupted', at, error: lost });
+      expect(end).toEqual({ ...created, status: 'failed', completedAt: at, error: lost });
+    }
+  });
+
+  test('faults of device, page and storage can be resumed; a cancel and invalid numbers cannot', () => {
+    const statusAfter = (code: ErrorCode) =>
+      advancePrediction(saved, endingWith({ ...lost, code }, at)).status;
+    for (const code of ['DEVICE_LOST', 'PAUSED', 'INTERNAL', 'STORAGE_FULL'] as const)
+      expect(statusAfter(code)).toBe('interrupted');
+    for (const code of ['CANCELLED', 'LATENTS_NOT_FINITE', 'CHECKPOINT_INVALID'] as const)
+      expect(statusAfter(code)).toBe('failed');
+  });
+
+  test('a refined video replaces the result', () => {
+    const end = advancePrediction(processing, completed);
+    const finer = { ...result, videoFile: 'b.mp4' };
+    expect(advancePrediction(end, { type: 'refined', result: finer })).toEqual({
+      ...end,
+      result: finer,
+    });
+  });
+});
+
 describe('invalid events', () => {
   const processing = advancePrediction(created, started);
   const ends = [advancePrediction(processing, completed), advancePrediction(processing, failed)];
 
   test('a final state never changes', () => {
     for (const end of ends) {
-      expect(isTerminal(end)).toBe(true);
+      expect(isAtRest(end)).toBe(true);
       for (const event of [started, completed, failed])
         expect(advancePrediction(end, event)).toBe(end);
     }
@@ -66,6 +119,6 @@ describe('invalid events', () => {
   test('a prediction does not complete before it starts, and does not start twice', () => {
     expect(advancePrediction(created, completed)).toBe(created);
     expect(advancePrediction(processing, started)).toBe(processing);
-    expect(isTerminal(created) || isTerminal(processing)).toBe(false);
+    expect(isAtRest(created) || isAtRest(processing)).toBe(false);
   });
 });

@@ -1,19 +1,28 @@
-import type { ErrorRecord } from '../contract/errors';
+import { type ErrorRecord, isResumable } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
-import type { GenerationResult } from '../contract/progress';
+import type { CheckpointInfo, GenerationResult } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 
 /** The events of a prediction; times are ISO 8601, UTC. */
 export type PredictionEvent =
   | { readonly type: 'started'; readonly at: string }
+  /** Where the run can be resumed from here on; null if it cannot any more. */
+  | { readonly type: 'checkpointed'; readonly checkpoint: CheckpointInfo | null }
+  /** The run ended by no fault of the request: it can be resumed if it has a checkpoint. */
+  | { readonly type: 'interrupted'; readonly at: string; readonly error: ErrorRecord }
+  | { readonly type: 'resumed' }
   | { readonly type: 'completed'; readonly at: string; readonly result: GenerationResult }
+  /** The video was decoded again, in full quality. */
+  | { readonly type: 'refined'; readonly result: GenerationResult }
   | { readonly type: 'checked'; readonly safety: Safety }
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
  * The state machine of a prediction: `created → processing → completed | failed`, and
- * `created → failed` if it was cancelled while it waited for the GPU. A final state does not change, but
- * `checked` replaces the safety record of a completed prediction.
+ * `created → failed` if it was cancelled while it waited for the GPU. A run with a checkpoint becomes
+ * `interrupted` instead of `failed` where it can be resumed, and `resumed` makes it `processing` again. A
+ * final state does not change, but `checked` replaces the safety record of a completed prediction, and
+ * `refined` its result.
  *
  * @returns the same object if the event is not valid in the present state
  */
@@ -31,6 +40,26 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'started':
       if (prediction.status !== 'created') return prediction;
       return { ...base, status: 'processing', startedAt: event.at };
+    case 'checkpointed':
+      if (prediction.status !== 'processing') return prediction;
+      return {
+        ...{ ...base, status: 'processing', startedAt: prediction.startedAt },
+        ...(event.checkpoint && { checkpoint: event.checkpoint }),
+      };
+    case 'interrupted': {
+      if (prediction.status !== 'created' && prediction.status !== 'processing') return prediction;
+      const { at, error } = event;
+      if (prediction.status === 'created' || !prediction.checkpoint) {
+        return { ...base, status: 'failed', completedAt: at, error };
+      }
+      const { startedAt, checkpoint } = prediction;
+      return { ...base, status: 'interrupted', startedAt, interruptedAt: at, error, checkpoint };
+    }
+    case 'resumed': {
+      if (prediction.status !== 'interrupted') return prediction;
+      const { startedAt, checkpoint } = prediction;
+      return { ...base, status: 'processing', startedAt, checkpoint };
+    }
     case 'completed':
       if (prediction.status !== 'processing') return prediction;
       return {
@@ -43,13 +72,21 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'checked':
       if (prediction.status !== 'completed') return prediction;
       return { ...prediction, result: { ...prediction.result, safety: event.safety } };
+    case 'refined':
+      if (prediction.status !== 'completed') return prediction;
+      return { ...prediction, result: event.result };
     case 'failed':
-      if (isTerminal(prediction)) return prediction;
+      if (isAtRest(prediction)) return prediction;
       return { ...base, status: 'failed', completedAt: event.at, error: event.error };
   }
 }
 
-/** Whether the prediction has ended and cannot change any more. */
-export function isTerminal(prediction: Prediction): boolean {
-  return prediction.status === 'completed' || prediction.status === 'failed';
+/** Whether no run works on the prediction: it has ended, or waits to be resumed. */
+export function isAtRest(prediction: Prediction): boolean {
+  return prediction.status !== 'created' && prediction.status !== 'processing';
+}
+
+/** The event that ends a run with an error: `interrupted` where it may be resumed, else `failed`. */
+export function endingWith(error: ErrorRecord, at: string): PredictionEvent {
+  return { type: isResumable(error.code) ? 'interrupted' : 'failed', at, error };
 }

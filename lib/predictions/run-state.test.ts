@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Prediction } from '../contract/prediction';
 import { fullMemory } from '../contract/testing/memory';
 import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
 import { newPrediction } from './testing/prediction';
@@ -10,16 +11,18 @@ function reduce(...events: RunEvent[]): RunState {
 }
 
 const running: RunEvent[] = [
-  { type: 'created', prediction },
+  { type: 'created', prediction, continuation: null },
   { type: 'started', at: 1000 },
 ];
 
 test('a run waits, may be queued behind another tab, runs, and ends', () => {
-  expect(reduce({ type: 'created', prediction })).toMatchObject({
+  expect(reduce({ type: 'created', prediction, continuation: null })).toMatchObject({
     status: 'waiting',
     elsewhere: false,
   });
-  expect(reduce({ type: 'created', prediction }, { type: 'queued' })).toMatchObject({
+  expect(
+    reduce({ type: 'created', prediction, continuation: null }, { type: 'queued' }),
+  ).toMatchObject({
     elsewhere: true,
   });
   expect(reduce(...running)).toMatchObject({ status: 'running', progress: { step: 0, steps: 6 } });
@@ -41,7 +44,6 @@ test('a new clip starts its steps from zero, and a new phase has no bytes', () =
         clip: 0,
         clips: 2,
         secondsPerStep: 0.5,
-        secondsRemaining: 4,
       },
     },
     { type: 'progress', event: { type: 'frame', frame: 121, frames: 241 } },
@@ -60,7 +62,7 @@ test('a new clip starts its steps from zero, and a new phase has no bytes', () =
   });
 });
 
-test('tiles are counted until the phase ends, with the remaining time', () => {
+test('tiles are counted until the phase ends, and the estimate is kept', () => {
   const phase = (name: 'decode' | 'finish'): RunEvent => ({
     type: 'progress',
     event: { type: 'phase', phase: name, clip: 0, clips: 1 },
@@ -68,13 +70,15 @@ test('tiles are counted until the phase ends, with the remaining time', () => {
   const tile = { tile: 1, tiles: 2, frame: 30, frames: 121 };
   const tiled = reduce(...running, phase('decode'), {
     type: 'progress',
-    event: { type: 'tile', ...tile, secondsRemaining: 70 },
+    event: { type: 'tile', ...tile },
   });
-  expect(tiled).toMatchObject({ progress: { tile, secondsRemaining: 70, frame: 0 } });
+  expect(tiled).toMatchObject({ progress: { tile, frame: 0 } });
   expect(advanceRun(tiled, phase('finish'))).toMatchObject({ progress: { tile: null } });
-  const frame = { type: 'frame', frame: 1, frames: 121, secondsRemaining: 60 } as const;
-  expect(advanceRun(tiled, { type: 'progress', event: frame })).toMatchObject({
-    progress: { frame: 1, secondsRemaining: 60 },
+  const said = { share: 0.7, secondsRemaining: 70, reason: 'A frame takes longer.' };
+  const told = advanceRun(tiled, { type: 'progress', event: { type: 'estimate', ...said } });
+  const frame = { type: 'frame', frame: 1, frames: 121 } as const;
+  expect(advanceRun(told, { type: 'progress', event: frame })).toMatchObject({
+    progress: { frame: 1, ...said },
   });
 });
 
@@ -95,11 +99,15 @@ test('a cancel overrides finishing early, and an idle run ignores both', () => {
   expect(reduce(...running, finish, cancel)).toMatchObject({ ending: 'cancel' });
   expect(reduce(...running, cancel, finish)).toMatchObject({ ending: 'cancel' });
   // Only a running run can finish early.
-  expect(reduce({ type: 'created', prediction }, finish)).toMatchObject({ ending: null });
+  expect(reduce({ type: 'created', prediction, continuation: null }, finish)).toMatchObject({
+    ending: null,
+  });
   for (const event of [cancel, finish, { type: 'queued' }, { type: 'started', at: 1 }] as const) {
     expect(advanceRun(idle, event)).toBe(idle);
   }
-  expect(reduce(...running, { type: 'created', prediction })).toMatchObject({ status: 'running' });
+  expect(reduce(...running, { type: 'created', prediction, continuation: null })).toMatchObject({
+    status: 'running',
+  });
 });
 
 test('the memory plan is stored, and a smaller plan replaces it', () => {
@@ -110,5 +118,25 @@ test('the memory plan is stored, and a smaller plan replaces it', () => {
   expect(reduce(...running)).toMatchObject({ progress: { memory: null } });
   expect(reduce(...running, plan(0), plan(1))).toMatchObject({
     progress: { memory: { replans: 1 } },
+  });
+});
+
+test('a resumed run counts its steps from the checkpoint, unless it had to start anew', () => {
+  const checkpoint = { clip: 1, clips: 2, step: 4, steps: 6 };
+  const fields = { status: 'interrupted', checkpoint } as Partial<Prediction>;
+  const resumed: RunEvent[] = [
+    { type: 'created', prediction: newPrediction(fields), continuation: 'resume' },
+    { type: 'started', at: 1000 },
+  ];
+  const denoise = (clip: number): RunEvent => ({
+    type: 'progress',
+    event: { type: 'phase', phase: 'denoise', clip, clips: 2 },
+  });
+  expect(reduce(...resumed, denoise(1))).toMatchObject({ progress: { step: 4 } });
+  expect(reduce(...resumed, denoise(0))).toMatchObject({ progress: { step: 0 } });
+  const problem = { problem: 'restarted', sentence: 'The saved state is damaged.' } as const;
+  const anew: RunEvent = { type: 'progress', event: { type: 'checkpoint-problem', ...problem } };
+  expect(reduce(...resumed, anew, denoise(1))).toMatchObject({
+    progress: { step: 0, checkpointProblem: problem },
   });
 });

@@ -1,5 +1,6 @@
+import type { Continuation } from '../contract/engine';
 import type { Prediction } from '../contract/prediction';
-import type { MemoryReport, Phase, ProgressEvent } from '../contract/progress';
+import type { CheckpointInfo, MemoryReport, Phase, ProgressEvent } from '../contract/progress';
 import type { Parameters } from '../contract/request';
 
 /** The animated preview of the latents. */
@@ -9,6 +10,12 @@ export type Preview = Extract<ProgressEvent, { type: 'preview' }>;
 export type TileProgress = Pick<
   Extract<ProgressEvent, { type: 'tile' }>,
   'tile' | 'tiles' | 'frame' | 'frames'
+>;
+
+/** Something about the saved state of a run that the user should know. */
+export type CheckpointProblem = Pick<
+  Extract<ProgressEvent, { type: 'checkpoint-problem' }>,
+  'problem' | 'sentence'
 >;
 
 /** Progress of a running generation; null means not yet known. */
@@ -22,7 +29,11 @@ export interface RunProgress {
   readonly step: number;
   readonly steps: number;
   readonly secondsPerStep: number | null;
+  /** Share of the expected time of the whole run that has passed, 0 … 1. */
+  readonly share: number;
   readonly secondsRemaining: number | null;
+  /** Why the time left has grown; null where it has not. */
+  readonly reason: string | null;
   readonly frame: number;
   readonly frames: number;
   /** Set if this clip is decoded in tiles. */
@@ -39,6 +50,10 @@ export interface RunProgress {
   readonly paused: boolean;
   /** A pause was requested and begins after the current step. */
   readonly pausing: boolean;
+  /** Where the run goes on from after an interruption; null where it would start anew. */
+  readonly checkpoint: CheckpointInfo | null;
+  /** What is wrong with the saved state of this run. */
+  readonly checkpointProblem: CheckpointProblem | null;
 }
 
 /** State of the generation of this tab. */
@@ -47,6 +62,8 @@ export type RunState =
   | {
       readonly status: 'waiting';
       readonly prediction: Prediction;
+      /** What the run does with a saved one; null for a new run. */
+      readonly continuation: Continuation | null;
       /** True while another tab holds the GPU lock. */
       readonly elsewhere: boolean;
       readonly ending: 'cancel' | null;
@@ -54,19 +71,24 @@ export type RunState =
   | {
       readonly status: 'running';
       readonly prediction: Prediction;
+      readonly continuation: Continuation | null;
       /** Milliseconds since the epoch. */
       readonly startedAt: number;
       readonly progress: RunProgress;
-      readonly ending: 'cancel' | 'finish' | null;
+      readonly ending: 'cancel' | 'finish' | 'suspend' | null;
     };
 
 export type RunEvent =
-  | { readonly type: 'created'; readonly prediction: Prediction }
+  | {
+      readonly type: 'created';
+      readonly prediction: Prediction;
+      readonly continuation: Continuation | null;
+    }
   | { readonly type: 'queued' }
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'progress'; readonly event: ProgressEvent }
   | { readonly type: 'pausing'; readonly pausing: boolean }
-  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' }
+  | { readonly type: 'ending'; readonly how: 'cancel' | 'finish' | 'suspend' }
   | { readonly type: 'ended' };
 
 /** The state in which nothing runs. */
@@ -77,7 +99,13 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
   switch (event.type) {
     case 'created':
       if (state.status !== 'idle') return state;
-      return { status: 'waiting', prediction: event.prediction, elsewhere: false, ending: null };
+      return {
+        status: 'waiting',
+        prediction: event.prediction,
+        continuation: event.continuation,
+        elsewhere: false,
+        ending: null,
+      };
     case 'queued':
       return state.status === 'waiting' ? { ...state, elsewhere: true } : state;
     case 'started':
@@ -85,8 +113,12 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
       return {
         status: 'running',
         prediction: state.prediction,
+        continuation: state.continuation,
         startedAt: event.at,
-        progress: initialProgress(state.prediction.parameters),
+        progress: {
+          ...initialProgress(state.prediction.parameters),
+          checkpoint: checkpointOf(state),
+        },
         ending: state.ending,
       };
     case 'progress':
@@ -98,12 +130,19 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
     case 'ending':
       if (state.status === 'idle') return state;
       if (event.how === 'cancel') return { ...state, ending: 'cancel' };
-      // A run that is being cancelled cannot be finished early.
+      // A run that is being cancelled cannot be finished early or paused.
       if (state.status !== 'running' || state.ending === 'cancel') return state;
-      return { ...state, ending: 'finish' };
+      return { ...state, ending: event.how };
     case 'ended':
       return idle;
   }
+}
+
+function checkpointOf(state: Extract<RunState, { status: 'waiting' }>): CheckpointInfo | null {
+  const { prediction, continuation } = state;
+  return continuation === 'resume' && prediction.status === 'interrupted'
+    ? prediction.checkpoint
+    : null;
 }
 
 /** The progress at the start: only the number of steps is known. */
@@ -116,7 +155,9 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     step: 0,
     steps: parameters.num_inference_steps,
     secondsPerStep: null,
+    share: 0,
     secondsRemaining: null,
+    reason: null,
     frame: 0,
     frames: 0,
     tile: null,
@@ -127,6 +168,8 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     memory: null,
     paused: false,
     pausing: false,
+    checkpoint: null,
+    checkpointProblem: null,
   };
 }
 
@@ -135,23 +178,26 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
   switch (event.type) {
     case 'phase': {
       const { phase, clip, clips } = event;
-      const step = phase === 'denoise' || clip !== progress.clip ? 0 : progress.step;
+      const step =
+        phase === 'denoise' || clip !== progress.clip ? firstStep(progress, clip) : progress.step;
       const optimises = progress.optimises || phase === 'optimise';
       return { ...progress, phase, clip, clips, step, optimises, bytes: null, tile: null };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
     case 'step': {
-      const { step, steps, clip, clips, secondsPerStep, secondsRemaining } = event;
-      return { ...progress, step, steps, clip, clips, secondsPerStep, secondsRemaining };
+      const { step, steps, clip, clips, secondsPerStep } = event;
+      return { ...progress, step, steps, clip, clips, secondsPerStep };
     }
-    case 'frame': {
-      const { frame, frames, secondsRemaining = progress.secondsRemaining } = event;
-      return { ...progress, frame, frames, secondsRemaining };
-    }
+    case 'frame':
+      return { ...progress, frame: event.frame, frames: event.frames };
     case 'tile': {
-      const { tile, tiles, frame, frames, secondsRemaining } = event;
-      return { ...progress, tile: { tile, tiles, frame, frames }, secondsRemaining };
+      const { tile, tiles, frame, frames } = event;
+      return { ...progress, tile: { tile, tiles, frame, frames } };
+    }
+    case 'estimate': {
+      const { share, secondsRemaining, reason } = event;
+      return { ...progress, share, secondsRemaining, reason };
     }
     case 'preview':
       return { ...progress, preview: event };
@@ -159,16 +205,23 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       return { ...progress, sampling: event.sentence };
     case 'input-check':
       return { ...progress, inputCheck: { score: event.score, flagged: event.flagged } };
-    case 'check':
-      return { ...progress, secondsRemaining: event.secondsRemaining };
     case 'paused':
       return { ...progress, paused: event.paused, pausing: false };
     case 'plan':
       return { ...progress, memory: event.memory };
+    case 'checkpoint-problem': {
+      const { problem, sentence } = event;
+      return { ...progress, checkpoint: null, checkpointProblem: { problem, sentence } };
+    }
     case 'checkpoint':
-    case 'checkpoint-problem':
-    case 'estimate':
+      return { ...progress, checkpoint: event.checkpoint };
+    case 'check':
     case 'memory':
       return progress;
   }
+}
+
+/** Steps of a clip that are done before the run reports one. */
+function firstStep({ checkpoint }: RunProgress, clip: number): number {
+  return checkpoint?.clip === clip ? checkpoint.step : 0;
 }

@@ -4,10 +4,11 @@ import { parseParameters } from '../contract/request';
 import { readImageFile } from '../video/image';
 import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
-import { type RunInput, Runner } from './runner';
+import { Runner } from './runner';
 import { PredictionStore } from './store';
 import { cleanUp } from './testing/clean-up';
 import { FakeEngine, gate } from './testing/engine';
+import { newInput } from './testing/input';
 import { newPrediction } from './testing/prediction';
 import { listVideos, readVideo, writeVideo } from './videos';
 
@@ -25,33 +26,13 @@ beforeEach(() => {
 
 afterEach(() => cleanUp(store.database));
 
-async function drawImage(): Promise<Blob> {
-  const canvas = new OffscreenCanvas(640, 360);
-  const context = canvas.getContext('2d');
-  if (!context) throw new Error('no canvas');
-  context.fillStyle = 'teal';
-  context.fillRect(0, 0, 640, 360);
-  return canvas.convertToBlob({ type: 'image/png' });
-}
-
-async function input(parameters: Partial<RunInput['parameters']> = {}): Promise<RunInput> {
-  return {
-    image: await drawImage(),
-    imageName: 'still.png',
-    parameters: { prompt: 'a boat', num_inference_steps: 3, ...parameters },
-    model: 'tiny',
-    backend: 'wasm',
-    loras: [],
-  };
-}
-
 test('the row exists with its seed before the engine starts, and ends with the video', async () => {
   const early: (string | undefined)[] = [];
   engine.script = async ({ id }) => {
     early.push((await store.get(id))?.status);
   };
   const events: string[] = [];
-  const { id, ended } = await runner.start(await input(), ({ type }) => events.push(type));
+  const { id, ended } = await runner.start(await newInput(), ({ type }) => events.push(type));
   const created = await store.get(id);
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   expect(created?.parameters.seed).toBeGreaterThanOrEqual(0);
@@ -59,7 +40,8 @@ test('the row exists with its seed before the engine starts, and ends with the v
   const end = await ended;
   if (end.status !== 'completed') throw new Error(`it ended ${end.status}`);
   expect(early).toEqual(['processing', 'processing', 'processing']);
-  expect(events).toEqual(['phase', 'preview', 'step', 'step', 'step']);
+  const steps = Array(3).fill(['estimate', 'step']).flat();
+  expect(events).toEqual(['phase', 'preview', ...steps]);
   expect(engine.seen?.parameters.seed).toBe(created?.parameters.seed);
   expect(end.result.seed).toBe(created?.parameters.seed);
   expect((await readVideo(end.result.videoFile)).size).toBe(end.result.videoBytes);
@@ -75,12 +57,12 @@ test('progress is an external store, and a run holds its locks', async () => {
   const unsubscribe = runner.subscribe(() => {
     changes += 1;
   });
-  const { id, ended } = await runner.start(await input());
+  const { id, ended } = await runner.start(await newInput());
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   expect(runner.getSnapshot()).toBe(runner.getSnapshot());
   const held = async () => (await navigator.locks.query()).held?.map(({ name }) => name);
   expect(await held()).toEqual(expect.arrayContaining([gpuLock, predictionLock(id)]));
-  await expect(runner.start(await input())).rejects.toMatchObject({ code: 'BUSY' });
+  await expect(runner.start(await newInput())).rejects.toMatchObject({ code: 'BUSY' });
   open();
   await ended;
   unsubscribe();
@@ -91,7 +73,7 @@ test('progress is an external store, and a run holds its locks', async () => {
 test('cancel ends a run with CANCELLED and leaves nothing of its video', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
-  const { id, ended } = await runner.start(await input());
+  const { id, ended } = await runner.start(await newInput());
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   runner.cancel();
   expect(runner.getSnapshot()).toMatchObject({ ending: 'cancel' });
@@ -105,7 +87,7 @@ test('cancel ends a run with CANCELLED and leaves nothing of its video', async (
 test('while another tab holds the GPU lock, a run waits and can be cancelled', async () => {
   const { opened, open } = gate();
   const other = navigator.locks.request(gpuLock, () => opened);
-  const { id, ended } = await runner.start(await input());
+  const { id, ended } = await runner.start(await newInput());
   await expect
     .poll(() => runner.getSnapshot(), soon)
     .toMatchObject({ status: 'waiting', elsewhere: true });
@@ -114,7 +96,7 @@ test('while another tab holds the GPU lock, a run waits and can be cancelled', a
   expect(await ended).toMatchObject({ status: 'failed', error: { code: 'CANCELLED' } });
   expect(engine.opened).toBe(0);
 
-  const second = await runner.start(await input());
+  const second = await runner.start(await newInput());
   await expect.poll(() => runner.getSnapshot(), soon).toMatchObject({ elsewhere: true });
   open();
   await other;
@@ -125,7 +107,7 @@ test('a failure is stored with its remedy; the engine is closed only after a fat
   engine.script = async () => {
     throw new KinoraError('LATENTS_NOT_FINITE', 'The latents became NaN at step 1.');
   };
-  const first = await (await runner.start(await input())).ended;
+  const first = await (await runner.start(await newInput())).ended;
   expect(first).toMatchObject({
     status: 'failed',
     error: { code: 'LATENTS_NOT_FINITE', message: 'The latents became NaN at step 1.' },
@@ -134,17 +116,17 @@ test('a failure is stored with its remedy; the engine is closed only after a fat
 
   engine.script = async ({ id }) => {
     await writeVideo(`${id}.mp4`, new Blob(['half']));
-    throw new KinoraError('DEVICE_LOST');
+    throw new KinoraError('OUT_OF_MEMORY');
   };
-  const second = await (await runner.start(await input())).ended;
-  expect(second).toMatchObject({ status: 'failed', error: { code: 'DEVICE_LOST' } });
+  const second = await (await runner.start(await newInput())).ended;
+  expect(second).toMatchObject({ status: 'failed', error: { code: 'OUT_OF_MEMORY' } });
   expect(engine.closed).toBe(1);
   expect(await listVideos()).toEqual([]);
 });
 
 test('a worker that crashes ends the run', async () => {
   engine.script = () => new Promise(() => {});
-  const { ended } = await runner.start(await input());
+  const { ended } = await runner.start(await newInput());
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   engine.crash(new KinoraError('INTERNAL', 'The engine stopped unexpectedly.'));
   expect(await ended).toMatchObject({ status: 'failed', error: { code: 'INTERNAL' } });
@@ -153,16 +135,19 @@ test('a worker that crashes ends the run', async () => {
 
 test('when the row cannot be made, nothing starts and the next run can', async () => {
   store.database.close();
-  await expect(runner.start(await input())).rejects.toMatchObject({ code: 'INTERNAL' });
+  await expect(runner.start(await newInput())).rejects.toMatchObject({ code: 'INTERNAL' });
   expect(engine.opened).toBe(0);
   expect(runner.getSnapshot().status).toBe('idle');
   await store.database.open();
-  expect((await (await runner.start(await input())).ended).status).toBe('completed');
+  expect((await (await runner.start(await newInput())).ended).status).toBe('completed');
 });
 
 test('the next page finds an interrupted run, which runs again with the same input', async () => {
   const lora = { name: 'style.safetensors', file: new Blob(['lora bytes']) };
-  const requested = await input({ loras: [{ path: 'style.safetensors', scale: 1.5 }], seed: 77 });
+  const requested = await newInput({
+    loras: [{ path: 'style.safetensors', scale: 1.5 }],
+    seed: 77,
+  });
   // The page was closed: its row exists, but nothing holds its lock.
   const id = 'ab'.repeat(16);
   const parameters = parseParameters(requested.parameters);
@@ -193,7 +178,7 @@ test('the next page finds an interrupted run, which runs again with the same inp
 test('finishing early keeps the steps so far', async () => {
   const { opened, open } = gate();
   engine.script = () => opened;
-  const { ended } = await runner.start(await input());
+  const { ended } = await runner.start(await newInput());
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   await runner.finishEarly();
   open();
@@ -201,17 +186,17 @@ test('finishing early keeps the steps so far', async () => {
 });
 
 test('invalid input creates no row and starts nothing', async () => {
-  await expect(runner.start(await input({ prompt: ' ' }))).rejects.toMatchObject({
+  await expect(runner.start(await newInput({ prompt: ' ' }))).rejects.toMatchObject({
     code: 'PROMPT_EMPTY',
   });
-  await expect(runner.start(await input({ duration: 4 }))).rejects.toMatchObject({
+  await expect(runner.start(await newInput({ duration: 4 }))).rejects.toMatchObject({
     code: 'PARAMETER_INVALID',
     message: 'duration must be a whole number from 5 to 10.',
   });
-  const unfit = await input({ loras: [{ path: 'a', scale: 1 }] });
+  const unfit = await newInput({ loras: [{ path: 'a', scale: 1 }] });
   await expect(runner.start(unfit)).rejects.toMatchObject({ code: 'REQUEST_INVALID' });
   const image = new Blob(['no image']);
-  await expect(runner.start({ ...(await input()), image })).rejects.toMatchObject({
+  await expect(runner.start({ ...(await newInput()), image })).rejects.toMatchObject({
     code: 'IMAGE_UNREADABLE',
   });
   expect(await store.list()).toEqual([]);
@@ -228,7 +213,7 @@ test('a video that cannot be removed does not hide why the run failed', async ()
     writing = await (await folder.getFileHandle(`${id}.mp4`)).createWritable();
     throw new KinoraError('LATENTS_NOT_FINITE');
   };
-  const { id, ended } = await runner.start(await input());
+  const { id, ended } = await runner.start(await newInput());
   expect(await ended).toMatchObject({ id, error: { code: 'LATENTS_NOT_FINITE' } });
   expect(await store.get(id)).toMatchObject({ status: 'failed' });
   expect(await listVideos()).toContain(`${id}.mp4`);
@@ -239,7 +224,7 @@ test('a video that cannot be removed does not hide why the run failed', async ()
 
 test('the switches go to the engine, and again with the next run', async () => {
   const switches = { safetyChecker: true, promptOptimizer: true } as const;
-  const { id, ended } = await runner.start({ ...(await input()), ...switches });
+  const { id, ended } = await runner.start({ ...(await newInput()), ...switches });
   expect(await ended).toMatchObject({ ...switches, result: { safety: { status: 'clear' } } });
   const again = await runner.runAgain(id);
   await again.ended;
@@ -247,7 +232,7 @@ test('the switches go to the engine, and again with the next run', async () => {
 });
 
 test('a finished video is checked later; one that is refused then is deleted with its prediction', async () => {
-  const { id, ended } = await runner.start(await input());
+  const { id, ended } = await runner.start(await newInput());
   const end = await ended;
   if (end.status !== 'completed') throw new Error(`it ended ${end.status}`);
   expect(end.result.safety?.status).toBe('off');
@@ -260,7 +245,7 @@ test('a finished video is checked later; one that is refused then is deleted wit
   engine.checkError = new KinoraError('PROMPT_REFUSED');
   await expect(runner.check(id, signal)).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
   expect(await store.get(id)).toBeUndefined();
-  const refused = runner.start(await input({ prompt: 'a naked 12 year old girl' }));
+  const refused = runner.start(await newInput({ prompt: 'a naked 12 year old girl' }));
   await expect(refused).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
   expect(await store.list()).toEqual([]);
 });

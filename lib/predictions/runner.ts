@@ -1,58 +1,37 @@
-import type { EngineRequest } from '../contract/engine';
+import type { Continuation, EngineRequest } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
-import type { Backend, Prediction } from '../contract/prediction';
-import type { DecoderKind, ProfileName } from '../contract/profile';
-import type { GenerationResult, ProgressEvent } from '../contract/progress';
-import type { PromptOptimization } from '../contract/prompt-optimization';
-import { isRefusedPrompt } from '../contract/prompt-refusal';
-import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
+import type { Prediction } from '../contract/prediction';
+import {
+  type GenerationResult,
+  type ProgressEvent,
+  phases,
+  type Timings,
+} from '../contract/progress';
 import type { Safety } from '../contract/safety';
-import { type SourceLora, withScales } from './database';
+import { CurrentRun, inUse, type StartedRun } from './current-run';
+import { type Source, withScales } from './database';
 import { checkVideo, type EngineClient, runEngine } from './engine-client';
-import { predictionLock, withGpu } from './locks';
-import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
+import { withGpu } from './locks';
+import { endingWith } from './prediction-state';
+import { createPrediction, type RunInput, switchesOf } from './run-input';
+import { sweepRuns } from './saved-runs';
 import type { PredictionStore } from './store';
-import { recoverInterrupted, sweep } from './sweep';
-import { listVideos, ownerOf, removeVideo } from './videos';
+import { recoverInterrupted, removeUnusedVideos, sweep } from './sweep';
+import { makeThumbnail } from './thumbnail';
 
-/** The input of a run. */
-export interface RunInput {
-  readonly image: Blob;
-  readonly imageName: string;
-  readonly parameters: ParametersInput;
-  readonly model: string;
-  /** `standard` by default. */
-  readonly profile?: ProfileName;
-  readonly backend: Backend;
-  /** The files of `parameters.loras`, in the same order. */
-  readonly loras: readonly SourceLora[];
-  readonly encoder?: NonNullable<EngineRequest['encoder']>;
-  /** Whether image and frames are checked; false when absent. */
-  readonly safetyChecker?: boolean;
-  /** As in `EngineRequest`. */
-  readonly promptOptimizer?: boolean | PromptOptimization;
-  /** As in `EngineRequest`. */
-  readonly decoder?: DecoderKind;
-  readonly cache?: boolean;
-  /** Upper limit of device memory in bytes; by default the engine measures it. */
-  readonly memoryBudget?: number;
-}
+/** Settings of the device, which are not part of a prediction. */
+export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
 
-/** A run whose row exists. */
-export interface StartedRun {
-  readonly id: string;
-  /** Resolves with the completed or failed row. */
-  readonly ended: Promise<Prediction>;
-}
+type OnProgress = (event: ProgressEvent) => void;
 
 /**
  * Runs predictions, one at a time: creates the row, holds the locks, calls the engine and stores the
  * outcome. {@link subscribe} and {@link getSnapshot} fit React's `useSyncExternalStore`.
  */
 export class Runner {
-  #state: RunState = idle;
-  #abort = new AbortController();
-  readonly #listeners = new Set<() => void>();
+  readonly #run = new CurrentRun();
+  readonly getSnapshot = this.#run.getSnapshot;
+  readonly subscribe = this.#run.subscribe;
 
   constructor(
     readonly store: PredictionStore,
@@ -61,13 +40,6 @@ export class Runner {
     readonly checkImage: (image: Blob) => Promise<unknown>,
   ) {}
 
-  readonly getSnapshot = (): RunState => this.#state;
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
-
   /**
    * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
    *
@@ -75,21 +47,19 @@ export class Runner {
    * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
    *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
-  async start(input: RunInput, onProgress?: (event: ProgressEvent) => void): Promise<StartedRun> {
+  async start(input: RunInput, onProgress?: OnProgress): Promise<StartedRun> {
     const prediction = createPrediction(input);
-    if (this.#state.status !== 'idle') throw new KinoraError('BUSY');
-    this.#abort = new AbortController();
-    const { signal } = this.#abort;
-    this.#apply({ type: 'created', prediction });
-    return new Promise((resolve, reject) => {
-      const ended = this.#locked(prediction.id, async () => {
-        const { image, imageName, loras } = input;
-        await this.checkImage(image);
-        await this.store.create(prediction, { image, imageName, loras });
-        resolve({ id: prediction.id, ended });
-        return this.#perform(prediction, input, signal, onProgress);
-      });
-      ended.catch(reject);
+    const { id } = prediction;
+    return this.#begin(prediction, null, async (signal, onStarted) => {
+      const { image, imageName, loras } = input;
+      await this.checkImage(image);
+      await this.store.create(prediction, { image, imageName, loras });
+      onStarted();
+      const thumbnail = this.#saveThumbnail(id, image);
+      const request = requestOf(prediction, input, input);
+      const row = await this.#perform(request, null, signal, onProgress);
+      await thumbnail;
+      return row;
     });
   }
 
@@ -102,14 +72,72 @@ export class Runner {
    */
   async runAgain(
     id: string,
-    options: Pick<RunInput, 'memoryBudget' | 'safetyChecker'> = {},
+    options: DeviceOptions & Pick<RunInput, 'safetyChecker'> = {},
   ): Promise<StartedRun> {
-    const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
-    if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
+    const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend } = prediction;
     const { image, imageName, loras } = source;
     const run = { image, imageName, loras, parameters, model, profile, backend };
     return this.start({ ...run, ...switchesOf(prediction), ...options });
+  }
+
+  /**
+   * Goes on with an interrupted run from its checkpoint. Resolves when the row is `processing`.
+   *
+   * @throws KinoraError `BUSY` also while another tab works on it, `IMAGE_MISSING`; then nothing has changed
+   */
+  resumeInterrupted(id: string, options?: DeviceOptions, on?: OnProgress): Promise<StartedRun> {
+    return this.#continue(id, 'resume', options, on);
+  }
+
+  /** Decodes what the checkpoint of an interrupted run holds; otherwise like {@link resumeInterrupted}. */
+  finishInterrupted(id: string, options?: DeviceOptions, on?: OnProgress): Promise<StartedRun> {
+    return this.#continue(id, 'finish', options, on);
+  }
+
+  /**
+   * Decodes the kept latents of a finished video with the full decoder, and replaces the video and its record.
+   * `ended` rejects with the engine's error; the prediction is then as it was, but after `PROMPT_REFUSED` it
+   * is deleted.
+   *
+   * @throws KinoraError like {@link resumeInterrupted}
+   */
+  async refine(
+    id: string,
+    options: DeviceOptions = {},
+    onProgress?: OnProgress,
+  ): Promise<StartedRun> {
+    const { prediction, source } = await this.#stored(id);
+    return this.#begin(prediction, 'refine', async (signal, onStarted) => {
+      const before = await this.store.get(id);
+      if (before?.status !== 'completed') throw inUse();
+      onStarted();
+      const { result } = before;
+      // The old video stays until the row refers to the new one.
+      const request: EngineRequest = {
+        ...requestOf(before, source, options),
+        decoder: 'full',
+        continuation: 'refine',
+        videoFile: `${id}.refined.mp4`,
+        // A video that was checked does not lose its verdict.
+        safetyChecker: (result.safety?.status ?? 'off') !== 'off',
+      };
+      try {
+        const refined = await withGpu(
+          () => this.#compute(request, signal, onProgress),
+          () => this.#run.apply({ type: 'queued' }),
+          signal,
+        );
+        const timings = addTimings(result.timings, refined.timings);
+        return await this.store.dispatch(id, { type: 'refined', result: { ...refined, timings } });
+      } catch (thrown) {
+        const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+        if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
+        throw error;
+      } finally {
+        await removeUnusedVideos(this.store, id).catch(() => {});
+      }
+    });
   }
 
   /**
@@ -133,41 +161,54 @@ export class Runner {
       return safety;
     } catch (thrown) {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
+      if (error.code === 'PROMPT_REFUSED') {
+        await this.store.deleteRow(id);
+        await sweepRuns(this.store);
+      }
       throw error;
     }
   }
 
-  /** Ends the waiting or running run with `CANCELLED`. */
+  /** Ends the waiting or running run with `CANCELLED`; one that waits to be resumed stays as it was. */
   cancel(): void {
-    this.#apply({ type: 'ending', how: 'cancel' });
-    this.#abort.abort();
+    this.#run.cancel();
   }
 
   /** Pauses the run after the current step. */
   async pause(): Promise<void> {
-    if (this.#state.status !== 'running') return;
-    this.#apply({ type: 'pausing', pausing: true });
+    if (this.getSnapshot().status !== 'running') return;
+    this.#run.apply({ type: 'pausing', pausing: true });
     await this.engine.open().api.pause();
   }
 
   /** Ends a pause, or withdraws one that has not begun. */
   async resume(): Promise<void> {
-    if (this.#state.status !== 'running') return;
-    this.#apply({ type: 'pausing', pausing: false });
+    if (this.getSnapshot().status !== 'running') return;
+    this.#run.apply({ type: 'pausing', pausing: false });
     await this.engine.open().api.resume();
+  }
+
+  /**
+   * Pauses the run for later: it ends after the current step with `PAUSED`, saved, and the GPU is free. Does
+   * nothing where the run cannot be saved.
+   */
+  async suspend(): Promise<void> {
+    const run = this.getSnapshot();
+    if (run.status !== 'running' || run.progress.checkpointProblem?.problem === 'unsaved') return;
+    this.#run.apply({ type: 'ending', how: 'suspend' });
+    await this.engine.open().api.suspend();
   }
 
   /** Ends the denoising loop after the current step and decodes its result. */
   async finishEarly(): Promise<void> {
-    if (this.#state.status !== 'running') return;
-    this.#apply({ type: 'ending', how: 'finish' });
+    if (this.getSnapshot().status !== 'running') return;
+    this.#run.apply({ type: 'ending', how: 'finish' });
     await this.engine.open().api.finishEarly();
   }
 
   /**
-   * Call it once when the page starts: marks interrupted predictions as failed and deletes files that no
-   * row refers to.
+   * Call it once when the page starts: ends the runs of tabs that are gone, and deletes files that no row
+   * needs.
    *
    * @returns how many predictions were interrupted
    */
@@ -175,53 +216,93 @@ export class Runner {
     const count = await recoverInterrupted(this.store);
     await this.store.purge();
     await sweep(this.store);
+    await sweepRuns(this.store);
     return count;
   }
 
-  async #perform(
+  async #continue(
+    id: string,
+    continuation: 'resume' | 'finish',
+    options: DeviceOptions = {},
+    onProgress?: OnProgress,
+  ): Promise<StartedRun> {
+    const { prediction, source } = await this.#stored(id);
+    return this.#begin(prediction, continuation, async (signal, onStarted) => {
+      const before = await this.store.get(id);
+      if (before?.status !== 'interrupted') throw inUse();
+      await this.store.dispatch(id, { type: 'resumed' });
+      onStarted();
+      const request = { ...requestOf(before, source, options), continuation };
+      return this.#perform(request, before, signal, onProgress);
+    });
+  }
+
+  /** A prediction and its input files. @throws KinoraError `IMAGE_MISSING` */
+  async #stored(id: string): Promise<{ prediction: Prediction; source: Source }> {
+    const [prediction, source] = await Promise.all([this.store.get(id), this.store.source(id)]);
+    if (!prediction || !source) throw new KinoraError('IMAGE_MISSING');
+    return { prediction, source };
+  }
+
+  #begin(
     prediction: Prediction,
-    input: RunInput,
+    continuation: Continuation | null,
+    work: (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>,
+  ): Promise<StartedRun> {
+    return this.#run.begin(prediction, continuation, work, () => sweepRuns(this.store));
+  }
+
+  /**
+   * Computes a video and stores the outcome in the row.
+   *
+   * @param resumed the row before it was resumed; null for a new run
+   */
+  async #perform(
+    request: EngineRequest,
+    resumed: Extract<Prediction, { status: 'interrupted' }> | null,
     signal: AbortSignal,
-    onProgress?: (event: ProgressEvent) => void,
+    onProgress?: OnProgress,
   ): Promise<Prediction> {
-    const { id } = prediction;
-    const thumbnail = this.#saveThumbnail(id, input.image);
+    const { id } = request;
+    let hasGpu = false;
     const work = async (): Promise<Prediction> => {
-      await this.store.dispatch(id, { type: 'started', at: now() });
-      this.#apply({ type: 'started', at: Date.now() });
-      const result = await this.#generate(prediction, input, signal, (event) => {
-        this.#apply({ type: 'progress', event });
-        onProgress?.(event);
-      });
+      hasGpu = true;
+      if (!resumed) await this.store.dispatch(id, { type: 'started', at: now() });
+      const result = await this.#compute(request, signal, onProgress);
       return this.store.dispatch(id, { type: 'completed', at: now(), result });
     };
     try {
-      return await withGpu(work, () => this.#apply({ type: 'queued' }), signal);
+      return await withGpu(work, () => this.#run.apply({ type: 'queued' }), signal);
     } catch (thrown) {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      const failed = { type: 'failed', at: now(), error: error.toRecord() } as const;
-      const row = await this.store.dispatch(id, failed);
+      // Who cancels a resumed run while it waits for the GPU has it as it was.
+      const reason = resumed && !hasGpu ? resumed.error : error.toRecord();
+      const row = await this.store.dispatch(id, endingWith(reason, now()));
       // A file that cannot be deleted now is deleted by the next sweep.
-      await removeFilesOf(id).catch(() => {});
+      await removeUnusedVideos(this.store, id).catch(() => {});
       return row;
-    } finally {
-      await thumbnail;
     }
   }
 
-  async #generate(
-    prediction: Prediction,
-    input: RunInput,
+  /** Calls the engine; what it saves on the way is noted in the row. */
+  #compute(
+    request: EngineRequest,
     signal: AbortSignal,
-    onProgress: (event: ProgressEvent) => void,
+    onProgress?: OnProgress,
   ): Promise<GenerationResult> {
-    const { id, parameters, model, profile, backend } = prediction;
-    const loras = withScales(input.loras, parameters);
-    const { image, encoder = 'auto', memoryBudget } = input;
-    const budget = memoryBudget === undefined ? {} : { memoryBudget };
-    const run = { id, image, parameters, model, profile, backend, loras, encoder, ...budget };
-    const request = { ...run, ...switchesOf(prediction) };
-    return runEngine(this.engine, request, signal, onProgress);
+    this.#run.apply({ type: 'started', at: Date.now() });
+    return runEngine(this.engine, request, signal, (event) => {
+      this.#run.apply({ type: 'progress', event });
+      this.#noteCheckpoint(request.id, event);
+      onProgress?.(event);
+    });
+  }
+
+  #noteCheckpoint(id: string, event: ProgressEvent): void {
+    if (event.type !== 'checkpoint' && event.type !== 'checkpoint-problem') return;
+    const checkpoint = event.type === 'checkpoint' ? event.checkpoint : null;
+    // Without the note the run can still finish; at worst it cannot be resumed.
+    this.store.dispatch(id, { type: 'checkpointed', checkpoint }).catch(() => {});
   }
 
   async #saveThumbnail(id: string, image: Blob): Promise<void> {
@@ -232,79 +313,32 @@ export class Runner {
       // The list then shows no picture; the run is not affected.
     }
   }
-
-  async #locked(id: string, work: () => Promise<Prediction>): Promise<Prediction> {
-    try {
-      return await navigator.locks.request(predictionLock(id), work);
-    } finally {
-      this.#apply({ type: 'ended' });
-    }
-  }
-
-  #apply(event: RunEvent): void {
-    const next = advanceRun(this.#state, event);
-    if (next === this.#state) return;
-    this.#state = next;
-    for (const listener of this.#listeners) listener();
-  }
 }
 
-/** Validates the input; sets the id, and the seed if it is −1. */
-function createPrediction(input: RunInput): Prediction {
-  const parameters = parseParameters(input.parameters);
-  if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
-  withScales(input.loras, parameters);
+/** What the engine is asked for, from a row and its input files. */
+function requestOf(
+  prediction: Prediction,
+  { image, loras }: Pick<Source, 'image' | 'loras'>,
+  options: DeviceOptions & Pick<RunInput, 'encoder'>,
+): EngineRequest {
+  const { id, parameters, model, profile, backend } = prediction;
+  const { encoder = 'auto', memoryBudget } = options;
   return {
-    id: crypto.randomUUID().replaceAll('-', ''),
-    model: input.model,
-    profile: input.profile ?? 'standard',
-    backend: input.backend,
-    parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
-    ...switchesOf(input),
-    createdAt: now(),
-    status: 'created',
+    ...{ id, image, parameters, model, profile, backend, encoder },
+    loras: withScales(loras, parameters),
+    ...(memoryBudget !== undefined && { memoryBudget }),
+    ...switchesOf(prediction),
   };
 }
 
-/** What a run is asked for besides parameters and model, as far as it is. */
-function switchesOf({ safetyChecker, promptOptimizer, decoder, cache }: SwitchInput): Switches {
-  return {
-    ...(decoder && { decoder }),
-    ...(cache !== undefined && { cache }),
-    ...(safetyChecker && { safetyChecker }),
-    ...(promptOptimizer && { promptOptimizer }),
-  };
-}
-
-type SwitchNames = 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
-type SwitchInput = Pick<RunInput, SwitchNames>;
-type Switches = Pick<Prediction, SwitchNames>;
-
-async function removeFilesOf(id: string): Promise<void> {
-  for (const file of await listVideos()) {
-    if (ownerOf(file) === id) await removeVideo(file);
+/** Seconds of a video that was computed in two runs. */
+function addTimings(first: Timings, second: Timings): Timings {
+  const sum = { ...first };
+  for (const phase of [...phases, 'total'] as const) {
+    const seconds = second[phase];
+    if (seconds !== undefined) sum[phase] = (sum[phase] ?? 0) + seconds;
   }
-}
-
-/** Longer side of a thumbnail in pixels. */
-const thumbnailSize = 320;
-
-/** A small JPEG of an image, or null if the browser cannot decode it. */
-async function makeThumbnail(image: Blob): Promise<Blob | null> {
-  let bitmap: ImageBitmap;
-  try {
-    bitmap = await createImageBitmap(image);
-  } catch {
-    return null;
-  }
-  const scale = Math.min(1, thumbnailSize / Math.max(bitmap.width, bitmap.height));
-  const width = Math.max(1, Math.round(bitmap.width * scale));
-  const height = Math.max(1, Math.round(bitmap.height * scale));
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext('2d');
-  context?.drawImage(bitmap, 0, 0, width, height);
-  bitmap.close();
-  return context ? canvas.convertToBlob({ type: 'image/jpeg', quality: 0.8 }) : null;
+  return sum;
 }
 
 function now(): string {

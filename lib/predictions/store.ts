@@ -1,7 +1,8 @@
 import { KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import { databaseError, KinoraDatabase, type Source } from './database';
-import { advancePrediction, isTerminal, type PredictionEvent } from './prediction-state';
+import { advancePrediction, isAtRest, type PredictionEvent } from './prediction-state';
+import { removeRun } from './run-files';
 import { removeVideo } from './videos';
 
 /** How long a deleted prediction can be restored, in milliseconds. */
@@ -50,7 +51,7 @@ export class PredictionStore {
     return this.database.predictions.orderBy('createdAt').reverse().toArray();
   }
 
-  /** Predictions that have not ended. */
+  /** Predictions that a tab works on, or has worked on until it was closed. */
   unfinished(): Promise<Prediction[]> {
     return this.database.predictions.where('status').anyOf('created', 'processing').toArray();
   }
@@ -66,15 +67,15 @@ export class PredictionStore {
   }
 
   /**
-   * Moves a prediction to the trash. {@link restore} brings it back, {@link purge} deletes its video.
+   * Moves a prediction to the trash. {@link restore} brings it back, {@link purge} deletes its files.
    *
-   * @returns false if there is no such prediction, or if it has not ended
+   * @returns false if there is no such prediction, or if a run works on it
    */
   async remove(id: string): Promise<boolean> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
       const prediction = await predictions.get(id);
-      if (!prediction || !isTerminal(prediction)) return false;
+      if (!prediction || !isAtRest(prediction)) return false;
       const source = (await sources.get(id)) ?? null;
       await trash.put({ id, prediction, source, removedAt: Date.now() });
       await predictions.delete(id);
@@ -102,18 +103,18 @@ export class PredictionStore {
     const limit = Date.now() - olderThanMs;
     const removed = await trash.where('removedAt').belowOrEqual(limit).toArray();
     for (const { id, prediction } of removed) {
-      // The row is deleted first: `sweep` finds a video without a row, but a row must have its video.
+      // The row is deleted first: `sweep` finds files without a row, but a row must have its files.
       const count = await trash.where('id').equals(id).delete();
       if (count === 0) continue; // It was restored, or purged by another tab, in the meantime.
       if (prediction.status === 'completed') await removeVideo(prediction.result.videoFile);
+      await removeRun(id);
     }
   }
 
-  /** Name of a prediction's video, also if the prediction is in the trash. */
-  async videoOf(id: string): Promise<string | null> {
+  /** A prediction, also if it is in the trash. */
+  async getAnywhere(id: string): Promise<Prediction | undefined> {
     const { predictions, trash } = this.database;
-    const row = (await predictions.get(id)) ?? (await trash.get(id))?.prediction;
-    return row?.status === 'completed' ? row.result.videoFile : null;
+    return (await predictions.get(id)) ?? (await trash.get(id))?.prediction;
   }
 
   /** Deletes a row immediately, not through the trash. */

@@ -1,6 +1,6 @@
 import { KinoraError } from '../contract/errors';
-import { predictionLock } from './locks';
-import { isTerminal } from './prediction-state';
+import { ifUnlocked, predictionLock } from './locks';
+import { isAtRest } from './prediction-state';
 import type { PredictionStore } from './store';
 import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
 
@@ -9,11 +9,9 @@ import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
  * predictions that a tab is working on, and videos of API jobs, which never have a row.
  */
 export async function sweep(store: PredictionStore): Promise<void> {
-  for (const file of await listVideos()) {
-    if (isServedVideo(file)) continue;
-    await ifUnlocked(ownerOf(file), async () => {
-      if ((await store.videoOf(ownerOf(file))) !== file) await removeVideo(file);
-    });
+  const videos = (await listVideos()).filter((file) => !isServedVideo(file));
+  for (const id of new Set(videos.map(ownerOf))) {
+    await ifUnlocked(id, () => removeUnusedVideos(store, id));
   }
   // Rows are listed before files: a video that another tab completes now has no row in this list.
   const rows = await store.list();
@@ -25,18 +23,28 @@ export async function sweep(store: PredictionStore): Promise<void> {
   }
 }
 
+/** Deletes the videos of a prediction that its row does not refer to. */
+export async function removeUnusedVideos(store: PredictionStore, id: string): Promise<void> {
+  const row = await store.getAnywhere(id);
+  const used = row?.status === 'completed' ? row.result.videoFile : null;
+  for (const file of await listVideos()) {
+    if (ownerOf(file) === id && file !== used) await removeVideo(file);
+  }
+}
+
 /**
- * Marks predictions as failed with `INTERRUPTED` if their page was closed or reloaded. A prediction that
- * another tab is working on is watched, and marked if that tab goes away before it ends.
+ * Ends predictions whose page was closed or reloaded with `INTERRUPTED`: those with a checkpoint can be
+ * resumed, the others have failed. A prediction that another tab is working on is watched, and ended if
+ * that tab goes away before it ends.
  *
- * @returns how many predictions were marked, without the watched ones
+ * @returns how many predictions were ended, without the watched ones
  */
 export async function recoverInterrupted(store: PredictionStore): Promise<number> {
   const interrupt = async (id: string): Promise<boolean> => {
     const row = await store.get(id);
-    if (!row || isTerminal(row)) return false;
+    if (!row || isAtRest(row)) return false;
     const error = new KinoraError('INTERRUPTED').toRecord();
-    await store.dispatch(id, { type: 'failed', at: new Date().toISOString(), error });
+    await store.dispatch(id, { type: 'interrupted', at: new Date().toISOString(), error });
     return true;
   };
   let count = 0;
@@ -50,13 +58,4 @@ export async function recoverInterrupted(store: PredictionStore): Promise<number
     }
   }
   return count;
-}
-
-/** Runs `work` while holding a prediction's lock; returns false if another holder has it. */
-function ifUnlocked(id: string, work: () => Promise<void>): Promise<boolean> {
-  return navigator.locks.request(predictionLock(id), { ifAvailable: true }, async (lock) => {
-    if (!lock) return false;
-    await work();
-    return true;
-  });
 }

@@ -1,4 +1,5 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
+import { isNotFound, removeEntry, writeBytes } from './opfs';
 
 /** Folder of the videos in the origin private file system (OPFS). */
 const folderName = 'videos';
@@ -85,28 +86,6 @@ async function openFolder(): Promise<FileSystemDirectoryHandle> {
   return root.getDirectoryHandle(folderName, { create: true });
 }
 
-async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {
-  if ('createWritable' in handle) {
-    // Closes the file at the end, and discards the changes when a chunk fails.
-    await blob.stream().pipeTo(await handle.createWritable());
-    return;
-  }
-  // Safari before 26 can write only in workers, and only with a sync access handle.
-  const access = await (handle as FileSystemFileHandle).createSyncAccessHandle();
-  try {
-    access.truncate(0);
-    const reader = blob.stream().getReader();
-    let at = 0;
-    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
-      at += access.write(chunk.value, { at });
-    }
-    if (at !== blob.size) throw new KinoraError('STORAGE_FULL');
-    access.flush();
-  } finally {
-    access.close();
-  }
-}
-
 async function copyInto(
   folder: FileSystemDirectoryHandle,
   file: string,
@@ -119,16 +98,4 @@ async function copyInto(
     throw thrown;
   }
   await removeEntry(folder, temporary.name);
-}
-
-async function removeEntry(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
-  try {
-    await folder.removeEntry(name);
-  } catch (thrown) {
-    if (!isNotFound(thrown)) throw toKinoraError(thrown);
-  }
-}
-
-function isNotFound(thrown: unknown): boolean {
-  return thrown instanceof DOMException && thrown.name === 'NotFoundError';
 }

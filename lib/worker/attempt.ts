@@ -6,6 +6,7 @@ import { ApiError, type ApiErrorCode } from '../contract/v3/errors';
 import { profileOfModel } from '../contract/v3/prediction';
 import type { Heartbeat, WorkerJob } from '../contract/v3/worker';
 import { type EngineClient, runEngine } from '../predictions/engine-client';
+import { listRuns, removeRun, servedRun } from '../predictions/run-files';
 import { advanceProgress, initialProgress, type RunProgress } from '../predictions/run-state';
 import { readVideo, removeVideo, servedVideo } from '../predictions/videos';
 import type { ServedJob, ServeOptions, ServingListener } from './api';
@@ -113,6 +114,8 @@ export class Attempt {
         ...{ id: this.id, image, parameters, model, profile, backend, loras, videoFile },
         safetyChecker: job.enable_safety_checker,
         promptOptimizer: job.enable_prompt_optimizer,
+        // A tab that died has left it, and the job has come back to this browser.
+        ...((await isSaved(this.id)) && { continuation: 'resume' as const }),
         ...budget,
       };
       const result = await runEngine(engine, request, signal, (event) => {
@@ -214,6 +217,7 @@ export class Attempt {
     await pendingUploads
       .drop(this.id, videoFile)
       .catch(() => removeVideo(videoFile).catch(() => {}));
+    await removeRun(servedRun(this.id)).catch(() => {});
     const endedAt = Date.now();
     const { id, attempt, startedAt } = this.#job;
     const seconds = (endedAt - startedAt) / 1000;
@@ -239,6 +243,11 @@ export class Attempt {
       ...(preview !== null && { preview }),
     };
   }
+}
+
+/** Whether something is saved of a job that was begun in this browser. */
+async function isSaved(jobId: string): Promise<boolean> {
+  return (await listRuns()).some(({ id, bytes }) => id === servedRun(jobId) && bytes > 0);
 }
 
 async function sha256Of(file: Blob): Promise<string> {

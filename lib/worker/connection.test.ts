@@ -49,7 +49,6 @@ test('a job from connecting to its end', () => {
         clip: 0,
         clips: 1,
         secondsPerStep: 2,
-        secondsRemaining: null,
       },
     },
     { type: 'uploading', job, bytes: 5000 },

@@ -1,5 +1,6 @@
 import Dexie from 'dexie';
 import { expect, test } from 'vitest';
+import { listRuns, openRunFiles, removeRun, servedRun } from '../predictions/run-files';
 import { cleanUp } from '../predictions/testing/clean-up';
 import { notChecked, PendingUploads } from './pending-uploads';
 
@@ -19,5 +20,19 @@ test('what an earlier version kept is still uploaded', async () => {
       completion: { ...completion, safety: notChecked, prompt_optimization: null },
     },
   ]);
+  await cleanUp(pendingUploads.database);
+});
+
+test('what was saved of a job is removed a day later; runs of the studio stay', async () => {
+  const pendingUploads = new PendingUploads(`serving-${crypto.randomUUID()}`);
+  const [served, own] = [servedRun('a'.repeat(32)), 'b'.repeat(32)];
+  for (const id of [served, own]) await openRunFiles(id).write('state-a', new Blob(['state']));
+  const ids = async () => (await listRuns()).map(({ id }) => id).sort();
+  const hour = 3_600_000;
+  await pendingUploads.sweep(Date.now() + 23 * hour);
+  expect(await ids()).toEqual([own, served]);
+  await pendingUploads.sweep(Date.now() + 25 * hour);
+  expect(await ids()).toEqual([own]);
+  await removeRun(own);
   await cleanUp(pendingUploads.database);
 });

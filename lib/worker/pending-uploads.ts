@@ -1,8 +1,12 @@
 import Dexie, { type EntityTable } from 'dexie';
 import { uncheckedSafety } from '../contract/safety';
 import type { Completion } from '../contract/v3/worker';
+import { isServedRun, listRuns, removeRun } from '../predictions/run-files';
 import { isServedVideo, listVideos, removeVideo } from '../predictions/videos';
 import type { CurrentJob } from './connection';
+
+/** A job that comes back to this browser does so sooner, in milliseconds. */
+const savedRunAgeMs = 24 * 60 * 60 * 1000;
 
 /** The record of a video that no checker has seen. */
 export const notChecked = uncheckedSafety('unverified', 'missing');
@@ -59,12 +63,20 @@ export class PendingUploads {
     await removeVideo(videoFile);
   }
 
-  /** Removes videos of jobs that were never finished. Only for the one tab that serves in this browser. */
-  async sweep(): Promise<void> {
+  /**
+   * Removes videos of jobs that were never finished, and what was saved of jobs a day ago. Only for the one
+   * tab that serves in this browser.
+   *
+   * @param now milliseconds since the epoch
+   */
+  async sweep(now = Date.now()): Promise<void> {
     const kept = new Set((await this.all()).map(({ videoFile }) => videoFile));
     for (const file of await listVideos()) {
       const name = file.replace(/\.part$/, '');
       if (isServedVideo(file) && !kept.has(name)) await removeVideo(name);
+    }
+    for (const { id, lastModified } of await listRuns()) {
+      if (isServedRun(id) && now - lastModified > savedRunAgeMs) await removeRun(id);
     }
   }
 }

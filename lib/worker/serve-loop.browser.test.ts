@@ -3,6 +3,7 @@ import { KinoraError } from '../contract/errors';
 import type { WorkerLora } from '../contract/v3/worker';
 import { KinoraDatabase } from '../predictions/database';
 import { gpuLock } from '../predictions/locks';
+import { listRuns, openRunFiles, servedRun } from '../predictions/run-files';
 import { PredictionStore } from '../predictions/store';
 import { sweep } from '../predictions/sweep';
 import { cleanUp } from '../predictions/testing/clean-up';
@@ -243,6 +244,19 @@ test('an adapter of the relay comes by its signed address; a missing one names i
     message: expect.stringContaining('https://x/b.safetensors'),
     retryable: false,
   });
+});
+
+test('a job that a dead tab has begun here goes on from what it saved, which ends with the job', async () => {
+  await openRunFiles(servedRun(makeJob(1).id)).write('state-a', new Blob(['state']));
+  const asked: unknown[] = [];
+  engine.script = async ({ continuation }) => void asked.push(continuation);
+  const steps = { parameters: { ...makeJob().parameters, num_inference_steps: 1 } };
+  relay.submit({ ...makeJob(1), ...steps });
+  relay.submit({ ...makeJob(2), ...steps });
+  serve();
+  await expect.poll(() => outcomes, soon).toHaveLength(2);
+  expect(asked).toEqual(['resume', undefined]);
+  expect(await listRuns()).toEqual([]);
 });
 
 const keptJob = (id: string): CurrentJob => ({

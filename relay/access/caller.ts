@@ -25,10 +25,17 @@ export const controlCaller: Caller = {
   shared: false,
 };
 
+/** The refusal of a key that has not this scope. */
+export function lacksScope(scope: Scope): ApiError {
+  const message = `This key does not have the scope ${scope}.`;
+  return new ApiError('FORBIDDEN', message, {
+    details: [{ field: 'scope', message }],
+    remedy: 'Use a key that has it: the Keys page shows the scopes of each, and makes others.',
+  });
+}
+
 /** @throws ApiError `FORBIDDEN` where the key has not this scope */
 export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.includes(scope)) return;
-  throw new ApiError('FORBIDDEN', undefined, {
-    details: [{ field: 'scope', message: `The key needs the scope ${scope}.` }],
-  });
+  throw lacksScope(scope);
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config';
 import { storageErrors } from '../store/errors';
 import { installationSecret } from '../store/secret';
 import type { Store } from '../store/store';
-import { type Caller, controlCaller, firstOwner } from './caller';
+import { type Caller, controlCaller, firstOwner, lacksScope } from './caller';
 import { processControlToken } from './control';
 import { hashKey, idOfKey, sameText } from './format';
 import { KeyLookup } from './lookup';
@@ -133,9 +133,7 @@ export function createKeys(options: {
         if (isControl(key)) return controlCaller;
         const row = await verified(key);
         if (row.kind === 'api' && isAdmin(row)) return callerOf(row, 'api');
-        throw new ApiError('FORBIDDEN', undefined, {
-          details: [{ field: 'scope', message: 'admin' }],
-        });
+        throw lacksScope('admin');
       }
       const row = await sessionRow(request.headers.get('cookie'));
       if (!row) throw unauthorized();

@@ -54,7 +54,13 @@ describe('links', () => {
     const url = links.uploadDownload(upload);
     expect(links.uploadOf(url)).toBe(id);
     expect(links.uploadOf(`${url}0`)).toBeNull();
-    expect(links.uploadOf(url.replace('127.0.0.1', 'localhost'))).toBeNull();
+    const { port } = new URL(url);
+    for (const name of [`LOCALHOST:${port}`, `localhost.:${port}`, `[::1]:${port}`, '127.1:9']) {
+      const other = url.replace(`127.0.0.1:${port}`, name);
+      expect(links.uploadOf(other), other).toBe(id);
+      expect(links.isOwnUpload(`${other}0`), other).toBe(name !== '127.1:9');
+    }
+    expect(links.isOwnUpload('https://example.com/files/uploads/a/b')).toBe(false);
     expect(links.uploadOf(links.uploadTarget(upload))).toBeNull();
     const old = { ...upload, expiresAt: new Date(Date.now() - 2000) };
     expect(links.uploadOf(links.uploadDownload(old))).toBeNull();

@@ -74,23 +74,36 @@ export function createLinks({
       const signed = query('download', upload.id, '', upload.expiresAt);
       return `${publicUrl}/files/uploads/${upload.id}/${name}?${signed}`;
     },
-    /** The upload that one of our own download links names; null for any other address. */
+    /**
+     * The upload that one of our own download links names; null for any other address. The signature tells ours, so
+     * that a link is known under every name of this server: an alias, a proxy's, an address.
+     */
     uploadOf(text: string): string | null {
-      if (!isOwnUpload(text, publicUrl)) return null;
+      if (!URL.canParse(text)) return null;
       const url = new URL(text);
       const id = /\/files\/uploads\/([0-9a-f]{32})\/[^/]+$/.exec(url.pathname)?.[1];
       const end = id && verify('download', id, '', url.searchParams);
       return id && end && end.getTime() > Date.now() ? id : null;
     },
+    /** Whether an address has the form of our own download links on our own host, valid or not. */
+    isOwnUpload(text: string): boolean {
+      if (!URL.canParse(text)) return false;
+      const own = new URL(publicUrl);
+      const url = new URL(text);
+      const folder = `${own.pathname.replace(/\/$/, '')}/files/uploads/`;
+      return originOf(url) === originOf(own) && url.pathname.startsWith(folder);
+    },
   };
 }
 
-export type Links = ReturnType<typeof createLinks>;
-
-/** Whether an address has the form of our own download links, valid or not. */
-export function isOwnUpload(text: string, publicUrl: string): boolean {
-  return text.startsWith(`${publicUrl}/files/uploads/`) && URL.canParse(text);
+/** The origin, where the names of this machine are one, and a final dot of a name does not count. */
+function originOf({ protocol, hostname, port }: URL): string {
+  const host = hostname.replace(/\.$/, '');
+  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(host);
+  return `${protocol}//${isLocal ? 'localhost' : host}:${port}`;
 }
+
+export type Links = ReturnType<typeof createLinks>;
 
 /** The nonce of a running attempt: its links end with its lease. */
 export function leaseNonce({ attempt, leaseToken }: ClaimedJob): string {

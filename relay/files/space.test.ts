@@ -102,6 +102,6 @@ describe('a disk that is almost full', () => {
     expect(noForm.body.message).not.toContain('application/json');
     const large = await node.api('/api/v3/media/uploads', { filename: 'a.png', size: 10 ** 12 });
     expect(large.status).toBe(413);
-    expect(large.body.message).toMatch(/^The file is too large/);
+    expect(large.body.message).toMatch(/^The file is larger than 20,000,000 bytes/);
   });
 });

@@ -41,9 +41,10 @@ export function hostOf(url: URL): string {
  * Every port is allowed: receivers on :8443 are common, and a server that speaks no TLS fails the handshake.
  *
  * @param allowPrivate for development: also `http:` and private hosts
+ * @param allowHttp also `http:` to public hosts
  * @throws GuardError `refused`
  */
-export function checkUrl(text: string, allowPrivate: boolean): URL {
+export function checkUrl(text: string, allowPrivate: boolean, allowHttp = false): URL {
   if (text.length > maxUrlLength) {
     throw new GuardError('refused', `The address is longer than ${maxUrlLength} characters.`);
   }
@@ -53,7 +54,8 @@ export function checkUrl(text: string, allowPrivate: boolean): URL {
   } catch {
     throw new GuardError('refused', 'The address is not a URL that can be read.');
   }
-  if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:')) {
+  const isHttp = url.protocol === 'http:' && (allowPrivate || allowHttp);
+  if (url.protocol !== 'https:' && !isHttp) {
     throw new GuardError('refused', 'The address does not start with https://.');
   }
   if (url.username !== '' || url.password !== '') {

@@ -2,13 +2,35 @@
 export class GuardError extends Error {
   override readonly name = 'GuardError';
   constructor(
-    readonly reason: 'refused' | 'unreachable' | 'timeout' | 'too-large' | 'status' | 'redirects',
+    readonly reason:
+      | 'refused'
+      | 'unreachable'
+      | 'timeout'
+      | 'too-large'
+      | 'status'
+      | 'busy'
+      | 'redirects',
     /** One sentence without the address's secrets. */
     message: string,
     options?: ErrorOptions,
   ) {
     super(message, options);
   }
+
+  /** Whether the next try may succeed. */
+  get isPassing(): boolean {
+    return this.reason === 'unreachable' || this.reason === 'timeout' || this.reason === 'busy';
+  }
+}
+
+/** Statuses after which the next try may succeed, besides 5xx: Request Timeout, Too Early, Too Many Requests. */
+const passingStatuses: readonly number[] = [408, 425, 429];
+
+/** The error for an answer that is no success. */
+export function statusError(url: string, status: number): GuardError {
+  const isPassing = status >= 500 || passingStatuses.includes(status);
+  const sentence = `${new URL(url).host} answered ${status}.`;
+  return new GuardError(isPassing ? 'busy' : 'status', sentence);
 }
 
 /** Error codes of Node, OpenSSL and undici, with the rest of the sentence about the host. */

@@ -197,10 +197,32 @@ describe('TLS', () => {
       response.writeHead(302, { location: `${plain.origin}/` }).end();
     }, true);
     const guard = guardOf({ ca: testCertificate.cert });
-    const error = await refusal(guard.fetch(secure.origin));
-    expect(error).toMatchObject({ reason: 'refused' });
-    expect(error.message).toContain('without TLS');
+    for (const request of [{}, { http: true }]) {
+      const error = await refusal(guard.fetch(secure.origin, request));
+      expect(error).toMatchObject({ reason: 'refused' });
+      expect(error.message).toContain('without TLS');
+    }
     expect(plain.connections()).toBe(0);
+  });
+});
+
+describe('a call that may use http', () => {
+  test('reaches public hosts only', async () => {
+    const inside = await bytes(() => undefined);
+    const guard = guardOf({ allowPrivate: false });
+    const url = `http://rebinding.example.com:${inside.port}/`;
+    expect(() => guard.check(url)).toThrow('does not start with https://');
+    expect(guard.check(url, { http: true }).href).toBe(url);
+    expect((await refusal(guard.fetch(url))).message).toContain('https://');
+    // Its name is on loopback.
+    for (const host of [new URL(url).host, `127.0.0.1:${inside.port}`, '[::ffff:7f00:1]', '10.1']) {
+      const error = await refusal(guard.fetch(`http://${host}/`, { http: true }));
+      expect(error).toMatchObject({ reason: 'refused' });
+      expect(error.message).toContain('is not a host of the public internet.');
+    }
+    expect(inside.connections()).toBe(0);
+    const to = (scheme: string) => guard.check(`${scheme}://a.example.com/`, { http: true });
+    expect(() => to('ftp')).toThrow(GuardError);
   });
 });
 

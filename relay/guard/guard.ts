@@ -19,6 +19,8 @@ export interface GuardedRequest {
   readonly method?: 'GET' | 'HEAD' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Also `http:`, to public hosts; a hop from https to http is refused all the same. */
+  readonly http?: boolean;
   /** Redirects to follow; 0 returns a 3xx as the answer. */
   readonly redirects?: number;
   /** Largest body; a longer one ends the stream with a GuardError `too-large`. */
@@ -32,7 +34,7 @@ export interface GuardedRequest {
 /** The only way in which the server calls addresses that callers name. */
 export interface Guard {
   /** Checks form, scheme and literal addresses; names are checked when they are fetched. @throws GuardError */
-  check(url: string): URL;
+  check(url: string, options?: Pick<GuardedRequest, 'http'>): URL;
   /**
    * Sends one request. Redirects of a GET or HEAD are followed, each hop checked, without the credentials;
    * a 3xx of a POST is the answer.
@@ -87,7 +89,7 @@ export function createGuard(options: GuardOptions): Guard {
     headersTimeout: idleMs,
     bodyTimeout: idleMs,
   });
-  const check = (url: string) => checkUrl(url, allowPrivate);
+  const check: Guard['check'] = (url, { http } = {}) => checkUrl(url, allowPrivate, http);
 
   async function call(
     first: URL,
@@ -119,7 +121,7 @@ export function createGuard(options: GuardOptions): Guard {
       if (hop === hops) {
         throw new GuardError('redirects', `${hostOf(first)} redirects more than ${hops} times.`);
       }
-      url = nextHop(url, String(location), check);
+      url = nextHop(url, String(location), (next) => check(next, request));
       headers = Object.fromEntries(
         Object.entries(headers).filter(([name]) => !ownHeaders.includes(name)),
       );
@@ -129,7 +131,7 @@ export function createGuard(options: GuardOptions): Guard {
   return {
     check,
     async fetch(address, request = {}) {
-      const url = check(address);
+      const url = check(address, request);
       const totalMs = request.totalMs ?? options.totalMs ?? 30_000;
       const deadline = new CallDeadline(
         hostOf(url),

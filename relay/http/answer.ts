@@ -1,18 +1,21 @@
+import type { z } from 'zod';
 import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import { type Caller, requireScope } from '../access/caller';
 import type { Relay } from '../open';
 import { toApiError } from './errors';
 import type { Handler } from './handler';
 import { handlers } from './handlers';
-import { check, readJson } from './input';
+import { check, readJson, withoutNulls } from './input';
+import { notFound } from './not-found';
 import { corsHeaders, preflightHeaders } from './reply';
-import { addressHeader, requestIdHeader, requestIdOf } from './request';
+import { addressHeader, apiMethods, requestIdHeader, requestIdOf } from './request';
 import { findOperation, type Match } from './router';
 
 /** What is known about a request while it is answered. */
 interface RequestContext {
   readonly requestId: string;
   readonly address: string;
+  readonly path: string;
   readonly route: Match<OperationId>;
   caller: Caller | null;
   /** For the answer, whether it succeeds or not: limits, `Allow`. */
@@ -30,6 +33,7 @@ export async function answer(relay: Relay, request: Request): Promise<Response> 
     requestId: requestIdOf(request.headers.get(requestIdHeader)),
     // Set by our server, which drops a value from outside.
     address: request.headers.get(addressHeader) ?? 'unknown',
+    path: pathname,
     route: findOperation(request.method, pathname),
     caller: null,
     headers: new Headers(),
@@ -64,7 +68,7 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   const { route } = context;
   if (request.method === 'OPTIONS') return preflight(request, context);
   await relay.limits.address(context.address);
-  if (route.kind === 'nothing') throw new ApiError('NOT_FOUND');
+  if (route.kind === 'nothing') throw notFound(context.path, relay.config.KINORA_FAMILIES);
   if (route.kind === 'method') {
     throw new ApiError('METHOD_NOT_ALLOWED', undefined, {
       headers: { Allow: route.allow.join(', ') },
@@ -80,9 +84,7 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
     for (const [name, value] of Object.entries(headers)) context.headers.set(name, value);
   }
   const query = endpoint.query && check(endpoint.query, queryOf(request));
-  const body =
-    endpoint.body &&
-    check(endpoint.body, await readJson(request, relay.config.KINORA_MAX_BODY_BYTES));
+  const body = endpoint.body && (await checkedBody(relay, endpoint.body, request));
   const answered = await handler(relay, {
     request,
     caller: context.caller,
@@ -93,6 +95,11 @@ async function serve(relay: Relay, request: Request, context: RequestContext): P
   });
   if (answered instanceof Response) return answered;
   return Response.json({ code: 200, message: 'success', data: answered });
+}
+
+async function checkedBody(relay: Relay, schema: z.ZodType, request: Request): Promise<unknown> {
+  const sent = await readJson(request, relay.config.KINORA_MAX_BODY_BYTES);
+  return check(schema, withoutNulls(schema, sent));
 }
 
 async function authenticate(
@@ -117,14 +124,13 @@ function queryOf(request: Request): Record<string, string> {
 
 function preflight(request: Request, context: RequestContext): Response {
   const { route } = context;
-  if (route.kind === 'nothing') throw new ApiError('NOT_FOUND');
-  // No operation uses OPTIONS, so a known path is a match of kind `method`.
-  if (route.kind === 'method') {
-    context.headers.set('Allow', route.allow.join(', '));
-    if (!isInternal(route) && request.headers.has('access-control-request-method')) {
-      for (const [name, value] of Object.entries(preflightHeaders(route.allow))) {
-        context.headers.set(name, value);
-      }
+  // No operation uses OPTIONS, so a known path is a match of kind `method`. A page must be able to send its request
+  // to an unknown path too: else the browser keeps the 404 from it.
+  const allow = route.kind === 'method' ? route.allow : apiMethods;
+  context.headers.set('Allow', allow.join(', '));
+  if (!isInternal(route) && request.headers.has('access-control-request-method')) {
+    for (const [name, value] of Object.entries(preflightHeaders(allow))) {
+      context.headers.set(name, value);
     }
   }
   return new Response(null, { status: 204 });

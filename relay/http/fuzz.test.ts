@@ -36,6 +36,7 @@ const meanings: Meanings = {
   filename: fc.constantFrom('a.png', 'still life.jpg', 'ünï.webp', 'style.safetensors'),
   size: fc.constantFrom(1, 1000, 20_000_000),
   content_type: fc.constant(undefined),
+  webhook: fc.constantFrom('', 'http://127.0.0.1:9/hook'),
   // Holding answers is another test's: here it would only take time.
   enable_sync_mode: fc.constant(false),
 };

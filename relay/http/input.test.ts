@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ApiError, listBodySchema, submitSchema } from '../../lib/contract/v3';
-import { check, readJson } from './input';
+import { check, readJson, withoutNulls } from './input';
 
 const post = (body: BodyInit, headers: Record<string, string> = {}) =>
   new Request('http://kinora.test/', {
@@ -108,7 +108,7 @@ describe('checking a value', () => {
     ).toEqual({
       image: 'image must be text.',
       prompt: 'The prompt is empty.',
-      negative_prompt: 'negative_prompt must be text.',
+      negative_prompt: 'negative_prompt must be text, not null.',
       'loras.0.path': 'loras.0.path is required.',
       'loras.0.scale': 'loras.0.scale must be a number from 0 to 4.',
       'loras.1.path': 'loras.1.path must not be empty.',
@@ -124,11 +124,38 @@ describe('checking a value', () => {
       image: 'image is required.',
       prompt: 'prompt is required.',
     });
-    expect(detailsOf(submitSchema, null)).toEqual({ body: 'The body must be an object.' });
+    expect(detailsOf(submitSchema, null)).toEqual({
+      body: 'The body must be an object, not null.',
+    });
     expect(detailsOf(listBodySchema, { page: 0, page_size: 101, status: 'done' })).toEqual({
       page: 'page must be at least 1.',
       page_size: 'page_size must be at most 100.',
       status: 'status must be one of created, processing, completed, failed.',
+    });
+  });
+
+  test('null in an optional field is no field, at any depth; a required one refuses it', () => {
+    const nulls = Object.fromEntries(Object.keys(submitSchema.shape).map((name) => [name, null]));
+    const sent = { ...nulls, image, prompt: 'a', loras: [{ path: 'a/b', scale: 1, note: null }] };
+    expect(check(submitSchema, withoutNulls(submitSchema, sent))).toEqual(
+      check(submitSchema, { image, prompt: 'a', loras: [{ path: 'a/b', scale: 1 }] }),
+    );
+    const wrong = { ...nulls, loras: [{ path: null, scale: null }, null] };
+    expect(detailsOf(submitSchema, withoutNulls(submitSchema, wrong))).toEqual({
+      image: 'image must be text, not null.',
+      prompt: 'prompt must be text, not null.',
+      'loras.0.path': 'loras.0.path must be text, not null.',
+      'loras.0.scale': 'loras.0.scale must be a number from 0 to 4.',
+      'loras.1': 'loras.1 must be an object, not null.',
+    });
+    const nested = z.object({
+      list: z.array(z.object({ a: z.object({ b: z.int().default(7) }).optional() })).nullable(),
+      own: z.string().nullable().default('x'),
+    });
+    const deep = { list: [{ a: { b: null } }, { a: null }], own: null };
+    expect(check(nested, withoutNulls(nested, deep))).toEqual({
+      list: [{ a: { b: 7 } }, {}],
+      own: 'x',
     });
   });
 

@@ -1,6 +1,7 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { describeIssues } from '../../lib/contract/request';
 import { ApiError } from '../../lib/contract/v3';
+import { tooLarge } from '../files/blobs/errors';
 
 /**
  * Reads the JSON body of a request.
@@ -23,18 +24,14 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
 }
 
 async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = () =>
-    new ApiError('TOO_LARGE', undefined, {
-      details: [{ field: 'body', message: `The body must be at most ${maxBytes} bytes.` }],
-    });
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge();
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of request.body ?? []) {
       length += chunk.length;
       // Leaving the loop cancels the stream: the rest is not read.
-      if (length > maxBytes) throw tooLarge();
+      if (length > maxBytes) throw tooLarge(maxBytes);
       chunks.push(chunk);
     }
   } catch (error) {
@@ -59,6 +56,36 @@ export function check(schema: z.ZodType, value: unknown): unknown {
   }));
   // Clients show the message alone: the first wrong field is in it.
   throw new ApiError('INVALID_PARAMETER', details[0]?.message, { details });
+}
+
+/**
+ * A body without the optional fields that are null: clients whose languages have typed records (Pydantic, Jackson,
+ * Go) send every field. In a required field null stays, and {@link check} refuses it.
+ *
+ * @param schema of the body; its objects and lists are followed as deep as it goes
+ */
+export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodNullable
+  ) {
+    return withoutNulls(schema.unwrap(), value);
+  }
+  if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    return value.map((entry) => withoutNulls(schema.element, entry));
+  }
+  // A list in place of an object stays one, and is refused.
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!(schema instanceof z.ZodObject) || !isObject) return value;
+  const shape: Readonly<Record<string, z.core.$ZodType>> = schema.shape;
+  const fields = Object.entries(value).flatMap(([name, content]) => {
+    const field = Object.hasOwn(shape, name) ? shape[name] : undefined;
+    if (field === undefined) return [[name, content]];
+    const isAbsent = content === null && z.safeParse(field, undefined).success;
+    return isAbsent ? [] : [[name, withoutNulls(field, content)]];
+  });
+  return Object.fromEntries(fields);
 }
 
 /** Most wrong fields in an answer, and the length of each text: both may come from the caller. */

@@ -65,7 +65,7 @@ export async function sendError(
   thrown: unknown,
   { log, requestId }: { log: Logger; requestId: string },
 ): Promise<void> {
-  if (response.destroyed || request.socket.destroyed) return;
+  if (response.destroyed || response.socket?.writable !== true) return;
   const error = toApiError(thrown);
   if (error.status >= 500) log.error({ err: thrown, request_id: requestId }, 'a request failed');
   if (response.headersSent) {
@@ -105,42 +105,68 @@ function hasBody(request: IncomingMessage): boolean {
   );
 }
 
-/** Answers what Node's parser refused: there is only the bare connection, and no response object. */
-export function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
+/** Connections that were refused and whose rest is being dropped. */
+const refusedConnections = new WeakSet<Duplex>();
+
+/**
+ * Answers what Node's parser refused: there is only the bare connection, and no response object. The parser reports
+ * each further piece of such a request too; those are dropped.
+ */
+export function answerMalformed(
+  error: Error & { code?: string; rawPacket?: Buffer },
+  socket: Duplex,
+): void {
+  if (refusedConnections.has(socket)) return;
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
-  const [status, message, remedy] = describeParseError(error.code);
-  sendBare(socket, status, new ApiError('INVALID_PARAMETER', message, { remedy }));
+  refuseConnection(socket, describeParseError(error));
 }
 
-function describeParseError(
-  code: string | undefined,
-): readonly [status: number, message: string, remedy: string] {
+/** A request line with a method that Node's parser does not know (RFC 9110, 9.1; 9112, 3). */
+const unknownMethod = /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.[01]\r?\n/;
+
+function describeParseError({ code, rawPacket }: { code?: string; rawPacket?: Buffer }): ApiError {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return [431, 'The headers are too large.', `Send at most ${maxHeaderSize} bytes of them.`];
+    const remedy = `Send at most ${maxHeaderSize.toLocaleString('en')} bytes of them.`;
+    return new ApiError('HEADERS_TOO_LARGE', undefined, { remedy });
   }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return [408, 'The request did not arrive in time.', 'Send it again.'];
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ApiError('REQUEST_TIMEOUT');
+  if (code === 'HPE_INVALID_METHOD' && unknownMethod.test(rawPacket?.toString('latin1') ?? '')) {
+    return new ApiError('METHOD_UNKNOWN');
   }
-  return [400, 'This is not an HTTP request.', 'Send one of HTTP/1.1.'];
+  return new ApiError('INVALID_PARAMETER', 'This is not an HTTP request.', {
+    remedy: 'Send one of HTTP/1.1.',
+  });
 }
 
-function sendBare(socket: Duplex, status: number, error: ApiError): void {
-  const requestId = randomUUID();
-  const body = JSON.stringify({ ...error.toBody(requestId), code: status });
-  const headers = Object.entries(error.headers).map(([name, value]) => `${name}: ${value}`);
-  socket.end(
-    [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${requestId}`,
-      ...headers,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
+/**
+ * Answers on the bare connection and ends it: for requests that never reach a handler, or whose handler waits for a
+ * body that does not come. What still arrives is dropped for a while: a connection that is closed with unread bytes
+ * is reset, and its client sees no answer.
+ */
+export function refuseConnection(
+  socket: Duplex,
+  error: ApiError,
+  requestId: string = randomUUID(),
+): void {
+  if (!socket.writable) return;
+  refusedConnections.add(socket);
+  const body = JSON.stringify(error.toBody(requestId));
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Request-Id': requestId,
+    ...corsHeaders,
+    ...error.headers,
+    Connection: 'close',
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const status = `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ''}`;
+  socket.end([status, ...lines, '', body].join('\r\n'));
+  const timer = setTimeout(() => socket.destroy(), maxDrainMs).unref();
+  socket.once('close', () => clearTimeout(timer));
 }

@@ -11,7 +11,18 @@ export const requestIdHeader = 'x-request-id';
 export const addressHeader = 'x-kinora-address';
 
 /** Methods that Next's route handlers can have. Node's parser accepts some thirty more. */
-const apiMethods: readonly string[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+export const apiMethods: readonly string[] = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+];
+/** The description of the API, which other sites may read too: a file of the pages. */
+export const publicDocument = '/openapi.json';
+
 /** Methods of pages and files: Next answers a file with 500 for any other. */
 const pageMethods: readonly string[] = ['GET', 'HEAD'];
 /** With these headers Next's own pages request something else than the page, or a redirect. */
@@ -84,7 +95,13 @@ export function isForwarded(request: IncomingMessage): boolean {
  *
  * @throws ApiError `INVALID_PARAMETER` for a target that is no path, or that cannot be decoded
  */
-export function pathOf({ url = '' }: IncomingMessage): string {
+export function pathOf({ url = '', headers, httpVersion }: IncomingMessage): string {
+  // RFC 9112, 3.2; Node's own check answers without a body.
+  if (headers.host === undefined && httpVersion === '1.1') {
+    throw new ApiError('INVALID_PARAMETER', 'The header Host is missing.', {
+      remedy: 'Send `Host:` and the name of this server.',
+    });
+  }
   // Proxies get whole addresses, and OPTIONS may have the target `*`.
   if (!url.startsWith('/')) {
     throw new ApiError('INVALID_PARAMETER', 'The address of a request starts with a slash.', {
@@ -104,6 +121,20 @@ export function pathOf({ url = '' }: IncomingMessage): string {
 }
 
 /**
+ * Removes the slashes that a base URL with one at its end leaves in a path of the API, before or behind the version
+ * or at the end: `//api/v3//models/` is `/api/v3/models`. Others stay: an id that is missing leaves one too.
+ */
+export function correctSlashes(request: IncomingMessage): void {
+  const [path = '', ...query] = (request.url ?? '').split('?');
+  if (!/^\/+api\//.test(path)) return;
+  const corrected = path
+    .replace(/^\/+api\/+/, '/api/')
+    .replace(/^(\/api\/v\d)\/+/, '$1/')
+    .replace(/\/+$/, '');
+  request.url = [corrected, ...query].join('?');
+}
+
+/**
  * Refuses methods that Next would answer in its own form, or with a 500.
  *
  * @throws ApiError `METHOD_NOT_ALLOWED`
@@ -113,8 +144,7 @@ export function checkMethod(
   path: string,
   { anyMethod = false }: Pick<Pages, 'anyMethod'>,
 ): void {
-  // A path with a double slash, as after a base URL that ends in one, is redirected by Next.
-  const isPage = !anyMethod && !path.startsWith('/api/') && !path.includes('//');
+  const isPage = !anyMethod && !path.startsWith('/api/');
   const known = isPage ? pageMethods : apiMethods;
   if (known.includes(method)) return;
   const route = findOperation(method, path);

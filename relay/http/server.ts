@@ -5,8 +5,22 @@ import type { Config } from '../config';
 import type { Relay } from '../open';
 import { healthRoutes, type ServerStatus } from './health';
 import type { Pages } from './next';
-import { answerMalformed, corsHeaders, preflightHeaders, sendError } from './reply';
-import { assignContext, checkMethod, pathOf, removeNextHeaders } from './request';
+import {
+  answerMalformed,
+  corsHeaders,
+  preflightHeaders,
+  refuseConnection,
+  sendError,
+} from './reply';
+import {
+  apiMethods,
+  assignContext,
+  checkMethod,
+  correctSlashes,
+  pathOf,
+  publicDocument,
+  removeNextHeaders,
+} from './request';
 import { createNodeRouter, type Match, type NodeTarget } from './router';
 import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
 
@@ -45,12 +59,20 @@ export function createRequestServer(dependencies: ServerDependencies) {
     // The client connects again, to another node.
     if (status.stopping) response.shouldKeepAlive = false;
     try {
+      correctSlashes(request);
       const path = pathOf(request);
       const method = request.method ?? 'GET';
       const own = health(method, path);
       const match = own.kind === 'nothing' ? await matchRelay(method, path) : own;
       if (match.kind === 'nothing') {
         watchBody(request, response, 'ordinary', timeouts);
+        if (path === publicDocument) {
+          response.setHeaders(new Headers(corsHeaders));
+          if (method === 'OPTIONS') {
+            response.writeHead(204, preflightHeaders(['GET', 'HEAD', 'OPTIONS'])).end();
+            return;
+          }
+        }
         const pages = await dependencies.pages;
         checkMethod(method, path, pages);
         removeNextHeaders(request, path);
@@ -100,7 +122,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
     });
   }
 
-  const server: Server = createServer((request, response) => {
+  const server: Server = createServer({ requireHostHeader: false }, (request, response) => {
     openResponses.add(response);
     response.once('close', () => {
       openResponses.delete(response);
@@ -112,6 +134,18 @@ export function createRequestServer(dependencies: ServerDependencies) {
     void answer(request, response);
   });
   server.on('clientError', answerMalformed);
+  server.on('checkExpectation', (request, response) => {
+    const { requestId } = assignContext(request, config);
+    const error = new ApiError('EXPECTATION_FAILED');
+    void sendError(request, response, error, { log, requestId });
+  });
+  // A proxy's method. Without a listener Node closes the connection without an answer.
+  server.on('connect', (_request, socket) => {
+    refuseConnection(
+      socket,
+      new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: apiMethods.join(', ') } }),
+    );
+  });
   setTimeouts(server, timeouts);
 
   return {

@@ -1,4 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { ApiError } from '../../lib/contract/v3';
+import { refuseConnection } from './reply';
 
 /** Time limits of the HTTP server, in milliseconds. */
 export interface Timeouts {
@@ -6,6 +8,11 @@ export interface Timeouts {
   readonly headMs: number;
   /** The whole body of an ordinary request. */
   readonly bodyMs: number;
+  /**
+   * The least rate of an upload, over each `idleMs`: one that sends a byte now and then would hold its connection
+   * for ever.
+   */
+  readonly minBytesPerSecond: number;
   /** Between two pieces of an upload, and between two that a slow reader takes. */
   readonly idleMs: number;
   /** A connection without a request: more than the 60 s of most proxies, which reuse connections. */
@@ -15,6 +22,7 @@ export interface Timeouts {
 export const defaultTimeouts: Timeouts = {
   headMs: 30_000,
   bodyMs: 60_000,
+  minBytesPerSecond: 500,
   idleMs: 60_000,
   keepAliveMs: 65_000,
 };
@@ -30,28 +38,58 @@ export function setTimeouts(server: Server, { headMs, keepAliveMs }: Timeouts): 
 }
 
 /**
- * Ends a request whose body does not come: an upload without traffic, any other request that takes too
- * long as a whole. After the body an answer may take any time, as long as the client reads it.
+ * Refuses a request whose body does not come: an upload that pauses or is slower than the least rate, any other
+ * request that takes too long as a whole. After the body an answer may take any time, as long as the client reads it.
  */
 export function watchBody(
   request: IncomingMessage,
   response: ServerResponse,
   kind: 'upload' | 'ordinary',
-  { bodyMs, idleMs }: Timeouts = defaultTimeouts,
+  { bodyMs, idleMs, minBytesPerSecond }: Timeouts = defaultTimeouts,
 ): void {
   const { socket } = request;
-  const endLate = () => {
-    if (!request.complete) request.destroy();
+  const refuse = (sentence: string) => {
+    if (request.complete) return;
+    // The part of an answer that was sent cannot be replaced.
+    if (response.headersSent) {
+      request.destroy();
+      return;
+    }
+    const error = new ApiError('REQUEST_TIMEOUT', sentence);
+    response.statusCode = error.status;
+    refuseConnection(socket, error, String(response.getHeader('X-Request-Id')));
+    // Ends the handler, which must not take what still arrives for the whole body. (To destroy the request would
+    // destroy the connection, and the answer with it.)
+    request.emit('error', error);
   };
-  const timer = kind === 'ordinary' ? setTimeout(endLate, bodyMs).unref() : undefined;
+  const late = `The body did not arrive within ${bodyMs / 1000} s.`;
+  const paused = `No part of the body arrived for ${idleMs / 1000} s.`;
+  const slow = `The body arrives too slowly: the least rate is ${minBytesPerSecond} bytes a second.`;
+
+  let counted = socket.bytesRead;
+  const timer =
+    kind === 'ordinary'
+      ? setTimeout(() => refuse(late), bodyMs)
+      : setInterval(() => {
+          const bytes = socket.bytesRead - counted;
+          counted = socket.bytesRead;
+          if (bytes < (minBytesPerSecond * idleMs) / 1000) refuse(slow);
+        }, idleMs);
+  timer.unref();
   const endIdle = () => {
-    if (!request.complete || response.writableLength > 0) socket.destroy();
+    if (request.complete && response.writableLength > 0) socket.destroy();
+    else refuse(paused);
   };
-  socket.setTimeout(idleMs, endIdle);
+  socket.setTimeout(idleMs);
+  // Node destroys a socket whose timeout nobody listens to here, an answer that is being computed included.
+  response.on('timeout', endIdle);
+  const stop = () => clearTimeout(timer);
+  request.once('end', stop);
   response.once('close', () => {
-    clearTimeout(timer);
-    socket.setTimeout(0, endIdle);
-    socket.off('timeout', endIdle);
+    stop();
+    // Answered before the body was there, as a refusal may be: the rest is not waited for without end.
+    if (request.complete || socket.destroyed) return;
+    const close = setTimeout(() => !request.complete && socket.destroy(), idleMs).unref();
+    socket.once('close', () => clearTimeout(close));
   });
-  request.once('end', () => clearTimeout(timer));
 }

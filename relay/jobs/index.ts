@@ -11,7 +11,15 @@ import { withStorageErrors } from '../store';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
 import { announce, type JobsDependencies, writeStep } from './context';
-import { finishIntake, returnIntake, type TakenIntake, takenBy, takeWaiting } from './intake';
+import {
+  finishIntake,
+  postponeIntake,
+  retryPause,
+  returnIntake,
+  type TakenIntake,
+  takenBy,
+  takeWaiting,
+} from './intake';
 import {
   type ClaimedJob,
   completeLease,
@@ -200,6 +208,25 @@ export function createJobs(dependencies: JobsDependencies) {
     async intakeFailed(taken: TakenIntake, message: string): Promise<JobRow | null> {
       const event = { type: 'intake-failed', message } as const;
       return (await apply(takenBy(taken), event))?.job ?? null;
+    },
+    /**
+     * Lets any node fetch the image again after a pause; ends the job after the last one, about ten minutes later.
+     *
+     * @param error one sentence
+     * @returns null, with nothing changed, where another node has taken the job over
+     */
+    async intakePostponed(
+      taken: TakenIntake & Pick<JobRow, 'intakeFailures'>,
+      error: string,
+    ): Promise<JobRow | null> {
+      const pause = retryPause(taken.intakeFailures);
+      if (pause === null) {
+        const message = `${error} It was tried ${taken.intakeFailures + 1} times.`;
+        return (await apply(takenBy(taken), { type: 'intake-failed', message }))?.job ?? null;
+      }
+      const job = await postponeIntake(db, taken, error, pause);
+      if (job) void store.notify('jobChanged', `${job.id}:status`);
+      return job;
     },
     /**
      * Gives a taken job back after `seconds`, its attempt too: the failure was not caused by its files.

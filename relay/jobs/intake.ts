@@ -41,6 +41,7 @@ function nextInTurn(limit: number) {
         from ${jobs} as j
         where j.status = 'created' and not j.ready and j.owner = o.owner
           and j.intake_attempts < ${maxIntakeAttempts}::int
+          and (j.intake_retry_at is null or j.intake_retry_at <= now())
         order by j.created_at limit ${windowSize}::int
       ) as first
       where o.owner is not null
@@ -65,6 +66,7 @@ export async function takeWaiting(db: Database, limit: number, seconds: number):
         waiting,
         // Another node may have taken it meanwhile.
         sql`(${jobs.intakeUntil} is null or ${jobs.intakeUntil} < now())`,
+        sql`(${jobs.intakeRetryAt} is null or ${jobs.intakeRetryAt} <= now())`,
       ),
     )
     .for('update', { skipLocked: true });
@@ -104,6 +106,44 @@ export async function returnIntake(
       intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
     })
     .where(takenBy(taken));
+}
+
+/**
+ * Pauses before the image of a job is fetched again, in seconds: a name that cannot be resolved, a host that
+ * restarts or is busy comes back within them, ten minutes in all.
+ */
+const retrySeconds: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 120, 120, 120, 120];
+
+/** The pause after so many failures before; null where none is left. */
+export function retryPause(failures: number): number | null {
+  return retrySeconds[failures] ?? null;
+}
+
+/**
+ * Returns a job whose image could not be fetched now, for the next try after a pause. The attempt is not counted:
+ * attempts find jobs that end their node.
+ *
+ * @param error one sentence, which the record of the job shows
+ * @returns null where another node has taken the job over
+ */
+export async function postponeIntake(
+  db: Database,
+  taken: TakenIntake,
+  error: string,
+  seconds: number,
+): Promise<JobRow | null> {
+  const [job] = await db
+    .update(jobs)
+    .set({
+      intakeUntil: null,
+      intakeAttempts: sql`greatest(${jobs.intakeAttempts} - 1, 0)`,
+      intakeFailures: sql`${jobs.intakeFailures} + 1`,
+      intakeError: error,
+      intakeRetryAt: inSeconds(seconds),
+    })
+    .where(takenBy(taken))
+    .returning();
+  return job ?? null;
 }
 
 /**

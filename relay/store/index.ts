@@ -1,4 +1,6 @@
-import { mkdir } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { Logger } from 'pino';
 import { ApiError } from '../../lib/contract/v3';
 import type { Config } from '../config';
@@ -28,19 +30,26 @@ export async function openStore(
 }
 
 /**
- * Makes the data folder.
+ * Makes the data folder, and checks by writing that this user may write in it and in the database that is there:
+ * PGlite's own error names neither.
  *
- * @throws Error with one sentence that names the setting
+ * @throws Error with sentences that name the setting
  */
 async function makeDataFolder({ KINORA_DATA: folder }: Pick<Config, 'KINORA_DATA'>) {
+  const database = path.join(folder, 'db');
+  const probe = path.join(folder, `.probe-${process.pid}`);
   try {
     await mkdir(folder, { recursive: true });
+    await writeFile(probe, '');
+    await rm(probe, { force: true });
+    if (existsSync(database)) await access(database, constants.W_OK);
   } catch (thrown) {
     const code = thrown instanceof Error && 'code' in thrown ? thrown.code : '';
     if (code === 'EEXIST' || code === 'ENOTDIR') {
       throw new Error(`KINORA_DATA must be a folder, and ${folder} is none. Name another one.`);
     }
-    throw new Error(`KINORA_DATA cannot be used: the folder ${folder} cannot be made (${code}).`);
+    const remedy = 'Give it to the user of the server, or set KINORA_DATA to another folder.';
+    throw new Error(`The data folder ${folder} cannot be written (${code}). ${remedy}`);
   }
 }
 

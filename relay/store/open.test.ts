@@ -1,6 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from './';
 
@@ -28,3 +31,44 @@ it('names the setting whose folder is a file', async () => {
     await expect(opened).rejects.toThrow(`KINORA_DATA must be a folder, and ${place} is none`);
   }
 });
+
+/** Opens the database of each folder that it is given, and prints the errors. */
+const program = `
+  import { openDatabase } from './relay/store/index.ts';
+  for (const KINORA_DATA of process.argv.slice(1)) {
+    await openDatabase({ KINORA_DATA }).then(
+      () => console.log('opened'),
+      (error) => console.log(error.message),
+    );
+  }
+`;
+
+it.skipIf(process.platform === 'win32')(
+  'names a data folder, or a database in one, that is another user’s',
+  { timeout: 60_000 },
+  async () => {
+    const [closed, inside] = ['closed', 'inside'].map((name) => path.join(folder, name));
+    if (closed === undefined || inside === undefined) throw new Error('There are two.');
+    await mkdir(closed);
+    await mkdir(path.join(inside, 'db'), { recursive: true });
+    await Promise.all([chmod(folder, 0o755), chmod(inside, 0o777)]);
+    await Promise.all([chmod(closed, 0o555), chmod(path.join(inside, 'db'), 0o555)]);
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx/esm', '--input-type=module', '-e', program, '--', closed, inside],
+      {
+        cwd: fileURLToPath(new URL('../..', import.meta.url)),
+        stdio: ['ignore', 'pipe', 'inherit'],
+        // The super-user may write everywhere.
+        ...(process.getuid?.() === 0 && { uid: 65_534 }),
+      },
+    );
+    const lines = (await text(child.stdout)).trim().split('\n');
+    expect(lines).toEqual(
+      [closed, inside].map(
+        (place) =>
+          `The data folder ${place} cannot be written (EACCES). Give it to the user of the server, or set KINORA_DATA to another folder.`,
+      ),
+    );
+  },
+);

@@ -125,6 +125,12 @@ export const jobs = pgTable(
     /** A node fetches the image; after this time another may. */
     intakeUntil: instant('intake_until'),
     intakeAttempts: integer('intake_attempts').notNull().default(0),
+    /** How often the image could not be fetched for a reason that may pass. */
+    intakeFailures: integer('intake_failures').notNull().default(0),
+    /** The last such reason, one sentence. */
+    intakeError: text('intake_error').notNull().default(''),
+    /** When it is fetched again; null where it never failed. */
+    intakeRetryAt: instant('intake_retry_at'),
 
     // The running attempt
     attempt: integer('attempt').notNull().default(0),

@@ -17,10 +17,16 @@ const someJson = fc.jsonValue({ maxDepth: 3, stringUnit: 'grapheme' });
 /** Values that fit a JSON Schema, its limits more often than what lies between. */
 export function fitting(given: Json, resolve: Resolve, meanings: Meanings): fc.Arbitrary<unknown> {
   const schema = resolve(given);
+  if (Array.isArray(schema.type) && !schema.enum) {
+    const kinds = schema.type.map((type) => fitting({ ...schema, type }, resolve, meanings));
+    return fc.oneof(...kinds);
+  }
   if ('const' in schema) return fc.constant(schema.const);
   if (Array.isArray(schema.enum)) return fc.constantFrom(...(schema.enum as unknown[]));
   const { minimum, maximum } = schema as { minimum?: number; maximum?: number };
   switch (schema.type) {
+    case 'null':
+      return fc.constant(null);
     case 'boolean':
       return fc.boolean();
     case 'integer': {

@@ -21,7 +21,7 @@ import { readVideoMetadata } from '../../lib/video';
 import { modelLock, openModelStore } from '../../lib/weights/store';
 import { checkVideo } from './check-video';
 import { EngineDevice } from './device';
-import { Generation, videoFileOf } from './generation';
+import { Generation } from './generation';
 import { requireNoChild } from './refusal';
 import { checkBackends } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
@@ -35,6 +35,8 @@ export interface EngineParts {
   readonly tools?: EngineTools;
   /** Make the steps that see each frame, in order, before it is scaled and encoded. */
   readonly frameSteps?: readonly FrameStepMaker[];
+  /** Shortest time between two checkpoints, in seconds; 20 when absent. */
+  readonly checkpointSeconds?: number;
 }
 
 /** Model, GPU and encoder, behind the interface that the page speaks. */
@@ -73,21 +75,18 @@ export class Engine implements EngineApi {
     request: EngineRequest,
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
-    return this.#work(async (control) => {
+    const { frameSteps = [], checkpointSeconds } = this.#parts;
+    return this.#work((control) => {
       const run = new Generation(request, {
         openModel: () => this.#openModel(request.model),
         device: this.#device,
         tools: this.#tools,
-        frameSteps: this.#parts.frameSteps ?? [],
+        frameSteps,
+        ...(checkpointSeconds !== undefined && { checkpointSeconds }),
         control,
         report: onProgress,
       });
-      try {
-        return await withModel(request.model, () => run.make());
-      } catch (thrown) {
-        await removeVideo(videoFileOf(request)).catch(() => undefined);
-        throw thrown;
-      }
+      return withModel(request.model, () => run.make());
     });
   }
 
@@ -161,7 +160,7 @@ export class Engine implements EngineApi {
     } catch (thrown) {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      if (isDeviceFault(error.code)) await this.#device.drop();
+      if (isDeviceFault(error.code) || error.code === 'PAUSED') await this.#device.drop();
       else await this.#device.tidy((backend) => backend.releaseSessions());
       throw error;
     } finally {

@@ -1,15 +1,28 @@
 import {
+  type DecoderKind,
   type EngineRequest,
   type GenerationResult,
   isBundled,
+  isResumable,
+  KinoraError,
   type Phase,
   type ProgressEvent,
   sizeInPixels,
+  toKinoraError,
 } from '../../lib/contract';
+
+import {
+  type RunSaving,
+  removeSaved,
+  savedPromptOptimization,
+} from '../../lib/pipeline/checkpoints';
+
+import { planClips } from '../../lib/pipeline/clips';
+
 import type { RunControl } from '../../lib/pipeline/control';
-import type { Frame } from '../../lib/pipeline/latents';
+import { type Frame, latentSizeOf } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
-import { resolveSampling } from '../../lib/pipeline/profiles';
+import { resolveSampling, type Sampling } from '../../lib/pipeline/profiles';
 import { imageToVideo } from '../../lib/pipeline/run';
 import {
   FrameChain,
@@ -17,7 +30,12 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../../lib/pipeline/steps';
-import { writeVideo } from '../../lib/predictions/videos';
+
+import { openRunFiles, removeRun, servedRun } from '../../lib/predictions/run-files';
+import { isServedVideo, removeVideo, writeVideo } from '../../lib/predictions/videos';
+
+import { sampledFrames } from '../../lib/safety';
+
 import {
   coverCrop,
   createVideoMetadata,
@@ -30,6 +48,7 @@ import type { EngineDevice } from './device';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf } from './prompt';
 import { requireAllowedPrompt, requireNoChild } from './refusal';
+import { RunEstimate } from './run-estimate';
 import { checkBackends, RunSafety } from './run-safety';
 import type { EngineTools } from './tools';
 
@@ -40,25 +59,59 @@ export interface GenerationContext {
   readonly tools: EngineTools;
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
+  /** Shortest time between two checkpoints, in seconds; 20 when absent. */
+  readonly checkpointSeconds?: number;
   readonly report: (event: ProgressEvent) => void;
 }
 
 /** One run, from the request to the file, in the order of its phases. */
 export class Generation {
   readonly #clock = new PhaseClock();
+  /** Of its saved files. */
+  readonly #runId: string;
+  #estimate: RunEstimate | undefined;
 
   constructor(
     readonly request: EngineRequest,
     readonly context: GenerationContext,
-  ) {}
+  ) {
+    const { id } = request;
+    this.#runId = isServedVideo(videoFileOf(request)) ? servedRun(id) : id;
+  }
 
+  /**
+   * Makes the video.
+   *
+   * @throws KinoraError; what is saved stays where the run can be resumed
+   */
   async make(): Promise<GenerationResult> {
+    try {
+      return await this.#make();
+    } catch (thrown) {
+      const { aborted } = this.context.control.signal;
+      const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
+      const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
+      if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
+      const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
+      if (useless) await removeRun(this.#runId).catch(() => undefined);
+      throw thrown;
+    } finally {
+      this.#estimate?.end();
+    }
+  }
+
+  async #make(): Promise<GenerationResult> {
     const { request, context } = this;
-    const { parameters } = request;
+    const { parameters, continuation } = request;
     const { signal } = context.control;
     const report = (event: ProgressEvent) => this.#report(event);
     requireAllowedPrompt(parameters.prompt);
-    const optimising = request.promptOptimizer === true;
+    const storage = openRunFiles(this.#runId);
+    const toOptimise = request.promptOptimizer === true;
+    const saved = continuation && toOptimise ? await savedPromptOptimization(storage) : null;
+    const optimised = saved?.original === parameters.prompt ? saved : null;
+    const optimising = toOptimise && !optimised;
     this.#phase(optimising ? 'optimise' : 'load');
     // The cheap checks come first: a bad image must not wait for the GPU.
     const pixels = await decodeImage(request.image);
@@ -67,30 +120,32 @@ export class Generation {
     const { sampling, adapterScale, applied, sentence } = resolved;
     if (sentence) report({ type: 'sampling', sentence });
     const model = await plain.withLoras(request.loras, adapterScale);
+    const { width, height } = sizeInPixels(parameters.size);
+    const native = model.manifest.nativeSizes[parameters.size];
+    const { frameRate } = model.latents;
+    const frames = frameRate * parameters.duration + 1;
+    const estimate = await this.#startEstimate(model, sampling, frames, optimising);
     const { optimizer } = context.tools;
-    const optimisation = await optimisationOf(request, model, optimizer, signal, report);
+    const optimisation =
+      optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
 
-    const { width, height } = sizeInPixels(parameters.size);
-    const native = model.manifest.nativeSizes[parameters.size];
-    const { frameRate } = model.latents;
-    const frames = frameRate * parameters.duration + 1;
     const image = { data: coverCrop(pixels, native.width, native.height), ...native };
     const safety = await RunSafety.open({
       wanted: request.safetyChecker ?? false,
       modelId: request.model,
       bundled: isBundled(model.manifest),
-      frames,
       tools: context.tools,
       backends: checkBackends(context.device, request.backend),
       signal,
       report,
     });
     if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
+    estimate.expectCheck(safety.secondsPerFrame);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
@@ -103,6 +158,14 @@ export class Generation {
       licence,
       applied,
       createdAt: new Date().toISOString(),
+    };
+    const saving: RunSaving = {
+      storage,
+      promptOptimization: optimisation,
+      ...(continuation && { continuation }),
+      ...(context.checkpointSeconds !== undefined && {
+        intervalSeconds: context.checkpointSeconds,
+      }),
     };
     let writer: VideoWriter | undefined;
     try {
@@ -127,12 +190,13 @@ export class Generation {
           seed: parameters.seed,
           // Where the user set no budget the device is asked.
           memoryBudget: request.memoryBudget ?? 'probe',
-          tailSeconds: safety.seconds,
         },
         {
           control: context.control,
           onProgress: report,
-          onFrame: async (frame) => output.add(await chain.next(frame)),
+          onPlan: (plan) => estimate.plan(plan),
+          onFrame: (frame) => estimate.encoding(async () => output.add(await chain.next(frame))),
+          saving,
         },
       );
       const verdict = await safety.verdict();
@@ -144,8 +208,12 @@ export class Generation {
       );
       const findings = await chain.finish();
       const videoFile = videoFileOf(request);
-      await writeVideo(videoFile, video);
       signal.throwIfAborted();
+      await writeVideo(videoFile, video);
+      // A refined video has taken the place of the earlier one.
+      if (continuation !== 'refine') signal.throwIfAborted();
+      await this.#discard(storage, applied.decoder).catch(() => undefined);
+      await estimate.keep();
       return {
         videoFile,
         videoBytes: video.size,
@@ -160,6 +228,7 @@ export class Generation {
         backend: request.backend,
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
+        ...(result.resumes > 0 && { resumes: result.resumes }),
         memory: result.memory,
         safety: verdict,
         ...(optimisation && { promptOptimization: optimisation }),
@@ -172,14 +241,60 @@ export class Generation {
     }
   }
 
+  /** Deletes what a finished run needs no more: all but latents that can be decoded better. */
+  async #discard(storage: RunSaving['storage'], decoder: DecoderKind): Promise<void> {
+    if (decoder === 'tiny') await removeSaved(storage, 0, false);
+    else await removeRun(this.#runId);
+  }
+
+  async #startEstimate(
+    model: VideoModel,
+    sampling: Sampling,
+    frames: number,
+    optimises: boolean,
+  ): Promise<RunEstimate> {
+    const { request, context } = this;
+    const { size } = request.parameters;
+    const { manifest, latents } = model;
+    const native = manifest.nativeSizes[size];
+    const delivered = sizeInPixels(size);
+    const estimate = await RunEstimate.open({
+      model: manifest.id,
+      backend: request.backend,
+      work: {
+        clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
+        sampling,
+        flops: (ofClip) =>
+          model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
+        bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
+        pixels: {
+          native: native.width * native.height,
+          delivered: delivered.width * delivered.height,
+        },
+        optimises,
+        checkedFrames: request.safetyChecker ? sampledFrames(frames).length : 0,
+      },
+      finishing: () => context.control.finishing,
+      report: context.report,
+    });
+    this.#estimate = estimate;
+    estimate.take(opening(optimises ? 'optimise' : 'load'));
+    return estimate;
+  }
+
   #phase(phase: Phase): void {
-    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
+    this.#report(opening(phase));
   }
 
   #report(event: ProgressEvent): void {
     if (event.type === 'phase') this.#clock.enter(event.phase);
+    this.#estimate?.take(event);
     this.context.report(event);
   }
+}
+
+function opening(phase: Phase): ProgressEvent {
+  return { type: 'phase', phase, clip: 0, clips: 1 };
 }
 
 export function videoFileOf(request: EngineRequest): string {

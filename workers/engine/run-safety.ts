@@ -6,7 +6,7 @@ import {
 } from '../../lib/contract';
 import { createBackend, probeDevice } from '../../lib/gpu';
 import type { FrameStep } from '../../lib/pipeline/steps';
-import { type Backends, SafetyCheck, sampledFrames } from '../../lib/safety';
+import { type Backends, SafetyCheck } from '../../lib/safety';
 import { coverCrop, type Pixels } from '../../lib/video';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';
@@ -18,8 +18,6 @@ export interface RunSafetyOptions {
   readonly modelId: string;
   /** Whether the model comes with Kinora, and may run without a checker. */
   readonly bundled: boolean;
-  /** Frames that the video is to have. */
-  readonly frames: number;
   readonly tools: EngineTools;
   readonly backends: Backends;
   readonly signal: AbortSignal;
@@ -28,10 +26,9 @@ export interface RunSafetyOptions {
 
 /** The safety check of one run: the input before it, sampled frames after it. */
 export class RunSafety {
-  /** Seconds that {@link verdict} will take, from what the input took; 0 without a checker. */
-  seconds = 0;
+  /** Seconds that the input took, as each frame of {@link verdict} will; 0 without a checker. */
+  secondsPerFrame = 0;
   readonly #check: SafetyCheck | null;
-  #begin = 0;
 
   private constructor(
     readonly options: RunSafetyOptions,
@@ -39,11 +36,8 @@ export class RunSafety {
     /** The record where no checker runs. */
     readonly unchecked: Safety,
   ) {
-    const onSquares = (done: number, total: number) => {
-      const secondsPerSquare = (performance.now() - this.#begin) / 1000 / done;
-      const secondsRemaining = (total - done) * secondsPerSquare;
-      options.report({ type: 'check', done, total, secondsRemaining });
-    };
+    const onSquares = (done: number, total: number) =>
+      options.report({ type: 'check', done, total });
     this.#check = tool && new SafetyCheck(tool, { onSquares });
   }
 
@@ -78,12 +72,12 @@ export class RunSafety {
   ): Promise<boolean> {
     const { tool: checker, options } = this;
     if (!checker || !this.#check) return false;
-    const { backends, signal, report, frames } = options;
+    const { backends, signal, report } = options;
     const begin = performance.now();
     const data = coverCrop(image, width, height);
     const squares = checker.squaresOfFrame({ data, width, height });
     const score = await this.#check.scoreInput(squares, backends, signal);
-    this.seconds = ((performance.now() - begin) / 1000) * sampledFrames(frames).length;
+    this.secondsPerFrame = (performance.now() - begin) / 1000;
     const flagged = score !== null && score >= safetyThreshold;
     report({ type: 'input-check', score, flagged });
     return flagged;
@@ -94,7 +88,6 @@ export class RunSafety {
     const { backends, signal, report } = this.options;
     if (!this.#check) return this.unchecked;
     report({ type: 'phase', phase: 'check', clip: 0, clips: 1 });
-    this.#begin = performance.now();
     return this.#check.verdict(backends, signal);
   }
 }

@@ -80,6 +80,7 @@ class FadeClip implements ClipDenoiser {
 
 class Fade implements VideoModel {
   readonly installed = false;
+  readonly fingerprint = 'fade';
   readonly latents = space;
   readonly decoders = ['full'] as const;
   readonly triggerWords = [];
@@ -89,8 +90,8 @@ class Fade implements VideoModel {
 
   constructor(readonly manifest: ModelManifest) {}
 
-  decodePasses(): number {
-    return 1;
+  flops() {
+    return { pass: 1, decode: 1 };
   }
 
   weightBytes(): number {

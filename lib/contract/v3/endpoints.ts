@@ -155,7 +155,12 @@ export const endpoints = {
       family: z.string().describe('The model family, such as `wan-2.2`.'),
       variant: z.enum(variants).describe('Both take the same parameters.'),
     }),
-    query: z.object({ webhook: z.string().optional().describe('A public https URL.') }),
+    query: z.object({
+      webhook: z
+        .string()
+        .optional()
+        .describe('A public https URL; an empty one is the same as none.'),
+    }),
     body: submitSchema,
     answer: prediction,
   },

@@ -17,7 +17,7 @@ test.each(apiErrorCodes)('%s does not refer to details without having any', (cod
 });
 
 test('a remedy may refer to details if there are some', () => {
-  const details = [{ field: 'body', message: 'at most 5 bytes' }];
-  const { message } = new ApiError('TOO_LARGE', undefined, { details }).toBody('id');
-  expect(message).toBe('The body is too large. Stay below the limit that `details` names.');
+  const details = [{ field: 'scope', message: 'admin' }];
+  const { message } = new ApiError('FORBIDDEN', undefined, { details }).toBody('id');
+  expect(message).toBe('This key may not do that. Use a key with the scope that `details` names.');
 });

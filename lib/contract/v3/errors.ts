@@ -51,18 +51,34 @@ const table = {
     'This idempotency key was used with another body.',
     'Use a new key for a new request.',
   ],
-  TOO_LARGE: [413, 'The body is too large.', 'Stay below the limit that `details` names.'],
+  REQUEST_TIMEOUT: [
+    408,
+    'The request did not arrive in time.',
+    'Send it again, its body without long pauses.',
+  ],
+  TOO_LARGE: [413, 'The body is too large.', 'Stay below the limit that the message names.'],
   UNSUPPORTED_MEDIA_TYPE: [415, 'This content type is not accepted.', 'Send application/json.'],
+  EXPECTATION_FAILED: [
+    417,
+    'The header Expect names something that this server does not know.',
+    'Send `Expect: 100-continue`, or no such header.',
+  ],
   RATE_LIMITED: [429, 'Too many requests.', 'Wait for the seconds that `Retry-After` names.'],
   TOO_MANY_JOBS: [
     429,
     'This key has reached its limit of unfinished predictions.',
     'Wait until one has ended, or cancel one.',
   ],
+  HEADERS_TOO_LARGE: [431, 'The headers are too large.', 'Send at most 16 kB of them.'],
   INTERNAL: [
     500,
     'Something went wrong inside Kinora.',
     'Try again; if the error persists, report it.',
+  ],
+  METHOD_UNKNOWN: [
+    501,
+    'This server does not know the method.',
+    'Use GET, POST, PUT or DELETE, in capital letters.',
   ],
   STORAGE_DOWN: [
     503,

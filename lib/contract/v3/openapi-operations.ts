@@ -68,7 +68,7 @@ const pathExamples: Readonly<Record<string, string>> = {
 };
 
 function parametersIn(place: 'path' | 'query', schema: z.ZodObject, converter: SchemaConverter) {
-  const { properties = {}, required = [] } = converter.convert(schema, 'input') as {
+  const { properties = {}, required = [] } = converter.convert(schema, 'parameters') as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
   };
@@ -90,7 +90,7 @@ function requestBody(name: PublicOperation, converter: SchemaConverter): JsonSch
   }
   const { body } = rowOf(name);
   if (!body) return undefined;
-  const schema = converter.convert(body, 'input');
+  const schema = converter.convert(body, 'body');
   const example = operationExamples[name].body;
   return { required: true, content: { 'application/json': { schema, example } } };
 }

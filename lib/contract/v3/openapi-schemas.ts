@@ -8,9 +8,10 @@ export interface SchemaConverter {
   /**
    * The JSON Schema of a contract schema; named ones inside it become references.
    *
-   * @param side `input`: what callers may send; `output`: what they receive
+   * @param side `body` and `parameters`: what callers may send; in a body an optional field may be null.
+   * `output`: what they receive
    */
-  convert(schema: z.ZodType, side: 'input' | 'output'): JsonSchema;
+  convert(schema: z.ZodType, side: 'body' | 'parameters' | 'output'): JsonSchema;
   /** Every named schema that was converted so far, by name. */
   readonly components: Readonly<Record<string, JsonSchema>>;
 }
@@ -28,8 +29,10 @@ export function createSchemaConverter(names: Readonly<Record<string, z.ZodType>>
   return {
     components,
     convert(schema, side) {
+      const tidy = (part: unknown) =>
+        (side === 'body' ? withNulls(simplify(part)) : simplify(part)) as JsonSchema;
       const { $defs, ...whole } = z.toJSONSchema(schema, {
-        io: side,
+        io: side === 'output' ? 'output' : 'input',
         metadata: registry,
         override({ zodSchema, jsonSchema }) {
           const description = z.globalRegistry.get(zodSchema)?.description;
@@ -37,11 +40,32 @@ export function createSchemaConverter(names: Readonly<Record<string, z.ZodType>>
         },
       });
       for (const [name, definition] of Object.entries($defs ?? {})) {
-        components[name] = simplify(definition) as JsonSchema;
+        components[name] = tidy(definition);
       }
-      return simplify(whole) as JsonSchema;
+      return tidy(whole);
     },
   };
+}
+
+/** Allows null for every optional property, as the server does; each has one type. */
+function withNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withNulls);
+  if (typeof value !== 'object' || value === null) return value;
+  const schema = Object.fromEntries(
+    Object.entries(value).map(([keyword, content]) => [keyword, withNulls(content)]),
+  );
+  if (schema.type !== 'object' || !schema.properties) return schema;
+  const required = (schema.required ?? []) as readonly string[];
+  const properties = Object.entries(schema.properties as Readonly<Record<string, JsonSchema>>);
+  schema.properties = Object.fromEntries(
+    properties.map(([name, property]) => {
+      if (required.includes(name) || typeof property.type !== 'string') return [name, property];
+      const { type, enum: values } = property;
+      const nullable = { ...property, type: [type, 'null'] };
+      return [name, Array.isArray(values) ? { ...nullable, enum: [...values, null] } : nullable];
+    }),
+  );
+  return schema;
 }
 
 /** Removes keywords that Zod writes and that carry no information for readers. */

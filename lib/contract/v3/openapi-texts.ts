@@ -34,7 +34,7 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
       'Responds immediately with status `created`; a connected browser tab of the key’s owner, or a shared one, computes the video.',
       'Unknown fields are dropped; known fields out of their range are rejected.',
       'With `enable_sync_mode` the response is sent when the prediction has ended. If that takes too long, it has status `processing`, `data.code` 5004 and `Sync mode timed out` in `data.error`; the prediction continues.',
-      'If an image or a LoRA cannot be fetched, the prediction fails later with `data.code` 1402; if a LoRA does not fit the model, with 1401.',
+      'If an image or a LoRA cannot be fetched, the prediction fails later with `data.code` 1402; if a LoRA does not fit the model, with 1401. A failure that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx of the image’s host, is tried again for about ten minutes: until then the status is `created`, and `data.image_retry` says why.',
       'A prompt that names a child in a sexual context is refused with `PROMPT_REFUSED`, and nothing is stored. A worker checks again; it also refuses a prompt that names a child where the safety checker flags the image or the video: the prediction then fails with `data.code` 1200.',
     ].join('\n\n'),
     errors: [

@@ -37,16 +37,25 @@ export function profileOfModel(model: string): ProfileName {
 }
 
 /**
+ * What `image` may be: a link, a data URI with any type and parameters, or base64, of which both alphabets and white
+ * space are taken. Each part of a text matches one class of the pattern only, so that the time grows with its length.
+ */
+const imageForms =
+  /^(\s*https?:\/\/\S{1,4096}\s*|\s*data:[^,]{0,200};\s*base64\s*,[A-Za-z0-9+/=_\s-]+|[A-Za-z0-9+/=_\s-]+)$/i;
+
+/**
  * Body of a submission: the parameters of the video, its image, and switches that clients send.
  * Unknown fields are dropped (README, 2).
  */
 export const submitSchema = parametersSchema.extend({
   image: z
     .string()
-    .regex(/^(https?:\/\/\S{1,4096}|data:image\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=\s]+)$/i, {
-      message: 'image must be an https URL or a data URI of an image.',
+    .regex(imageForms, {
+      message: 'image must be a URL, a data URI in base64, or base64 of an image file.',
     })
-    .describe('The start image: an https URL, a data URI, or the URL of an upload.'),
+    .describe(
+      'The start image: a URL that the server can reach, the URL of an upload, a base64 data URI, or base64 alone. Its bytes decide what it is, not the type that a data URI names.',
+    ),
   enable_prompt_optimizer: z
     .boolean()
     .default(false)
@@ -63,6 +72,10 @@ export const submitSchema = parametersSchema.extend({
     .boolean()
     .default(false)
     .describe('Delay the response until the video is finished, for at most about 100 seconds.'),
+  webhook: z
+    .string()
+    .default('')
+    .describe('The same as `webhook` in the query, for clients that cannot set it there.'),
   enable_base64_output: z
     .boolean()
     .default(false)
@@ -78,7 +91,10 @@ export type Submission = z.output<typeof submitSchema>;
  * The part of a submission that is stored with the prediction and returned as its input: the
  * parameters, the image as a URL (never as a data URI), and the two switches for the worker.
  */
-export type PredictionInput = Omit<Submission, 'enable_sync_mode' | 'enable_base64_output'>;
+export type PredictionInput = Omit<
+  Submission,
+  'enable_sync_mode' | 'enable_base64_output' | 'webhook'
+>;
 
 /** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9). */
 export const predictionCodes = {
@@ -162,6 +178,16 @@ export const predictionSchema = z.object({
     .min(0)
     .optional()
     .describe('Number of predictions that come before this one; only while it waits.'),
+  image_retry: z
+    .object({
+      error: z.string().describe('Why the image could not be fetched, one sentence.'),
+      tries: z.int().describe('How often it was tried so far.'),
+      next_at: z.iso.datetime({ precision: 3 }).describe('Time of the next try, UTC.'),
+    })
+    .optional()
+    .describe(
+      'Only while the status is created and the image could not be fetched for a reason that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx. It is tried again for about ten minutes.',
+    ),
   input: z.record(z.string(), z.unknown()).optional().describe('Only if the request asks for it.'),
 });
 export type ApiPrediction = z.output<typeof predictionSchema>;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { KinoraError } from '../../contract';
 import { type Backend, type Category, CountingBackend } from '../../gpu';
 import type { ElementType } from '../../onnx';
-import { DenoiseInterrupted } from '../../pipeline/denoise';
+import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
 import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
 import { readModelConfig, type TransformerConfig } from './config';
@@ -118,12 +118,13 @@ test('while it goes on, before a further step: the state that it had is the stat
   const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
   const model = await Transformer.load(backend, checkpoint, config, { precision: 'f32' });
   const latents = () => new Float32Array(4 * 192);
-  const state = {
+  const state: DenoiseState = {
     step: 1,
     sample: latents(),
     last: latents(),
-    previous: latents(),
     before: latents(),
+    prediction: new Float32Array(6 * 192),
+    cache: { kind: 'none' },
   };
   const scheduler = createScheduler({ kind: 'unipc', steps: 2, flowShift: 5 });
   backend.left = 40;

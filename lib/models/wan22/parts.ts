@@ -26,6 +26,8 @@ import {
 /** The parts of a model, opened and checked: every tensor is there in its shape, none is read yet. */
 export interface Wan22Parts {
   readonly manifest: ModelManifest;
+  /** Tells its weights from others'. */
+  readonly fingerprint: string;
   /** Configuration and tokenizer; a bundled model's weights too. */
   readonly folder: ModelFolder;
   readonly config: ModelConfig;
@@ -68,7 +70,9 @@ export async function openParts(manifest: ModelManifest, folder: ModelFolder): P
   const { precision } = manifest;
   const adapter = await bundledAdapter(folder, config.transformer);
   const weights = { transformer, textEncoder, vae, tinyDecoder, adapter };
-  return { manifest, folder, config, precision, packed: false, ...weights };
+  // A bundled model's weights come with this version of Kinora.
+  const fingerprint = JSON.stringify([manifest.id, precision]);
+  return { manifest, fingerprint, folder, config, precision, packed: false, ...weights };
 }
 
 /** Where a bundled model has the parts that it can run without. */
@@ -114,8 +118,10 @@ export async function openStoredParts(
   if (tinyDecoder) checkTinyDecoder(tinyDecoder, config);
   const adapter = await storedAdapter(folder, config.transformer);
   const { precision } = transformer.stored;
+  const sources = [transformer, textEncoder, vae].map(({ stored }) => stored.sources);
   return {
     manifest,
+    fingerprint: JSON.stringify([manifest.id, precision, sources]),
     folder: files,
     config,
     precision,

@@ -4,9 +4,16 @@ import {
   KinoraError,
   type LoraFile,
   type ModelManifest,
+  sha256,
 } from '../../contract';
 import type { Backend } from '../../gpu';
-import { type Frame, type LatentSpace, latentFrame, latentSizeOf } from '../../pipeline/latents';
+import {
+  type Frame,
+  type LatentSize,
+  type LatentSpace,
+  latentFrame,
+  latentSizeOf,
+} from '../../pipeline/latents';
 import type { MemoryPlan, MemoryPlanner } from '../../pipeline/memory/plan';
 import type {
   ClipToDecode,
@@ -19,7 +26,7 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { passFlops } from './benchmark/flops';
+import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
@@ -40,9 +47,6 @@ import { tokensPerFrame } from './tokens';
 import { Transformer } from './transformer';
 import { type ClipDecoder, createTiledVaeDecoder, createVaeDecoder, encodeFirstFrame } from './vae';
 
-/** FLOPs of a decode as a multiple of those of a pass of the transformer, for 121 frames of 1280×704. */
-const decodePasses: Readonly<Record<DecoderKind, number>> = { full: 3.9, tiny: 0.02 };
-
 /** Wan2.2-TI2V as the pipeline sees it: see the README of this folder. */
 export class Wan22 implements VideoModel {
   readonly decoders: readonly DecoderKind[];
@@ -52,6 +56,8 @@ export class Wan22 implements VideoModel {
     readonly parts: Wan22Parts,
     readonly lora: LoraBranches | null = null,
     readonly triggerWords: readonly string[] = [],
+    /** What tells its adapters from others. */
+    readonly adapterIds: readonly string[] = [],
   ) {
     const { vae, transformer } = parts.config;
     const channels = transformer.in_channels;
@@ -69,12 +75,24 @@ export class Wan22 implements VideoModel {
     return this.parts.manifest;
   }
 
+  get fingerprint(): string {
+    return JSON.stringify([this.parts.fingerprint, ...this.adapterIds]);
+  }
+
   get installed(): boolean {
     return this.parts.packed;
   }
 
-  decodePasses(decoder: DecoderKind): number {
-    return decodePasses[decoder];
+  flops(size: LatentSize, decoder: DecoderKind) {
+    const { transformer, vae } = this.parts.config;
+    const tokens = size.frames * tokensPerFrame(transformer, size);
+    return {
+      pass: passFlops(transformer, tokens, maxPromptTokens),
+      decode:
+        decoder === 'tiny'
+          ? tinyDecoderFlops(shapesOf(this.#tinyDecoder), size)
+          : decoderFlops(vae, size),
+    };
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {
@@ -97,6 +115,7 @@ export class Wan22 implements VideoModel {
     if (files.length === 0 && adapterScale === 0) return this;
     const config = this.parts.config.transformer;
     const adapters = [];
+    const ids: string[] = [];
     if (adapterScale !== 0) {
       const { adapter, manifest } = this.parts;
       if (!adapter) {
@@ -104,6 +123,7 @@ export class Wan22 implements VideoModel {
         throw new KinoraError('MODEL_FILE_MISSING', sentence);
       }
       adapters.push({ lora: await adapter.read(), scale: adapterScale });
+      ids.push(JSON.stringify([adapter.source, adapterScale]));
     }
     const words: string[] = [];
     for (const { name, file, scale } of files) {
@@ -113,8 +133,11 @@ export class Wan22 implements VideoModel {
       });
       adapters.push({ lora: await parseLora(checkpoint, config, name), scale });
       words.push(...triggerWords(checkpoint.metadata));
+      // Its header and first weights are in the first MiB: no other LoRA shares them.
+      const start = await file.slice(0, 2 ** 20).arrayBuffer();
+      ids.push(JSON.stringify([await sha256(start), file.size, scale]));
     }
-    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)]);
+    return new Wan22(this.parts, combineLoras(adapters, config), [...new Set(words)], ids);
   }
 
   async tokenize(prompts: readonly string[]): Promise<TokenIds[]> {

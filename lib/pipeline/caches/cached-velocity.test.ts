@@ -30,12 +30,12 @@ async function run(cache: StepCache, steps: number, guidedSteps: number, from = 
   const tensors = [0, 1, 2].map(() => backend.tensor('float32', [1, 1], 'latents'));
   const [sample, ...velocities] = tensors;
   if (!sample) throw new Error('there is no tensor');
-  const velocityOf = cachedVelocity(backend, clip, cache, steps);
+  const { velocity } = cachedVelocity(backend, clip, cache, steps);
   const outputs: number[][] = [];
   for (let step = from; step < steps; step++) {
     backend.write(sample, Float32Array.of(8 - step));
     const wanted = step < guidedSteps ? velocities : velocities.slice(0, 1);
-    await velocityOf(step, step, sample, wanted);
+    await velocity(step, step, sample, wanted);
     const read: number[] = [];
     for (const target of wanted) read.push(...(await backend.read(target)));
     outputs.push(read);

@@ -7,6 +7,19 @@ export interface EasyCacheOptions {
   readonly computedShare: number;
 }
 
+/** What {@link EasyCache} knows after a step. */
+export interface EasyCacheState {
+  /** Input of the latest step. */
+  readonly previous: Float32Array;
+  /** Input and outputs of the latest computed step, by branch. */
+  readonly input: Float32Array;
+  readonly outputs: readonly Float32Array[];
+  /** mean |Δout| / mean |Δx| between the last two computed steps; null before the second. */
+  readonly slope: number | null;
+  /** What reused steps have summed up to. */
+  readonly error: number;
+}
+
 /**
  * Decides at each step whether the model's output can be reused, by EasyCache (Zhou et al.,
  * arXiv:2507.02860; `easycache_generate.py` of H-EmbodVis/EasyCache). It needs no calibration: how much
@@ -25,7 +38,29 @@ export class EasyCache {
   #slope: number | null = null;
   #error = 0;
 
-  constructor(readonly options: EasyCacheOptions) {}
+  /** @param state where an earlier one was left */
+  constructor(
+    readonly options: EasyCacheOptions,
+    state: EasyCacheState | null = null,
+  ) {
+    if (!state) return;
+    const { previous, input, outputs, slope, error } = state;
+    this.#previous = previous;
+    this.#computed = { input, outputs };
+    this.#slope = slope;
+    this.#error = error;
+  }
+
+  /** The state after the latest step; null before the first. */
+  get state(): EasyCacheState | null {
+    if (!this.#previous || !this.#computed) return null;
+    return {
+      previous: this.#previous,
+      ...this.#computed,
+      slope: this.#slope,
+      error: this.#error,
+    };
+  }
 
   /**
    * The outputs of a step where they may be reused, by branch; null where the step has to be computed.

@@ -1,6 +1,7 @@
 import type { MagCacheSettings } from '../../contract';
+import type { EasyCacheState } from './easycache';
 
-export { EasyCache, type EasyCacheOptions } from './easycache';
+export { EasyCache, type EasyCacheOptions, type EasyCacheState } from './easycache';
 export { magCacheSkips } from './magcache';
 
 /** Which steps reuse results of earlier ones, and by what rule. */
@@ -8,6 +9,11 @@ export type StepCache =
   | { readonly kind: 'none' }
   | { readonly kind: 'magcache'; readonly settings: MagCacheSettings }
   | { readonly kind: 'easycache' };
+
+/** What a cache needs between two steps to go on as if nothing had been. */
+export type CacheState =
+  | { readonly kind: 'none' | 'magcache' }
+  | ({ readonly kind: 'easycache' } & EasyCacheState);
 
 /**
  * Limits of EasyCache: upstream computes the first 10 of 50 steps; the threshold is the default of

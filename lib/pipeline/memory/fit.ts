@@ -36,10 +36,10 @@ export class MemoryFit {
     readonly planner: MemoryPlanner,
     readonly budget: number,
     readonly budgetSet: boolean,
-    readonly onPlan: (memory: MemoryReport) => void,
+    readonly onPlan: (memory: MemoryReport, plan: MemoryPlan) => void,
   ) {
     this.#plan = planner.fit(budget);
-    onPlan(this.report);
+    onPlan(this.report, this.#plan);
   }
 
   /**
@@ -52,7 +52,7 @@ export class MemoryFit {
     backend: Backend,
     planner: MemoryPlanner,
     budget: number | 'probe' | undefined,
-    onPlan: (memory: MemoryReport) => void,
+    onPlan: (memory: MemoryReport, plan: MemoryPlan) => void,
   ): Promise<MemoryFit> {
     const wanted = planner.full.peak;
     let most = wanted;
@@ -120,7 +120,7 @@ export class MemoryFit {
   #adopt(plan: MemoryPlan): void {
     this.#plan = plan;
     this.#replans += 1;
-    this.onPlan(this.report);
+    this.onPlan(this.report, plan);
   }
 }
 

@@ -224,15 +224,19 @@ export class Solver {
     this.#committed = { step, tensors: { sample, last, previous, before } };
   }
 
-  /** Reads the state of the last {@link commit}; null before the first. */
-  async save(): Promise<SolverState | null> {
+  /**
+   * Reads the state of the last {@link commit}; null before the first.
+   *
+   * @param previous m_{i−1}, where it has been read already
+   */
+  async save(previous?: Float32Array): Promise<SolverState | null> {
     if (!this.#committed) return null;
     const { step, tensors } = this.#committed;
     return {
       step,
       sample: await this.backend.read(tensors.sample),
       last: await this.backend.read(tensors.last),
-      previous: await this.backend.read(tensors.previous),
+      previous: previous ?? (await this.backend.read(tensors.previous)),
       before: await this.backend.read(tensors.before),
     };
   }

@@ -1,3 +1,4 @@
+import type { Applied } from '../../contract/applied';
 import type { EngineApi, EngineRequest } from '../../contract/engine';
 import { KinoraError } from '../../contract/errors';
 import type { GenerationResult, ProgressEvent } from '../../contract/progress';
@@ -6,11 +7,22 @@ import { sizeInPixels } from '../../contract/request';
 import { type Safety, safetySchema } from '../../contract/safety';
 import { fullMemory } from '../../contract/testing/memory';
 import type { EngineClient } from '../engine-client';
+import { openRunFiles } from '../run-files';
 import { writeVideo } from '../videos';
+
+const applied: Omit<Applied, 'steps' | 'decoder'> = {
+  guidance_scale: 1,
+  guided_steps: 0,
+  scheduler: 'unipc',
+  flow_shift: 5,
+  adapter: null,
+  cache: 'none',
+  unused: [],
+};
 
 /**
  * An engine that implements EngineApi without computing: it reports steps and a preview, can be cancelled,
- * and writes a small file to the real OPFS. The tests in e2e/ use the real engine.
+ * and writes small files to the real OPFS. The tests in e2e/ use the real engine.
  */
 export class FakeEngine implements EngineClient {
   opened = 0;
@@ -24,7 +36,12 @@ export class FakeEngine implements EngineClient {
   /** Called before each step of the next run. */
   script: (request: EngineRequest) => Promise<void> = async () => {};
   crash: (error: KinoraError) => void = () => {};
+  /** Whether runs are saved, and decoded by the tiny decoder where the request does not say otherwise. */
+  saves = false;
+  /** The progress callback of the last run. */
+  report: ((event: ProgressEvent) => void) | null = null;
   #cancelled = false;
+  #suspended = false;
   #early = false;
 
   open() {
@@ -55,6 +72,9 @@ export class FakeEngine implements EngineClient {
     finishEarly: async () => {
       this.#early = true;
     },
+    suspend: async () => {
+      this.#suspended = true;
+    },
     pause: async () => {},
     resume: async () => {},
   } as unknown as EngineApi;
@@ -64,19 +84,34 @@ export class FakeEngine implements EngineClient {
     onProgress: (event: ProgressEvent) => void,
   ): Promise<GenerationResult> {
     this.seen = request;
+    this.report = onProgress;
     this.#cancelled = false;
-    this.#early = false;
-    const { parameters, model, backend } = request;
-    const steps = parameters.num_inference_steps;
+    this.#suspended = false;
+    const { parameters, model, backend, continuation } = request;
+    this.#early = continuation === 'finish';
+    const steps = continuation === 'refine' ? 0 : parameters.num_inference_steps;
+    const files = openRunFiles(request.id);
+    const saved = continuation ? await files.read('state-a') : null;
+    const from = Number((await saved?.text()) ?? 0);
+    if (continuation === 'refine') await this.script(request);
     const shared = { clip: 0, clips: 1 };
     onProgress({ type: 'phase', phase: 'denoise', ...shared });
     const pixels = new Uint8ClampedArray(80 * 44 * 4 * 3).fill(200);
     onProgress({ type: 'preview', pixels, width: 80, height: 44, count: 3 });
-    for (let step = 1; step <= steps && !this.#early; step++) {
+    for (let step = from + 1; step <= steps && !this.#early; step++) {
       await this.script(request);
       if (this.#cancelled) throw new KinoraError('CANCELLED');
-      const times = { secondsPerStep: 1, secondsRemaining: steps - step };
-      onProgress({ type: 'step', step, steps, ...shared, ...times });
+      const [share, secondsRemaining] = [step / (steps + 1), steps - step];
+      onProgress({ type: 'estimate', share, secondsRemaining, reason: null });
+      onProgress({ type: 'step', step, steps, ...shared, secondsPerStep: 1 });
+      if (!this.saves) continue;
+      await files.write('state-a', new Blob([String(step)]));
+      onProgress({ type: 'checkpoint', checkpoint: { step, steps, ...shared } });
+      if (this.#suspended) throw new KinoraError('PAUSED');
+    }
+    if (this.saves) {
+      await files.remove('state-a');
+      await files.write('clip-0', new Blob(['latents']));
     }
     const video = new Blob(['\0\0\0\x18ftypisom', request.id], { type: 'video/mp4' });
     const videoFile = request.videoFile ?? `${request.id}.mp4`;
@@ -92,6 +127,8 @@ export class FakeEngine implements EngineClient {
       backend,
       encoder: 'webcodecs',
       finishedEarly: this.#early,
+      ...(from > 0 && { resumes: 1 }),
+      ...(this.saves && { applied: { ...applied, steps, decoder: request.decoder ?? 'tiny' } }),
       memory: fullMemory,
       safety: safetySchema.parse({ status: request.safetyChecker ? 'clear' : 'off' }),
       ...(request.promptOptimizer === true && {

@@ -30,7 +30,7 @@ export function isMissing(thrown: unknown): boolean {
 
 /** The error for a body, or an announced size, above its limit. */
 export function tooLarge(maxBytes: number, field = 'body'): ApiError {
-  return new ApiError('TOO_LARGE', field === 'body' ? undefined : 'The file is too large.', {
-    details: [{ field, message: `at most ${maxBytes} bytes` }],
-  });
+  const what = field === 'body' ? 'body' : 'file';
+  const message = `The ${what} is larger than ${maxBytes.toLocaleString('en')} bytes.`;
+  return new ApiError('TOO_LARGE', message, { details: [{ field, message }] });
 }

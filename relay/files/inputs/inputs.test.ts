@@ -121,13 +121,16 @@ describe('an adapter of a job', () => {
     expect(body.details[0].message).toContain(path);
   });
 
-  it('is refused when its server cannot be reached', async () => {
+  it('is asked for again when its server cannot be reached', async () => {
     const job = await node.claim({
       loras: [{ path: 'http://127.0.0.1:1/x.safetensors', scale: 1 }],
     });
     const answer = await node.get(node.relay.files.links.workerLora(job, 0));
-    expect(answer.status).toBe(404);
-    expect((await answer.json()).details[0].message).toContain('127.0.0.1');
+    expect(answer.status).toBe(503);
+    expect(answer.headers.get('retry-after')).toBe('5');
+    expect((await answer.json()).message).toMatch(
+      /127\.0\.0\.1 refused the connection\. Try again/,
+    );
   });
 
   it('is cut off where the file ends before its table does', async () => {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { KinoraError } from '../../../lib/contract';
 import { ApiError } from '../../../lib/contract/v3';
-import { GuardError } from '../../guard/errors';
+import { GuardError, statusError } from '../../guard/errors';
 import type { NodeHandler } from '../../http/router';
 import type { FilesContext } from '../context';
 import { invalidField, queryOf } from '../requests';
@@ -70,10 +70,9 @@ async function openLink(
 ): Promise<{ bytes: number; body: AsyncGenerator<Uint8Array> }> {
   const maxBytes = config.KINORA_MAX_LORA_BYTES;
   const answer = await guard.fetch(url, { redirects: 5, maxBytes, totalMs, signal });
-  const host = new URL(url).host;
   if (answer.status !== 200) {
     answer.body.destroy();
-    throw new GuardError('status', `${host} answered ${answer.status}.`);
+    throw statusError(url, answer.status);
   }
   const checked = await checkedSafetensors('The file', answer.body, answer.bytes);
   if (checked.bytes > maxBytes) {
@@ -86,10 +85,14 @@ async function openLink(
 /** The refusal as one sentence that names the adapter, for the worker to report. */
 function toRefusal(thrown: unknown, field: string, path: string): unknown {
   if (thrown instanceof GuardError) {
-    const code = ['unreachable', 'timeout', 'status'].includes(thrown.reason)
-      ? 'NOT_FOUND'
-      : 'INVALID_PARAMETER';
     const sentence = `The LoRA ${path} could not be loaded: ${thrown.message}`;
+    // The worker asks again after a 503, and then leaves the job for another attempt.
+    if (thrown.isPassing) {
+      const remedy = 'Try again in a few seconds.';
+      const details = [{ field, message: sentence }];
+      return new ApiError('STORAGE_DOWN', sentence, { cause: thrown, remedy, details });
+    }
+    const code = thrown.reason === 'status' ? 'NOT_FOUND' : 'INVALID_PARAMETER';
     return invalidField(field, sentence, { code, cause: thrown });
   }
   if (thrown instanceof KinoraError) {

@@ -1,24 +1,26 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { maxImageBytes } from '../../../lib/contract/request';
 import type { ApiError } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import type { Config } from '../../config';
-import { GuardError } from '../../guard/errors';
+import { GuardError, statusError } from '../../guard/errors';
 import type { JobImage } from '../../store/schema';
-import { isOwnUpload } from '../links';
 import { invalidField } from '../requests';
 import { inputKey } from '../retention';
 import { checkImage, imageType, sentenceOf } from '../uploads/kinds';
 import { insertStored, newUpload } from '../uploads/rows';
 import type { IntakeContext } from './index';
 
-/** Longest fetch of one image with all its tries, in milliseconds. */
+/** Longest fetch of one image, in milliseconds. */
 export const fetchMs = 30_000;
 /** Longest wait for the first byte, in milliseconds: a host that does not answer blocks other fetches. */
 const answerMs = 10_000;
-const maxTries = 3;
-/** Waits before the second and the third try, in milliseconds. */
-const pausesMs = [250, 1000];
+
+/** Why an image was not fetched. `passing`: the next try may succeed. */
+export interface FetchFailure {
+  /** One sentence. */
+  readonly error: string;
+  readonly passing: boolean;
+}
 
 /**
  * The image of a submission, where it needs no fetch.
@@ -29,12 +31,13 @@ const pausesMs = [250, 1000];
 export async function acceptImage(
   context: IntakeContext,
   jobId: string,
-  text: string,
+  sent: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage | null }> {
-  if (/^data:/i.test(text)) return await keepDataUri(context, jobId, text, caller);
-  if (isOwnUpload(text, context.links.publicUrl)) {
-    const id = context.links.uploadOf(text);
+  const text = sent.trim();
+  if (!/^https?:/i.test(text)) return await keepBase64(context, jobId, text, caller);
+  const id = context.links.uploadOf(text);
+  if (id !== null || context.links.isOwnUpload(text)) {
     const upload = id === null ? null : await context.rows.get(id);
     if (!upload?.blobKey || upload.owner !== caller.owner) {
       throw unusable('The upload that image names is not there, or has expired.');
@@ -44,7 +47,7 @@ export async function acceptImage(
     return { url: text, image: { key, type, bytes } };
   }
   try {
-    context.guard.check(text);
+    context.guard.check(text, { http: context.config.KINORA_ALLOW_HTTP_IMAGES });
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
     throw invalidField('image', `image: ${thrown.message}`, { cause: thrown });
@@ -52,16 +55,19 @@ export async function acceptImage(
   return { url: text, image: null };
 }
 
-/** Stores a data URI as an upload of its owner, so that the prediction has a short address. */
-async function keepDataUri(
+/**
+ * Stores an image in base64, alone or in a data URI, as an upload of its owner, so that the prediction has a short
+ * address. Node decodes both alphabets (RFC 4648, 4 and 5) and skips white space.
+ */
+async function keepBase64(
   { config, blobs, links, rows }: IntakeContext,
   jobId: string,
   text: string,
   caller: Caller,
 ): Promise<{ url: string; image: JobImage }> {
   const base64 = text.slice(text.indexOf(',') + 1);
-  // Checked before decoding: four characters are three bytes.
-  if (base64.length > (maxBytesOf(config) * 4) / 3 + 1000) {
+  // Checked before decoding: four characters are three bytes, and a line of text may end with two more.
+  if (base64.length > maxBytesOf(config) * 1.4 + 1000) {
     throw unusable(`The image is larger than ${maxBytesOf(config)} bytes.`);
   }
   const bytes = Buffer.from(base64, 'base64');
@@ -77,10 +83,10 @@ async function keepDataUri(
 }
 
 /**
- * Fetches the image of a waiting job.
+ * Fetches the image of a waiting job, once.
  *
  * @param answerTimeoutMs longest wait for an answer to begin
- * @returns where it is stored, or a sentence that says why it cannot be loaded
+ * @returns where it is stored, or why it is not
  * @throws ApiError `STORAGE_DOWN`; the signal's reason
  */
 export async function fetchImage(
@@ -89,41 +95,37 @@ export async function fetchImage(
   url: string,
   signal: AbortSignal,
   answerTimeoutMs = answerMs,
-): Promise<JobImage | string> {
-  const end = Date.now() + fetchMs;
-  for (let tries = 1; ; tries += 1) {
-    const fetched = await fetchOnce(context, url, end - Date.now(), answerTimeoutMs, signal);
-    signal.throwIfAborted();
-    if (fetched instanceof Uint8Array) return await keepFetched(context, jobId, fetched);
-    const pauseMs = pausesMs[tries - 1] ?? 0;
-    if (!fetched.again || tries === maxTries || Date.now() + pauseMs >= end) {
-      return `The image could not be loaded: ${fetched.message}`;
-    }
-    await delay(pauseMs, undefined, { signal });
-  }
+): Promise<JobImage | FetchFailure> {
+  const fetched = await fetchBytes(context, url, answerTimeoutMs, signal);
+  signal.throwIfAborted();
+  if (fetched instanceof Uint8Array) return await keepFetched(context, jobId, fetched);
+  return { ...fetched, error: `The image could not be loaded: ${fetched.error}` };
 }
 
-async function fetchOnce(
+async function fetchBytes(
   { config, guard }: IntakeContext,
   url: string,
-  totalMs: number,
   answerTimeoutMs: number,
   signal: AbortSignal,
-): Promise<Uint8Array | { message: string; again: boolean }> {
+): Promise<Uint8Array | FetchFailure> {
   try {
     signal.throwIfAborted();
-    const maxBytes = maxBytesOf(config);
-    const options = { redirects: 3, maxBytes, totalMs, answerMs: answerTimeoutMs, signal };
-    const answer = await guard.fetch(url, options);
+    const answer = await guard.fetch(url, {
+      http: config.KINORA_ALLOW_HTTP_IMAGES,
+      redirects: 3,
+      maxBytes: maxBytesOf(config),
+      totalMs: fetchMs,
+      answerMs: answerTimeoutMs,
+      signal,
+    });
     if (answer.status !== 200) {
       answer.body.destroy();
-      const message = `${new URL(url).host} answered ${answer.status}.`;
-      return { message, again: answer.status >= 500 || answer.status === 429 };
+      throw statusError(url, answer.status);
     }
     return Buffer.concat(await answer.body.toArray());
   } catch (thrown) {
     if (!(thrown instanceof GuardError)) throw thrown;
-    return { message: thrown.message, again: thrown.reason === 'unreachable' };
+    return { error: thrown.message, passing: thrown.isPassing };
   }
 }
 
@@ -131,12 +133,12 @@ async function keepFetched(
   { config, blobs }: IntakeContext,
   jobId: string,
   bytes: Uint8Array,
-): Promise<JobImage | string> {
+): Promise<JobImage | FetchFailure> {
   let type: string;
   try {
     type = checked(bytes, config);
   } catch (thrown) {
-    return `The image cannot be used: ${sentenceOf(thrown)}`;
+    return { error: `The image cannot be used: ${sentenceOf(thrown)}`, passing: false };
   }
   const key = inputKey(jobId);
   await blobs.put(key, bytes, { type, maxBytes: maxBytesOf(config) });

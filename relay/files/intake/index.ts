@@ -26,7 +26,7 @@ export interface IntakeContext {
   readonly rows: UploadRows;
   readonly jobs: Pick<
     Jobs,
-    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakeReturned' | 'get'
+    'takeIntake' | 'intakeDone' | 'intakeFailed' | 'intakePostponed' | 'intakeReturned' | 'get'
   >;
   readonly space: Pick<Space, 'require'>;
   readonly log: Logger;
@@ -78,8 +78,9 @@ export function createIntake(context: IntakeContext) {
       return;
     }
     const image = job.image ?? (await fetchImage(context, job.id, job.input.image, signal));
-    if (typeof image === 'string') {
-      await jobs.intakeFailed(job, image);
+    if ('error' in image) {
+      if (image.passing) await jobs.intakePostponed(job, image.error);
+      else await jobs.intakeFailed(job, image.error);
       return;
     }
     const done = await jobs.intakeDone(job.id, image, loras);
@@ -105,7 +106,12 @@ export function createIntake(context: IntakeContext) {
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'loras' | 'ready'>> {
       await space.require();
-      const { enable_sync_mode: _sync, enable_base64_output: _base64, ...input } = submission;
+      const {
+        enable_sync_mode: _sync,
+        enable_base64_output: _base64,
+        webhook: _webhook,
+        ...input
+      } = submission;
       // Adapters first: what is refused for them leaves no image behind.
       const loras = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
@@ -115,8 +121,8 @@ export function createIntake(context: IntakeContext) {
       return { input: { ...input, image: url }, image, loras, ready };
     },
     /**
-     * Fetches the files of waiting jobs on this node, several at a time, until the signal; a failure ends the
-     * job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
+     * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is
+     * repeated later, by any node; another one ends the job with code 1402. A submission wakes it; a timer finds jobs of a node that has ended. The signal
      * interrupts fetches; their jobs are found again.
      */
     async run(signal: AbortSignal): Promise<void> {

@@ -4,7 +4,6 @@ import { parseAddress } from '../../../lib/weights/hub/address';
 import { GuardError } from '../../guard/errors';
 import { shortened } from '../../http/input';
 import type { JobLora } from '../../store/schema';
-import { isOwnUpload } from '../links';
 import { invalidField } from '../requests';
 import type { IntakeContext } from './index';
 
@@ -30,8 +29,8 @@ export async function findLora(
     const upload = await rows.newest(owner, path.normalize('NFC'));
     return { path, scale, from: 'upload', uploadId: upload?.id ?? notFound };
   }
-  if (isOwnUpload(path, links.publicUrl)) {
-    const id = links.uploadOf(path);
+  const id = links.uploadOf(path);
+  if (id !== null || links.isOwnUpload(path)) {
     const upload = id === null ? null : await rows.get(id);
     if (upload?.owner !== owner || !upload.filename.toLowerCase().endsWith('.safetensors')) {
       throw invalidField(field, `${field} is not an upload of a LoRA of yours, or has expired.`);

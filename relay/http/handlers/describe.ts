@@ -38,8 +38,16 @@ export function describePrediction(
     ...(job.applied !== null && { applied: job.applied }),
     ...(job.status === 'created' &&
       options.position !== undefined && { queue_position: options.position }),
+    ...describeRetry(job),
     ...(options.withInput && job.input !== null && { input: { ...job.input } }),
   };
+}
+
+/** Why the image of a waiting job is not there yet, and when it is tried again. */
+function describeRetry(job: ListedJob): Pick<ApiPrediction, 'image_retry'> {
+  const { status, ready, intakeError: error, intakeFailures: tries, intakeRetryAt: next } = job;
+  if (status !== 'created' || ready || next === null) return {};
+  return { image_retry: { error, tries, next_at: next.toISOString() } };
 }
 
 /** The same for one job, with its position in the queue. */

@@ -6,10 +6,18 @@ import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
 import { describePrediction, describeWithPosition } from './describe';
 
+/** The refusal of an id that no prediction of the caller has. */
+function noPrediction(id: string): ApiError {
+  return new ApiError('NOT_FOUND', `There is no prediction with the id ${id}.`, {
+    remedy:
+      'It may have been deleted, or belong to another owner; POST /api/v3/predictions lists yours.',
+  });
+}
+
 /** A prediction of the caller. Another owner's is not found, like one that does not exist. */
 export async function ownJob(relay: Relay, id: string, caller: Caller): Promise<JobRow> {
   const job = await relay.jobs.get(id, caller.owner);
-  if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
+  if (job === null) throw noPrediction(id);
   return job;
 }
 
@@ -42,7 +50,7 @@ export const result: HandlerOf<'result'> = async (relay, { params, query, caller
   const job = await ownJob(relay, params.id, caller);
   if (query.wait === undefined || isTerminal(job)) return describeWithPosition(relay, job);
   const last = await waitForEnd(relay, job, query.wait, request.signal);
-  if (last === null) throw new ApiError('NOT_FOUND', 'This prediction was deleted.');
+  if (last === null) throw noPrediction(params.id);
   return describeWithPosition(relay, last);
 };
 
@@ -92,6 +100,6 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
 /** `POST …/cancel`: ends a prediction at once; one that has ended stays as it is. */
 export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {
   const job = await relay.jobs.cancel(params.id, caller.owner);
-  if (job === null) throw new ApiError('NOT_FOUND', 'There is no such prediction.');
+  if (job === null) throw noPrediction(params.id);
   return describeWithPosition(relay, job);
 };

@@ -12,8 +12,9 @@ test.each([
   ['?webhook=https://a.example/hook?a=1&b=2', 'https://a.example/hook?a=1&b=2'],
   ['?webhook=https://a.example/h%20k?a=1%262', 'https://a.example/h%20k?a=1%262'],
   ['?x=1&webhook=https://a.example/', 'https://a.example/'],
-  ['?webhook=', ''],
+  ['?webhook=', null],
+  ['?webhook=%20', null],
   ['?webhook=not-a-url', 'not-a-url'],
 ])('the webhook of %s is %s', (query, webhook) => {
-  expect(webhookOf(model + query)).toBe(webhook);
+  expect(webhookOf(model + query, '')).toBe(webhook);
 });

@@ -11,6 +11,7 @@ import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import { toApiError } from '../errors';
 import type { CallOf, HandlerOf } from '../handler';
+import { notFound } from '../not-found';
 import { describeWithPosition } from './describe';
 import { waitForEnd } from './predictions';
 
@@ -24,22 +25,26 @@ function idempotencyKeyOf(request: Request): string | null {
   });
 }
 
-/** SHA-256 over model, webhook and the parsed body: the order of fields does not count. */
+/**
+ * SHA-256 over model, webhook and the parsed body: the order of fields does not count, nor does the place of the
+ * webhook.
+ */
 export function hashOf(model: string, webhookUrl: string | null, submission: Submission): string {
   return createHash('sha256')
-    .update(JSON.stringify([model, webhookUrl, submission]))
+    .update(JSON.stringify([model, webhookUrl, { ...submission, webhook: undefined }]))
     .digest('hex');
 }
 
 /** `POST /api/v3/{provider}/{family}/{variant}`: the job's row is written before the answer. */
 export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const { provider, family, variant } = call.params;
-  if (!relay.config.KINORA_FAMILIES.includes(`${provider}/${family}`)) {
-    throw new ApiError('NOT_FOUND', 'There is no such model.');
+  const { KINORA_FAMILIES: families } = relay.config;
+  if (!families.includes(`${provider}/${family}`)) {
+    throw notFound(new URL(call.request.url).pathname, families);
   }
   if (isRefusedPrompt(call.body.prompt)) throw new ApiError('PROMPT_REFUSED');
   const model = `${provider}/${family}/${variant}`;
-  const webhook = webhookOf(call.request.url);
+  const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
   const job = await submitOnce(relay, call, model, webhookUrl);
   if (!call.body.enable_sync_mode) return describeWithPosition(relay, job);
@@ -51,11 +56,21 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
  * (lib/contract/v3/README.md): then everything after `webhook=` is its address, whose own query may have `&`.
  *
  * @param address of the request
+ * @param inBody its twin in the body
+ * @returns null where there is none, or an empty one
+ * @throws ApiError `INVALID_WEBHOOK` where both name one, and not the same
  */
-export function webhookOf(address: string): string | null {
+export function webhookOf(address: string, inBody: string): string | null {
   const query = address.split('#')[0]?.replace(/^[^?]*\??/, '') ?? '';
   const glued = /(?:^|&)webhook=([a-z][a-z0-9+.-]*:\/\/.*)$/i.exec(query)?.[1];
-  return glued ?? new URLSearchParams(query).get('webhook');
+  const inQuery = (glued ?? new URLSearchParams(query).get('webhook') ?? '').trim();
+  const other = inBody.trim();
+  if (inQuery !== '' && other !== '' && inQuery !== other) {
+    const message = 'The query and the body name two webhooks.';
+    const details = [{ field: 'webhook', message }];
+    throw new ApiError('INVALID_WEBHOOK', message, { details, remedy: 'Leave one of them out.' });
+  }
+  return inQuery || other || null;
 }
 
 /**

@@ -1,10 +1,10 @@
 /** The denoising loop in the transformer's own tokens, for tests that start from tokens. */
 import type { Backend } from '../../../gpu';
 import type { StepCache } from '../../../pipeline/caches';
-import { denoise, type Prediction } from '../../../pipeline/denoise';
+import { type DenoiseState, denoise, type Prediction } from '../../../pipeline/denoise';
 import type { LatentSize } from '../../../pipeline/latents';
 import { gaussianNoise } from '../../../pipeline/noise';
-import { createScheduler, type Scheduler, type SolverState } from '../../../pipeline/schedulers';
+import { createScheduler, type Scheduler } from '../../../pipeline/schedulers';
 import type { TransformerConfig } from '../config';
 import { Wan22Denoiser } from '../denoiser';
 import { latentsToTokens, tokensToLatents } from '../tokens';
@@ -24,7 +24,7 @@ export interface TokenDenoising {
   readonly maxChunkTokens: number;
   readonly guidedSteps?: number;
   readonly cache?: StepCache;
-  readonly resume?: SolverState | null;
+  readonly resume?: DenoiseState | null;
   readonly signal?: AbortSignal;
   /** Given all tokens, [S, C·ph·pw]. */
   readonly afterStep?: (step: number, tokens: Float32Array) => Promise<boolean> | boolean;

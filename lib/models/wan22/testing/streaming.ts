@@ -2,9 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Precision } from '../../../contract';
 import { type Backend, CountingBackend } from '../../../gpu';
-import { DenoiseInterrupted } from '../../../pipeline/denoise';
+import { DenoiseInterrupted, type DenoiseState } from '../../../pipeline/denoise';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
-import type { SolverState } from '../../../pipeline/schedulers/solver';
 import type { Checkpoint } from '../../../weights';
 import type { TransformerConfig } from '../config';
 import type { LoraBranches } from '../lora';
@@ -185,7 +184,7 @@ export function streamingTests(name: string, setup: StreamingSetup): void {
         expect(interrupted.state?.step).toBe(at);
         expect(interrupted.liveBytes).toBeGreaterThan(0);
         backend.ceiling = Number.POSITIVE_INFINITY;
-        const resume: SolverState | null = interrupted.state;
+        const resume: DenoiseState | null = interrupted.state;
         const afterStep = (step: number) => {
           done.push(step);
           return false;

@@ -1,0 +1,47 @@
+import { useSyncExternalStore } from 'react';
+
+/** What every page shows of a job that runs in this tab. */
+export interface RunningJob {
+  /** The page that has more about it. */
+  readonly href: '/' | '/serve';
+  /** 0 … 99; null before it has begun. */
+  readonly percent: number | null;
+  readonly secondsRemaining: number | null;
+  /** Whether it waits: for the GPU, or for the user in a pause. */
+  readonly waiting: boolean;
+}
+
+/*
+ * Runner and serving store write into this; the header reads it. So no page loads them where nothing runs.
+ */
+let jobs: readonly RunningJob[] = [];
+const listeners = new Set<() => void>();
+
+/** Shows a job on every page and in the title; null when it has ended. */
+export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> | null): void {
+  if (!job && !jobs.some((each) => each.href === href)) return;
+  jobs = [...jobs.filter((each) => each.href !== href), ...(job ? [{ href, ...job }] : [])];
+  showInTitle();
+  for (const listener of listeners) listener();
+}
+
+/** Puts the progress before the title of whatever page is open. */
+export function showInTitle(): void {
+  const own = document.title.replace(/^(\d+%|…) · /, '');
+  const [job] = jobs;
+  const percent = job?.percent === null ? '…' : `${job?.percent}%`;
+  const title = job ? `${percent} · ${own}` : own;
+  if (document.title !== title) document.title = title;
+}
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+};
+const getSnapshot = () => jobs;
+const nothing: readonly RunningJob[] = [];
+
+/** The jobs of this tab: at most one of the studio and one of the API. */
+export function useRunningJobs(): readonly RunningJob[] {
+  return useSyncExternalStore(subscribe, getSnapshot, () => nothing);
+}

@@ -1,0 +1,29 @@
+'use client';
+
+import Link from 'next/link';
+import { useEffect } from 'react';
+import { formatSeconds } from '../../lib/contract/format';
+import { type RunningJob, showInTitle, useRunningJobs } from './running-job';
+
+/** The jobs of this tab that another page than this one shows, each with a link to it. */
+export function RunningJobs({ here }: { here: string | undefined }) {
+  const jobs = useRunningJobs();
+  useEffect(showInTitle, []);
+  return jobs
+    .filter(({ href }) => href !== here)
+    .map((job) => (
+      <Link key={job.href} href={job.href} prefetch={false} className="running-job">
+        <progress aria-hidden {...(job.percent !== null && { value: job.percent, max: 100 })} />
+        <span>{textOf(job)}</span>
+      </Link>
+    ));
+}
+
+const titles = { '/': 'Your video', '/serve': 'API job' } as const;
+
+function textOf({ href, percent, secondsRemaining, waiting }: RunningJob): string {
+  const share = percent === null ? null : `${percent} %`;
+  const left = secondsRemaining === null ? null : `about ${formatSeconds(secondsRemaining)} left`;
+  const parts = [share, waiting ? 'waiting' : left].filter((part) => part !== null);
+  return `${titles[href]}: ${parts.length > 0 ? parts.join(' · ') : 'starting'}`;
+}

@@ -1,0 +1,307 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Continuation, KinoraError, type ProgressEvent, sha256 } from '../../contract';
+import type { Backend } from '../../gpu';
+import type { RunStorage } from '../../pipeline/checkpoints';
+import { RunControl } from '../../pipeline/control';
+import type { MemoryPlan } from '../../pipeline/memory/plan';
+import type { ClipConditions, ClipToDecode, Denoiser, Loading } from '../../pipeline/model';
+import { type ImageToVideoRequest, imageToVideo } from '../../pipeline/run';
+import { openGolden } from '../../weights/testing/files';
+import { combineLoras, type LoraBranches, parseLora } from './lora';
+import type { Wan22Parts } from './parts';
+import { nodeBackend, openTiny } from './testing/model';
+import { smoothImage, videoDefaults } from './testing/video';
+import { Wan22 } from './wan22';
+
+const backend = nodeBackend();
+/** Clips of nine frames. */
+let parts: Wan22Parts;
+let lora: LoraBranches;
+beforeAll(async () => {
+  const tiny = await openTiny();
+  parts = { ...tiny, manifest: { ...tiny.manifest, maxClipFrames: 9 } };
+  const config = tiny.config.transformer;
+  const file = await openGolden('loras/b_lightx2v_diff_b.safetensors');
+  lora = combineLoras([{ lora: await parseLora(file, config, 'b'), scale: 1 }], config);
+});
+afterAll(() => backend.dispose());
+afterEach(() => expect(backend.counters().liveBytes).toBe(0));
+
+/** Files in memory; a copy is what a run leaves that ends at this moment. */
+class MemoryStorage implements RunStorage {
+  /** What the next write throws. */
+  error: Error | null = null;
+
+  constructor(readonly files = new Map<string, Blob>()) {}
+
+  copy(): MemoryStorage {
+    return new MemoryStorage(new Map(this.files));
+  }
+
+  async read(name: string): Promise<Blob | null> {
+    return this.files.get(name) ?? null;
+  }
+
+  async write(name: string, data: Blob): Promise<void> {
+    if (this.error) throw this.error;
+    this.files.set(name, data);
+  }
+
+  async remove(name: string): Promise<void> {
+    this.files.delete(name);
+  }
+
+  /** Changes a file, or all of them. */
+  async change(how: (file: Blob) => Promise<Blob> | Blob, names = [...this.files.keys()]) {
+    for (const name of names) {
+      const file = this.files.get(name);
+      if (file) this.files.set(name, await how(file));
+    }
+  }
+}
+
+/** Notes the latents that it decodes. */
+class Recording extends Wan22 {
+  readonly decoded: Float32Array[] = [];
+  /** The random model changes too much from step to step for EasyCache; with this most of it is left out. */
+  smooth = false;
+  /** How often the transformer was run where it is smooth. */
+  passes = 0;
+
+  override async loadDenoiser(on: Backend, ...rest: [MemoryPlan, Loading]): Promise<Denoiser> {
+    const denoiser = await super.loadDenoiser(on, ...rest);
+    if (!this.smooth) return denoiser;
+    const prepare = async (conditions: ClipConditions) => {
+      const clip = await denoiser.prepare(conditions);
+      const { velocity } = clip;
+      clip.velocity = async (timestep, sample, velocities, options) => {
+        await velocity.call(clip, timestep, sample, velocities, options);
+        this.passes += velocities.length;
+        for (const target of velocities) {
+          const values = await on.read(target);
+          const smooth = values.map((v) => 0.02 * v + 1);
+          on.write(target, smooth);
+        }
+      };
+      return clip;
+    };
+    return { prepare, stop: () => denoiser.stop(), dispose: () => denoiser.dispose() };
+  }
+
+  override async *decode(on: Backend, clip: ClipToDecode) {
+    this.decoded.push(clip.latents);
+    yield* super.decode(on, clip);
+  }
+}
+
+/** A file with another byte in its last tensor. */
+async function damaged(file: Blob): Promise<Blob> {
+  const end = new Uint8Array(await file.slice(-1).arrayBuffer());
+  return new Blob([file.slice(0, -1), end.map((byte) => byte ^ 1)]);
+}
+
+/** A file as another version writes it. */
+async function ofOtherVersion(file: Blob): Promise<Blob> {
+  const size = new DataView(await file.slice(4, 8).arrayBuffer()).getUint32(0);
+  const header = (await file.slice(72, 72 + size).text()).replace('"version":1', '"version":0');
+  const bytes = new TextEncoder().encode(header);
+  return new Blob([file.slice(0, 8), await sha256(bytes), bytes, file.slice(72 + size)]);
+}
+
+type Watch = (event: ProgressEvent, control: RunControl) => void;
+
+const base = { ...videoDefaults, image: smoothImage({ width: 64, height: 32 }), steps: 4 };
+
+async function make(
+  request: Partial<ImageToVideoRequest> & { readonly lora?: LoraBranches },
+  storage: RunStorage,
+  continuation?: Continuation,
+  watch: Watch = () => undefined,
+) {
+  const { lora: branches = null, ...rest } = request;
+  const model = new Recording(parts, branches);
+  model.smooth = rest.cache?.kind === 'easycache';
+  const control = new RunControl();
+  const events: ProgressEvent[] = [];
+  const frames: Float32Array[] = [];
+  const onProgress = (event: ProgressEvent) => {
+    events.push(event);
+    watch(event, control);
+  };
+  const result = await imageToVideo(
+    backend,
+    model,
+    { ...base, ...rest },
+    {
+      control,
+      onProgress,
+      onFrame: async ({ data }) => void frames.push(data.slice()),
+      saving: { storage, intervalSeconds: 0, ...(continuation && { continuation }) },
+    },
+  );
+  const steps = events.flatMap((event) =>
+    event.type === 'step' ? [`${event.clip}:${event.step}`] : [],
+  );
+  const problems = events.filter((event) => event.type === 'checkpoint-problem');
+  const { decoded: latents, passes } = model;
+  return { ...result, latents, passes, frames, events, steps, problems };
+}
+type Made = Awaited<ReturnType<typeof make>>;
+
+/** Without a matcher, which would take minutes to show how so many numbers differ. */
+const sameBits = (a: readonly Float32Array[], b: readonly Float32Array[]) =>
+  a.length === b.length &&
+  a.every((values, i) => values.every((value, at) => Object.is(value, b[i]?.[at])));
+
+function expectSame(made: Pick<Made, 'latents' | 'frames'>, whole: Made): void {
+  expect(sameBits(made.latents, whole.latents)).toBe(true);
+  expect(sameBits(made.frames, whole.frames)).toBe(true);
+}
+
+/** Suspends a run at a step, or at the next one from which it can go on. */
+async function suspended(request: Parameters<typeof make>[0], at: string): Promise<MemoryStorage> {
+  const storage = new MemoryStorage();
+  const running = make(request, storage, undefined, (event, control) => {
+    if (event.type === 'step' && `${event.clip}:${event.step}` === at) control.suspend();
+  });
+  await expect(running).rejects.toMatchObject({ code: 'PAUSED' });
+  return storage;
+}
+
+type Configuration = Partial<ImageToVideoRequest> & { readonly adapter?: boolean };
+const settings = { ratios: [0.99, 0.99], threshold: 0.06, mostSkips: 2, computedShare: 0.4 };
+const fewSteps: Configuration['scheduler'] = { kind: 'few-step', timesteps: [1000, 757, 522] };
+
+describe('a run that is suspended and resumed gives the same bits', () => {
+  test.each<[string, Configuration, string, string]>([
+    ['UniPC with guidance', { guidanceScale: 5 }, '0:2', '0:3'],
+    ['few steps with fresh noise', { scheduler: fewSteps, steps: 3, adapter: true }, '0:1', '0:2'],
+    // Steps 3 and 4 reuse what lies on the device: only before the fifth can it stop.
+    [
+      'MagCache',
+      { guidanceScale: 3, cache: { kind: 'magcache', settings }, steps: 6 },
+      '0:2',
+      '0:5',
+    ],
+    ['EasyCache', { guidanceScale: 3, cache: { kind: 'easycache' }, steps: 8 }, '0:4', '0:5'],
+    ['the end of the first clip', { frames: 17 }, '0:4', '1:1'],
+  ])('%s', async (_, { adapter, ...sampling }, at, next) => {
+    const request = { ...sampling, ...(adapter && { lora }) };
+    const whole = await make(request, new MemoryStorage());
+    const storage = await suspended(request, at);
+    const made = await make(request, storage, 'resume');
+    expectSame(made, whole);
+    expect(made.steps[0]).toBe(next);
+    expect(made.problems).toEqual([]);
+    expect([whole.resumes, made.resumes]).toEqual([0, 1]);
+    // EasyCache has left steps out, also after the interruption.
+    if (sampling.cache?.kind === 'easycache')
+      expect(made.passes).toBeLessThan(2 * made.steps.length);
+    const phases = made.events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
+    expect(phases).not.toContain('text');
+  });
+});
+
+test('a run that ends at any moment goes on from what was written by then', async () => {
+  const request = { frames: 17, guidanceScale: 2 };
+  const storage = new MemoryStorage();
+  const left: MemoryStorage[] = [];
+  const moments = ['0:1', '0:4', 'frame 3', '1:3', 'frame 12'];
+  const whole = await make(request, storage, undefined, (event) => {
+    const moment =
+      event.type === 'step' ? `${event.clip}:${event.step}` : `frame ${frameOf(event)}`;
+    if (moments.includes(moment)) left.push(storage.copy());
+  });
+  expect(left).toHaveLength(moments.length);
+  const next: unknown[] = [];
+  for (const files of left) {
+    const made = await make(request, files, 'resume');
+    expectSame(made, whole);
+    next.push(made.steps[0]);
+  }
+  // While frames are decoded, no step is computed again.
+  expect([next[2], next[4]]).toEqual(['1:1', undefined]);
+});
+const frameOf = (event: ProgressEvent) => (event.type === 'frame' ? event.frame : null);
+
+describe('what cannot be used', () => {
+  /** After step 1 in `state-a`, after step 2 in `state-b`. */
+  let storage: MemoryStorage;
+  let whole: Made;
+  beforeAll(async () => {
+    whole = await make({}, new MemoryStorage());
+    storage = await suspended({}, '0:2');
+  });
+
+  test.each([
+    ['state-a', '0:3'],
+    ['state-b', '0:2'],
+  ])('%s, which is damaged: the other one is used, from step %s on', async (name, next) => {
+    const files = storage.copy();
+    await files.change(damaged, [name]);
+    const made = await make({}, files, 'resume');
+    expectSame(made, whole);
+    expect([made.steps[0], made.problems]).toEqual([next, []]);
+  });
+
+  test.each<[string, RegExp, (file: Blob) => Promise<Blob> | Blob]>([
+    ['damaged', /damaged/, damaged],
+    ['cut in its header', /damaged/, (file) => file.slice(0, 60)],
+    ['of another version', /another version/, ofOtherVersion],
+  ])('a state that is %s: the run starts anew and says so', async (_, why, change) => {
+    const files = storage.copy();
+    await files.change(change);
+    await expectAnew({}, files, why);
+  });
+
+  test('a state of other settings, of another image, of other weights, and one that is gone', async () => {
+    await expectAnew({ prompt: 'a red fox' }, storage, /other settings/);
+    const image = { ...base.image, data: base.image.data.map((value) => -value) };
+    await expectAnew({ image }, storage, /another image/);
+    await expectAnew({}, new MemoryStorage(), /not in this browser/);
+    const own = parts;
+    parts = { ...own, fingerprint: 'other weights' };
+    await expectAnew({}, storage, /another model/);
+    parts = own;
+  });
+
+  async function expectAnew(
+    request: Partial<ImageToVideoRequest>,
+    files: MemoryStorage,
+    why: RegExp,
+  ): Promise<void> {
+    const message = expect.stringMatching(why);
+    const finishing = make(request, files.copy(), 'finish');
+    await expect(finishing).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID', message });
+    const made = await make(request, files.copy(), 'resume');
+    expect(made.steps[0]).toBe('0:1');
+    expect(made.problems).toMatchObject([{ problem: 'restarted', sentence: message }]);
+    expect(made.resumes).toBe(0);
+    if (Object.keys(request).length === 0) expectSame(made, whole);
+  }
+});
+
+test('finishing decodes what a run had predicted; what it keeps can be decoded again', async () => {
+  const storage = await suspended({ frames: 17 }, '1:2');
+  const early = await make({ frames: 17 }, storage, 'finish');
+  expect(early).toMatchObject({ finishedEarly: true, steps: [] });
+  expect(early.frames).toHaveLength(17);
+  expect(early.latents).toHaveLength(2);
+  const again = await make({ frames: 17 }, storage, 'refine');
+  expectSame(again, early);
+  expect(again.finishedEarly).toBe(true);
+  const none = make({ frames: 17 }, new MemoryStorage(), 'refine');
+  await expect(none).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID' });
+});
+
+test('a full disk: the run goes on unsaved, says so once, and leaves room', async () => {
+  const storage = new MemoryStorage();
+  const whole = await make({}, new MemoryStorage());
+  const made = await make({}, storage, undefined, (event) => {
+    if (event.type === 'step' && event.step === 2) storage.error = new KinoraError('STORAGE_FULL');
+  });
+  expectSame(made, whole);
+  const sentence = expect.stringContaining('the storage is full');
+  expect(made.problems).toMatchObject([{ problem: 'unsaved', sentence }]);
+  expect([...storage.files.keys()]).toEqual([]);
+});

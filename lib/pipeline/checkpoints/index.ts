@@ -1,0 +1,100 @@
+import {
+  type Continuation,
+  KinoraError,
+  type ProgressEvent,
+  type PromptOptimization,
+  sha256,
+} from '../../contract';
+import type { VideoModel } from '../model';
+import type { ImageToVideoRequest } from '../run';
+import type { RunIdentity, UnusableReason } from './format';
+import { type RunStorage, readSavedRun, removeSaved, type SavedRun } from './saved-run';
+import { CheckpointWriter } from './writer';
+
+export { type RunStorage, removeSaved, type SavedRun, savedPromptOptimization } from './saved-run';
+export { CheckpointWriter } from './writer';
+
+/** How a run is saved, and how it starts from what was saved. */
+export interface RunSaving {
+  readonly storage: RunStorage;
+  /** A new run when absent: what was saved is discarded. */
+  readonly continuation?: Continuation;
+  /** What became of the prompt; kept with the run. */
+  readonly promptOptimization?: PromptOptimization | null;
+  /** Shortest time between two checkpoints, in seconds; 20 when absent. */
+  readonly intervalSeconds?: number;
+}
+
+/** The saved side of one run. */
+export interface RunCheckpoints {
+  /** What it starts from; null where it starts anew. */
+  readonly saved: SavedRun | null;
+  /** How often it was interrupted and resumed. */
+  readonly resumes: number;
+  /** Whether it only decodes what is saved. */
+  readonly decodes: boolean;
+  /** Null where it is not saved. */
+  readonly writer: CheckpointWriter | null;
+}
+
+const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
+  damaged: 'The saved state of this generation is damaged.',
+  version: 'The saved state of this generation is of another version of Kinora.',
+  model: 'The saved state of this generation is of another model.',
+  request: 'The saved state of this generation is of other settings or another image.',
+  missing: 'The saved state of this generation is not in this browser any more.',
+};
+
+/**
+ * Opens what is saved of a run, for what its request says of it.
+ *
+ * @param clips how many the run has
+ * @throws KinoraError `CHECKPOINT_INVALID` where there is nothing to decode
+ */
+export async function openCheckpoints(
+  { storage, continuation, promptOptimization = null, intervalSeconds }: RunSaving,
+  model: VideoModel,
+  request: ImageToVideoRequest,
+  clips: number,
+  report: (event: ProgressEvent) => void,
+): Promise<RunCheckpoints> {
+  const identity = await identityOf(model, request);
+  const none = { saved: null, problem: null };
+  const { saved, problem } = continuation ? await readSavedRun(storage, identity, clips) : none;
+  const sentence = reasons[problem ?? 'missing'];
+  const decodes = continuation === 'finish' || continuation === 'refine';
+  const state = continuation === 'refine' ? null : (saved?.state ?? null);
+  const found = saved !== null && (saved.clips.length > 0 || state !== null);
+  if (decodes && !found) throw new KinoraError('CHECKPOINT_INVALID', sentence);
+  // Without a problem its texts may be there, and save some time.
+  const used = found || problem === null ? saved : null;
+  if (!used) await removeSaved(storage, clips, true);
+  if (!used && continuation) {
+    const anew = `${sentence} It starts anew.`;
+    report({ type: 'checkpoint-problem', problem: 'restarted', sentence: anew });
+  }
+  const resumes = used ? used.resumes + (decodes ? 0 : 1) : 0;
+  const writer = new CheckpointWriter({
+    storage,
+    record: { ...identity, resumes, promptOptimization },
+    clips,
+    ...(intervalSeconds !== undefined && { intervalSeconds }),
+    ...(state && { resumedFrom: state.file }),
+    report,
+  });
+  return { saved: used && { ...used, state }, decodes, resumes, writer };
+}
+
+/** Fingerprints of all that the latents depend on. */
+async function identityOf(model: VideoModel, request: ImageToVideoRequest): Promise<RunIdentity> {
+  const { image, decoder: _, memoryBudget: __, ...rest } = request;
+  const { width, height } = image;
+  const pixels = await sha256(image.data as Float32Array<ArrayBuffer>);
+  const entries = Object.entries({ ...rest, width, height, pixels });
+  const values = entries.sort(([a], [b]) => (a < b ? -1 : 1));
+  const hash = (text: string) => sha256(new TextEncoder().encode(text));
+  return {
+    model: await hash(model.fingerprint),
+    request: await hash(JSON.stringify(values)),
+  };
+}

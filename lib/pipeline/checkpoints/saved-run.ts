@@ -1,0 +1,180 @@
+import { type PromptOptimization, promptOptimizationSchema } from '../../contract';
+import type { CacheState } from '../caches';
+import type { DenoiseState } from '../denoise';
+import {
+  decodeFile,
+  type RunIdentity,
+  readRecord,
+  type SavedFile,
+  UnusableFile,
+  type UnusableReason,
+} from './format';
+
+/** Where the files of one run are kept. */
+export interface RunStorage {
+  /** Null where there is no such file. */
+  read(name: string): Promise<Blob | null>;
+  /** Writes a file, in the place of one of the same name. @throws KinoraError `STORAGE_FULL` */
+  write(name: string, data: Blob): Promise<void>;
+  /** Deletes a file, if it exists. */
+  remove(name: string): Promise<void>;
+}
+
+/** Names of the files of a run. */
+export const fileNames = {
+  /** What the clip under way is denoised from. */
+  conditions: 'conditions',
+  /** The state of the clip under way is written to one and then to the other. */
+  states: ['state-a', 'state-b'],
+  /** The final latents of a clip. */
+  clip: (clip: number) => `clip-${clip}`,
+} as const;
+export type StateFile = (typeof fileNames.states)[number];
+
+/** What the clip under way is denoised from. */
+export interface SavedConditions {
+  readonly clip: number;
+  /** Latent of its first frame, [C, 1, h, w]. */
+  readonly image: Float32Array;
+  readonly texts: readonly Float32Array[];
+}
+
+/** A clip whose denoising is finished. */
+export interface SavedClip {
+  /** [C, F, h, w] */
+  readonly latents: Float32Array;
+  /** Whether it was ended before its last step. */
+  readonly cutShort: boolean;
+}
+
+/** What is there of an interrupted or finished run. */
+export interface SavedRun {
+  readonly resumes: number;
+  readonly conditions: SavedConditions | null;
+  /** From the first one on. */
+  readonly clips: readonly SavedClip[];
+  /** Of the clip after {@link clips}. */
+  readonly state: { readonly denoise: DenoiseState; readonly file: StateFile } | null;
+}
+
+export type ConditionsValues = Pick<SavedConditions, 'clip'>;
+export type ClipValues = Pick<SavedClip, 'cutShort'>;
+/** A cache's state without its tensors, which follow those of the solver. */
+export type CacheValues =
+  | Exclude<CacheState, { kind: 'easycache' }>
+  | { readonly kind: 'easycache'; readonly slope: number | null; readonly error: number };
+export interface StateValues {
+  readonly clip: number;
+  readonly step: number;
+  readonly cache: CacheValues;
+}
+
+/**
+ * Reads what was saved of a run.
+ *
+ * @param clips how many the run has
+ * @returns what can be used, and why something cannot
+ */
+export async function readSavedRun(
+  storage: RunStorage,
+  identity: RunIdentity,
+  clips: number,
+): Promise<{ readonly saved: SavedRun | null; readonly problem: UnusableReason | null }> {
+  let problem: UnusableReason | null = null;
+  let resumes: number | null = null;
+  async function read<Values>(name: string): Promise<SavedFile<Values> | null> {
+    const blob = await storage.read(name);
+    if (!blob) return null;
+    try {
+      const file = await decodeFile<Values>(blob, identity);
+      resumes = Math.max(resumes ?? 0, file.record.resumes);
+      return file;
+    } catch (thrown) {
+      if (!(thrown instanceof UnusableFile)) throw thrown;
+      problem ??= thrown.reason;
+      return null;
+    }
+  }
+  const finished: SavedClip[] = [];
+  while (finished.length < clips && !finished.at(-1)?.cutShort) {
+    const file = await read<ClipValues>(fileNames.clip(finished.length));
+    const [latents] = file?.tensors ?? [];
+    if (!file || !latents) break;
+    finished.push({ ...file.values, latents });
+  }
+  let state: SavedRun['state'] = null;
+  for (const name of fileNames.states) {
+    const file = await read<StateValues>(name);
+    if (file?.values.clip !== finished.length) continue;
+    if (state && state.denoise.step >= file.values.step) continue;
+    state = { denoise: stateOf(file), file: name };
+  }
+  const conditions = await read<ConditionsValues>(fileNames.conditions);
+  if (resumes === null) return { saved: null, problem };
+  const [image = new Float32Array(), ...texts] = conditions?.tensors ?? [];
+  return {
+    saved: {
+      resumes,
+      conditions: conditions && { ...conditions.values, image, texts },
+      clips: finished,
+      state,
+    },
+    problem,
+  };
+}
+
+function stateOf({ values, tensors }: SavedFile<StateValues>): DenoiseState {
+  const [sample, last, before, prediction, previous, input, ...outputs] = tensors;
+  if (!sample || !last || !before || !prediction) throw new TypeError('a state lacks tensors');
+  const { step, cache } = values;
+  const solver = { step, sample, last, before, prediction };
+  if (cache.kind !== 'easycache') return { ...solver, cache };
+  if (!previous || !input) throw new TypeError('a state lacks tensors');
+  return { ...solver, cache: { ...cache, previous, input, outputs } };
+}
+
+/** The tensors of a state, in the order of its file. */
+export function tensorsOf({
+  sample,
+  last,
+  before,
+  prediction,
+  cache,
+}: DenoiseState): readonly Float32Array[] {
+  const solver = [sample, last, before, prediction];
+  if (cache?.kind !== 'easycache') return solver;
+  return [...solver, cache.previous, cache.input, ...cache.outputs];
+}
+
+/**
+ * What became of the prompt in a saved run; null where none is saved. Its prompt is part of what the run's
+ * other files are checked against.
+ */
+export async function savedPromptOptimization(
+  storage: RunStorage,
+): Promise<PromptOptimization | null> {
+  for (const name of [fileNames.conditions, fileNames.clip(0)]) {
+    const file = await storage.read(name);
+    const record = file && (await readRecord(file).catch(() => null));
+    const found = promptOptimizationSchema.safeParse(record?.promptOptimization);
+    if (found.success) return found.data;
+  }
+  return null;
+}
+
+/**
+ * Deletes the files of a run.
+ *
+ * @param clips how many it has
+ * @param latents whether the final latents of its clips are deleted too
+ */
+export async function removeSaved(
+  storage: RunStorage,
+  clips: number,
+  latents: boolean,
+): Promise<void> {
+  const finished = latents ? Array.from({ length: clips }, (_, i) => fileNames.clip(i)) : [];
+  for (const name of [fileNames.conditions, ...fileNames.states, ...finished]) {
+    await storage.remove(name);
+  }
+}

@@ -1,0 +1,258 @@
+import { expect, test } from 'vitest';
+import type { ProgressEvent } from '../../contract';
+import { fullMemory } from '../../contract/testing/memory';
+import { planClips } from '../clips';
+import type { Sampling } from '../profiles';
+import { RunEstimator } from './estimator';
+import { type Rates, usualRates } from './rates';
+import { type RunWork, stagesOf } from './work';
+
+/** Seconds of the parts of a simulated run. */
+interface Device {
+  readonly open: number;
+  readonly text: number;
+  readonly image: number;
+  readonly load: number;
+  /** Of a pass, and before the first one. */
+  readonly pass: number;
+  readonly compile: number;
+  /** Of a frame: to be decoded, and to be encoded. */
+  readonly decode: number;
+  readonly encode: number;
+}
+
+const device: Device = {
+  ...{ open: 2, text: 20, image: 4, load: 10 },
+  ...{ pass: 5, compile: 8, decode: 0.5, encode: 0.25 },
+};
+
+const sampling: Sampling = {
+  scheduler: { kind: 'unipc' },
+  ...{ steps: 10, guidanceScale: 5, guidedSteps: 5, flowShift: 5, decoder: 'full' as const },
+};
+
+const frames = 241;
+const work: RunWork = {
+  clips: planClips(frames, 121, 4),
+  sampling,
+  flops: (ofClip) => ({ pass: 1e13 * (ofClip / 121), decode: 2e13 * (ofClip / 121) }),
+  bytes: { text: 1e9, denoise: 5e8 },
+  pixels: { native: 1280 * 704, delivered: 1280 * 720 },
+  optimises: false,
+  checkedFrames: 0,
+};
+
+/** A run whose clock moves as the simulated device works. */
+class Simulation {
+  seconds = 1000;
+  readonly estimator: RunEstimator;
+  readonly said: { at: number; share: number; left: number | null; reason: string | null }[] = [];
+  finishing = false;
+
+  constructor(remembered: Rates, of: RunWork = work) {
+    this.estimator = new RunEstimator({
+      stages: stagesOf(of),
+      usual: usualRates.gpu,
+      remembered,
+      finishing: () => this.finishing,
+      now: () => this.seconds,
+    });
+  }
+
+  /** Time passes, and each second is looked at the estimate. */
+  pass(seconds: number): void {
+    for (let left = seconds; left > 0; left -= 1) {
+      this.seconds += Math.min(1, left);
+      this.look();
+    }
+  }
+
+  look(): void {
+    const { share, secondsRemaining: left, reason } = this.estimator.current();
+    this.said.push({ at: this.seconds - 1000, share, left, reason });
+  }
+
+  take(event: ProgressEvent): void {
+    this.estimator.take(event);
+    this.look();
+  }
+
+  phase(phase: 'load' | 'text' | 'image' | 'denoise' | 'decode' | 'finish', clip = 0): void {
+    this.take({ type: 'phase', phase, clip, clips: 2 });
+  }
+
+  steps(from: number, to: number, { pass }: Device, clip: number, compile: number): void {
+    for (let step = from; step <= to; step++) {
+      this.pass(
+        pass * (step <= (sampling.guidedSteps ?? 0) ? 2 : 1) + (step === from ? compile : 0),
+      );
+      this.take({ type: 'step', step, steps: 10, clip, clips: 2, secondsPerStep: pass });
+    }
+  }
+
+  frames(from: number, to: number, { decode, encode }: Device): void {
+    for (let frame = from; frame <= to; frame++) {
+      this.pass(decode + encode);
+      this.estimator.encoded(encode);
+      this.take({ type: 'frame', frame, frames });
+    }
+  }
+
+  start(of: Device): void {
+    this.phase('load');
+    this.pass(of.open);
+    this.phase('text');
+    this.pass(of.text);
+    this.take({ type: 'bytes', bytesDone: 1, bytesTotal: 1 });
+  }
+
+  load(of: Device, clip: number): void {
+    this.phase('image', clip);
+    this.pass(of.image);
+    this.phase('load', clip);
+    this.pass(of.load);
+    this.phase('denoise', clip);
+  }
+
+  run(of: Device): void {
+    this.start(of);
+    for (const clip of [0, 1]) {
+      this.load(of, clip);
+      this.steps(1, 10, of, clip, clip === 0 ? of.compile : 0);
+      this.phase('decode', clip);
+      this.frames(clip * 121 + 1, 121 + clip * 120, of);
+    }
+    this.phase('finish');
+    this.pass(0.1);
+  }
+
+  /** Where the shares are farthest from the truth, and whether what was said kept its rules. */
+  check(): number {
+    const total = this.said.at(-1)?.at ?? 0;
+    let worst = 0;
+    let low = Number.POSITIVE_INFINITY;
+    for (const [i, { at, share, left, reason }] of this.said.entries()) {
+      worst = Math.max(worst, Math.abs(share - at / total));
+      expect(share).toBeGreaterThanOrEqual(this.said[i - 1]?.share ?? 0);
+      if (left === null) continue;
+      if (left > 1.2 * low + 1e-9) expect(reason, `${low} → ${left} at ${at}`).not.toBeNull();
+      low = reason === null ? Math.min(low, left) : left;
+    }
+    return worst;
+  }
+}
+
+const first = new Simulation({});
+first.run(device);
+const remembered = first.estimator.measured();
+
+test('with the rates of an earlier run the share is the truth, in every phase', () => {
+  const second = new Simulation(remembered);
+  second.run(device);
+  expect(second.check()).toBeLessThan(0.02);
+  const total = second.said.at(-1)?.at ?? 0;
+  const [begin] = second.said;
+  expect(Math.abs((begin?.left ?? 0) / total - 1)).toBeLessThan(0.05);
+  expect(second.said.every(({ reason }) => reason === null)).toBe(true);
+});
+
+test('a first run promises nothing before a step was measured, and says why it corrects itself', () => {
+  const denoising = first.said.findIndex(({ left }) => left !== null);
+  // Opening, text, image and weights take 36 s, the first step 18 s.
+  expect(first.said[denoising]?.at).toBeCloseTo(54, 5);
+  first.check();
+  const reasons = new Set(first.said.map(({ reason }) => reason));
+  expect([...reasons].filter((reason) => reason !== null)).toEqual([
+    'First run on this device: measuring.',
+  ]);
+});
+
+test('measured rates are those of the device', () => {
+  expect(remembered.denoise?.perUnit).toBeCloseTo(5 / 1e13, 14);
+  expect(remembered.denoise?.startup).toBeCloseTo(8, 1);
+  expect(remembered.encode?.perUnit).toBeCloseTo(0.25 / (1280 * 720), 8);
+});
+
+test('steps that take longer than before raise the time left, with the reason', () => {
+  const run = new Simulation(remembered);
+  run.start(device);
+  run.load(device, 0);
+  run.steps(1, 3, device, 0, device.compile);
+  run.steps(4, 8, { ...device, pass: 15 }, 0, 0);
+  run.check();
+  const reasons = new Set(run.said.map(({ reason }) => reason));
+  expect([...reasons]).toEqual([null, 'A step takes longer than before.']);
+});
+
+test('where memory ran out, weights are loaded again and the steps that are done stay done', () => {
+  const run = new Simulation(remembered);
+  run.start(device);
+  run.load(device, 0);
+  run.steps(1, 5, device, 0, device.compile);
+  const before = run.said.at(-1);
+  run.take({ type: 'plan', memory: { ...fullMemory, replans: 1 } });
+  run.phase('load');
+  run.pass(device.load);
+  run.phase('denoise');
+  const { left = 0, share = 0 } = run.said.at(-1) ?? {};
+  expect(Math.abs((left ?? 0) - (before?.left ?? 0))).toBeLessThan(1);
+  expect(share).toBeGreaterThanOrEqual(before?.share ?? 1);
+});
+
+test('a run that is resumed counts what is done, and what is left from there', () => {
+  const whole = new Simulation(remembered);
+  whole.run(device);
+  const total = whole.said.at(-1)?.at ?? 0;
+  const run = new Simulation(remembered);
+  run.phase('load');
+  run.take({ type: 'checkpoint', checkpoint: { clip: 1, clips: 2, step: 5, steps: 10 } });
+  run.pass(device.open);
+  // Finished clips are decoded again from their latents; text and image were saved as well.
+  run.phase('decode', 0);
+  const begin = run.said.at(-1);
+  expect(begin?.share).toBeGreaterThan(0.2);
+  run.frames(1, 121, device);
+  run.phase('load', 1);
+  run.pass(device.load);
+  run.phase('denoise', 1);
+  const { share = 0, left } = run.said.at(-1) ?? {};
+  // Five steps without guidance and a decode are left.
+  const real = 5 * 5 + device.compile + 120 * 0.75;
+  expect(Math.abs((left ?? 0) - real)).toBeLessThan(3);
+  expect(Math.abs(share - (total - real) / total)).toBeLessThan(0.05);
+});
+
+test('a pause stands still, and finishing early leaves out what will not be made', () => {
+  const run = new Simulation(remembered);
+  run.start(device);
+  run.load(device, 0);
+  run.steps(1, 3, device, 0, device.compile);
+  const before = run.said.at(-1);
+  run.take({ type: 'paused', paused: true });
+  run.pass(600);
+  expect(run.said.at(-1)).toMatchObject({ share: before?.share, left: before?.left });
+  run.take({ type: 'paused', paused: false });
+  expect(run.said.at(-1)?.left).toBeCloseTo(before?.left ?? 0, 5);
+  run.finishing = true;
+  run.look();
+  // One step and the decode of this clip.
+  expect(Math.abs((run.said.at(-1)?.left ?? 0) - (10 + 121 * 0.75))).toBeLessThan(3);
+});
+
+test('a decode in tiles counts with its work and the frames that are encoded at its end', () => {
+  const one: RunWork = { ...work, clips: planClips(121, 121, 4) };
+  const run = new Simulation(remembered, one);
+  run.estimator.decodeFactor(2);
+  run.start(device);
+  run.load(device, 0);
+  run.steps(1, 10, device, 0, device.compile);
+  run.phase('decode');
+  const whole = 2 * 121 * device.decode + 121 * device.encode;
+  expect(Math.abs((run.said.at(-1)?.left ?? 0) - whole)).toBeLessThan(2);
+  for (let frame = 1; frame <= 121; frame++) {
+    run.pass(device.decode);
+    run.take({ type: 'tile', tile: 1, tiles: 2, frame, frames: 121 });
+  }
+  const half = 121 * (device.decode + device.encode);
+  expect(Math.abs((run.said.at(-1)?.left ?? 0) - half)).toBeLessThan(2);
+});

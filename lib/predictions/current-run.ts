@@ -1,0 +1,85 @@
+import type { Continuation } from '../contract/engine';
+import { KinoraError } from '../contract/errors';
+import type { Prediction } from '../contract/prediction';
+import { predictionLock } from './locks';
+import { advanceRun, idle, type RunEvent, type RunState } from './run-state';
+
+/** A run whose row exists. */
+export interface StartedRun {
+  readonly id: string;
+  /** Resolves with the row at the end of the run: completed, interrupted or failed. */
+  readonly ended: Promise<Prediction>;
+}
+
+/** The one run of this tab: its state, and the lock of its prediction. */
+export class CurrentRun {
+  #state: RunState = idle;
+  #abort = new AbortController();
+  readonly #listeners = new Set<() => void>();
+
+  readonly getSnapshot = (): RunState => this.#state;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /**
+   * Begins a run. Resolves when `work` calls `onStarted`, and rejects if it throws before.
+   *
+   * @param work runs with the lock of the prediction
+   * @param afterwards runs when the lock is released, and before the run has ended; its errors are ignored
+   * @throws KinoraError `BUSY` while there is a run, or while another tab holds the lock
+   */
+  async begin(
+    prediction: Prediction,
+    continuation: Continuation | null,
+    work: (signal: AbortSignal, onStarted: () => void) => Promise<Prediction>,
+    afterwards: () => Promise<void>,
+  ): Promise<StartedRun> {
+    const { id } = prediction;
+    if (this.#state.status !== 'idle') throw new KinoraError('BUSY');
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
+    this.apply({ type: 'created', prediction, continuation });
+    return new Promise((resolve, reject) => {
+      const ended = this.#locked(id, () => work(signal, () => resolve({ id, ended })), afterwards);
+      ended.catch(reject);
+    });
+  }
+
+  /** Ends the run with `CANCELLED`. */
+  cancel(): void {
+    this.apply({ type: 'ending', how: 'cancel' });
+    this.#abort.abort();
+  }
+
+  async #locked<T>(
+    id: string,
+    work: () => Promise<T>,
+    afterwards: () => Promise<void>,
+  ): Promise<T> {
+    try {
+      const options = { ifAvailable: true };
+      return await navigator.locks.request(predictionLock(id), options, async (lock) => {
+        if (!lock) throw inUse();
+        return work();
+      });
+    } finally {
+      await afterwards().catch(() => {});
+      this.apply({ type: 'ended' });
+    }
+  }
+
+  apply(event: RunEvent): void {
+    const next = advanceRun(this.#state, event);
+    if (next === this.#state) return;
+    this.#state = next;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** The error while another tab has the lock of a prediction, or has changed it. */
+export function inUse(): KinoraError {
+  return new KinoraError('BUSY', 'Another tab is working on this video.');
+}

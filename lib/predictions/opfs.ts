@@ -1,0 +1,37 @@
+import { KinoraError, toKinoraError } from '../contract/errors';
+
+/** Replaces the content of a file: wholly or not at all, but in Safari before 26. */
+export async function writeBytes(handle: FileSystemFileHandle, blob: Blob): Promise<void> {
+  if ('createWritable' in handle) {
+    // Closes the file at the end, and discards the changes when a chunk fails.
+    await blob.stream().pipeTo(await handle.createWritable());
+    return;
+  }
+  // Safari before 26 can write only in workers, and only with a sync access handle.
+  const access = await (handle as FileSystemFileHandle).createSyncAccessHandle();
+  try {
+    access.truncate(0);
+    const reader = blob.stream().getReader();
+    let at = 0;
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      at += access.write(chunk.value, { at });
+    }
+    if (at !== blob.size) throw new KinoraError('STORAGE_FULL');
+    access.flush();
+  } finally {
+    access.close();
+  }
+}
+
+/** Deletes a file, or a folder with all that is in it; deleting nothing is fine. */
+export async function removeEntry(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
+  try {
+    await folder.removeEntry(name, { recursive: true });
+  } catch (thrown) {
+    if (!isNotFound(thrown)) throw toKinoraError(thrown);
+  }
+}
+
+export function isNotFound(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'NotFoundError';
+}

@@ -1,0 +1,210 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type ErrorCode, KinoraError } from '../contract/errors';
+import type { Prediction } from '../contract/prediction';
+import { readImageFile } from '../video/image';
+import { KinoraDatabase } from './database';
+import { gpuLock, predictionLock } from './locks';
+import { listRuns, openRunFiles } from './run-files';
+import { Runner } from './runner';
+import { hasLatents, savedRunBytes, sweepRuns } from './saved-runs';
+import { PredictionStore } from './store';
+import { cleanUp } from './testing/clean-up';
+import { FakeEngine, gate } from './testing/engine';
+import { newInput } from './testing/input';
+import { newPrediction, resultOf } from './testing/prediction';
+import { listVideos, readVideo } from './videos';
+
+/** Long enough for a slow machine. */
+const soon = { timeout: 30_000 };
+let store: PredictionStore;
+let engine: FakeEngine;
+let runner: Runner;
+
+beforeEach(() => {
+  store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
+  engine = new FakeEngine();
+  engine.saves = true;
+  runner = new Runner(store, engine, readImageFile);
+});
+
+afterEach(() => cleanUp(store.database));
+
+/** Starts a run that stops before its second step, until the returned function is called. */
+async function runToSecondStep() {
+  const { opened, open } = gate();
+  let steps = 0;
+  engine.script = async () => {
+    steps += 1;
+    if (steps === 2) await opened;
+  };
+  const { id, ended } = await runner.start(await newInput({ seed: 7 }));
+  await expect.poll(async () => (await store.get(id))?.status, soon).toBe('processing');
+  await expect.poll(() => steps, soon).toBe(2);
+  return { id, ended, open };
+}
+
+/** A run that ended in its second step, as far as the engine is concerned with `code`. */
+async function interruptedBy(code: ErrorCode): Promise<Prediction> {
+  let steps = 0;
+  engine.script = async () => {
+    steps += 1;
+    if (steps >= 2) throw new KinoraError(code);
+  };
+  const { ended } = await runner.start(await newInput({ seed: 7 }));
+  const end = await ended;
+  engine.script = async () => {};
+  return end;
+}
+
+const idsOfRuns = async () => (await listRuns()).map(({ id }) => id);
+
+test('a run that is paused for later ends with its checkpoint; resumed, it completes', async () => {
+  const { id, ended, open } = await runToSecondStep();
+  await runner.suspend();
+  expect(runner.getSnapshot()).toMatchObject({ ending: 'suspend' });
+  open();
+  expect(await ended).toMatchObject({
+    status: 'interrupted',
+    error: { code: 'PAUSED' },
+    checkpoint: { clip: 0, step: 2, steps: 3 },
+  });
+  expect(runner.getSnapshot().status).toBe('idle');
+  expect(await idsOfRuns()).toEqual([id]);
+
+  const steps: number[] = [];
+  const again = await runner.resumeInterrupted(id, { memoryBudget: 1e9 }, (event) => {
+    if (event.type === 'step') steps.push(event.step);
+  });
+  expect(await store.get(id)).toMatchObject({ status: 'processing' });
+  expect(await again.ended).toMatchObject({ id, status: 'completed', result: { resumes: 1 } });
+  expect(steps).toEqual([3]);
+  expect(engine.seen).toMatchObject({ continuation: 'resume', memoryBudget: 1e9 });
+  expect(engine.seen?.parameters.seed).toBe(7);
+  expect(await hasLatents(id)).toBe(true);
+});
+
+test('a run that cannot be saved is not paused for later', async () => {
+  engine.saves = false;
+  const { ended, open } = await runToSecondStep();
+  const problem = { problem: 'unsaved', sentence: 'The disk is full.' } as const;
+  engine.report?.({ type: 'checkpoint-problem', ...problem });
+  await runner.suspend();
+  expect(runner.getSnapshot()).toMatchObject({
+    ending: null,
+    progress: { checkpointProblem: problem },
+  });
+  open();
+  expect((await ended).status).toBe('completed');
+});
+
+test('a lost device leaves a run to resume; a cancelled one leaves nothing', async () => {
+  const lost = await interruptedBy('DEVICE_LOST');
+  expect(lost).toMatchObject({ status: 'interrupted', checkpoint: { step: 1 } });
+  const invalid = await interruptedBy('LATENTS_NOT_FINITE');
+  expect(invalid.status).toBe('failed');
+  const { ended, open } = await runToSecondStep();
+  runner.cancel();
+  open();
+  expect(await ended).toMatchObject({ status: 'failed', error: { code: 'CANCELLED' } });
+  expect(await idsOfRuns()).toEqual([lost.id]);
+});
+
+test('the next page finds the run of a page that is gone, which can be finished early', async () => {
+  const { id } = await interruptedBy('DEVICE_LOST');
+  // As a closed page leaves it.
+  await store.dispatch(id, { type: 'resumed' });
+  await openRunFiles('ab'.repeat(16)).write('state-a', new Blob(['of no row']));
+  await openRunFiles('served-job').write('state-a', new Blob(['of an API job']));
+  expect(await runner.recover()).toBe(1);
+  expect(await store.get(id)).toMatchObject({
+    status: 'interrupted',
+    error: { code: 'INTERRUPTED' },
+    checkpoint: { step: 1 },
+  });
+  expect((await idsOfRuns()).sort()).toEqual([id, 'served-job'].sort());
+
+  const { ended } = await runner.finishInterrupted(id);
+  expect(await ended).toMatchObject({ status: 'completed', result: { finishedEarly: true } });
+  expect(engine.seen?.continuation).toBe('finish');
+});
+
+test('an interrupted run survives its deletion until the trash is emptied', async () => {
+  const { id } = await interruptedBy('OUT_OF_MEMORY');
+  expect(await store.remove(id)).toBe(true);
+  await runner.recover();
+  expect(await store.restore(id)).toBe(true);
+  expect(await idsOfRuns()).toEqual([id]);
+  await store.remove(id);
+  await store.purge(0);
+  expect(await idsOfRuns()).toEqual([]);
+});
+
+test('who cancels a resumed run while it waits for the GPU has it as it was', async () => {
+  const before = await interruptedBy('DEVICE_LOST');
+  const { opened, open } = gate();
+  const other = navigator.locks.request(gpuLock, () => opened);
+  const { ended } = await runner.resumeInterrupted(before.id);
+  await expect.poll(() => runner.getSnapshot(), soon).toMatchObject({ elsewhere: true });
+  runner.cancel();
+  expect(await ended).toEqual({ ...before, interruptedAt: expect.any(String) });
+  expect(await idsOfRuns()).toEqual([before.id]);
+  open();
+  await other;
+});
+
+test('two tabs do not resume one run', async () => {
+  const { id } = await interruptedBy('DEVICE_LOST');
+  await navigator.locks.request(predictionLock(id), () =>
+    expect(runner.resumeInterrupted(id)).rejects.toMatchObject({ code: 'BUSY' }),
+  );
+  expect(await (await runner.resumeInterrupted(id)).ended).toMatchObject({ status: 'completed' });
+  await expect(runner.resumeInterrupted(id)).rejects.toMatchObject({ code: 'BUSY' });
+  expect(runner.getSnapshot().status).toBe('idle');
+});
+
+test('a refined video replaces the one of the tiny decoder; a failure leaves that one', async () => {
+  const first = await (await runner.start(await newInput({ seed: 7 }))).ended;
+  if (first.status !== 'completed') throw new Error(`it ended ${first.status}`);
+  const { id } = first;
+  engine.script = async () => {
+    throw new KinoraError('OUT_OF_MEMORY');
+  };
+  await expect((await runner.refine(id)).ended).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+  expect(await store.get(id)).toEqual(first);
+  expect(await listVideos()).toEqual([first.result.videoFile]);
+  expect(await hasLatents(id)).toBe(true);
+
+  engine.script = async () => {};
+  const refined = await (await runner.refine(id)).ended;
+  if (refined.status !== 'completed') throw new Error(`it ended ${refined.status}`);
+  expect(engine.seen).toMatchObject({ continuation: 'refine', decoder: 'full' });
+  expect(refined.result).toMatchObject({
+    applied: { decoder: 'full' },
+    timings: { denoise: 2, total: 2.5 },
+  });
+  expect(await listVideos()).toEqual([refined.result.videoFile]);
+  expect((await readVideo(refined.result.videoFile)).size).toBe(refined.result.videoBytes);
+  // A video of the full decoder has no use for them.
+  expect(await hasLatents(id)).toBe(false);
+});
+
+test('the newest latents are kept within the limit; interrupted runs do not count', async () => {
+  const applied = { decoder: 'tiny' };
+  const ids: string[] = [];
+  for (const _ of [0, 1, 2]) {
+    const { id } = newPrediction();
+    ids.push(id);
+    const result = { ...resultOf(id), applied };
+    const row = { ...newPrediction({ id }), status: 'completed', result } as unknown as Prediction;
+    await store.create(row, { image: new Blob(), imageName: '', loras: [] });
+    await openRunFiles(id).write('clip-0', new Blob([new Uint8Array(100)]));
+    // Times of files are whole milliseconds.
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  const { id } = await interruptedBy('DEVICE_LOST');
+  await sweepRuns(store, 250);
+  expect((await idsOfRuns()).sort()).toEqual([ids[1], ids[2], id].sort());
+  expect(await savedRunBytes(store)).toEqual({ latents: 200, interrupted: 1 });
+  await sweepRuns(store, 0);
+  expect(await idsOfRuns()).toEqual([id]);
+});

@@ -1,0 +1,67 @@
+import type { EngineRequest } from '../contract/engine';
+import { KinoraError } from '../contract/errors';
+import type { Backend, Prediction } from '../contract/prediction';
+import type { DecoderKind, ProfileName } from '../contract/profile';
+import type { PromptOptimization } from '../contract/prompt-optimization';
+import { isRefusedPrompt } from '../contract/prompt-refusal';
+import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
+import { type SourceLora, withScales } from './database';
+
+/** The input of a run. */
+export interface RunInput {
+  readonly image: Blob;
+  readonly imageName: string;
+  readonly parameters: ParametersInput;
+  readonly model: string;
+  /** `standard` by default. */
+  readonly profile?: ProfileName;
+  readonly backend: Backend;
+  /** The files of `parameters.loras`, in the same order. */
+  readonly loras: readonly SourceLora[];
+  readonly encoder?: NonNullable<EngineRequest['encoder']>;
+  /** Whether image and frames are checked; false when absent. */
+  readonly safetyChecker?: boolean;
+  /** As in `EngineRequest`. */
+  readonly promptOptimizer?: boolean | PromptOptimization;
+  /** As in `EngineRequest`. */
+  readonly decoder?: DecoderKind;
+  readonly cache?: boolean;
+  /** Upper limit of device memory in bytes; by default the engine measures it. */
+  readonly memoryBudget?: number;
+}
+
+/** Validates the input; sets the id, and the seed if it is −1. */
+export function createPrediction(input: RunInput): Prediction {
+  const parameters = parseParameters(input.parameters);
+  if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
+  withScales(input.loras, parameters);
+  return {
+    id: crypto.randomUUID().replaceAll('-', ''),
+    model: input.model,
+    profile: input.profile ?? 'standard',
+    backend: input.backend,
+    parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
+    ...switchesOf(input),
+    createdAt: new Date().toISOString(),
+    status: 'created',
+  };
+}
+
+/** What a run is asked for besides parameters and model, as far as it is. */
+export function switchesOf({
+  safetyChecker,
+  promptOptimizer,
+  decoder,
+  cache,
+}: SwitchInput): Switches {
+  return {
+    ...(decoder && { decoder }),
+    ...(cache !== undefined && { cache }),
+    ...(safetyChecker && { safetyChecker }),
+    ...(promptOptimizer && { promptOptimizer }),
+  };
+}
+
+type SwitchNames = 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
+type SwitchInput = Pick<RunInput, SwitchNames>;
+type Switches = Pick<Prediction, SwitchNames>;
