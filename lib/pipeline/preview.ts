@@ -14,6 +14,9 @@ export interface PreviewStrip {
 /** Frames of the strip of colours, at most. */
 const stripFrames = 16;
 
+/** In less time than this the decoder's sessions would hardly be there, and nothing to show for it. */
+const leastSeconds = 0.5;
+
 /** Makes the previews of a run: true pictures where it can, else strips of colours. */
 export class Previews {
   /** Whether the device has room for the tiny decoder beside the denoiser, by the memory plan. */
@@ -48,7 +51,7 @@ export class Previews {
   ): Promise<PreviewStrip | null> {
     const begin = performance.now();
     const seconds = (this.share * (begin - this.#begin)) / 1000 - this.#seconds;
-    if (seconds <= 0) return null;
+    if (seconds < leastSeconds) return null;
     try {
       return await decodedPreview(this.backend, this.model, { size, latents, signal }, seconds);
     } catch (error) {
