@@ -105,14 +105,15 @@ export function createIntake(context: IntakeContext) {
       caller: Caller,
     ): Promise<Pick<NewJob, 'input' | 'image' | 'loras' | 'ready'>> {
       await space.require();
-      const { enable_sync_mode: _sync, enable_base64_output: _base64, ...input } = submission;
+      const { enable_sync_mode: _sync, enable_base64_output: base64, ...input } = submission;
       // Adapters first: what is refused for them leaves no image behind.
       const loras = await Promise.all(
         input.loras.map((lora, index) => findLora(context, caller.owner, lora, index)),
       );
       const { url, image } = await acceptImage(context, jobId, input.image, caller);
       const ready = image !== null && loras.every(isFound);
-      return { input: { ...input, image: url }, image, loras, ready };
+      const switches = base64 ? ({ enable_base64_output: true } as const) : {};
+      return { input: { ...input, ...switches, image: url }, image, loras, ready };
     },
     /**
      * Fetches the files of waiting jobs on this node, several at a time, until the signal; a failure ends the

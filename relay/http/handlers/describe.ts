@@ -1,20 +1,22 @@
-import { type ApiPrediction, describeContents } from '../../../lib/contract/v3';
+import {
+  type ApiPrediction,
+  describeContents,
+  describeProgress,
+  type WaitReason,
+} from '../../../lib/contract/v3';
 import type { Links } from '../../files/links';
+import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
-import type { JobRow } from '../../store/schema';
 
-/**
- * A job as a prediction of the API.
- *
- * @param options.position jobs that come before it; included only while it waits
- * @param options.withInput whether its parameters are included
- */
-export function describePrediction(
-  links: Links,
-  job: ListedJob,
-  options: { position?: number; withInput?: boolean } = {},
-): ApiPrediction {
+/** What a prediction waits for, and how many come before it. */
+interface Waiting {
+  readonly for: WaitReason;
+  readonly position: number;
+}
+
+/** @param waiting null unless it waits */
+function describePrediction(links: Links, job: ListedJob, waiting: Waiting | null): ApiPrediction {
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
   // The video is deleted after the retention; the record of the prediction stays.
@@ -31,15 +33,23 @@ export function describePrediction(
     error: job.error || error,
     ...(job.code !== null && { code: job.code }),
     timings: { inference: job.inferenceMs },
-    ...(job.status === 'created' &&
-      options.position !== undefined && { queue_position: options.position }),
-    ...(options.withInput && job.input !== null && { input: { ...job.input } }),
+    seed: job.seed,
+    progress: describeProgress(job),
+    ...(waiting && { queue_position: waiting.position }),
+    waiting_for: waiting?.for ?? null,
+    ...(job.input !== null && { input: { ...job.input } }),
   };
 }
 
-/** The same for one job, with its position in the queue. */
-export async function describeWithPosition(relay: Relay, job: JobRow): Promise<ApiPrediction> {
-  const { links } = relay.files;
-  if (job.status !== 'created') return describePrediction(links, job);
-  return describePrediction(links, job, { position: await relay.jobs.position(job) });
+/** A job as a prediction of the API, with its parameters where they were read. */
+export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
+  return describePrediction(relay.files.links, job, await waitingOf(relay, job));
+}
+
+async function waitingOf(relay: Relay, job: ListedJob): Promise<Waiting | null> {
+  if (job.status !== 'created') return null;
+  const position = await relay.jobs.position(job);
+  if (!job.ready) return { for: 'files', position };
+  const workers = await relay.workers.connected();
+  return { for: workers.some((worker) => canTake(worker, job)) ? 'queue' : 'worker', position };
 }
