@@ -200,6 +200,17 @@ for (const engine of engines) {
       });
     });
 
+    test('progress that did not arrive is not sent again', async () => {
+      const { store } = fixture();
+      running(webhooksOn(store).webhooks);
+      const hook = await receiver((response) => response.writeHead(500).end());
+      const row = newDelivery(hook.url, { event: 'progress' });
+      await insert(store, row);
+      await eventually(async () => {
+        expect(await rowOf(store, row.id)).toMatchObject({ status: 'exhausted', attempts: 1 });
+      });
+    });
+
     test.each<[string, (response: ServerResponse) => void, number, object]>([
       ['410', (response) => response.writeHead(410).end('gone'), 15_000, { lastStatus: 410 }],
       [

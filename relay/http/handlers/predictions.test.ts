@@ -87,9 +87,12 @@ test('the progress of the running attempt is told; a cancelled prediction has it
   const job = await claimed();
   expect((await result(id)).progress).toBeNull();
   const told = { phase: 'denoise', step: 3, steps: 30, seconds_remaining: 81.5 };
+  const events = await api.open(`/api/v3/predictions/${id}/events`, key);
   await heartbeat(job, told);
   expect(await result(id)).toMatchObject({ status: 'processing', progress: told });
   await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
+  // A step is no new status: one event when it runs, or none as this one was read late, and one at the end.
+  expect((await events.text()).match(/^event: status$/gm)?.length).toBeLessThanOrEqual(2);
   expect(await result(id)).toMatchObject({ status: 'failed', code: 1499, progress: null });
   expect(await webhooksOf(id)).toMatchObject([{ body: { status: 'failed', code: 1499 } }]);
 });
@@ -113,11 +116,7 @@ test('a waiting prediction says for what, and the models say how many workers se
   expect((await claimed()).id).toBe(id);
   expect(await result(id)).toMatchObject({ status: 'processing', waiting_for: null });
   expect(await result(next.id)).toMatchObject({ waiting_for: 'queue', queue_position: 0 });
-  expect((await listed()).map(({ waiting_for }) => waiting_for)).toEqual([
-    'queue',
-    null,
-    'files',
-  ]);
+  expect((await listed()).map(({ waiting_for }) => waiting_for)).toEqual(['queue', null, 'files']);
 });
 
 describe('enable_base64_output', () => {
