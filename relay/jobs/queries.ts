@@ -1,5 +1,5 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
-import { ApiError, type PredictionStatus } from '../../lib/contract/v3';
+import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
 
@@ -46,8 +46,6 @@ const { input, promptOptimization, ...columns } = getTableColumns(jobs);
 /**
  * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
  * submitted meanwhile shift nothing, and a late page costs no more than the first.
- *
- * @throws ApiError `INVALID_PARAMETER` for a cursor that no page had
  */
 export async function listJobs(
   db: Database,
@@ -83,19 +81,15 @@ export async function listJobs(
     .offset(offset);
   const shown = rows.slice(0, pageSize);
   const end = rows.length > pageSize ? shown.at(-1) : undefined;
-  return { jobs: shown, total, next: end ? cursorOf(end) : null };
+  const next = end ? `${end.createdAt.getTime()}.${end.id}` : null;
+  return { jobs: shown, total, next };
 }
 
-function cursorOf({ createdAt, id }: Pick<JobRow, 'createdAt' | 'id'>): string {
-  return Buffer.from(`${createdAt.getTime()}.${id}`).toString('base64url');
-}
-
-function readCursor(cursor: string): { at: string; id: string } {
-  const text = Buffer.from(cursor, 'base64url').toString('latin1');
-  const [, ms, id] = /^(\d{1,14})\.([0-9a-f]{32})$/.exec(text) ?? [];
-  if (ms !== undefined && id !== undefined) return { at: new Date(Number(ms)).toISOString(), id };
-  const message = 'cursor must be the next_cursor of a page.';
-  throw new ApiError('INVALID_PARAMETER', message, { details: [{ field: 'cursor', message }] });
+/** @returns null for a text that is no cursor */
+function readCursor(cursor: string): { at: string; id: string } | null {
+  const [, ms, id] = cursorForm.exec(cursor) ?? [];
+  if (ms === undefined || id === undefined) return null;
+  return { at: new Date(Number(ms)).toISOString(), id };
 }
 
 /** Deletes finished jobs of an owner; the others stay. */

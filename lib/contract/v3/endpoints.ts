@@ -53,12 +53,15 @@ const anything = z.record(z.string(), z.unknown());
 /** Keeps page × page_size inside the integers that the database accepts as an offset. */
 const maxPage = 1_000_000;
 
+/** `next_cursor` of a list: time in milliseconds and id of the page's last prediction. */
+export const cursorForm = /^(\d{1,14})\.([0-9a-f]{32})$/;
+
 export const listBodySchema = z.object({
   page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
   cursor: z
     .string()
-    .max(100)
+    .regex(cursorForm, { message: 'cursor must be the next_cursor of a page.' })
     .optional()
     .describe(
       'A `next_cursor`: continues there, whatever was submitted meanwhile. `page` then has no effect.',
