@@ -58,7 +58,7 @@ export async function benchEstimate(args: readonly string[]): Promise<void> {
   await ensureBuild((line) => process.stderr.write(`${line}\n`));
   const app = await startApp();
   try {
-    const { browser } = await launchBrowser(app.origin);
+    const { browser } = await launchBrowser();
     try {
       const context = await browser.newContext();
       let said: Said[] = [];

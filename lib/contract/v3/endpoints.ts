@@ -6,6 +6,7 @@ import {
   predictionStatuses,
   submitSchema,
   variants,
+  webhookEvents,
 } from './prediction';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
@@ -52,9 +53,19 @@ const anything = z.record(z.string(), z.unknown());
 /** Keeps page × page_size inside the integers that the database accepts as an offset. */
 const maxPage = 1_000_000;
 
+/** `next_cursor` of a list: time in milliseconds and id of the page's last prediction. */
+export const cursorForm = /^(\d{1,14})\.([0-9a-f]{32})$/;
+
 export const listBodySchema = z.object({
   page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
+  cursor: z
+    .string()
+    .regex(cursorForm, { message: 'cursor must be the next_cursor of a page.' })
+    .optional()
+    .describe(
+      'A `next_cursor`: continues there, whatever was submitted meanwhile. `page` then has no effect.',
+    ),
   model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
   status: z.enum(predictionStatuses).optional().describe('Only with this status.'),
   created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
@@ -62,6 +73,16 @@ export const listBodySchema = z.object({
   include_inputs: z
     .boolean()
     .default(false)
+    .describe('Include the parameters of each prediction as `input`.'),
+});
+/** The same as the query of a GET, where everything is text. */
+const listQuerySchema = listBodySchema.extend({
+  page: z.coerce.number().int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
+  page_size: z.coerce.number().int().min(1).max(100).default(20),
+  include_inputs: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
     .describe('Include the parameters of each prediction as `input`.'),
 });
 export const uploadTicketSchema = z.object({
@@ -116,6 +137,7 @@ export type WorkerRecord = z.output<typeof workerRecordSchema>;
 export const deliveryRecordSchema = z.object({
   id: z.string().describe('The same as in the header `webhook-id`.'),
   prediction_id: z.string(),
+  event: z.enum(webhookEvents),
   url: z.string(),
   status: z
     .enum(['due', 'delivered', 'exhausted'])
@@ -129,6 +151,17 @@ export const deliveryRecordSchema = z.object({
 });
 export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
 
+const listAnswer = envelopeSchema(
+  z.object({
+    page: z.int(),
+    total: z.int().describe('Number of all predictions that fit, on every page.'),
+    items: z.array(predictionSchema),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe('`cursor` of the request for the next ones; null after the last.'),
+  }),
+);
 const uploaded = z.object({
   type: z.string().describe('Kind of the file, such as `image`.'),
   download_url: z.url().describe('Use it as `image`, or as the `path` of a LoRA.'),
@@ -206,7 +239,16 @@ export const endpoints = {
     access: 'predictions:read',
     limit: 'read',
     body: listBodySchema,
-    answer: envelopeSchema(z.object({ page: z.int(), items: z.array(predictionSchema) })),
+    answer: listAnswer,
+  },
+  listByQuery: {
+    method: 'GET',
+    path: '/api/v3/predictions',
+    summary: 'The same with its parameters in the query',
+    access: 'predictions:read',
+    limit: 'read',
+    query: listQuerySchema,
+    answer: listAnswer,
   },
   remove: {
     method: 'POST',
@@ -273,10 +315,20 @@ export const endpoints = {
   models: {
     method: 'GET',
     path: '/api/v3/models',
-    summary: 'The available models, with the schema of their parameters',
+    summary: 'The available models: parameters, and how many workers serve them',
     access: 'predictions:read',
     limit: 'read',
-    answer: envelopeSchema(z.array(anything)),
+    answer: envelopeSchema(
+      z.array(
+        z.looseObject({
+          model_id: z.string().describe('`{provider}/{model_family}/{variant}`.'),
+          workers: z
+            .int()
+            .min(0)
+            .describe('Connected workers that take jobs of this key and are not paused.'),
+        }),
+      ),
+    ),
   },
   balance: {
     method: 'GET',
