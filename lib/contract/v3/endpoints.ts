@@ -41,6 +41,8 @@ export interface Endpoint {
   readonly answer?: z.ZodType;
   /** Handled by the Node server itself and not by Next.js (README, Operations that bypass Next.js). */
   readonly bypassesNext?: true;
+  /** Requested often: the Node server calls the same handler as Next.js would, without it. */
+  readonly frequent?: true;
   /** Not part of the public documentation. */
   readonly internal?: true;
 }
@@ -175,6 +177,7 @@ export const endpoints = {
         .describe('Seconds to wait for a final status.'),
     }),
     answer: prediction,
+    frequent: true,
   },
   get: {
     method: 'GET',
@@ -184,6 +187,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   legacyResult: {
     method: 'GET',
@@ -193,6 +197,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   list: {
     method: 'POST',
