@@ -1,30 +1,16 @@
 /**
  * The last step of `npm run build`: compiles the server into one program, and makes the empty database
- * that a first start copies. Both go to `.next/relay`; packages stay where they are.
+ * that a first start copies. Both go to `.next/relay`.
  */
 import { chmod, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { build } from 'esbuild';
 import { openStore } from '../../relay/store';
 import { serverBuild } from '../../relay/store/folders';
 import { preparedDatabase } from '../../relay/store/prepared';
-import { root } from './paths';
+import { compileServer } from './compile-server';
 
 await rm(serverBuild, { recursive: true, force: true });
-await build({
-  absWorkingDir: root,
-  entryPoints: { main: 'relay/main.ts' },
-  outdir: serverBuild,
-  outExtension: { '.js': '.mjs' },
-  bundle: true,
-  // Dynamic imports stay late: the client of S3, the driver of PostgreSQL.
-  splitting: true,
-  packages: 'external',
-  platform: 'node',
-  format: 'esm',
-  target: 'node20',
-  logLevel: 'warning',
-});
+await compileServer('relay/main.ts', serverBuild);
 
 const draft = await mkdtemp(path.join(serverBuild, 'draft-'));
 const store = await openStore({ KINORA_DATA: draft });

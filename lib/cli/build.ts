@@ -24,6 +24,7 @@ const sources = [
   'public',
   'lib/models/wan22/goldens/model',
   'lib/cli/build-server.ts',
+  'lib/cli/compile-server.ts',
 ];
 
 /** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */

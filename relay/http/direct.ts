@@ -12,7 +12,9 @@ export async function answerDirectly(
   response: ServerResponse,
 ): Promise<void> {
   const closed = new AbortController();
-  response.once('close', () => closed.abort());
+  response.once('close', () => {
+    if (!response.writableFinished) closed.abort();
+  });
   const answered = await answer(relay, toRequest(request, closed.signal));
   response.statusCode = answered.status;
   for (const [name, value] of answered.headers) {

@@ -23,7 +23,6 @@ import {
 } from './lease';
 import {
   createPositions,
-  getJob,
   type JobsQuery,
   type ListedJob,
   listJobs,
@@ -32,6 +31,7 @@ import {
   queueDepth,
   removeJobs,
 } from './queries';
+import { createJobReader } from './reader';
 import { failureCode, type JobEvent, nextStep } from './status';
 import {
   countUnfinished,
@@ -109,7 +109,7 @@ export function createJobs(dependencies: JobsDependencies) {
      */
     submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
       submittedBefore(db, keyId, idempotency),
-    get: (id: string, owner?: string): Promise<JobRow | null> => getJob(db, id, owner),
+    get: createJobReader(db),
     list: (owner: string, query: JobsQuery): Promise<ListedJob[]> => listJobs(db, owner, query),
     /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
     remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
