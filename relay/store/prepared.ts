@@ -28,8 +28,7 @@ export const preparedDatabase = (): string => path.join(serverBuild, databaseNam
  *
  * @param folder of the database; its process has the lock
  */
-export async function copyPrepared(folder: string): Promise<void> {
-  const prepared = preparedDatabase();
+export async function copyPrepared(folder: string, prepared = preparedDatabase()): Promise<void> {
   if (existsSync(folder) || !existsSync(prepared)) return;
   const draft = `${folder}.part`;
   await rm(draft, { recursive: true, force: true });
