@@ -7,8 +7,6 @@ const nextConfig = {
   reactStrictMode: true,
   poweredByHeader: false,
   devIndicators: false,
-  // Pages are loaded when they are asked for.
-  experimental: { preloadEntriesOnStart: false },
   // `npm run types` checks them, once, for everything.
   typescript: { ignoreBuildErrors: true },
   async headers() {
