@@ -1,8 +1,6 @@
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-
-const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+import { projectRoot } from './store/folders';
 
 /** `1`, `true`, `yes`, `on`; anything else is false. */
 const flagOr = (text: '' | '1') =>

@@ -31,7 +31,6 @@ import {
 } from './lease';
 import {
   createPositions,
-  getJob,
   type JobsPage,
   type JobsQuery,
   listJobs,
@@ -40,6 +39,7 @@ import {
   queueDepth,
   removeJobs,
 } from './queries';
+import { createJobReader } from './reader';
 import { failureCode, type JobEvent, nextStep } from './status';
 import {
   countUnfinished,
@@ -111,6 +111,7 @@ export function createJobs(dependencies: JobsDependencies) {
     return job;
   }
 
+  const get = createJobReader(db);
   return withStorageErrors({
     /**
      * @returns the new job; an earlier one (with another id) that has the same `Idempotency-Key`
@@ -128,7 +129,7 @@ export function createJobs(dependencies: JobsDependencies) {
      */
     submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
       submittedBefore(db, keyId, idempotency),
-    get: (id: string, owner?: string): Promise<JobRow | null> => getJob(db, id, owner),
+    get,
     list: (owner: string, query: JobsQuery): Promise<JobsPage> => listJobs(db, owner, query),
     /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
     remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
@@ -164,7 +165,7 @@ export function createJobs(dependencies: JobsDependencies) {
       const { answer, webhookEvents } = await renewLease(db, dependencies, lease, heartbeat);
       void store.notify('jobChanged', `${id}:step`);
       if (heartbeat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
-      if (webhookEvents?.includes('progress')) await report(await getJob(db, id), 'progress');
+      if (webhookEvents?.includes('progress')) await report(await get(id), 'progress');
       return answer;
     },
     lease: (id: string, token: string, by?: string): Promise<JobRow> =>

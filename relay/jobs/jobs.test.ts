@@ -57,6 +57,24 @@ describe.each(engines)('jobs', (engine) => {
       expect(await jobs.get(submitted[0].id, 'bob')).toBeNull();
     });
 
+    it('reads what is asked for at once together, and gives each its own', async () => {
+      const [first, second] = await Promise.all([
+        jobs.submit(testJob(ada)),
+        jobs.submit(testJob(bob)),
+      ]);
+      const missing = '0'.repeat(32);
+      const asked = [first.id, second.id, missing, 'no-id', first.id];
+      const found = await Promise.all(asked.map((id) => jobs.get(id, 'ada')));
+      expect(found).toEqual([first, null, null, null, first]);
+
+      // A read that begins after a change sees it, also beside one that began before.
+      const before = jobs.get(first.id);
+      await jobs.cancel(first.id, 'ada');
+      const after = await jobs.get(first.id);
+      expect(after?.status).toBe('failed');
+      expect((await before)?.id).toBe(first.id);
+    });
+
     it('holds the limit of a key, also for submissions at once', async () => {
       jobs = testJobs(fixture().store, { KINORA_JOBS_PER_KEY: 3 });
       const all = await Promise.allSettled(

@@ -2,6 +2,7 @@ import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-o
 import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
+import { idForm } from './reader';
 
 /** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
@@ -29,17 +30,8 @@ export interface JobsPage {
   readonly next: string | null;
 }
 
-/** Ids as they can be in the table; anything else is not there, and may not be storable either. */
-const idForm = /^[0-9a-f]{32}$/;
 /** Largest offset of a list. */
 const maxOffset = 1_000_000;
-
-/** @returns null where it does not exist, or is another owner's */
-export async function getJob(db: Database, id: string, owner?: string): Promise<JobRow | null> {
-  if (!idForm.test(id)) return null;
-  const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
-  return job && (owner === undefined || job.owner === owner) ? job : null;
-}
 
 const { input, promptOptimization, ...columns } = getTableColumns(jobs);
 

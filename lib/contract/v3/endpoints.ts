@@ -42,6 +42,8 @@ export interface Endpoint {
   readonly answer?: z.ZodType;
   /** Handled by the Node server itself and not by Next.js (README, Operations that bypass Next.js). */
   readonly bypassesNext?: true;
+  /** Requested often: the Node server calls the same handler as Next.js would, without it. */
+  readonly frequent?: true;
   /** Not part of the public documentation. */
   readonly internal?: true;
 }
@@ -213,6 +215,7 @@ export const endpoints = {
         .describe('Seconds to wait for a final status.'),
     }),
     answer: prediction,
+    frequent: true,
   },
   get: {
     method: 'GET',
@@ -222,6 +225,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   legacyResult: {
     method: 'GET',
@@ -231,6 +235,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   list: {
     method: 'POST',
