@@ -1,8 +1,6 @@
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-
-const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+import { projectRoot } from './store/folders';
 
 /** `1`, `true`, `yes`, `on`; anything else is false. */
 const flagOr = (text: '' | '1') =>
@@ -85,6 +83,8 @@ export const configSchema = z.object({
   KINORA_MAX_IMAGE_BYTES: count(20_000_000),
   KINORA_MAX_LORA_BYTES: count(2_000_000_000),
   KINORA_MAX_VIDEO_BYTES: count(500_000_000),
+  /** Largest video that a result has as base64, where the submission asks for it. */
+  KINORA_MAX_BASE64_BYTES: count(32_000_000),
 
   /** Per key and minute. Reads grow with the number of unfinished predictions. */
   KINORA_SUBMITS_PER_MINUTE: count(120),

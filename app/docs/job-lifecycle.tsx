@@ -42,7 +42,11 @@ export function JobLifecycle() {
         </p>
         <p>
           A job waits until a suitable tab is free; <code>queue_position</code> is the number of
-          jobs before it. After a cancel, the computing tab stops within about two seconds.
+          jobs before it. <code>waiting_for</code> says for what: <code>files</code> (its image or
+          LoRAs are being fetched), <code>worker</code> (no connected tab can run it: connect one)
+          or <code>queue</code> (such a tab is connected, and is busy). While it is computed,{' '}
+          <code>progress</code> has its phase, step and remaining seconds. After a cancel, the
+          computing tab stops within about two seconds.
         </p>
       </Section>
       <Section id="who-can-see" title="Who can see it">

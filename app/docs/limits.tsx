@@ -39,6 +39,12 @@ export const limitFacts: readonly SettingFact[] = [
   ),
   fact('KINORA_MAX_UPLOAD_BYTES', 1_000_000_000, '1 GB', 'Largest upload.'),
   fact('KINORA_MAX_LORA_BYTES', 2_000_000_000, '2 GB', 'Largest LoRA from a link.'),
+  fact(
+    'KINORA_MAX_BASE64_BYTES',
+    32_000_000,
+    '32 MB',
+    'Largest video that a result has as base64; a larger one comes as its URL.',
+  ),
   fact('KINORA_SYNC_SECONDS', 100, '100 s', 'Longest delay of a synchronous response.'),
   fact('KINORA_RETENTION_DAYS', 7, '7 days', 'How long videos are stored.'),
 ];

@@ -14,6 +14,13 @@ export function Webhooks() {
         </p>
         <Code label="Body of a webhook" text={JSON.stringify(webhookExample, null, 2)} />
         <p>
+          With <code>webhook_events</code> in the body of the submission, a list of{' '}
+          <code>start</code>, <code>progress</code> and <code>completed</code>, it is sent for these
+          events, which <code>event</code> then names: when a tab begins, at most every 10 seconds
+          while it computes, and at the end. They may arrive in another order; progress is sent
+          once, and not again when it fails.
+        </p>
+        <p>
           <code>outputs</code> is there only when it completed. The address must be a public https
           URL; redirects are not followed. To try webhooks on your own machine, start the server
           with <code>KINORA_ALLOW_PRIVATE=1</code>: it then takes http and private addresses too,

@@ -81,8 +81,7 @@ async function launch(
   const port = options.port ?? (await freePort());
   const folder = options.folder ?? (await mkdtemp(path.join(tmpdir(), 'kinora-app-')));
   const keysFile = path.join(folder, 'first-start.json');
-  // `tsx/esm` only: the loader for `require` would also transform all files of Next.
-  const child = startChild(['--import', 'tsx/esm', path.join(root, 'relay', 'main.ts'), ...flags], {
+  const child = startChild([path.join(root, 'relay', 'start.js'), ...flags], {
     env: {
       ...nextEnvironment,
       ...withoutSettings(),

@@ -23,6 +23,8 @@ const sources = [
   'relay',
   'public',
   'lib/models/wan22/goldens/model',
+  'lib/cli/build-server.ts',
+  'lib/cli/compile-server.ts',
 ];
 
 /** Not part of a build: the commands, reference data, and what `prepare:assets` puts into `public/`. */
@@ -51,7 +53,7 @@ export async function sourceHash(folder: string = root): Promise<string> {
   return hash.digest('hex');
 }
 
-/** Whether a whole build of exactly these sources stands in `.next`. */
+/** Whether a whole build of exactly these sources, pages and server, stands in `.next`. */
 export function isBuilt(hash: string, folder: string = root): boolean {
   if (![stampFile, buildIdFile].every((file) => existsSync(path.join(folder, file)))) return false;
   // The stamp names the build as well, so a later `next build` by hand does not pass for this one.
@@ -103,6 +105,8 @@ export async function ensureBuild(
   say('Building the app (once; an unchanged tree is not built again) …');
   const startedAt = performance.now();
   await runQuietly([nextBinary(), 'build'], signal);
+  const server = path.join(root, 'lib', 'cli', 'build-server.ts');
+  await runQuietly(['--import', 'tsx/esm', server], signal);
   writeStamp(hash);
   say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
   return 'built';

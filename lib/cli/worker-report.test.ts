@@ -74,3 +74,15 @@ test('waiting is said once, with the reason why jobs are not given', () => {
     'waiting: another tab has the GPU',
   ]);
 });
+
+test('a pause after a failed attempt is called one, and a wait below a second is none', () => {
+  take({ type: 'nothing', skipped: { 'back-off': 1 } });
+  const reason = 'The server cannot be reached.';
+  take({ type: 'unreachable', at: Date.now() + 300, reason });
+  take({ type: 'unreachable', at: Date.now() + 4200, reason });
+  expect(lines).toEqual([
+    'waiting: 1 job waits, but an attempt failed, and the next one begins after a pause.',
+    'connection lost: The server cannot be reached. Trying again now.',
+    'connection lost: The server cannot be reached. Trying again in 4 s.',
+  ]);
+});

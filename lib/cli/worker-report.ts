@@ -80,8 +80,9 @@ export class WorkerReport {
       case 'paused':
         return event.error ? `paused: ${event.error.message} ${event.error.remedy}` : 'paused';
       case 'unreachable': {
-        const seconds = Math.max(0, (event.at - Date.now()) / 1000);
-        return `connection lost: ${event.reason} Trying again in ${formatSeconds(seconds)}.`;
+        const seconds = (event.at - Date.now()) / 1000;
+        const when = seconds < 1 ? 'now' : `in ${formatSeconds(seconds)}`;
+        return `connection lost: ${event.reason} Trying again ${when}.`;
       }
       default:
         return null;

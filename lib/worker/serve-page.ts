@@ -52,12 +52,14 @@ export const outcomeNames: Readonly<Record<ServedJob['outcome'], string>> = {
 /** Why a job was not assigned, as the end of "3 jobs wait, but …". */
 const skipSentences: Readonly<Record<SkipReason, string>> = {
   model: 'this server does not assign its jobs to this model',
-  size: 'they need a size that this worker does not support',
-  loras: 'they use LoRAs',
+  size: 'this worker does not support the size',
+  loras: 'this worker takes no LoRAs',
   precision: 'this server does not assign its jobs to this precision',
-  duration: 'they are longer than the limit of this worker',
-  checker: 'they ask for the safety checker, which this browser does not have',
-  'not-ready': 'their images are still being fetched',
+  duration: 'this worker takes only shorter videos',
+  checker: 'the safety checker is asked for, which this browser does not have',
+  optimizer: 'another connected worker has the language model that is asked for',
+  'back-off': 'an attempt failed, and the next one begins after a pause',
+  'not-ready': 'image or LoRAs are still being fetched',
 };
 
 /** One sentence for each reason why waiting jobs are not assigned. */

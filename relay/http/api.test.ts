@@ -10,6 +10,7 @@ import {
   predictionSchema,
 } from '../../lib/contract/v3';
 import { ApiError, apiErrorSchema } from '../../lib/contract/v3/errors';
+import { errorExample } from '../../lib/contract/v3/openapi-examples';
 import { createLimits } from '../access/limits';
 import { inputKey } from '../files/retention';
 import { jobs, uploads } from '../store/schema';
@@ -330,6 +331,7 @@ describe('predictions', () => {
     const lister = await api.key('lisa');
     const list = async (body: object): Promise<ApiPrediction[]> =>
       (await post('/api/v3/predictions', body, {}, lister)).json.data.items;
+    const read = async (query: string) => (await get(`/api/v3/predictions?${query}`, lister)).json;
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) ids.unshift(await submitted(lister));
     await post(`/api/v3/predictions/${ids[0]}/cancel`, undefined, {}, lister);
@@ -341,10 +343,41 @@ describe('predictions', () => {
     expect(with_?.input).toMatchObject({ prompt: 'a boat', seed: 7 });
     expect(String(with_?.input?.image)).toMatch(/^https:\/\/kinora\.test\//);
     expect((await list({}))[0]?.input).toBeUndefined();
+    // The same by GET: what a query has is text.
+    const post2 = { status: 'created', include_inputs: true, page_size: 1, page: 2 } as const;
+    const listed = (await post('/api/v3/predictions', post2, {}, lister)).json;
+    expect(listed.data).toMatchObject({ page: 2, total: 2, items: [{ id: ids[2] }] });
+    expect(await read('status=created&include_inputs=true&page_size=1&page=2')).toEqual(listed);
+    expect(await read('include_inputs=maybe')).toMatchObject({ code: 400 });
     // Years that PostgreSQL and JavaScript write differently
     for (const edge of ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59']) {
       expect((await post('/api/v3/predictions', { created_after: edge })).status).toBe(200);
       expect((await post('/api/v3/predictions', { created_before: edge })).status).toBe(200);
+    }
+  });
+
+  test('a cursor goes through a list once, whatever is submitted meanwhile', async () => {
+    const lister = await api.key('lars');
+    const { db } = api.relay.store;
+    const ids = await Promise.all(Array.from({ length: 5 }, () => submitted(lister)));
+    // Of one moment: then the id decides.
+    await db.update(jobs).set({ createdAt: new Date() }).where(eq(jobs.owner, 'lars'));
+    const seen: string[] = [];
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const body: object = { page_size: 2, ...(cursor && { cursor }) };
+      const { data } = (await post('/api/v3/predictions', body, {}, lister)).json;
+      seen.push(...data.items.map(({ id }: ApiPrediction) => id));
+      expect(data.total).toBeGreaterThanOrEqual(5);
+      cursor = data.next_cursor;
+      if (seen.length < 5) await submitted(lister);
+    }
+    expect(seen.toSorted()).toEqual(ids.toSorted());
+    for (const wrong of ['nonsense', 'MS4y', '']) {
+      expect(await post('/api/v3/predictions', { cursor: wrong })).toMatchObject({
+        ...refused(400, 'INVALID_PARAMETER'),
+        json: { details: [{ field: 'cursor' }] },
+      });
     }
   });
 
@@ -421,7 +454,7 @@ describe('the form of requests', () => {
     expect(await get('/api/v3/predictions/%E0%A4%A/result')).toMatchObject(
       refused(404, 'NOT_FOUND'),
     );
-    const wrong = await get('/api/v3/predictions');
+    const wrong = await get('/api/v3/predictions/delete');
     expect(wrong).toMatchObject(refused(405, 'METHOD_NOT_ALLOWED'));
     expect(wrong.headers.get('allow')).toBe('POST, OPTIONS');
     const head = await api.send('HEAD', '/api/v3/balance', { key });
@@ -453,6 +486,11 @@ describe('the form of requests', () => {
         expect(inside.headers.has('access-control-allow-origin')).toBe(false);
       }
     }
+  });
+
+  test('a refusal is the one that the documentation shows', async () => {
+    const { json } = await post(model, { ...submission, num_inference_steps: 41 });
+    expect({ ...json, request_id: errorExample.request_id }).toEqual(errorExample);
   });
 
   test('a body above the limit is 413', async () => {
@@ -509,6 +547,7 @@ describe('other operations of public clients', () => {
       model_id: 'kinora/wan-2.2/i2v-720p-lora',
       type: 'image-to-video',
       base_price: 0,
+      workers: 0,
     });
     const [, fast] = json.data;
     expect(fast).toMatchObject({

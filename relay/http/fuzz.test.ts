@@ -201,9 +201,11 @@ test.each(withQuery)('$method $path keeps the ranges of its query', async (opera
   for (const { name, schema } of operation.query) {
     const { minimum, maximum } = schema as { minimum?: number; maximum?: number };
     const numeric = minimum !== undefined && maximum !== undefined;
+    const isFree = schema.type === 'string' && !schema.enum && !schema.format && !schema.pattern;
+    const texts = isFree ? ['%00'] : ['abc', '%00', '%ff', '%ED%A0%80', '[]'];
     const bad = numeric
       ? [minimum - 1, maximum + 1, 'NaN', 'Infinity', '1e999', 'abc', '-1', '%00', '1,2']
-      : ['abc', '%00', '%ff', '%ED%A0%80', '[]'];
+      : texts;
     const good = numeric ? [minimum, maximum] : ((schema.enum ?? []) as unknown[]);
     for (const value of bad) {
       expectRefusal(await send(`${pathOf(operation)}?${name}=${value}`), { name, value });

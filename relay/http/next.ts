@@ -1,9 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+import { projectRoot } from '../store/folders';
 
 /**
  * Starts Next inside of this process, so that its route handlers see the running relay.

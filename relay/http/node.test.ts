@@ -2,21 +2,36 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compileServer } from '../../lib/cli/compile-server';
 import { root } from '../../lib/cli/paths';
 import { outputOf, signalTree, startChild } from '../../lib/cli/process';
 
-/** A node in a process of its own, as `npm start` runs it, on one folder for the whole file. */
-const folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));
-const keysFile = path.join(folder, 'first-start.json');
+/** A node in a process of its own, as `npm start` runs it; all starts of one program share a folder. */
+let program: readonly string[] = [];
+let folder = '';
+let keysFile = '';
 const children: ChildProcess[] = [];
+const folders: string[] = [];
 afterAll(() => {
   for (const child of children) signalTree(child, 'SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
+  for (const each of folders) rmSync(each, { recursive: true, force: true });
 });
+
+const sources = 'relay/testing/node.ts';
+/** The same program as sources, and compiled as `npm run build` does it. */
+const programs = {
+  sources: async () => ['--import', 'tsx/esm', path.join(root, sources)],
+  compiled: async () => {
+    const compiled = path.join(root, '.next', `relay-test-${process.pid}`);
+    folders.push(compiled);
+    await compileServer(sources, compiled);
+    return [path.join(compiled, 'main.mjs')];
+  },
+};
 
 interface Started {
   readonly child: ChildProcess;
@@ -34,7 +49,6 @@ const lastOfOther = /Manage keys: .+\n/;
 const timeout = 60_000;
 
 function start(settings: Readonly<Record<string, string>> = {}, ...options: string[]): Started {
-  const program = ['--import', 'tsx/esm', path.join(root, 'relay/testing/node.ts')];
   const child = startChild([...program, ...options], {
     env: { PORT: '0', KINORA_DATA: folder, KINORA_FIRST_START_FILE: keysFile, ...settings },
   });
@@ -52,7 +66,15 @@ function start(settings: Readonly<Record<string, string>> = {}, ...options: stri
   };
 }
 
-describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, () => {
+const notOnWindows = describe.skipIf(process.platform === 'win32');
+notOnWindows.each(['sources', 'compiled'] as const)('a node: %s', { timeout: 120_000 }, (kind) => {
+  beforeAll(async () => {
+    program = await programs[kind]();
+    folder = mkdtempSync(path.join(tmpdir(), 'kinora-node-'));
+    folders.push(folder);
+    keysFile = path.join(folder, 'first-start.json');
+  });
+
   it('prints no key before the terms are accepted, but where to accept them', async () => {
     const node = start({ KINORA_ACCEPT_TERMS: '2020-01-01' });
     await node.origin();
@@ -108,5 +130,18 @@ describe.skipIf(process.platform === 'win32')('a node', { timeout: 120_000 }, ()
     node.child.kill('SIGINT');
     expect(await node.ended).toBe(0);
     expect(node.told()).not.toMatch(/first start|k[nws]_/);
+  });
+});
+
+it('`npm start` without a build says what to do', async () => {
+  const project = mkdtempSync(path.join(tmpdir(), 'kinora-no-build-'));
+  folders.push(project);
+  cpSync(path.join(root, 'relay/start.js'), path.join(project, 'relay/start.mjs'));
+  const child = startChild([path.join(project, 'relay/start.mjs')]);
+  const told = outputOf(child.stderr);
+  const [code] = await once(child, 'close');
+  expect({ code, told: told() }).toEqual({
+    code: 1,
+    told: 'There is no build of the app yet. Run npm run build first.\n',
   });
 });

@@ -50,7 +50,7 @@ export async function runNode(options: NodeOptions): Promise<void> {
     open: (listening) => openNode(listening, log),
   });
   try {
-    const relay = await server.relay;
+    const [relay] = await Promise.all([server.relay, server.pages]);
     await writeControl(config, { origin: server.origin });
     for (const line of await describeStart(relay, config)) print(line);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { ApiError } from '../../lib/contract/v3';
+import { ApiError, type Endpoint, endpoints, type OperationId } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Relay } from '../open';
 import { healthRoutes, type ServerStatus } from './health';
@@ -21,7 +21,7 @@ import {
   publicDocument,
   removeNextHeaders,
 } from './request';
-import { createNodeRouter, type Match, type NodeTarget } from './router';
+import { createNodeRouter, findOperation, type Match, type NodeTarget } from './router';
 import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
 
 /** What an HTTP server works with. Requests wait for a relay or pages that are not open yet. */
@@ -36,8 +36,8 @@ export interface ServerDependencies {
 }
 
 /**
- * The one HTTP server of a node. It answers large bodies and health checks itself; everything else goes
- * to the pages (../README.md says why).
+ * The one HTTP server of a node. It answers large bodies, health checks and frequent reads itself;
+ * everything else goes to the pages (../README.md says why).
  */
 export function createRequestServer(dependencies: ServerDependencies) {
   const { config, log, status, timeouts = defaultTimeouts } = dependencies;
@@ -72,6 +72,13 @@ export function createRequestServer(dependencies: ServerDependencies) {
             response.writeHead(204, preflightHeaders(['GET', 'HEAD', 'OPTIONS'])).end();
             return;
           }
+        }
+        const route = findOperation(method, path);
+        if (route.kind === 'found' && isFrequent(route.target)) {
+          // Loaded late: pages do not need it.
+          const { answerDirectly } = await import('./direct');
+          await answerDirectly(await dependencies.relay(), request, response);
+          return;
         }
         const pages = await dependencies.pages;
         checkMethod(method, path, pages);
@@ -166,6 +173,11 @@ export function createRequestServer(dependencies: ServerDependencies) {
 
 /** An HTTP server with its open answers. */
 export type RequestServer = ReturnType<typeof createRequestServer>;
+
+function isFrequent(operation: OperationId): boolean {
+  const { frequent }: Endpoint = endpoints[operation];
+  return frequent === true;
+}
 
 async function serve(
   match: Exclude<Match<NodeTarget>, { kind: 'nothing' }>,

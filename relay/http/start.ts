@@ -28,6 +28,8 @@ export interface RunningServer {
   readonly port: number;
   /** Resolves once the relay is open; rejects with the error that kept it from opening. */
   readonly relay: Promise<RunningRelay>;
+  /** Resolves once the pages are open; rejects with the error that kept them from opening. */
+  readonly pages: Promise<void>;
   /** Number of answers that have not ended. */
   readonly open: number;
   /**
@@ -38,10 +40,11 @@ export interface RunningServer {
 }
 
 /**
- * Starts a node. The port comes first, so that one that is in use is reported before anything is opened.
- * Pages come second and the relay last, as a page needs no relay; requests that need it wait.
+ * Starts a node, and returns once it listens: a port that is in use is reported before anything is opened.
+ * Then the relay opens, and after it the pages: both compute on one thread, and the API needs no page.
+ * Requests wait for what they need.
  *
- * @throws Error with one sentence when it cannot listen; errors of `pages`
+ * @throws Error with one sentence when it cannot listen
  */
 export async function startServer(options: StartOptions): Promise<RunningServer> {
   const { log } = options;
@@ -87,7 +90,7 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
   const openOnce = () => {
     if (openCalled) return;
     openCalled = true;
-    void options.open(config).then(
+    options.open(config).then(
       (running) => {
         opened = running;
         relay.resolve(running);
@@ -96,19 +99,21 @@ export async function startServer(options: StartOptions): Promise<RunningServer>
     );
   };
 
-  try {
-    pages.resolve(await options.pages({ hostname, port, server: requests.server }));
-  } catch (error) {
-    pages.reject(error);
-    relay.reject(error);
-    await stop();
-    throw error;
-  }
+  const openPages = async () => {
+    if (!options.lazy) await relay.promise;
+    if (stopping !== null) throw new Error('The node was stopped before its pages were opened.');
+    return await options.pages({ hostname, port, server: requests.server });
+  };
   if (!options.lazy) openOnce();
+  openPages().then(pages.resolve, pages.reject);
+  const pagesOpen = pages.promise.then(() => undefined);
+  // Reported where it is awaited.
+  pagesOpen.catch(() => undefined);
   return {
     origin: localOrigin(config),
     port,
     relay: relay.promise,
+    pages: pagesOpen,
     get open() {
       return requests.open;
     },

@@ -64,8 +64,8 @@ function mismatches(
     ...(worker.safety_checker === 'none'
       ? ([['checker', sql`${jobs.needsChecker}`]] as const)
       : []),
-    ...(worker.prompt_optimizer ? [] : ([['not-ready', waitsForOptimizer]] as const)),
-    ['not-ready', failedRecently(caller, worker)],
+    ...(worker.prompt_optimizer ? [] : ([['optimizer', waitsForOptimizer]] as const)),
+    ['back-off', failedRecently(caller, worker)],
   ];
 }
 

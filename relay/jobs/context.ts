@@ -1,14 +1,18 @@
 import { eq, type SQL, sql } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import type { Logger } from 'pino';
+import type { WebhookEvent } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import type { Metrics } from '../observe/metrics';
 import { deliveries, type JobRow, jobs, type NewJobRow } from '../store/schema';
 import type { Database, Store } from '../store/store';
 import { isTerminal, type JobStep } from './status';
 
-/** The webhook row of a terminal status, inserted in the transaction that sets it; null where no webhook is wanted. */
-export type OutboxRow = (job: JobRow) => typeof deliveries.$inferInsert | null;
+/**
+ * The webhook row of an event of a job, that of its end inserted in the transaction that sets the status; null
+ * where it is not wanted.
+ */
+export type OutboxRow = (job: JobRow, event: WebhookEvent) => typeof deliveries.$inferInsert | null;
 
 /** What the jobs need of the node. */
 export interface JobsDependencies {
@@ -75,9 +79,40 @@ export async function writeStep(
     .where(eq(jobs.id, job.id))
     .returning();
   if (!written) throw new Error('A locked job was deleted.');
-  const row = ended ? outboxRow(written) : null;
+  const row = ended ? outboxRow(written, 'completed') : null;
   if (row) await tx.insert(deliveries).values(row).onConflictDoNothing();
   return { job: written, delivery: row !== null };
+}
+
+/** Shortest time between two webhooks of a job's progress, in seconds. */
+const progressSeconds = 10;
+
+/**
+ * Writes the webhook of an event before a job's end. `start` is written once, whatever the number of attempts;
+ * `progress` replaces the job's earlier one, which was delivered or is out of date.
+ *
+ * @returns whether there is something to deliver
+ */
+export async function writeEvent(
+  db: Database,
+  row: typeof deliveries.$inferInsert,
+): Promise<boolean> {
+  const target = [deliveries.jobId, deliveries.event];
+  const insertion = db.insert(deliveries).values(row);
+  const { id, body } = row;
+  const written = await (row.event === 'progress'
+    ? insertion.onConflictDoUpdate({
+        target,
+        set: {
+          // Another message has another id: receivers drop an id that they know.
+          ...{ id, body, status: 'due', attempts: 0, attemptsBefore: 0 },
+          ...{ nextAt: now, createdAt: now, finishedAt: null },
+        },
+        setWhere: sql`${deliveries.createdAt} <= now() - make_interval(secs => ${progressSeconds})`,
+      })
+    : insertion.onConflictDoNothing({ target })
+  ).returning({ id: deliveries.id });
+  return written.length > 0;
 }
 
 /** Notifies other parts and nodes of a change, after its transaction. */

@@ -10,7 +10,7 @@ import type { Caller } from '../access/caller';
 import { withStorageErrors } from '../store';
 import { type JobImage, type JobLora, type JobRow, jobs } from '../store/schema';
 import { claimNext, skippedFor } from './claim';
-import { announce, type JobsDependencies, writeStep } from './context';
+import { announce, type JobsDependencies, writeEvent, writeStep } from './context';
 import {
   finishIntake,
   postponeIntake,
@@ -31,15 +31,15 @@ import {
 } from './lease';
 import {
   createPositions,
-  getJob,
+  type JobsPage,
   type JobsQuery,
-  type ListedJob,
   listJobs,
   previewOf,
   type QueueDepth,
   queueDepth,
   removeJobs,
 } from './queries';
+import { createJobReader } from './reader';
 import { failureCode, type JobEvent, nextStep } from './status';
 import {
   countUnfinished,
@@ -56,6 +56,7 @@ const countedAtMost = 1000;
 export type { JobsDependencies, OutboxRow } from './context';
 export { createHeldClaims, type HeldClaims } from './held-claims';
 export { type ClaimedJob, isClaimed } from './lease';
+export { canTake, takesFor } from './matching';
 export { checkReport } from './report';
 export { isTerminal } from './status';
 export { createSweeper } from './sweep';
@@ -94,12 +95,23 @@ export function createJobs(dependencies: JobsDependencies) {
     return result;
   }
 
+  /** Writes the webhook of an event of a running job. A failure is logged: the job itself goes on. */
+  async function report(job: JobRow | null, event: 'start' | 'progress'): Promise<void> {
+    try {
+      const row = job && outboxRow(job, event);
+      if (row && (await writeEvent(db, row))) void store.notify('deliveryDue', '');
+    } catch (err) {
+      log.warn({ err, job: job?.id, event }, 'the webhook of an event was not written');
+    }
+  }
+
   async function end(lease: NamedLease, event: JobEvent): Promise<JobRow> {
     const { job, delivery } = await endLease(db, dependencies, lease, event);
     changed(job, delivery);
     return job;
   }
 
+  const get = createJobReader(db);
   return withStorageErrors({
     /**
      * @returns the new job; an earlier one (with another id) that has the same `Idempotency-Key`
@@ -117,20 +129,22 @@ export function createJobs(dependencies: JobsDependencies) {
      */
     submittedBefore: (keyId: string, idempotency: Idempotency): Promise<JobRow | null> =>
       submittedBefore(db, keyId, idempotency),
-    get: (id: string, owner?: string): Promise<JobRow | null> => getJob(db, id, owner),
-    list: (owner: string, query: JobsQuery): Promise<ListedJob[]> => listJobs(db, owner, query),
+    get,
+    list: (owner: string, query: JobsQuery): Promise<JobsPage> => listJobs(db, owner, query),
     /** Deletes finished jobs of an owner. @returns the deleted rows, for their files */
     remove: (ids: readonly string[], owner: string): Promise<JobRow[]> =>
       removeJobs(db, ids, owner),
     /** Jobs that come before this one among those its workers choose from; 0 is next. */
-    position: (job: JobRow): Promise<number> => positions.of(job),
+    position: (job: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> => positions.of(job),
     unfinishedOf: (keyId: string): Promise<number> =>
       countUnfinished(db, keyId, config.KINORA_JOBS_PER_KEY || countedAtMost),
 
     /** The first waiting job that fits the worker, under a new lease; null where there is none. */
     async claimNext(caller: Caller, worker: WorkerDeclaration): Promise<ClaimedJob | null> {
       const job = await claimNext(db, dependencies, caller, worker);
-      if (job) changed(job);
+      if (!job) return null;
+      changed(job);
+      if (job.webhookEvents?.includes('start')) await report(job, 'start');
       return job;
     },
     /** Why a worker is given nothing: the first waiting jobs, counted by the first reason of each. */
@@ -147,9 +161,11 @@ export function createJobs(dependencies: JobsDependencies) {
       heartbeat: Omit<Heartbeat, 'lease_token'>,
       by?: string,
     ): Promise<LeaseAnswer> {
-      const answer = await renewLease(db, dependencies, { id, token, by }, heartbeat);
+      const lease = { id, token, by };
+      const { answer, webhookEvents } = await renewLease(db, dependencies, lease, heartbeat);
       void store.notify('jobChanged', `${id}:step`);
       if (heartbeat.preview !== undefined) void store.notify('jobChanged', `${id}:preview`);
+      if (webhookEvents?.includes('progress')) await report(await get(id), 'progress');
       return answer;
     },
     lease: (id: string, token: string, by?: string): Promise<JobRow> =>

@@ -62,7 +62,7 @@ export async function renewLease(
   { config }: Pick<JobsDependencies, 'config'>,
   lease: NamedLease,
   heartbeat: Omit<Heartbeat, 'lease_token'>,
-): Promise<LeaseAnswer> {
+): Promise<{ answer: LeaseAnswer; webhookEvents: JobRow['webhookEvents'] }> {
   const { phase, step, steps, clip, clips, seconds_remaining: secondsRemaining } = heartbeat;
   const move = async (tx: Database) => {
     const [moved] = await tx
@@ -72,22 +72,27 @@ export async function renewLease(
         progress: { phase, step, steps, clip, clips, secondsRemaining },
       })
       .where(byActiveLease(lease))
-      .returning({ leaseUntil: jobs.leaseUntil, deadline: jobs.deadline });
+      .returning({
+        leaseUntil: jobs.leaseUntil,
+        deadline: jobs.deadline,
+        webhookEvents: jobs.webhookEvents,
+      });
     if (!moved?.leaseUntil || !moved.deadline) throw new ApiError('LEASE_LOST');
-    return {
+    const answer = {
       lease_until: moved.leaseUntil.toISOString(),
       deadline: moved.deadline.toISOString(),
     };
+    return { answer, webhookEvents: moved.webhookEvents };
   };
   const { preview: image } = heartbeat;
   if (image === undefined) return move(db);
   return db.transaction(async (tx) => {
-    const answer = await move(tx);
+    const moved = await move(tx);
     await tx
       .insert(previews)
       .values({ jobId: lease.id, step, image })
       .onConflictDoUpdate({ target: previews.jobId, set: { step, image } });
-    return answer;
+    return moved;
   });
 }
 

@@ -1,7 +1,8 @@
 import { and, desc, eq, getTableColumns, gte, inArray, lt, sql } from 'drizzle-orm';
-import type { PredictionStatus } from '../../lib/contract/v3';
+import { cursorForm, type PredictionStatus } from '../../lib/contract/v3';
 import { type JobRow, jobs, previews } from '../store/schema';
 import type { Database } from '../store/store';
+import { idForm } from './reader';
 
 /** A job of a list, without its parameters and its prompt where they were not asked for. */
 export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'] | null };
@@ -10,6 +11,8 @@ export type ListedJob = Omit<JobRow, 'input'> & { readonly input: JobRow['input'
 export interface JobsQuery {
   readonly page: number;
   readonly pageSize: number;
+  /** `next` of the page before, instead of `page`. */
+  readonly cursor?: string | undefined;
   readonly model?: string | undefined;
   readonly status?: PredictionStatus | undefined;
   readonly after?: Date | undefined;
@@ -18,47 +21,67 @@ export interface JobsQuery {
   readonly withInput?: boolean;
 }
 
-/** Ids as they can be in the table; anything else is not there, and may not be storable either. */
-const idForm = /^[0-9a-f]{32}$/;
+/** One page of a list. */
+export interface JobsPage {
+  readonly jobs: readonly ListedJob[];
+  /** Jobs that fit, on every page. */
+  readonly total: number;
+  /** Cursor of the next page; null after the last. */
+  readonly next: string | null;
+}
+
 /** Largest offset of a list. */
 const maxOffset = 1_000_000;
 
-/** @returns null where it does not exist, or is another owner's */
-export async function getJob(db: Database, id: string, owner?: string): Promise<JobRow | null> {
-  if (!idForm.test(id)) return null;
-  const [job] = await db.select().from(jobs).where(eq(jobs.id, id));
-  return job && (owner === undefined || job.owner === owner) ? job : null;
-}
-
 const { input, promptOptimization, ...columns } = getTableColumns(jobs);
 
-/** An owner's jobs, the newest first. */
+/**
+ * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
+ * submitted meanwhile shift nothing, and a late page costs no more than the first.
+ */
 export async function listJobs(
   db: Database,
   owner: string,
-  { page, pageSize, model, status, after, before, withInput = false }: JobsQuery,
-): Promise<ListedJob[]> {
-  const offset = (page - 1) * pageSize;
-  if (offset > maxOffset) return [];
+  { page, pageSize, cursor, model, status, after, before, withInput = false }: JobsQuery,
+): Promise<JobsPage> {
+  const fitting = and(
+    eq(jobs.owner, owner),
+    model === undefined ? undefined : eq(jobs.model, model),
+    status === undefined ? undefined : eq(jobs.status, status),
+    after === undefined ? undefined : gte(jobs.createdAt, after),
+    before === undefined ? undefined : lt(jobs.createdAt, before),
+  );
+  const last = cursor === undefined ? null : readCursor(cursor);
+  const offset = last ? 0 : (page - 1) * pageSize;
   const none = sql<null>`null::jsonb`;
-  return db
+  const total = await db.$count(jobs, fitting);
+  if (offset > maxOffset) return { jobs: [], total, next: null };
+  const rows = await db
     .select({
       ...columns,
       ...(withInput ? { input, promptOptimization } : { input: none, promptOptimization: none }),
     })
     .from(jobs)
     .where(
-      and(
-        eq(jobs.owner, owner),
-        model === undefined ? undefined : eq(jobs.model, model),
-        status === undefined ? undefined : eq(jobs.status, status),
-        after === undefined ? undefined : gte(jobs.createdAt, after),
-        before === undefined ? undefined : lt(jobs.createdAt, before),
-      ),
+      last
+        ? and(fitting, sql`(${jobs.createdAt}, ${jobs.id}) < (${last.at}::timestamptz, ${last.id})`)
+        : fitting,
     )
     .orderBy(desc(jobs.createdAt), desc(jobs.id))
-    .limit(pageSize)
+    // One more than asked for says whether there is a next page.
+    .limit(pageSize + 1)
     .offset(offset);
+  const shown = rows.slice(0, pageSize);
+  const end = rows.length > pageSize ? shown.at(-1) : undefined;
+  const next = end ? `${end.createdAt.getTime()}.${end.id}` : null;
+  return { jobs: shown, total, next };
+}
+
+/** @returns null for a text that is no cursor */
+function readCursor(cursor: string): { at: string; id: string } | null {
+  const [, ms, id] = cursorForm.exec(cursor) ?? [];
+  if (ms === undefined || id === undefined) return null;
+  return { at: new Date(Number(ms)).toISOString(), id };
 }
 
 /** Deletes finished jobs of an owner; the others stay. */
@@ -155,7 +178,7 @@ export function createPositions(db: Database) {
   }
 
   return {
-    async of({ id, owner, status }: JobRow): Promise<number> {
+    async of({ id, owner, status }: Pick<JobRow, 'id' | 'owner' | 'status'>): Promise<number> {
       if (status !== 'created') return 0;
       const ids = await queueOf(owner);
       // A job that is not in the set came later, or waits further back than is counted.

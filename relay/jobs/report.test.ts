@@ -16,6 +16,7 @@ const off = safetySchema.parse({ status: 'off' });
 const failed = safetySchema.parse({ status: 'unverified', reason: 'failed' });
 const demonstration = safetySchema.parse({ status: 'unverified', reason: 'demonstration' });
 const model = 'wan2.2-ti2v-5b';
+const seed = 7;
 const told = promptOptimizationSchema.parse({
   status: 'used',
   original: 'A boat.',
@@ -25,6 +26,7 @@ const told = promptOptimizationSchema.parse({
 const jobOf = (checker: boolean, optimizer: boolean) => {
   const { input } = testJob(testCaller('ada'));
   return {
+    seed,
     input: { ...input, enable_safety_checker: checker, enable_prompt_optimizer: optimizer },
   };
 };
@@ -36,7 +38,7 @@ it.each([
   ['not asked for', false, off],
 ])('a report that fits its job is taken: %s', (_, asked, safety) => {
   const report = { safety, prompt_optimization: null };
-  expect(checkReport(jobOf(asked, false), { model, ...report })).toEqual(report);
+  expect(checkReport(jobOf(asked, false), { model, seed, ...report })).toEqual(report);
 });
 
 it.each([
@@ -51,7 +53,7 @@ it.each([
   ['flagged with a low score', true, { ...flagged, score: 0.49 }],
   ['a verdict that was not asked for', false, clearSafety],
 ])('a report that contradicts its job or itself is refused: %s', (_, asked, safety) => {
-  const report = { model, safety, prompt_optimization: null };
+  const report = { model, seed, safety, prompt_optimization: null };
   expect(() => checkReport(jobOf(asked, false), report)).toThrow(
     expect.objectContaining({
       code: 'INVALID_PARAMETER',
@@ -61,18 +63,21 @@ it.each([
 });
 
 it('the demonstration model may run without a checker', () => {
-  const report = { model: demonstrationModel, safety: demonstration, prompt_optimization: null };
+  const report = {
+    ...{ model: demonstrationModel, seed },
+    ...{ safety: demonstration, prompt_optimization: null },
+  };
   expect(checkReport(jobOf(true, false), report).safety).toEqual(demonstration);
 });
 
 it('a check that was not asked for and that did not run is off', () => {
-  const report = { model, safety: failed, prompt_optimization: null };
+  const report = { model, seed, safety: failed, prompt_optimization: null };
   expect(checkReport(jobOf(false, false), report).safety).toEqual(off);
 });
 
 it('a prompt is reported where the job asks for it, with the prompt of the job', () => {
   const kept = { safety: clearSafety, prompt_optimization: told };
-  const report = { model, ...kept };
+  const report = { model, seed, ...kept };
   expect(checkReport(jobOf(true, true), report)).toEqual(kept);
   expect(
     checkReport(jobOf(true, true), { ...report, prompt_optimization: null }).prompt_optimization,
@@ -80,4 +85,11 @@ it('a prompt is reported where the job asks for it, with the prompt of the job',
   expect(() => checkReport(jobOf(true, false), report)).toThrow('contradicts');
   const other = { ...report, prompt_optimization: { ...told, original: 'A train.' } };
   expect(() => checkReport(jobOf(true, true), other)).toThrow('contradicts');
+});
+
+it('a video with another seed than that of the job is refused', () => {
+  const report = { model, seed: 8, safety: clearSafety, prompt_optimization: null };
+  expect(() => checkReport(jobOf(true, false), report)).toThrow(
+    expect.objectContaining({ details: [expect.objectContaining({ field: 'seed' })] }),
+  );
 });

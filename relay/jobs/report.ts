@@ -18,9 +18,10 @@ type Report = Pick<Completion, 'safety' | 'prompt_optimization'>;
  * @throws ApiError `INVALID_PARAMETER` where the report contradicts the job or itself
  */
 export function checkReport(
-  { input }: Pick<JobRow, 'input'>,
-  { model, safety, prompt_optimization }: Report & Pick<Completion, 'model'>,
+  { input, seed: given }: Pick<JobRow, 'input' | 'seed'>,
+  { model, seed, safety, prompt_optimization }: Report & Pick<Completion, 'model' | 'seed'>,
 ): Report {
+  if (seed !== given) throw refused('seed', `${given}, the seed of the job.`);
   const isAsked = input.enable_safety_checker;
   const problem = isAsked ? verdictProblem(safety, model) : unaskedProblem(safety);
   if (problem !== null) throw refused('safety.status', problem);

@@ -86,7 +86,7 @@ export function nextStep(state: JobState, event: JobEvent, maxAttempts: number):
   });
   const waiting = { status: 'created', attempt, releases, error: '', code: null } as const;
 
-  if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.executionFailed);
+  if (event.type === 'cancelled') return fail(cancelledError, predictionCodes.cancelled);
   if (status === 'created') {
     if (event.type === 'claimed') return { ...waiting, status: 'processing', attempt: attempt + 1 };
     if (event.type === 'intake-failed')

@@ -2,15 +2,20 @@ import { and, eq, gt, lt, ne, sql } from 'drizzle-orm';
 import type { WorkerDeclaration, WorkerRecord } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { withStorageErrors } from '../store/errors';
-import { jobs, type WorkerRow, workers } from '../store/schema';
+import { jobs, keys, type WorkerRow, workers } from '../store/schema';
 import type { Store } from '../store/store';
 import { listedSeconds } from './context';
+import type { ConnectedWorker } from './matching';
 
 const listedMs = listedSeconds * 1000;
 /** Rows are deleted after a day, in milliseconds; until then a worker keeps its count of jobs. */
 const keptMs = 24 * 3_600_000;
 /** The row of a worker whose state is the same is written again only this often. */
 const rewriteMs = 15_000;
+/** How long the connected workers that were read once are used: every poll of a waiting job needs them. */
+const readMs = 1000;
+
+const isRecent = () => gt(workers.seenAt, new Date(Date.now() - listedMs));
 
 /**
  * The table of the workers of all nodes. Who is connected follows from claims, which are held while a
@@ -26,7 +31,24 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     const before = written.get(key);
     if (before?.state === state && performance.now() - before.at < rewriteMs) return false;
     written.set(key, { state, at: performance.now() });
+    read = null;
     return true;
+  }
+
+  let read: { readonly at: number; readonly rows: Promise<ConnectedWorker[]> } | null = null;
+
+  async function readConnected(): Promise<ConnectedWorker[]> {
+    const rows = await db
+      .select({
+        owner: workers.owner,
+        shared: keys.shared,
+        state: workers.state,
+        declaration: workers.declaration,
+      })
+      .from(workers)
+      .leftJoin(keys, eq(keys.id, workers.tokenId))
+      .where(isRecent());
+    return rows.map((row) => ({ ...row, shared: row.shared === true }));
   }
 
   const workerOf = (jobId: string) =>
@@ -71,12 +93,13 @@ export function createWorkers(store: Pick<Store, 'db'>) {
     /** The connection of a waiting worker has ended. */
     async disconnected(caller: Caller, { worker_id: id }: WorkerDeclaration): Promise<void> {
       written.delete(id);
+      read = null;
       const idle = and(eq(workers.id, id), ne(workers.state, 'busy'));
       await db.delete(workers).where(and(idle, eq(workers.tokenId, caller.keyId)));
     },
     /** Workers seen within a minute, on any node; of every owner where none is named. */
     async list(owner?: string): Promise<WorkerRecord[]> {
-      const recently = gt(workers.seenAt, new Date(Date.now() - listedMs));
+      const recently = isRecent();
       const rows = await db
         .select()
         .from(workers)
@@ -92,6 +115,16 @@ export function createWorkers(store: Pick<Store, 'db'>) {
         connected_at: row.connectedAt.toISOString(),
         seen_at: row.seenAt.toISOString(),
       }));
+    },
+    /** The same of every owner, as far as jobs are matched with them; up to a second old. */
+    async connected(): Promise<readonly ConnectedWorker[]> {
+      if (read && performance.now() - read.at <= readMs) return read.rows;
+      const rows = readConnected();
+      read = { at: performance.now(), rows };
+      rows.catch(() => {
+        read = null;
+      });
+      return rows;
     },
     /** Deletes workers that were not seen for a day. */
     async sweep(): Promise<void> {

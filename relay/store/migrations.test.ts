@@ -12,8 +12,8 @@ import { z } from 'zod';
 import { describeContents } from '../../lib/contract/v3';
 import { testJobs } from '../testing/jobs';
 import { openStore } from '.';
+import { migrationsFolder } from './folders';
 import * as schema from './schema';
-import { migrationsFolder } from './store';
 
 const journalSchema = z.object({ entries: z.array(z.object({ idx: z.int() })) });
 

@@ -6,10 +6,18 @@ import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import type { Logger } from 'pino';
 import { storageErrors } from './errors';
+import { migrationsFolder } from './folders';
 import { takeLock } from './lock';
 import { createBatcher, Listeners } from './notifier';
+import { copyPrepared } from './prepared';
 import * as schema from './schema';
-import { type Database, migrationsFolder, type Store, withinASecond } from './store';
+import { type Database, type Store, withinASecond } from './store';
+
+/**
+ * PostgreSQL's cache of pages: 32 MB and not 128, as the system caches the files as well (README.md). The
+ * cache is a part of the engine's memory, which is never given back.
+ */
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
 
 /** Interval of vacuuming, in seconds. */
 export const maintenanceSeconds = 60;
@@ -50,7 +58,8 @@ export async function openPglite(folder: string, log?: Logger): Promise<Store> {
     onLost: (sentence) => endProcess(sentence, log),
     onWait: say,
   });
-  const client = new PGlite(data);
+  await copyPrepared(data);
+  const client = new PGlite(data, { startParams });
   const db = drizzle(client, { schema });
   try {
     await client.waitReady;

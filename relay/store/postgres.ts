@@ -4,10 +4,11 @@ import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { storageDown, storageErrors } from './errors';
+import { migrationsFolder } from './folders';
 import { createBatcher } from './notifier';
 import { startListener } from './postgres-listener';
 import * as schema from './schema';
-import { channels, type Database, migrationsFolder, type Store, withinASecond } from './store';
+import { channels, type Database, type Store, withinASecond } from './store';
 
 /** Times in milliseconds after which the database counts as down. */
 const connectMs = 3_000;

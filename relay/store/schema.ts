@@ -11,7 +11,12 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { Applied, PromptOptimization, Safety, SafetyStatus } from '../../lib/contract';
-import type { PredictionCode, PredictionInput, PredictionStatus } from '../../lib/contract/v3';
+import type {
+  PredictionCode,
+  PredictionInput,
+  PredictionStatus,
+  WebhookEvent,
+} from '../../lib/contract/v3';
 import type { WorkerDeclaration, WorkerLora } from '../../lib/contract/v3/worker';
 
 /**
@@ -94,6 +99,10 @@ export const jobs = pgTable(
     /** Drawn at submission. */
     seed: bigint('seed', { mode: 'number' }).notNull(),
     webhookUrl: text('webhook_url'),
+    /** What the webhook is sent for, of `input`; null where the submission names nothing: its end. */
+    webhookEvents: jsonb('webhook_events')
+      .$type<readonly WebhookEvent[]>()
+      .generatedAlwaysAs(sql`input -> 'webhook_events'`),
     /** `Idempotency-Key` of the submission; null without one, and when another job has taken it over. */
     idempotencyKey: text('idempotency_key'),
     /** SHA-256 over model, webhook and body: another submission under the same key is refused. */
@@ -186,7 +195,12 @@ export const jobs = pgTable(
       .where(sql`status = 'created' and not ready`),
     index('jobs_leases').on(table.leaseUntil).where(sql`status = 'processing'`),
     index('jobs_deadlines').on(table.deadline).where(sql`status = 'processing'`),
-    index('jobs_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),
+    // With the id it has one order also where times are equal: a page begins where another ended.
+    index('jobs_of_owner').on(
+      table.owner,
+      table.createdAt.desc().nullsFirst(),
+      table.id.desc().nullsFirst(),
+    ),
     index('jobs_unfinished').on(table.keyId).where(sql`status in ('created', 'processing')`),
     uniqueIndex('jobs_idempotency')
       .on(table.keyId, table.idempotencyKey)
@@ -210,13 +224,17 @@ export const previews = pgTable('previews', {
   image: text('image').notNull(),
 });
 
-/** The webhook outbox: a row is written in the transaction of the terminal status. */
+/**
+ * The webhook outbox: the row of a job's end is written in the transaction of the terminal status. A job has at
+ * most one row of each event; a later `progress` replaces the earlier one.
+ */
 export const deliveries = pgTable(
   'deliveries',
   {
     /** `msg_` + 32 hex; the `webhook-id` of every attempt. */
     id: text('id').primaryKey(),
     jobId: text('job_id').notNull(),
+    event: text('event').$type<WebhookEvent>().notNull().default('completed'),
     owner: text('owner').notNull(),
     url: text('url').notNull(),
     /** The exact bytes that are signed and sent, written before the first attempt. */
@@ -234,7 +252,7 @@ export const deliveries = pgTable(
     finishedAt: instant('finished_at'),
   },
   (table) => [
-    uniqueIndex('deliveries_job').on(table.jobId),
+    uniqueIndex('deliveries_event').on(table.jobId, table.event),
     index('deliveries_due').on(table.nextAt).where(sql`status = 'due'`),
     index('deliveries_finished').on(table.finishedAt).where(sql`finished_at is not null`),
     index('deliveries_of_owner').on(table.owner, table.createdAt.desc().nullsFirst()),

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { ApiError } from '../../lib/contract/v3';
 import { within } from '../loop';
@@ -32,9 +31,6 @@ export interface Store {
   ping(): Promise<void>;
   close(): Promise<void>;
 }
-
-/** Where `npm run migrations` puts them. */
-export const migrationsFolder = fileURLToPath(new URL('./migrations', import.meta.url));
 
 /** @throws ApiError `STORAGE_DOWN` when it takes longer */
 export async function withinASecond(work: PromiseLike<unknown>): Promise<void> {

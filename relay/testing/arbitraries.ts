@@ -42,7 +42,9 @@ export function fitting(given: Json, resolve: Resolve, meanings: Meanings): fc.A
       return fittingText(schema);
     case 'array': {
       const maxLength = Math.min(Number(schema.maxItems ?? 5), 5);
-      return fc.array(fitting((schema.items ?? {}) as Json, resolve, meanings), { maxLength });
+      const minLength = Number(schema.minItems ?? 0);
+      const item = fitting((schema.items ?? {}) as Json, resolve, meanings);
+      return fc.array(item, { minLength, maxLength });
     }
     case 'object':
       return fittingObject(schema, resolve, meanings);

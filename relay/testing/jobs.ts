@@ -12,8 +12,8 @@ import type { Store } from '../store';
 
 /** Jobs over a store, with a webhook row for every job that asked for one. */
 export function testJobs(store: Store, settings: Partial<Config> = {}): Jobs {
-  const outboxRow: OutboxRow = (job) =>
-    job.webhookUrl === null
+  const outboxRow: OutboxRow = (job, event) =>
+    job.webhookUrl === null || event !== 'completed'
       ? null
       : {
           id: `msg_${job.id}`,

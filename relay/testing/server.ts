@@ -1,15 +1,11 @@
 import { existsSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import type { ReadableStream as NodeReadableStream } from 'node:stream/web';
 import { type Logger, pino } from 'pino';
 import { termsVersion } from '../../lib/contract/terms';
 import { type Config, readConfig } from '../config';
-import { answer } from '../http/answer';
+import { answerDirectly } from '../http/direct';
 import { startServer } from '../http/start';
 import { openRelay, type RunningRelay } from '../open';
 import { pgliteTemplate } from './pglite';
@@ -69,7 +65,11 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     config,
     log,
     pages: async () => ({
-      handle: async (request, response) => answerHere(await server.relay, request, response),
+      handle: async (request, response) => {
+        if (request.url?.startsWith('/api/')) {
+          await answerDirectly(await server.relay, request, response);
+        } else response.writeHead(404).end();
+      },
       close: async () => undefined,
     }),
     open: (listening) => openRelay(listening, { log }),
@@ -88,45 +88,4 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     await stop();
     throw error;
   }
-}
-
-/** What Next does between the Node server and a route handler. */
-async function answerHere(
-  relay: RunningRelay,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://localhost');
-  if (!url.pathname.startsWith('/api/')) {
-    response.writeHead(404).end();
-    return;
-  }
-  const closed = new AbortController();
-  response.once('close', () => closed.abort());
-  const answered = await answer(relay, toRequest(request, url, closed.signal));
-  response.statusCode = answered.status;
-  for (const [name, value] of answered.headers) {
-    if (name === 'set-cookie') response.appendHeader(name, value);
-    else response.setHeader(name, value);
-  }
-  if (answered.body === null) {
-    response.end();
-    return;
-  }
-  // A client may disconnect.
-  await pipeline(Readable.fromWeb(answered.body as NodeReadableStream), response).catch(
-    () => undefined,
-  );
-}
-
-function toRequest(request: IncomingMessage, url: URL, signal: AbortSignal): Request {
-  const method = request.method ?? 'GET';
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    for (const one of [value ?? []].flat()) headers.append(name, one);
-  }
-  const hasBody = method !== 'GET' && method !== 'HEAD';
-  const body = hasBody ? (Readable.toWeb(request) as BodyInit & NodeReadableStream) : null;
-  const init: RequestInit & { duplex: 'half' } = { method, headers, body, signal, duplex: 'half' };
-  return new Request(url, init);
 }

@@ -114,7 +114,9 @@ async function attemptOf(
   try {
     const event = await send(row, stop);
     const seconds = (performance.now() - startedAt) / 1000;
-    const state = reduceDelivery(row, event, delays, Math.random());
+    // Progress that did not arrive is out of date: the next one follows.
+    const schedule = row.event === 'progress' ? delays.slice(0, 1) : delays;
+    const state = reduceDelivery(row, event, schedule, Math.random());
     const about = { delivery: row.id, prediction: row.jobId, attempt: state.attempts };
     if (!(await settle(store.db, row, state))) {
       log.warn(about, 'a webhook was taken over while it was being sent');

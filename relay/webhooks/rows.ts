@@ -169,6 +169,7 @@ function toRecord(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,
     prediction_id: row.jobId,
+    event: row.event,
     url: row.url,
     status: row.status,
     attempts: row.attempts,

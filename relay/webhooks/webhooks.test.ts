@@ -69,11 +69,13 @@ for (const engine of engines) {
       const { webhooks } = webhooksOn(store);
       const webhookUrl = 'https://hooks.example.com/a?b=c';
       const job = await testJobs(store).submit(testJob(testCaller('ada'), { webhookUrl }));
-      expect(webhooks.outboxRow({ ...job, status: 'completed', webhookUrl: null })).toBeNull();
-      expect(webhooks.outboxRow({ ...job, status: 'processing' })).toBeNull();
+      expect(
+        webhooks.outboxRow({ ...job, status: 'completed', webhookUrl: null }, 'completed'),
+      ).toBeNull();
+      expect(webhooks.outboxRow({ ...job, status: 'processing' }, 'completed')).toBeNull();
 
       const done: JobRow = { ...job, status: 'completed', outputKey: 'outputs/a.mp4' };
-      const row = webhooks.outboxRow(done);
+      const row = webhooks.outboxRow(done, 'completed');
       if (!row) throw new Error('no row');
       expect(row).toMatchObject({ jobId: done.id, owner: 'ada', url: done.webhookUrl });
       expect(row.id).toMatch(/^msg_[0-9a-f]{32}$/);
@@ -93,7 +95,7 @@ for (const engine of engines) {
       expect(await rowOf(store, row.id)).toMatchObject({ status: 'due', attempts: 0 });
 
       const failed: JobRow = { ...job, status: 'failed', error: 'No GPU.', outputKey: 'x' };
-      const failedBody = JSON.parse(webhooks.outboxRow(failed)?.body ?? '');
+      const failedBody = JSON.parse(webhooks.outboxRow(failed, 'completed')?.body ?? '');
       expect(webhookBodySchema.parse(failedBody)).toEqual(failedBody);
       expect(failedBody).toMatchObject({
         status: 'failed',
@@ -195,6 +197,17 @@ for (const engine of engines) {
           attempts: 5,
           attemptsBefore: 4,
         });
+      });
+    });
+
+    test('progress that did not arrive is not sent again', async () => {
+      const { store } = fixture();
+      running(webhooksOn(store).webhooks);
+      const hook = await receiver((response) => response.writeHead(500).end());
+      const row = newDelivery(hook.url, { event: 'progress' });
+      await insert(store, row);
+      await eventually(async () => {
+        expect(await rowOf(store, row.id)).toMatchObject({ status: 'exhausted', attempts: 1 });
       });
     });
 

@@ -4,7 +4,9 @@ import {
   ApiError,
   type DeliveryRecord,
   describeContents,
+  describeProgress,
   type WebhookBody,
+  type WebhookEvent,
 } from '../../lib/contract/v3';
 import type { Keys } from '../access/keys';
 import type { Config } from '../config';
@@ -22,9 +24,15 @@ import { sendWebhook } from './send';
 /** Deliveries are kept this many times as long as outputs, so that a missed one can be replayed later. */
 const keptRetentions = 4;
 
-/** The body of a finished job's webhook; null for a job that has not ended. */
-function webhookBody(job: JobRow, links: WebhookDependencies['links']): WebhookBody | null {
-  if (job.status !== 'completed' && job.status !== 'failed') return null;
+/** The body of an event's webhook; null for a job whose status is not that of the event. */
+function webhookBody(
+  job: JobRow,
+  event: WebhookEvent,
+  links: WebhookDependencies['links'],
+): WebhookBody | null {
+  if (job.status === 'created' || (job.status === 'processing') === (event === 'completed')) {
+    return null;
+  }
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
   return {
@@ -37,23 +45,30 @@ function webhookBody(job: JobRow, links: WebhookDependencies['links']): WebhookB
     status: job.status,
     created_at: job.createdAt.toISOString(),
     error: job.error,
+    ...(job.code !== null && { code: job.code }),
+    seed: job.seed,
+    // Who asked for nothing gets nothing more than the result.
+    ...(job.webhookEvents && { event }),
+    ...(event === 'progress' && { progress: describeProgress(job) }),
   };
 }
 
 /**
- * The outbox row of a terminal status, for its transaction. Its body is what every attempt signs and
+ * The outbox row of an event, that of a terminal status for its transaction. Its body is what every attempt signs and
  * sends, so that a retry sends the same as the first attempt.
  *
  * @param firstDelay seconds before the first attempt
  */
 function createOutboxRow(links: WebhookDependencies['links'], firstDelay: number): OutboxRow {
-  return (job) => {
+  return (job, event) => {
     if (job.webhookUrl === null) return null;
-    const body = webhookBody(job, links);
+    if (!(job.webhookEvents ?? ['completed']).includes(event)) return null;
+    const body = webhookBody(job, event, links);
     if (body === null) return null;
     return {
       id: `msg_${randomBytes(16).toString('hex')}`,
       jobId: job.id,
+      event,
       owner: job.owner,
       url: job.webhookUrl,
       body: JSON.stringify(body),

@@ -81,14 +81,24 @@ function printRates(title: string, rates: Rates, base?: Rates): void {
   print(`  ${title}`);
   for (const name of rateNames) {
     const { perSecond, p50Ms, p99Ms, cpuMs } = rates[name];
-    const slower = base ? base[name].perSecond / perSecond : 1;
-    const heavier = base ? cpuMs / base[name].cpuMs : 1;
-    const ratio = base ? `   ${slower.toFixed(2)}x slower, ${heavier.toFixed(2)}x CPU` : '';
+    const ratio = base ? `   ${compareRates(rates[name], base[name])}` : '';
     print(
       `    ${name.padEnd(20)}${perSecond.toFixed(0).padStart(7)}/s   ` +
         `p50 ${p50Ms.toFixed(1).padStart(6)} ms   p99 ${p99Ms.toFixed(1).padStart(6)} ms   CPU ${cpuMs.toFixed(2)} ms${ratio}`,
     );
   }
+}
+
+/** How a rate compares with that of the empty store, in words that hold whichever is faster. */
+export function compareRates(
+  rate: Pick<Rates[keyof Rates], 'perSecond' | 'cpuMs'>,
+  base: Pick<Rates[keyof Rates], 'perSecond' | 'cpuMs'>,
+): string {
+  const speed = rate.perSecond / base.perSecond;
+  const word = speed < 1 ? 'slower' : 'faster';
+  const factor = (speed < 1 ? 1 / speed : speed).toFixed(2);
+  const speeds = factor === '1.00' ? 'as fast' : `${factor}x ${word}`;
+  return `${speeds}, ${(rate.cpuMs / base.cpuMs).toFixed(2)}x the CPU time`;
 }
 
 function print(line: string): void {

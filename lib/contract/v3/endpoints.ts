@@ -6,6 +6,7 @@ import {
   predictionStatuses,
   submitSchema,
   variants,
+  webhookEvents,
 } from './prediction';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
@@ -41,6 +42,8 @@ export interface Endpoint {
   readonly answer?: z.ZodType;
   /** Handled by the Node server itself and not by Next.js (README, Operations that bypass Next.js). */
   readonly bypassesNext?: true;
+  /** Requested often: the Node server calls the same handler as Next.js would, without it. */
+  readonly frequent?: true;
   /** Not part of the public documentation. */
   readonly internal?: true;
 }
@@ -52,9 +55,19 @@ const anything = z.record(z.string(), z.unknown());
 /** Keeps page × page_size inside the integers that the database accepts as an offset. */
 const maxPage = 1_000_000;
 
+/** `next_cursor` of a list: time in milliseconds and id of the page's last prediction. */
+export const cursorForm = /^(\d{1,14})\.([0-9a-f]{32})$/;
+
 export const listBodySchema = z.object({
   page: z.int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.int().min(1).max(100).default(20),
+  cursor: z
+    .string()
+    .regex(cursorForm, { message: 'cursor must be the next_cursor of a page.' })
+    .optional()
+    .describe(
+      'A `next_cursor`: continues there, whatever was submitted meanwhile. `page` then has no effect.',
+    ),
   model: z.string().optional().describe('Only this model, `{provider}/{model_family}/{variant}`.'),
   status: z.enum(predictionStatuses).optional().describe('Only with this status.'),
   created_after: z.iso.datetime({ offset: true }).optional().describe('ISO 8601.'),
@@ -62,6 +75,16 @@ export const listBodySchema = z.object({
   include_inputs: z
     .boolean()
     .default(false)
+    .describe('Include the parameters of each prediction as `input`.'),
+});
+/** The same as the query of a GET, where everything is text. */
+const listQuerySchema = listBodySchema.extend({
+  page: z.coerce.number().int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
+  page_size: z.coerce.number().int().min(1).max(100).default(20),
+  include_inputs: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
     .describe('Include the parameters of each prediction as `input`.'),
 });
 export const uploadTicketSchema = z.object({
@@ -116,6 +139,7 @@ export type WorkerRecord = z.output<typeof workerRecordSchema>;
 export const deliveryRecordSchema = z.object({
   id: z.string().describe('The same as in the header `webhook-id`.'),
   prediction_id: z.string(),
+  event: z.enum(webhookEvents),
   url: z.string(),
   status: z
     .enum(['due', 'delivered', 'exhausted'])
@@ -129,6 +153,17 @@ export const deliveryRecordSchema = z.object({
 });
 export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
 
+const listAnswer = envelopeSchema(
+  z.object({
+    page: z.int(),
+    total: z.int().describe('Number of all predictions that fit, on every page.'),
+    items: z.array(predictionSchema),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe('`cursor` of the request for the next ones; null after the last.'),
+  }),
+);
 const uploaded = z.object({
   type: z.string().describe('Kind of the file, such as `image`.'),
   download_url: z.url().describe('Use it as `image`, or as the `path` of a LoRA.'),
@@ -180,6 +215,7 @@ export const endpoints = {
         .describe('Seconds to wait for a final status.'),
     }),
     answer: prediction,
+    frequent: true,
   },
   get: {
     method: 'GET',
@@ -189,6 +225,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   legacyResult: {
     method: 'GET',
@@ -198,6 +235,7 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+    frequent: true,
   },
   list: {
     method: 'POST',
@@ -206,7 +244,16 @@ export const endpoints = {
     access: 'predictions:read',
     limit: 'read',
     body: listBodySchema,
-    answer: envelopeSchema(z.object({ page: z.int(), items: z.array(predictionSchema) })),
+    answer: listAnswer,
+  },
+  listByQuery: {
+    method: 'GET',
+    path: '/api/v3/predictions',
+    summary: 'The same with its parameters in the query',
+    access: 'predictions:read',
+    limit: 'read',
+    query: listQuerySchema,
+    answer: listAnswer,
   },
   remove: {
     method: 'POST',
@@ -273,10 +320,20 @@ export const endpoints = {
   models: {
     method: 'GET',
     path: '/api/v3/models',
-    summary: 'The available models, with the schema of their parameters',
+    summary: 'The available models: parameters, and how many workers serve them',
     access: 'predictions:read',
     limit: 'read',
-    answer: envelopeSchema(z.array(anything)),
+    answer: envelopeSchema(
+      z.array(
+        z.looseObject({
+          model_id: z.string().describe('`{provider}/{model_family}/{variant}`.'),
+          workers: z
+            .int()
+            .min(0)
+            .describe('Connected workers that take jobs of this key and are not paused.'),
+        }),
+      ),
+    ),
   },
   balance: {
     method: 'GET',

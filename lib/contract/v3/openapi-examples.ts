@@ -3,7 +3,12 @@ import type { deliveryRecordSchema, listBodySchema, uploadTicketSchema } from '.
 import type { ApiErrorBody } from './errors';
 import { ApiError } from './errors';
 import type { PublicOperation } from './openapi-texts';
-import type { ApiPrediction, SubmitInput, WebhookBody } from './prediction';
+import {
+  type ApiPrediction,
+  predictionCodes,
+  type SubmitInput,
+  type WebhookBody,
+} from './prediction';
 
 const id = '6f1c2b9e0d7a4c35b8e1f2a3d4c5b6a7';
 const model = 'kinora/wan-2.2/i2v-720p-lora';
@@ -31,6 +36,21 @@ const safety = {
   sha256: '3b1e5f7c9a20d4f68b7c1e02a5d93f4c6e8b0a7d1f25c39e4b6a8d0c2f17e593',
 } as const;
 
+const input = {
+  prompt: submission.prompt,
+  negative_prompt: '',
+  loras: submission.loras ?? [],
+  size: '1280*720',
+  num_inference_steps: 30,
+  duration: 5,
+  guidance_scale: 5,
+  flow_shift: 5,
+  seed: 42,
+  image: submission.image,
+  enable_prompt_optimizer: false,
+  enable_safety_checker: true,
+};
+
 const waiting: ApiPrediction = {
   id,
   model,
@@ -41,7 +61,10 @@ const waiting: ApiPrediction = {
   created_at,
   error: '',
   timings: { inference: 0 },
+  seed: 42,
+  progress: null,
   queue_position: 0,
+  waiting_for: 'queue',
 };
 
 const completed: ApiPrediction = {
@@ -66,14 +89,25 @@ const completed: ApiPrediction = {
     cache: 'none',
     unused: [],
   },
+  seed: 42,
+  progress: null,
+  waiting_for: null,
+  input,
 };
 
-const cancelled: ApiPrediction = { ...waiting, status: 'failed', error: 'cancelled by user' };
+const cancelled: ApiPrediction = {
+  ...waiting,
+  status: 'failed',
+  error: 'cancelled by user',
+  code: predictionCodes.cancelled,
+  waiting_for: null,
+};
 delete cancelled.queue_position;
 
 const delivery: z.output<typeof deliveryRecordSchema> = {
   id: 'msg_0d7a4c356f1c2b9eb8e1f2a3d4c5b6a7',
   prediction_id: id,
+  event: 'completed',
   url: 'https://app.example/hooks/kinora',
   status: 'exhausted',
   attempts: 4,
@@ -88,20 +122,7 @@ const delivery: z.output<typeof deliveryRecordSchema> = {
 export const webhookExample: WebhookBody = {
   id,
   model,
-  input: {
-    prompt: submission.prompt,
-    negative_prompt: '',
-    loras: [],
-    size: '1280*720',
-    num_inference_steps: 30,
-    duration: 5,
-    guidance_scale: 5,
-    flow_shift: 5,
-    seed: 42,
-    image: submission.image,
-    enable_prompt_optimizer: false,
-    enable_safety_checker: true,
-  },
+  input,
   outputs: [video],
   urls: { get },
   has_nsfw_contents: [false],
@@ -109,16 +130,14 @@ export const webhookExample: WebhookBody = {
   status: 'completed',
   created_at,
   error: '',
+  seed: 42,
 };
 
-/** Example of an error response. */
-export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', undefined, {
-  details: [
-    {
-      field: 'num_inference_steps',
-      message: 'num_inference_steps must be a whole number from 1 to 40.',
-    },
-  ],
+const outOfRange = 'num_inference_steps must be a whole number from 1 to 40.';
+
+/** Example of an error response: a submission with `num_inference_steps: 41`. */
+export const errorExample: ApiErrorBody = new ApiError('INVALID_PARAMETER', outOfRange, {
+  details: [{ field: 'num_inference_steps', message: outOfRange }],
 }).toBody('1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed');
 
 /** Example of the response to a prompt that is always refused. */
@@ -132,6 +151,8 @@ const ticket: z.input<typeof uploadTicketSchema> = {
   content_type: 'image/png',
 };
 const list: z.input<typeof listBodySchema> = { page: 1, page_size: 20, status: 'completed' };
+const { input: _, ...withoutInput } = completed;
+const listed = { page: 1, total: 1, items: [withoutInput], next_cursor: null };
 const quoted = { model_id: model, inputs: { duration: 5 } };
 const uploaded = {
   type: 'image',
@@ -148,7 +169,8 @@ export const operationExamples: Readonly<
   result: { data: completed },
   get: { data: completed },
   legacyResult: { data: completed },
-  list: { body: list, data: { page: 1, items: [completed] } },
+  list: { body: list, data: listed },
+  listByQuery: { data: listed },
   remove: { body: { ids: [id] }, data: { deleted_count: 1 } },
   cancel: { data: cancelled },
   events: {},
@@ -169,6 +191,7 @@ export const operationExamples: Readonly<
         type: 'image-to-video',
         base_price: 0,
         description: 'One still image and a prompt become a 720p video.',
+        workers: 1,
       },
     ],
   },
@@ -184,7 +207,7 @@ export const operationExamples: Readonly<
 
 /** Example of an event stream. */
 export const eventsExample = [
-  `event: status\ndata: ${JSON.stringify({ ...waiting, status: 'processing' })}`,
+  `event: status\ndata: ${JSON.stringify({ ...waiting, status: 'processing', waiting_for: null })}`,
   'event: step\ndata: {"phase":"denoise","step":12,"steps":30,"seconds_remaining":240}',
   'event: preview\ndata: {"step":12,"image":"data:image/webp;base64,UklGRg=="}',
   `event: status\ndata: ${JSON.stringify(completed)}`,

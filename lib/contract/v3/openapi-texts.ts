@@ -58,7 +58,11 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
   list: {
     tag: 'Predictions',
     description:
-      'Predictions of the key’s owner, a page at a time. A page beyond the last is empty.',
+      'Predictions of the key’s owner, a page at a time. A page beyond the last is empty. To read all of them, request the first page and then go on with `cursor`: new predictions then shift nothing.',
+  },
+  listByQuery: {
+    tag: 'Predictions',
+    description: 'The same response as `POST /api/v3/predictions`.',
   },
   remove: {
     tag: 'Predictions',

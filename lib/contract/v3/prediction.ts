@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { appliedSchema } from '../applied';
 import type { ProfileName } from '../profile';
-import { parametersSchema } from '../request';
+import { maxSeed, parametersSchema } from '../request';
 import { contentsSchema } from './contents';
 
 /** The four states of the API; the last two are terminal. */
@@ -13,6 +13,14 @@ export const predictionIdSchema = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
   .describe('32 lower-case hex characters.');
+
+/** What a submission can be notified of by its webhook; `completed` is any end, a failure too. */
+export const webhookEvents = ['start', 'progress', 'completed'] as const;
+export type WebhookEvent = (typeof webhookEvents)[number];
+
+/** What a prediction with status `created` waits for. */
+export const waitReasons = ['files', 'worker', 'queue'] as const;
+export type WaitReason = (typeof waitReasons)[number];
 
 /** The variants of a model that the API offers: the last part of a submission's path. */
 export const variants = ['i2v-720p-lora', 'i2v-720p-lora-ultra-fast'] as const;
@@ -79,7 +87,16 @@ export const submitSchema = parametersSchema.extend({
   enable_base64_output: z
     .boolean()
     .default(false)
-    .describe('Accepted because some clients always send it; outputs are URLs.'),
+    .describe(
+      'Return the video itself, in base64 without a prefix, instead of its URL. Only in the response of a synchronous submission and of a single result, and not with a webhook. A video that is larger than the limit comes as its URL.',
+    ),
+  webhook_events: z
+    .array(z.enum(webhookEvents))
+    .min(1)
+    .optional()
+    .describe(
+      'What the webhook is sent for: `start` (a worker has begun), `progress` (at most every 10 seconds), `completed` (it has ended, completed or failed). Without this field only `completed`.',
+    ),
 });
 
 /** A submission as a caller may write it. */
@@ -89,12 +106,15 @@ export type Submission = z.output<typeof submitSchema>;
 
 /**
  * The part of a submission that is stored with the prediction and returned as its input: the
- * parameters, the image as a URL (never as a data URI), and the two switches for the worker.
+ * parameters, the image as a URL (never as a data URI), and the switches that count after the submission.
  */
 export type PredictionInput = Omit<
   Submission,
   'enable_sync_mode' | 'enable_base64_output' | 'webhook'
->;
+> & {
+  /** Absent unless it was asked for. */
+  readonly enable_base64_output?: true;
+};
 
 /** `data.code` of a prediction that failed, or whose synchronous wait ended (README, 9). */
 export const predictionCodes = {
@@ -103,6 +123,7 @@ export const predictionCodes = {
   invalidParameter: 1401,
   mediaUnavailable: 1402,
   executionFailed: 1403,
+  cancelled: 1499,
   internal: 5000,
   unavailable: 5003,
   timeout: 5004,
@@ -116,7 +137,8 @@ const codeMeanings: Readonly<Partial<Record<keyof typeof predictionCodes, string
   invalidParameter:
     'A LoRA does not fit: its file cannot be used, or it was made for another model.',
   mediaUnavailable: 'The image or a LoRA could not be fetched, or the image could not be read.',
-  executionFailed: 'The computation failed for another reason, or the prediction was cancelled.',
+  executionFailed: 'The computation failed for another reason.',
+  cancelled: 'It was cancelled.',
   unavailable: 'No worker finished it: in the last attempt the worker disconnected or gave up.',
   timeout:
     'The last attempt passed its deadline. In synchronous mode also with status `processing`: the wait ended, and the prediction continues.',
@@ -140,11 +162,58 @@ export const unusedPredictionCodes: readonly number[] = codeNames.flatMap((name)
   codeMeanings[name] === undefined ? [predictionCodes[name]] : [],
 );
 
+/** How far the running attempt is. */
+const progressSchema = z
+  .object({
+    phase: z
+      .string()
+      .nullable()
+      .describe('`load`, `text`, `image`, `denoise`, `decode` or another one; null at first.'),
+    step: z.int().min(0).describe('Finished denoising steps.'),
+    steps: z.int().min(0).describe('Denoising steps in all.'),
+    seconds_remaining: z
+      .number()
+      .min(0)
+      .nullable()
+      .describe('Estimated seconds until the video is finished; null if unknown.'),
+  })
+  .nullable()
+  .describe('How far the computation is; null unless the prediction is being computed.');
+
+/** How far the running attempt is; null where none runs, or before its first heartbeat. */
+export function describeProgress({
+  status,
+  progress,
+}: {
+  readonly status: PredictionStatus;
+  readonly progress: {
+    readonly phase: string | null;
+    readonly step: number;
+    readonly steps: number;
+    readonly secondsRemaining: number | null;
+  } | null;
+}): z.output<typeof progressSchema> {
+  if (status !== 'processing' || progress === null) return null;
+  const { phase, step, steps, secondsRemaining: seconds_remaining } = progress;
+  return { phase, step, steps, seconds_remaining };
+}
+
+/** What result, list and webhook tell of the seed. */
+const seedSchema = z
+  .int()
+  .min(0)
+  .max(maxSeed)
+  .describe('The seed that is used, known from the submission on; `input.seed` is as it was sent.');
+
 /** A prediction as the API returns it. */
 export const predictionSchema = z.object({
   id: predictionIdSchema,
   model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
-  outputs: z.array(z.url()).describe('One URL per video; empty unless completed.'),
+  outputs: z
+    .array(z.string())
+    .describe(
+      'One URL per video, or its bytes in base64 with `enable_base64_output`; empty unless completed.',
+    ),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   ...contentsSchema.shape,
   status: z
@@ -173,6 +242,8 @@ export const predictionSchema = z.object({
     .describe(
       'What the video was sampled and decoded with, which may differ from `input`: `unused` names the parameters that had no effect, `adapter` the few-step adapter with its licence. Only when completed, and if the worker told it.',
     ),
+  seed: seedSchema,
+  progress: progressSchema,
   queue_position: z
     .int()
     .min(0)
@@ -188,7 +259,18 @@ export const predictionSchema = z.object({
     .describe(
       'Only while the status is created and the image could not be fetched for a reason that may pass, such as an unresolved name, a refused connection, a timeout or a 5xx. It is tried again for about ten minutes.',
     ),
-  input: z.record(z.string(), z.unknown()).optional().describe('Only if the request asks for it.'),
+  waiting_for: z
+    .enum(waitReasons)
+    .nullable()
+    .describe(
+      '`files`: its image or LoRAs are being fetched. `worker`: no connected worker can run it; connect one. `queue`: a worker that can run it is connected, and is busy. Null unless the status is created.',
+    ),
+  input: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe(
+      'The parameters with every default filled in; the image as a URL. In a list only with `include_inputs`.',
+    ),
 });
 export type ApiPrediction = z.output<typeof predictionSchema>;
 
@@ -197,7 +279,7 @@ export function envelopeSchema<Data extends z.ZodType>(data: Data) {
   return z.object({ code: z.literal(200), message: z.literal('success'), data });
 }
 
-/** Body of a webhook: one per finished prediction. */
+/** Body of a webhook: one per finished prediction, and one per event that `webhook_events` asks for. */
 export const webhookBodySchema = z.object({
   id: predictionIdSchema,
   model: z.string().describe('`{provider}/{model_family}/{variant}` of the submission.'),
@@ -207,9 +289,15 @@ export const webhookBodySchema = z.object({
   outputs: z.array(z.url()).optional().describe('Only when completed.'),
   urls: z.object({ get: z.url().describe('Where to read this prediction again.') }),
   ...contentsSchema.shape,
-  status: z.enum(['completed', 'failed']),
+  status: z
+    .enum(['processing', 'completed', 'failed'])
+    .describe('Without `webhook_events` only completed or failed.'),
   created_at: z.iso.datetime({ precision: 3 }).describe('UTC, with milliseconds.'),
   error: z.string().describe('One sentence; empty if there is no error.'),
+  code: z.int().optional().describe('Why it failed, as in the result.'),
+  seed: seedSchema,
+  event: z.enum(webhookEvents).optional().describe('Only if the submission has `webhook_events`.'),
+  progress: progressSchema.optional().describe('Only with the event `progress`.'),
 });
 export type WebhookBody = z.output<typeof webhookBodySchema>;
 

@@ -57,6 +57,8 @@ const skipReasons = [
   'precision',
   'duration',
   'checker',
+  'optimizer',
+  'back-off',
   'not-ready',
 ] as const;
 export type SkipReason = (typeof skipReasons)[number];

@@ -108,7 +108,7 @@ export function createIntake(context: IntakeContext) {
       await space.require();
       const {
         enable_sync_mode: _sync,
-        enable_base64_output: _base64,
+        enable_base64_output: base64,
         webhook: _webhook,
         ...input
       } = submission;
@@ -118,7 +118,8 @@ export function createIntake(context: IntakeContext) {
       );
       const { url, image } = await acceptImage(context, jobId, input.image, caller);
       const ready = image !== null && loras.every(isFound);
-      return { input: { ...input, image: url }, image, loras, ready };
+      const switches = base64 ? ({ enable_base64_output: true } as const) : {};
+      return { input: { ...input, ...switches, image: url }, image, loras, ready };
     },
     /**
      * Fetches the files of waiting jobs on this node, several at a time, until the signal. A passing failure is

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { submitSchema, variants } from '../../../lib/contract/v3';
+import { takesFor } from '../../jobs';
 import type { HandlerOf } from '../handler';
 
 /** JSON Schema of a submission, before defaults. */
@@ -19,14 +20,22 @@ const descriptions: Readonly<Record<(typeof variants)[number], string>> = {
 };
 
 /** `GET /api/v3/models`, in the shape that tools of this API family read. */
-export const models: HandlerOf<'models'> = async ({ config, files }) =>
-  config.KINORA_FAMILIES.flatMap((family) =>
+export const models: HandlerOf<'models'> = async ({ config, files, workers }, { caller }) => {
+  const jobs = {
+    ...{ owner: caller.owner, shared: caller.shared },
+    ...{ models: config.KINORA_SERVING_MODELS, precisions: config.KINORA_SERVING_PRECISIONS },
+  };
+  const connected = await workers.connected();
+  // Every model of the API is served by the same workers.
+  const count = connected.filter((worker) => takesFor(worker, jobs)).length;
+  return config.KINORA_FAMILIES.flatMap((family) =>
     variants.map((variant) => ({
       model_id: `${family}/${variant}`,
       name: `${family}/${variant}`,
       type: 'image-to-video',
       base_price: 0,
       description: descriptions[variant],
+      workers: count,
       api_schema: {
         api_schemas: [
           {
@@ -40,6 +49,7 @@ export const models: HandlerOf<'models'> = async ({ config, files }) =>
       },
     })),
   );
+};
 
 /** Tools call it to test a key; the balance must look sufficient. */
 export const balance: HandlerOf<'balance'> = async () => ({ balance: 1_000_000 });

@@ -1,20 +1,22 @@
-import { type ApiPrediction, describeContents } from '../../../lib/contract/v3';
+import {
+  type ApiPrediction,
+  describeContents,
+  describeProgress,
+  type WaitReason,
+} from '../../../lib/contract/v3';
 import type { Links } from '../../files/links';
+import { canTake } from '../../jobs';
 import type { ListedJob } from '../../jobs/queries';
 import type { Relay } from '../../open';
-import type { JobRow } from '../../store/schema';
 
-/**
- * A job as a prediction of the API.
- *
- * @param options.position jobs that come before it; included only while it waits
- * @param options.withInput whether its parameters are included
- */
-export function describePrediction(
-  links: Links,
-  job: ListedJob,
-  options: { position?: number; withInput?: boolean } = {},
-): ApiPrediction {
+/** What a prediction waits for, and how many come before it. */
+interface Waiting {
+  readonly for: WaitReason;
+  readonly position: number;
+}
+
+/** @param waiting null unless it waits */
+function describePrediction(links: Links, job: ListedJob, waiting: Waiting | null): ApiPrediction {
   const output = job.status === 'completed' ? links.output(job) : null;
   const outputs = output === null ? [] : [output];
   // The video is deleted after the retention; the record of the prediction stays.
@@ -36,10 +38,12 @@ export function describePrediction(
       ...(job.decodeMs !== null && { decode: job.decodeMs }),
     },
     ...(job.applied !== null && { applied: job.applied }),
-    ...(job.status === 'created' &&
-      options.position !== undefined && { queue_position: options.position }),
+    seed: job.seed,
+    progress: describeProgress(job),
+    ...(waiting && { queue_position: waiting.position }),
+    waiting_for: waiting?.for ?? null,
     ...describeRetry(job),
-    ...(options.withInput && job.input !== null && { input: { ...job.input } }),
+    ...(job.input !== null && { input: { ...job.input } }),
   };
 }
 
@@ -50,9 +54,15 @@ function describeRetry(job: ListedJob): Pick<ApiPrediction, 'image_retry'> {
   return { image_retry: { error, tries, next_at: next.toISOString() } };
 }
 
-/** The same for one job, with its position in the queue. */
-export async function describeWithPosition(relay: Relay, job: JobRow): Promise<ApiPrediction> {
-  const { links } = relay.files;
-  if (job.status !== 'created') return describePrediction(links, job);
-  return describePrediction(links, job, { position: await relay.jobs.position(job) });
+/** A job as a prediction of the API, with its parameters where they were read. */
+export async function describeJob(relay: Relay, job: ListedJob): Promise<ApiPrediction> {
+  return describePrediction(relay.files.links, job, await waitingOf(relay, job));
+}
+
+async function waitingOf(relay: Relay, job: ListedJob): Promise<Waiting | null> {
+  if (job.status !== 'created') return null;
+  const position = await relay.jobs.position(job);
+  if (!job.ready) return { for: 'files', position };
+  const workers = await relay.workers.connected();
+  return { for: workers.some((worker) => canTake(worker, job)) ? 'queue' : 'worker', position };
 }

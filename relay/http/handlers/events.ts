@@ -1,10 +1,10 @@
 import { ReadableStream } from 'node:stream/web';
-import { ApiError, type PredictionEvent } from '../../../lib/contract/v3';
+import { ApiError, describeProgress, type PredictionEvent } from '../../../lib/contract/v3';
 import { isTerminal } from '../../jobs';
 import { maxOpen } from '../../jobs/watches';
 import type { Relay } from '../../open';
 import type { HandlerOf } from '../handler';
-import { describeWithPosition } from './describe';
+import { describeJob } from './describe';
 import { ownJob } from './predictions';
 
 /** Interval of comments on an idle stream, as proxies cut idle connections; in milliseconds. */
@@ -85,15 +85,15 @@ async function* follow(
     if (!(await isAuthorized())) return;
     let text = '';
     if (!isTerminal(job)) {
-      if (job.progress !== null) {
-        const { phase, step, steps, secondsRemaining: seconds_remaining } = job.progress;
-        text += format({ type: 'step', phase: phase ?? '', step, steps, seconds_remaining });
-      }
+      const progress = describeProgress(job);
+      if (progress) text += format({ type: 'step', ...progress, phase: progress.phase ?? '' });
       const preview = changed.has('preview') ? await relay.jobs.preview(id) : null;
       if (preview !== null) text += format({ type: 'preview', ...preview });
     }
     // A new status comes before its steps; the terminal status comes last.
-    text = format({ type: 'status', prediction: await describeWithPosition(relay, job) }) + text;
+    // Progress has its own events: it must not repeat this one.
+    const prediction = { ...(await describeJob(relay, job)), progress: null };
+    text = format({ type: 'status', prediction }) + text;
     if (text === '' && performance.now() - quietSince >= heartbeatMs) text = ': heartbeat\n\n';
     if (text === '') continue;
     quietSince = performance.now();

@@ -3,7 +3,7 @@ import type { HandlerOf, Handlers } from '../handler';
 import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
-import { cancel, get, list, remove, result } from './predictions';
+import { cancel, get, list, listByQuery, remove, result } from './predictions';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -43,6 +43,7 @@ export const handlers: Handlers = {
   get,
   legacyResult: get,
   list,
+  listByQuery,
   remove,
   cancel,
   events,

@@ -1,10 +1,12 @@
-import { ApiError } from '../../../lib/contract/v3';
+import type { z } from 'zod';
+import { ApiError, type listBodySchema } from '../../../lib/contract/v3';
 import type { Caller } from '../../access/caller';
 import { isTerminal } from '../../jobs';
 import type { Relay } from '../../open';
 import type { JobRow } from '../../store/schema';
 import type { HandlerOf } from '../handler';
-import { describePrediction, describeWithPosition } from './describe';
+import { answerJob } from './base64';
+import { describeJob } from './describe';
 
 /** The refusal of an id that no prediction of the caller has. */
 function noPrediction(id: string): ApiError {
@@ -48,32 +50,38 @@ export async function waitForEnd(
 /** `GET …/result`: at once, or after at most `wait` seconds. A failed prediction is an answer, not an error. */
 export const result: HandlerOf<'result'> = async (relay, { params, query, caller, request }) => {
   const job = await ownJob(relay, params.id, caller);
-  if (query.wait === undefined || isTerminal(job)) return describeWithPosition(relay, job);
+  if (query.wait === undefined || isTerminal(job)) return answerJob(relay, job);
   const last = await waitForEnd(relay, job, query.wait, request.signal);
   if (last === null) throw noPrediction(params.id);
-  return describeWithPosition(relay, last);
+  return answerJob(relay, last);
 };
 
 /** The same without a wait, under its other addresses. */
 export const get: HandlerOf<'get' | 'legacyResult'> = async (relay, { params, caller }) =>
-  describeWithPosition(relay, await ownJob(relay, params.id, caller));
+  answerJob(relay, await ownJob(relay, params.id, caller));
 
 /** `POST /api/v3/predictions`: newest first. */
-export const list: HandlerOf<'list'> = async (relay, { body, caller }) => {
-  const jobs = await relay.jobs.list(caller.owner, {
-    page: body.page,
-    pageSize: body.page_size,
-    model: body.model,
-    status: body.status,
-    withInput: body.include_inputs,
-    after: body.created_after === undefined ? undefined : instantOf(body.created_after),
-    before: body.created_before === undefined ? undefined : instantOf(body.created_before),
+export const list: HandlerOf<'list'> = async (relay, { body, caller }) =>
+  pageOf(relay, body, caller);
+
+/** `GET /api/v3/predictions` */
+export const listByQuery: HandlerOf<'listByQuery'> = async (relay, { query, caller }) =>
+  pageOf(relay, query, caller);
+
+async function pageOf(relay: Relay, asked: z.output<typeof listBodySchema>, caller: Caller) {
+  const { jobs, total, next } = await relay.jobs.list(caller.owner, {
+    page: asked.page,
+    pageSize: asked.page_size,
+    cursor: asked.cursor,
+    model: asked.model,
+    status: asked.status,
+    withInput: asked.include_inputs,
+    after: asked.created_after === undefined ? undefined : instantOf(asked.created_after),
+    before: asked.created_before === undefined ? undefined : instantOf(asked.created_before),
   });
-  const items = jobs.map((job) =>
-    describePrediction(relay.files.links, job, { withInput: body.include_inputs }),
-  );
-  return { page: body.page, items };
-};
+  const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
+  return { page: asked.page, total, items, next_cursor: next };
+}
 
 /** Years 1970 to 9999: beyond, JavaScript writes years in a way that PostgreSQL does not read. */
 function instantOf(text: string): Date {
@@ -101,5 +109,5 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
 export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {
   const job = await relay.jobs.cancel(params.id, caller.owner);
   if (job === null) throw noPrediction(params.id);
-  return describeWithPosition(relay, job);
+  return describeJob(relay, job);
 };

@@ -12,7 +12,8 @@ import type { JobRow } from '../../store/schema';
 import { toApiError } from '../errors';
 import type { CallOf, HandlerOf } from '../handler';
 import { notFound } from '../not-found';
-import { describeWithPosition } from './describe';
+import { answerJob } from './base64';
+import { describeJob } from './describe';
 import { waitForEnd } from './predictions';
 
 /** The key of a request's header; null where there is none. @throws ApiError `INVALID_PARAMETER` */
@@ -46,10 +47,21 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const model = `${provider}/${family}/${variant}`;
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
+  if (webhookUrl !== null && call.body.enable_base64_output) refuseBase64();
   const job = await submitOnce(relay, call, model, webhookUrl);
-  if (!call.body.enable_sync_mode) return describeWithPosition(relay, job);
+  // An earlier job of the same Idempotency-Key may have ended.
+  if (!call.body.enable_sync_mode) return answerJob(relay, job);
   return holdAnswer(relay, job, call.request.signal);
 };
+
+/** As in this API family: receivers limit the size of a webhook. @throws ApiError `INVALID_PARAMETER` */
+function refuseBase64(): never {
+  const message = 'enable_base64_output cannot be true together with a webhook.';
+  throw new ApiError('INVALID_PARAMETER', message, {
+    details: [{ field: 'enable_base64_output', message }],
+    remedy: 'Leave one of them out: a webhook has the URL of the video.',
+  });
+}
 
 /**
  * The webhook of a submission. Clients percent-encode it, or append it unchanged to the model's name
@@ -116,12 +128,15 @@ async function submitOnce(
 /**
  * Synchronous mode: the answer waits for the video, for a limited time (lib/contract/v3/README.md, 5).
  */
-async function holdAnswer(relay: Relay, job: JobRow, client: AbortSignal): Promise<ApiPrediction> {
+async function holdAnswer(
+  relay: Relay,
+  job: JobRow,
+  client: AbortSignal,
+): Promise<ApiPrediction | Response> {
   const last = (await waitForEnd(relay, job, relay.config.KINORA_SYNC_SECONDS, client)) ?? job;
-  const prediction = await describeWithPosition(relay, last);
-  if (isTerminal(last)) return prediction;
+  if (isTerminal(last)) return answerJob(relay, last);
   return {
-    ...prediction,
+    ...(await describeJob(relay, last)),
     // Also while the job waits for a worker: clients compare with this word.
     status: 'processing',
     code: predictionCodes.timeout,

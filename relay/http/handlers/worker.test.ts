@@ -20,7 +20,7 @@ import { declarationOf, openTestApi, submission, type TestApi } from '../../test
 import { clearSafety } from '../../testing/jobs';
 import { makeVideo } from '../../testing/video';
 import { answer } from '../answer';
-import { describePrediction } from './describe';
+import { describeJob } from './describe';
 
 const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
 
@@ -403,10 +403,11 @@ describe('completing', () => {
     const held = submit({ ...submission, enable_sync_mode: true });
     await expect.poll(async () => (await claim()).job, { timeout: 20_000 }).not.toBeNull();
     // Which job it is: the one that is being worked on.
-    const [running] = await api.relay.jobs.list(
+    const { jobs } = await api.relay.jobs.list(
       (await api.relay.keys.authenticate(`Bearer ${key}`, 'api')).owner,
       { page: 1, pageSize: 1 },
     );
+    const [running] = jobs;
     if (!running?.leaseToken) throw new Error('The job is not leased.');
     const job = { id: running.id, lease_token: running.leaseToken } as WorkerJob;
     await complete(job);
@@ -422,7 +423,7 @@ describe('completing', () => {
     const row = await api.relay.jobs.get(id);
     if (!row) throw new Error('The job is gone.');
     const expired = { ...row, outputExpiresAt: new Date(Date.now() - 1000) };
-    expect(describePrediction(api.relay.files.links, expired)).toMatchObject({
+    expect(await describeJob(api.relay, expired)).toMatchObject({
       status: 'completed',
       outputs: [],
       has_nsfw_contents: [],

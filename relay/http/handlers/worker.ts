@@ -15,7 +15,8 @@ import type { HandlerOf, Handlers } from '../handler';
 /** A claimed job as its worker gets it. */
 function toWorkerJob({ config, files }: Relay, job: ClaimedJob): WorkerJob {
   const { leaseToken, leaseUntil, deadline, image } = job;
-  const { enable_prompt_optimizer, enable_safety_checker, image: _, ...parameters } = job.input;
+  const { enable_prompt_optimizer, enable_safety_checker, ...input } = job.input;
+  const { enable_base64_output: _base64, webhook_events: _events, image: _, ...parameters } = input;
   return {
     id: job.id,
     attempt: job.attempt,

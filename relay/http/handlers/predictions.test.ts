@@ -1,0 +1,220 @@
+import { createHash } from 'node:crypto';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type ApiPrediction, type WorkerJob, webhookBodySchema } from '../../../lib/contract/v3';
+import { outputKey } from '../../files/outputs/parts';
+import { deliveries } from '../../store/schema';
+import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
+import { clearSafety } from '../../testing/jobs';
+import { makeVideo } from '../../testing/video';
+
+const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
+const hook = `${model}?webhook=https://93.184.215.14/hook`;
+
+let api: TestApi;
+let video: Uint8Array;
+let sha256 = '';
+beforeAll(async () => {
+  api = await openTestApi({ KINORA_SYNC_SECONDS: '30' });
+  video = await makeVideo();
+  sha256 = createHash('sha256').update(video).digest('hex');
+}, 60_000);
+afterAll(() => api?.close(), 60_000);
+
+/** Each test has an owner of its own, so that it sees no other test's jobs and workers. */
+let key = '';
+let token = '';
+let owners = 0;
+beforeEach(async () => {
+  const owner = `owner${owners++}`;
+  [key, token] = [await api.key(owner), await api.workerToken(owner)];
+});
+
+const send = (body: object, path = model) => api.send('POST', path, { key, body });
+const submit = async (body: object = submission, path = model): Promise<ApiPrediction> =>
+  (await send(body, path)).json.data;
+const result = async (id: string): Promise<ApiPrediction> =>
+  (await api.send('GET', `/api/v3/predictions/${id}/result`, { key })).json.data;
+const listed = async (): Promise<ApiPrediction[]> =>
+  (await api.send('GET', '/api/v3/predictions?include_inputs=true', { key })).json.data.items;
+const work = (path: string, body: object) =>
+  api.send('POST', `/api/worker/${path}`, { key: token, body });
+const claim = async (more = {}): Promise<WorkerJob | null> =>
+  (await work('claim', { ...declarationOf(more), wait_seconds: 0 })).json.data.job;
+const claimed = async (): Promise<WorkerJob> => {
+  const job = await claim();
+  if (!job) throw new Error('No job was given.');
+  return job;
+};
+const heartbeat = ({ id, lease_token }: WorkerJob, more: object = {}) =>
+  work(`jobs/${id}/heartbeat`, { lease_token, ...more });
+async function complete({ id, lease_token, parameters: { seed } }: WorkerJob) {
+  const name = { jobId: id, leaseToken: lease_token, sha256 };
+  const options = { type: 'video/mp4', maxBytes: 1_000_000 };
+  await api.relay.files.blobs.put(outputKey(name), video, options);
+  const result = { sha256, bytes: video.length, seed, inference_ms: 1234, encoder: 'none' };
+  const made = { model: 'tiny', precision: 'f32', safety: clearSafety };
+  const done = await work(`jobs/${id}/complete`, { lease_token, ...result, ...made });
+  expect(done.status).toBe(200);
+}
+/** Webhooks of a job in the outbox. */
+const webhooksOf = async (id: string) => {
+  const rows = await api.relay.store.db.select().from(deliveries).where(eq(deliveries.jobId, id));
+  return rows.map(({ body, ...row }) => ({
+    ...row,
+    body: webhookBodySchema.parse(JSON.parse(body)),
+  }));
+};
+
+test('the seed that is used is told from the submission on, in result, list and webhook', async () => {
+  const { id, seed, input } = await submit({ ...submission, seed: -1 }, hook);
+  expect(seed).toBeGreaterThanOrEqual(0);
+  expect(input).toMatchObject({ seed: -1, prompt: submission.prompt });
+  const first = await claimed();
+  await work(`jobs/${id}/release`, { lease_token: first.lease_token });
+  const second = await claimed();
+  expect([first.parameters.seed, second.parameters.seed]).toEqual([seed, seed]);
+  await complete(second);
+  const told = { seed, input: { seed: -1 } };
+  expect(await result(id)).toMatchObject(told);
+  expect(await listed()).toMatchObject([told]);
+  expect(await webhooksOf(id)).toMatchObject([{ body: told }]);
+});
+
+test('the progress of the running attempt is told; a cancelled prediction has its own code', async () => {
+  const { id, progress } = await submit(submission, hook);
+  expect(progress).toBeNull();
+  const job = await claimed();
+  expect((await result(id)).progress).toBeNull();
+  const told = { phase: 'denoise', step: 3, steps: 30, seconds_remaining: 81.5 };
+  const events = await api.open(`/api/v3/predictions/${id}/events`, key);
+  await heartbeat(job, told);
+  expect(await result(id)).toMatchObject({ status: 'processing', progress: told });
+  await api.send('POST', `/api/v3/predictions/${id}/cancel`, { key });
+  // A step is no new status: one event when it runs, or none as this one was read late, and one at the end.
+  expect((await events.text()).match(/^event: status$/gm)?.length).toBeLessThanOrEqual(2);
+  expect(await result(id)).toMatchObject({ status: 'failed', code: 1499, progress: null });
+  expect(await webhooksOf(id)).toMatchObject([{ body: { status: 'failed', code: 1499 } }]);
+});
+
+test('a waiting prediction says for what, and the models say how many workers serve them', async () => {
+  const serving = async () =>
+    (await api.send('GET', '/api/v3/models', { key })).json.data.map(
+      (entry: { workers: number }) => entry.workers,
+    );
+  const linked = await submit({ ...submission, image: 'https://93.184.215.14/a.png' });
+  expect(linked).toMatchObject({ waiting_for: 'files' });
+  const { id } = await submit({ ...submission, duration: 8 });
+  expect(await result(id)).toMatchObject({ waiting_for: 'worker', queue_position: 0 });
+  expect(await serving()).toEqual([0, 0, 0, 0]);
+  // One that is connected, and takes only shorter videos.
+  expect(await claim({ max_duration: 5 })).toBeNull();
+  expect(await result(id)).toMatchObject({ waiting_for: 'worker' });
+  expect(await serving()).toEqual([1, 1, 1, 1]);
+
+  const next = await submit();
+  expect((await claimed()).id).toBe(id);
+  expect(await result(id)).toMatchObject({ status: 'processing', waiting_for: null });
+  expect(await result(next.id)).toMatchObject({ waiting_for: 'queue', queue_position: 0 });
+  expect((await listed()).map(({ waiting_for }) => waiting_for)).toEqual(['queue', null, 'files']);
+});
+
+describe('enable_base64_output', () => {
+  const asked = { ...submission, enable_base64_output: true };
+
+  test('gives the video itself in result and synchronous answer, and its URL in lists', async () => {
+    const held = submit({ ...asked, enable_sync_mode: true });
+    await expect.poll(async () => (await listed()).length, { timeout: 20_000 }).toBe(1);
+    const job = await claimed();
+    expect(job.parameters).not.toHaveProperty('enable_base64_output');
+    await complete(job);
+    for (const { status, outputs, input } of [await held, await result(job.id)]) {
+      expect({ status, count: outputs.length }).toEqual({ status: 'completed', count: 1 });
+      expect(outputs[0]).toBe(Buffer.from(video).toString('base64'));
+      expect(input).toMatchObject({ prompt: submission.prompt, enable_base64_output: true });
+    }
+    expect((await listed())[0]?.outputs).toEqual([expect.stringMatching(/^https:/)]);
+    const limited = { ...api.relay.config, KINORA_MAX_BASE64_BYTES: video.length - 1 };
+    const { answer } = await import('../answer');
+    const large = await answer(
+      { ...api.relay, config: limited },
+      new Request(`http://localhost/api/v3/predictions/${job.id}/result`, {
+        headers: { Authorization: `Bearer ${key}` },
+      }),
+    );
+    expect(await large.json()).toMatchObject({
+      data: {
+        status: 'completed',
+        outputs: [expect.stringMatching(/^https:/)],
+        error: expect.stringContaining('outputs has its URL'),
+      },
+    });
+  });
+
+  test('is refused together with a webhook', async () => {
+    expect(await send(asked, hook)).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(/^enable_base64_output cannot/) },
+    });
+    expect(await listed()).toEqual([]);
+  });
+});
+
+describe('webhook_events', () => {
+  test('without it exactly one webhook is sent, without fields of events', async () => {
+    const { id } = await submit(submission, hook);
+    const job = await claimed();
+    await heartbeat(job, { step: 1 });
+    await complete(job);
+    const [webhook, ...others] = await webhooksOf(id);
+    expect(others).toEqual([]);
+    expect(webhook?.body.status).toBe('completed');
+    expect(webhook?.body).not.toHaveProperty('event');
+    expect(webhook?.body).not.toHaveProperty('progress');
+    expect(webhook?.body.input).not.toHaveProperty('webhook_events');
+  });
+
+  test('start, progress at most every 10 seconds, and the end', async () => {
+    const webhook_events = ['start', 'progress', 'completed'];
+    const { id } = await submit({ ...submission, webhook_events }, hook);
+    expect(await webhooksOf(id)).toEqual([]);
+    const first = await claimed();
+    expect(await webhooksOf(id)).toMatchObject([
+      { event: 'start', body: { event: 'start', status: 'processing', input: { webhook_events } } },
+    ]);
+    const progress = async () => (await webhooksOf(id)).find(({ event }) => event === 'progress');
+    await heartbeat(first, { step: 1, steps: 30 });
+    const earlier = await progress();
+    expect(earlier?.body).toMatchObject({ event: 'progress', progress: { step: 1, steps: 30 } });
+    await heartbeat(first, { step: 2, steps: 30 });
+    expect(await progress()).toEqual(earlier);
+    await api.relay.store.db
+      .update(deliveries)
+      .set({ status: 'exhausted', createdAt: sql`now() - interval '10 seconds'` })
+      .where(eq(deliveries.id, earlier?.id ?? ''));
+    await heartbeat(first, { step: 3, steps: 30 });
+    const later = await progress();
+    expect(later).toMatchObject({ status: 'due', body: { progress: { step: 3 } } });
+    // Another message has another id: receivers drop an id that they know.
+    expect(later?.id).not.toBe(earlier?.id);
+
+    await work(`jobs/${id}/release`, { lease_token: first.lease_token });
+    await complete(await claimed());
+    const all = await webhooksOf(id);
+    expect(all.map(({ event }) => event).toSorted()).toEqual(['completed', 'progress', 'start']);
+    expect(all.find(({ event }) => event === 'completed')?.body).toMatchObject({
+      event: 'completed',
+      status: 'completed',
+      outputs: [expect.any(String)],
+    });
+  });
+
+  test('the end alone may be left out; an unknown event and none at all are refused', async () => {
+    const { id } = await submit({ ...submission, webhook_events: ['start'] }, hook);
+    await complete(await claimed());
+    expect(await webhooksOf(id)).toMatchObject([{ event: 'start' }]);
+    for (const webhook_events of [[], ['end'], 'start']) {
+      expect((await send({ ...submission, webhook_events }, hook)).status).toBe(400);
+    }
+  });
+});

@@ -1,0 +1,62 @@
+import { randomInt } from 'node:crypto';
+import { expect, it } from 'vitest';
+import type { WorkerDeclaration } from '../../lib/contract/v3';
+import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
+import { clearJobs, openTestStore } from '../testing/store';
+import { canTake } from './matching';
+import { createWorkers } from './workers';
+
+const flip = () => randomInt(2) === 1;
+/** One of the values, the first in three of four cases: with equal chances hardly any worker would fit. */
+const usually = <T>(first: T, ...others: readonly T[]): T =>
+  (randomInt(4) > 0 ? undefined : others[randomInt(others.length)]) ?? first;
+
+it('says of a worker what its claim says', async () => {
+  const { store, close } = await openTestStore('pglite');
+  try {
+    const outcomes = new Set<boolean>();
+    for (let round = 0; round < 80; round += 1) {
+      await clearJobs(store);
+      const jobs = testJobs(store, {
+        KINORA_SERVING_MODELS: usually(['tiny'], ['*'], ['else']),
+        KINORA_SERVING_PRECISIONS: usually(['f32', 'int8'], ['int4']),
+      });
+      const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;
+      const job = await jobs.submit(
+        testJob(testCaller('ada', { shared: flip() }), {
+          loras: usually([], [lora]),
+          input: {
+            size: usually('1280*720', '720*1280'),
+            duration: usually(5, 8),
+            enable_safety_checker: flip(),
+          },
+        }),
+      );
+      const declaration: WorkerDeclaration = testWorker({
+        precision: usually('f32', 'int8', 'int4'),
+        sizes: usually(['1280*720', '720*1280'], ['1280*720']),
+        loras: flip(),
+        max_duration: usually(10, 5),
+        safety_checker: usually('ready', 'demonstration', 'none'),
+      });
+      const owner = usually('ada', 'bob');
+      const shared = flip();
+      const caller = testCaller(owner, { kind: 'worker', shared });
+      const claimed = (await jobs.claimNext(caller, declaration)) !== null;
+      outcomes.add(claimed);
+      const worker = { owner, shared, state: 'idle', declaration } as const;
+      expect(canTake(worker, job), JSON.stringify({ worker, job })).toBe(claimed);
+      expect(canTake({ ...worker, state: 'paused' }, job)).toBe(false);
+    }
+    expect(outcomes.size).toBe(2);
+
+    const workers = createWorkers(store);
+    const ada = testCaller('ada', { kind: 'worker' });
+    expect(await workers.connected()).toEqual([]);
+    // What this node has changed is seen at once.
+    await workers.seen(ada, testWorker({ worker_id: 'a'.repeat(32) }), 'busy');
+    expect(await workers.connected()).toMatchObject([{ owner: 'ada', shared: false }]);
+  } finally {
+    await close();
+  }
+}, 60_000);

@@ -1,0 +1,32 @@
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { sql } from 'drizzle-orm';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../../lib/contract/testing/folder';
+import { pgliteTemplate } from '../testing/pglite';
+import { openStore } from './index';
+import { copyPrepared } from './prepared';
+
+const folder = temporaryFolder();
+
+it('a prepared database is copied whole, once, also after a copy that was cut off', async () => {
+  const prepared = path.join(await pgliteTemplate(), 'db');
+  const data = path.join(folder(), 'db');
+  mkdirSync(`${data}.part`);
+  writeFileSync(path.join(`${data}.part`, 'half'), 'of an earlier copy');
+  await copyPrepared(data, prepared);
+  expect(() => statSync(`${data}.part`)).toThrow('ENOENT');
+  expect(() => statSync(path.join(data, 'half'))).toThrow('ENOENT');
+  if (process.platform !== 'win32') expect(statSync(data).mode & 0o777).toBe(0o700);
+
+  const settings = { KINORA_DATA: folder() };
+  const store = await openStore(settings);
+  await store.db.execute(sql`insert into settings (name, value) values ('a', 'b')`);
+  await store.close();
+
+  await copyPrepared(data, prepared);
+  const again = await openStore(settings);
+  const kept = await again.db.execute(sql`select value from settings where name = 'a'`);
+  expect((kept as { rows: unknown[] }).rows).toEqual([{ value: 'b' }]);
+  await again.close();
+});
