@@ -10,10 +10,10 @@ import { twoDigits } from '../shared/safety-text';
 
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
-  const { ending } = run;
+  const { ending, continuation } = run;
   const running = run.status === 'running';
   // The other runs only decode.
-  const denoises = run.continuation === null || run.continuation === 'resume';
+  const denoises = continuation === null || continuation === 'resume';
   // Pause and Finish early take effect only between two steps of the denoising loop.
   const stepping = running && run.progress.phase === 'denoise' && ending === null;
   const paused = running && (run.progress.paused || run.progress.pausing);
@@ -23,9 +23,10 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
   useEffect(() => {
     // On a phone the panel is far below the Generate button.
     panel.current?.scrollIntoView({ block: 'nearest' });
-    // The button that started the run is gone if it was in the card of a past one.
-    if (document.activeElement === document.body) heading.current?.focus();
-  }, []);
+    // The button that started the run, in the card of a past one, is gone or about to go.
+    const { activeElement, body } = document;
+    if (continuation !== null || activeElement === body) heading.current?.focus();
+  }, [continuation]);
   return (
     <section ref={panel} className="panel stage" aria-labelledby="progress-title">
       <h2 id="progress-title" ref={heading} tabIndex={-1}>

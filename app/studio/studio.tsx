@@ -2,7 +2,7 @@
 
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { isAtRest } from '../../lib/predictions/prediction-state';
@@ -41,13 +41,7 @@ export function Studio() {
   const loading =
     !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
-  const newest = predictions?.[0];
-  const lastError =
-    newest?.status === 'interrupted'
-      ? interruptionReason(newest)
-      : newest?.status === 'failed'
-        ? newest.error
-        : null;
+  const lastError = errorOf(predictions?.[0]);
   const improve = useImprove(form, change);
   const runs = useGenerate({
     form,
@@ -105,7 +99,8 @@ export function Studio() {
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
-          startError={runs.problem?.id === null ? runs.problem.error : null}
+          // What is about the prediction on the stage is shown there.
+          startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
           onGenerate={() => void runs.generate()}
@@ -150,6 +145,11 @@ function useRecovery(): number | null {
       .then(setCount, () => setCount(0));
   }, []);
   return count;
+}
+
+function errorOf(prediction: Prediction | undefined): ErrorRecord | null {
+  if (prediction?.status === 'interrupted') return interruptionReason(prediction);
+  return prediction?.status === 'failed' ? prediction.error : null;
 }
 
 /** When a prediction ended, as ISO 8601. */

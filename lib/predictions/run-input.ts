@@ -5,7 +5,7 @@ import type { DecoderKind, ProfileName } from '../contract/profile';
 import type { PromptOptimization } from '../contract/prompt-optimization';
 import { isRefusedPrompt } from '../contract/prompt-refusal';
 import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
-import { type SourceLora, withScales } from './database';
+import { type Source, type SourceLora, withScales } from './database';
 
 /** The input of a run. */
 export interface RunInput {
@@ -30,6 +30,9 @@ export interface RunInput {
   readonly memoryBudget?: number;
 }
 
+/** Settings of the device, which are not part of a prediction. */
+export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
+
 /** Validates the input; sets the id, and the seed if it is −1. */
 export function createPrediction(input: RunInput): Prediction {
   const parameters = parseParameters(input.parameters);
@@ -44,6 +47,22 @@ export function createPrediction(input: RunInput): Prediction {
     ...switchesOf(input),
     createdAt: new Date().toISOString(),
     status: 'created',
+  };
+}
+
+/** What the engine is asked for, from a row and its input files. */
+export function requestOf(
+  prediction: Prediction,
+  { image, loras }: Pick<Source, 'image' | 'loras'>,
+  options: DeviceOptions & Pick<RunInput, 'encoder'>,
+): EngineRequest {
+  const { id, parameters, model, profile, backend } = prediction;
+  const { encoder = 'auto', memoryBudget } = options;
+  return {
+    ...{ id, image, parameters, model, profile, backend, encoder },
+    loras: withScales(loras, parameters),
+    ...(memoryBudget !== undefined && { memoryBudget }),
+    ...switchesOf(prediction),
   };
 }
 

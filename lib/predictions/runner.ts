@@ -9,18 +9,21 @@ import {
 } from '../contract/progress';
 import type { Safety } from '../contract/safety';
 import { CurrentRun, inUse, type StartedRun } from './current-run';
-import { type Source, withScales } from './database';
+import type { Source } from './database';
 import { checkVideo, type EngineClient, runEngine } from './engine-client';
 import { withGpu } from './locks';
 import { endingWith } from './prediction-state';
-import { createPrediction, type RunInput, switchesOf } from './run-input';
+import {
+  createPrediction,
+  type DeviceOptions,
+  type RunInput,
+  requestOf,
+  switchesOf,
+} from './run-input';
 import { sweepRuns } from './saved-runs';
 import type { PredictionStore } from './store';
 import { recoverInterrupted, removeUnusedVideos, sweep } from './sweep';
 import { makeThumbnail } from './thumbnail';
-
-/** Settings of the device, which are not part of a prediction. */
-export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
 
 type OnProgress = (event: ProgressEvent) => void;
 
@@ -313,22 +316,6 @@ export class Runner {
       // The list then shows no picture; the run is not affected.
     }
   }
-}
-
-/** What the engine is asked for, from a row and its input files. */
-function requestOf(
-  prediction: Prediction,
-  { image, loras }: Pick<Source, 'image' | 'loras'>,
-  options: DeviceOptions & Pick<RunInput, 'encoder'>,
-): EngineRequest {
-  const { id, parameters, model, profile, backend } = prediction;
-  const { encoder = 'auto', memoryBudget } = options;
-  return {
-    ...{ id, image, parameters, model, profile, backend, encoder },
-    loras: withScales(loras, parameters),
-    ...(memoryBudget !== undefined && { memoryBudget }),
-    ...switchesOf(prediction),
-  };
 }
 
 /** Seconds of a video that was computed in two runs. */
