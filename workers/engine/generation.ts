@@ -6,11 +6,10 @@ import {
   type ProgressEvent,
   sizeInPixels,
 } from '../../lib/contract';
-import { planClips } from '../../lib/pipeline/clips';
 import type { RunControl } from '../../lib/pipeline/control';
-import { type Frame, latentSizeOf } from '../../lib/pipeline/latents';
+import type { Frame } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
-import { resolveSampling, type Sampling } from '../../lib/pipeline/profiles';
+import { resolveSampling } from '../../lib/pipeline/profiles';
 import { imageToVideo } from '../../lib/pipeline/run';
 import {
   FrameChain,
@@ -19,7 +18,6 @@ import {
   type StepContext,
 } from '../../lib/pipeline/steps';
 import { writeVideo } from '../../lib/predictions/videos';
-import { sampledFrames } from '../../lib/safety';
 import {
   coverCrop,
   createVideoMetadata,
@@ -83,7 +81,10 @@ export class Generation {
     const native = model.manifest.nativeSizes[parameters.size];
     const { frameRate } = model.latents;
     const frames = frameRate * parameters.duration + 1;
-    const estimate = await this.#startEstimate(model, sampling, frames);
+    const { control } = context;
+    const counted = { request, model, sampling, frames, optimises: optimising };
+    const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
+    this.#estimate = estimate;
     const { optimizer } = context.tools;
     const optimisation = await optimisationOf(request, model, optimizer, signal, report);
     const prompt = optimisation?.text ?? parameters.prompt;
@@ -186,43 +187,8 @@ export class Generation {
     }
   }
 
-  async #startEstimate(
-    model: VideoModel,
-    sampling: Sampling,
-    frames: number,
-  ): Promise<RunEstimate> {
-    const { request, context } = this;
-    const { size } = request.parameters;
-    const { manifest, latents } = model;
-    const native = manifest.nativeSizes[size];
-    const delivered = sizeInPixels(size);
-    const optimises = request.promptOptimizer === true;
-    const estimate = await RunEstimate.open({
-      model: manifest.id,
-      backend: request.backend,
-      work: {
-        clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
-        sampling,
-        flops: (ofClip) =>
-          model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
-        bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
-        pixels: {
-          native: native.width * native.height,
-          delivered: delivered.width * delivered.height,
-        },
-        optimises,
-        checkedFrames: request.safetyChecker ? sampledFrames(frames).length : 0,
-      },
-      finishing: () => context.control.finishing,
-      report: context.report,
-    });
-    this.#estimate = estimate;
-    estimate.take(opening(optimises ? 'optimise' : 'load'));
-    return estimate;
-  }
-
   #phase(phase: Phase): void {
-    this.#report(opening(phase));
+    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
   }
 
   #report(event: ProgressEvent): void {
@@ -230,10 +196,6 @@ export class Generation {
     this.#estimate?.take(event);
     this.context.report(event);
   }
-}
-
-function opening(phase: Phase): ProgressEvent {
-  return { type: 'phase', phase, clip: 0, clips: 1 };
 }
 
 export function videoFileOf(request: EngineRequest): string {
