@@ -10,19 +10,15 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../../lib/contract';
-
 import {
   type RunSaving,
   removeSaved,
   savedPromptOptimization,
 } from '../../lib/pipeline/checkpoints';
-
-import { planClips } from '../../lib/pipeline/clips';
-
 import type { RunControl } from '../../lib/pipeline/control';
-import { type Frame, latentSizeOf } from '../../lib/pipeline/latents';
+import type { Frame } from '../../lib/pipeline/latents';
 import type { VideoModel } from '../../lib/pipeline/model';
-import { resolveSampling, type Sampling } from '../../lib/pipeline/profiles';
+import { resolveSampling } from '../../lib/pipeline/profiles';
 import { imageToVideo } from '../../lib/pipeline/run';
 import {
   FrameChain,
@@ -30,12 +26,8 @@ import {
   type FrameStepMaker,
   type StepContext,
 } from '../../lib/pipeline/steps';
-
 import { openRunFiles, removeRun, servedRun } from '../../lib/predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../../lib/predictions/videos';
-
-import { sampledFrames } from '../../lib/safety';
-
 import {
   coverCrop,
   createVideoMetadata,
@@ -124,7 +116,10 @@ export class Generation {
     const native = model.manifest.nativeSizes[parameters.size];
     const { frameRate } = model.latents;
     const frames = frameRate * parameters.duration + 1;
-    const estimate = await this.#startEstimate(model, sampling, frames, optimising);
+    const { control } = context;
+    const counted = { request, model, sampling, frames, optimises: optimising };
+    const estimate = await RunEstimate.open({ ...counted, control, report: context.report });
+    this.#estimate = estimate;
     const { optimizer } = context.tools;
     const optimisation =
       optimised ?? (await optimisationOf(request, model, optimizer, signal, report));
@@ -247,43 +242,8 @@ export class Generation {
     else await removeRun(this.#runId);
   }
 
-  async #startEstimate(
-    model: VideoModel,
-    sampling: Sampling,
-    frames: number,
-    optimises: boolean,
-  ): Promise<RunEstimate> {
-    const { request, context } = this;
-    const { size } = request.parameters;
-    const { manifest, latents } = model;
-    const native = manifest.nativeSizes[size];
-    const delivered = sizeInPixels(size);
-    const estimate = await RunEstimate.open({
-      model: manifest.id,
-      backend: request.backend,
-      work: {
-        clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
-        sampling,
-        flops: (ofClip) =>
-          model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
-        bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
-        pixels: {
-          native: native.width * native.height,
-          delivered: delivered.width * delivered.height,
-        },
-        optimises,
-        checkedFrames: request.safetyChecker ? sampledFrames(frames).length : 0,
-      },
-      finishing: () => context.control.finishing,
-      report: context.report,
-    });
-    this.#estimate = estimate;
-    estimate.take(opening(optimises ? 'optimise' : 'load'));
-    return estimate;
-  }
-
   #phase(phase: Phase): void {
-    this.#report(opening(phase));
+    this.#report({ type: 'phase', phase, clip: 0, clips: 1 });
   }
 
   #report(event: ProgressEvent): void {
@@ -291,10 +251,6 @@ export class Generation {
     this.#estimate?.take(event);
     this.context.report(event);
   }
-}
-
-function opening(phase: Phase): ProgressEvent {
-  return { type: 'phase', phase, clip: 0, clips: 1 };
 }
 
 export function videoFileOf(request: EngineRequest): string {

@@ -1,5 +1,12 @@
-import type { Backend, ProgressEvent } from '../../lib/contract';
+import {
+  type Backend,
+  type EngineRequest,
+  type ProgressEvent,
+  sizeInPixels,
+} from '../../lib/contract';
 import { probeDevice } from '../../lib/gpu';
+import { planClips } from '../../lib/pipeline/clips';
+import type { RunControl } from '../../lib/pipeline/control';
 import {
   type DeviceClass,
   keepRates,
@@ -10,15 +17,25 @@ import {
   stagesOf,
   usualRates,
 } from '../../lib/pipeline/estimate';
+import { latentSizeOf } from '../../lib/pipeline/latents';
 import type { MemoryPlan } from '../../lib/pipeline/memory/plan';
+import type { VideoModel } from '../../lib/pipeline/model';
+import type { Sampling } from '../../lib/pipeline/profiles';
+import { sampledFrames } from '../../lib/safety';
 import { opfsFolder } from '../../lib/weights/store';
 
+/** What the work of a run is counted from. */
+export interface CountedRun {
+  readonly request: EngineRequest;
+  readonly model: VideoModel;
+  readonly sampling: Sampling;
+  readonly frames: number;
+  readonly optimises: boolean;
+}
+
 /** What the estimate of a run is made with. */
-export interface RunEstimateOptions {
-  readonly model: string;
-  readonly backend: Backend;
-  readonly work: RunWork;
-  readonly finishing: () => boolean;
+export interface RunEstimateOptions extends CountedRun {
+  readonly control: RunControl;
   readonly report: (event: ProgressEvent) => void;
 }
 
@@ -46,13 +63,15 @@ export class RunEstimate {
 
   /** Starts with what was measured on this device, if anything was. */
   static async open(options: RunEstimateOptions): Promise<RunEstimate> {
-    const { model, backend, work, finishing, report } = options;
-    const { name, kind } = await deviceOf(backend);
-    const key = `${name} | ${model}`;
+    const { request, optimises, control, report } = options;
+    const { name, kind } = await deviceOf(request.backend);
+    const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
-    const stages = stagesOf(work);
+    const stages = stagesOf(workOf(options));
     const usual = usualRates[kind];
+    const finishing = () => control.finishing || request.continuation === 'finish';
     const estimator = new RunEstimator({ stages, usual, remembered, finishing });
+    estimator.take({ type: 'phase', phase: optimises ? 'optimise' : 'load', clip: 0, clips: 1 });
     return new RunEstimate(key, estimator, report);
   }
 
@@ -93,6 +112,27 @@ export class RunEstimate {
     this.#saidAt = performance.now();
     this.report({ type: 'estimate', ...this.#estimator.current() });
   }
+}
+
+function workOf({ request, model, sampling, frames, optimises }: CountedRun): RunWork {
+  const { parameters, safetyChecker, continuation } = request;
+  const { manifest, latents } = model;
+  const native = manifest.nativeSizes[parameters.size];
+  const delivered = sizeInPixels(parameters.size);
+  return {
+    clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
+    sampling,
+    flops: (ofClip) =>
+      model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
+    bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
+    pixels: {
+      native: native.width * native.height,
+      delivered: delivered.width * delivered.height,
+    },
+    optimises,
+    decodesOnly: continuation === 'finish' || continuation === 'refine',
+    checkedFrames: safetyChecker ? sampledFrames(frames).length : 0,
+  };
 }
 
 async function deviceOf(backend: Backend): Promise<{ name: string; kind: DeviceClass }> {

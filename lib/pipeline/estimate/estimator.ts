@@ -115,9 +115,12 @@ export class RunEstimator {
     const { stage, index, at, done } = this.#tracker;
     const [work] = stage?.work ?? [];
     if (!work) return 0;
+    started.add(work.cost);
+    const others = this.#tracker.secondsOf(index, started, 1);
     const left = 1 - (done[index]?.[0] ?? 0);
-    const unit = Math.min(left, this.#unit());
     const total = this.#tracker.totalOf(work);
+    if (left === 0 || total === 0) return others;
+    const unit = Math.min(left, this.#unit());
     const pace = this.#tracker.paceOf(work.cost);
     const expected = secondsFor(pace, unit * total);
     const passed = now - at;
@@ -126,9 +129,7 @@ export class RunEstimator {
     const later = isLate ? paceAfter(pace, { work: unit * total, seconds: passed }, total) : pace;
     const rest = finishing && work.cost === 'denoise' ? 0 : left - unit;
     const ofUnit = Math.max(expected - passed, overtimeShare * Math.min(passed, expected));
-    const all = this.#tracker.secondsOf(index, started);
-    const first = secondsFor(pace, left * total);
-    return all - first + (left > 0 ? ofUnit : 0) + later.perUnit * rest * total;
+    return ofUnit + later.perUnit * rest * total + others;
   }
 
   /** Share of the stage that is done before its next event. */

@@ -88,11 +88,17 @@ export class RunTracker {
     return isDecode(cost) ? this.decodeFactor * total : total;
   }
 
-  /** Seconds that what is left of a stage takes. @param started costs whose startup is over; is added to */
-  secondsOf(index: number, started: Set<Cost>): number {
+  /**
+   * Seconds that what is left of a stage takes.
+   *
+   * @param started costs whose startup is over; is added to
+   * @param from index of the first of its works that counts
+   */
+  secondsOf(index: number, started: Set<Cost>, from = 0): number {
     const works = this.stages[index]?.work ?? [];
     let seconds = 0;
     for (const [i, work] of works.entries()) {
+      if (i < from) continue;
       const left = this.totalOf(work) * (1 - (this.done[index]?.[i] ?? 0));
       const pace = this.paceOf(work.cost);
       if (left === 0) continue;
