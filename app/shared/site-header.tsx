@@ -1,5 +1,6 @@
 import Link from 'next/link';
 import type { ReactNode } from 'react';
+import { AppButtons } from './app-buttons';
 import { Mark } from './icons';
 
 const pages = [
@@ -36,6 +37,7 @@ export function SiteHeader(props: {
           </Link>
         ))}
       </nav>
+      <AppButtons />
       {props.children}
     </header>
   );

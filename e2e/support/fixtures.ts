@@ -26,7 +26,7 @@ interface Fixtures {
 const failedFetch = /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
 
 /** Lets the test fail when the page writes anything to the console while it is used. */
-async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<void> {
+export async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<void> {
   const said: string[] = [];
   page.on('console', (message) => {
     const { url } = message.location();
@@ -41,6 +41,13 @@ async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<
 
 /** Playwright's `test` with the pages at hand. */
 export const test = base.extend<Fixtures>({
+  // The service worker would fetch the whole app once more in every test. `offline.spec.ts` has its own pages.
+  page: async ({ page }, use) => {
+    await page.addInitScript(() => {
+      Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined });
+    });
+    await use(page);
+  },
   // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
   hub: async ({}, use) => {
     const hub = await startHub();

@@ -221,9 +221,10 @@ async function packetsOf(video: Blob): Promise<readonly Uint8Array[]> {
   const input = new Input({ source: new BlobSource(video), formats: [MP4] });
   const track = await input.getPrimaryVideoTrack();
   if (!track) throw new Error('no video track');
-  const packets = await Array.fromAsync(new EncodedPacketSink(track).packets());
+  const packets: Uint8Array[] = [];
+  for await (const { data } of new EncodedPacketSink(track).packets()) packets.push(data);
   input.dispose();
-  return packets.map(({ data }) => data);
+  return packets;
 }
 
 test('ffmpeg encodes the same frames to the same packets', async () => {
