@@ -7,7 +7,6 @@ import { TermsDialog } from './shared/terms-dialog';
 export const metadata: Metadata = {
   title: 'Kinora',
   description: 'One still image and a prompt become a 720p video, on your own GPU, in the browser.',
-  icons: { apple: '/app/apple-touch-icon.png' },
 };
 
 export const viewport: Viewport = {

@@ -28,8 +28,13 @@ class Installed {
   constructor(readonly profile: string) {}
 
   async start(): Promise<void> {
-    const options = { ...(await testLaunchOptions()), locale: 'en-GB' };
-    this.context = await chromium.launchPersistentContext(this.profile, options);
+    const { args = [], ...options } = await testLaunchOptions();
+    this.context = await chromium.launchPersistentContext(this.profile, {
+      ...options,
+      // Pages that a program drives store nothing.
+      args: [...args, '--disable-blink-features=AutomationControlled'],
+      locale: 'en-GB',
+    });
     this.page = this.context.pages()[0] ?? (await this.context.newPage());
   }
 
@@ -58,14 +63,59 @@ const test = base.extend<{ installed: Installed; front: AppFront }>({
 
 const prompt = 'A lantern swings in the wind';
 
-/** Makes a video on the CPU. */
-async function makeVideo(page: Page): Promise<StudioPage> {
+/** Makes a video on the CPU, with the small decoder of the bundled model where that is chosen. */
+async function makeVideo(page: Page, fast = true): Promise<StudioPage> {
   const studio = new StudioPage(page);
   await studio.fill({ image: picturePath, prompt, steps: 1 });
+  if (fast) await page.getByRole('radio', { name: 'Ultra-fast' }).check();
   await studio.chooseCpu();
   await studio.generate();
   await studio.waitForResult();
   return studio;
+}
+
+/** Sends a file to the app as a system does that shares it: as a form, by POST. */
+async function share(page: Page, file: string): Promise<void> {
+  await page.evaluate(() => {
+    document.body.insertAdjacentHTML(
+      'beforeend',
+      '<form id="share" action="/share" method="post" enctype="multipart/form-data">' +
+        '<input type="file" name="files"></form>',
+    );
+  });
+  await page.locator('#share input').setInputFiles(file);
+  await Promise.all([
+    page.waitForEvent('load'),
+    page.evaluate(() => document.querySelector<HTMLFormElement>('#share')?.submit()),
+  ]);
+}
+
+/**
+ * Opens the app with a file, as a system does that has it in `file_handlers`. Only the queue is ours: a
+ * browser without a desktop cannot be asked to open a file with an app.
+ */
+async function openWith(page: Page, picture: string): Promise<void> {
+  await page.addInitScript(() => {
+    const launchQueue = {
+      setConsumer(consume: (launch: { files: FileSystemFileHandle[] }) => void) {
+        const open = async () => {
+          if (sessionStorage.getItem('opened')) return;
+          sessionStorage.setItem('opened', 'once');
+          const root = await navigator.storage.getDirectory();
+          consume({ files: [await root.getFileHandle('opened.png')] });
+        };
+        void open();
+      },
+    };
+    Object.defineProperty(window, 'launchQueue', { value: launchQueue });
+  });
+  await page.evaluate(async (path) => {
+    const root = await navigator.storage.getDirectory();
+    const file = await root.getFileHandle('opened.png', { create: true });
+    const response = await fetch(path);
+    await response.body?.pipeTo(await file.createWritable());
+  }, picture);
+  await page.reload();
 }
 
 test('with the server stopped the app starts cold, makes a video and says what needs a server', async ({
@@ -75,6 +125,10 @@ test('with the server stopped the app starts cold, makes a video and says what n
   const { origin } = app;
   await installed.page.goto(origin);
   await installed.stored();
+  const { errors } = await (await installed.context.newCDPSession(installed.page)).send(
+    'Page.getAppManifest',
+  );
+  expect(errors).toEqual([]);
   await app.stop();
   await installed.context.close();
   await installed.start();
@@ -83,6 +137,10 @@ test('with the server stopped the app starts cold, makes a video and says what n
   await withSilentConsole(page, async () => {
     await page.goto(origin);
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    await openWith(page, '/app/icon-192.png');
+    await expect(page.getByRole('img', { name: /^Start image: opened\.png/ })).toBeVisible();
+    await share(page, picturePath);
+    await expect(page.getByRole('img', { name: /^Start image: image\.png/ })).toBeVisible();
     const studio = await makeVideo(page);
     expect((await studio.play()).width).toBe(1280);
     await page.getByRole('link', { name: 'Models' }).click();
@@ -95,6 +153,9 @@ test('with the server stopped the app starts cold, makes a video and says what n
     await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
     await expectAccessible(page);
   });
+  // Browsers write a refused connection to the console.
+  await page.goto(`${origin}/keys`);
+  await expect(page.getByText('The server does not respond.')).toBeVisible();
 });
 
 test(
@@ -144,7 +205,7 @@ test(
         await update.click();
         await expect(page.getByText('Kinora is at work.')).toBeVisible();
         await studio.waitForStep(3, 40);
-        await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+        await studio.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
         await expect(studio.failure).toBeVisible();
       });
 
@@ -179,7 +240,7 @@ test(
       const offline = new StudioPage(installed.page);
       await withSilentConsole(installed.page, async () => {
         await installed.page.getByRole('combobox', { name: 'Model' }).selectOption('Golden');
-        await makeVideo(installed.page);
+        await makeVideo(installed.page, false);
         expect((await offline.play()).width).toBe(1280);
       });
     });

@@ -35,13 +35,13 @@ let started = false;
 function start(): void {
   if (started || process.env.NODE_ENV !== 'production') return;
   started = true;
-  // The offer comes once; without this the browser shows its own bar.
+  // The offer comes once. Its default is not prevented: browsers write that to the console.
   window.addEventListener('beforeinstallprompt', (event) => {
-    event.preventDefault();
     set({ install: event as InstallOffer });
   });
   window.addEventListener('appinstalled', () => set({ install: null }));
-  if (!navigator.serviceWorker) return; // not in a secure context
+  // A program that drives the page, such as `npm run worker`, needs the version of its server.
+  if (navigator.webdriver || !navigator.serviceWorker) return;
   const register = () => whenIdle(() => void registerWorker().catch(() => {}));
   if (document.readyState === 'complete') register();
   else window.addEventListener('load', register, { once: true });

@@ -41,13 +41,6 @@ export async function withSilentConsole(page: Page, use: () => Promise<void>): P
 
 /** Playwright's `test` with the pages at hand. */
 export const test = base.extend<Fixtures>({
-  // The service worker would fetch the whole app once more in every test. `offline.spec.ts` has its own pages.
-  page: async ({ page }, use) => {
-    await page.addInitScript(() => {
-      Object.defineProperty(Navigator.prototype, 'serviceWorker', { value: undefined });
-    });
-    await use(page);
-  },
   // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
   hub: async ({}, use) => {
     const hub = await startHub();
