@@ -125,10 +125,10 @@ test('with the server stopped the app starts cold, makes a video and says what n
   const { origin } = app;
   await installed.page.goto(origin);
   await installed.stored();
-  const { errors } = await (await installed.context.newCDPSession(installed.page)).send(
-    'Page.getAppManifest',
-  );
-  expect(errors).toEqual([]);
+  const devtools = await installed.context.newCDPSession(installed.page);
+  const { errors, url } = await devtools.send('Page.getAppManifest');
+  expect([new URL(url).pathname, errors]).toEqual(['/manifest.json', []]);
+  await expect(installed.page.getByRole('button', { name: 'Install' })).toBeVisible();
   await app.stop();
   await installed.context.close();
   await installed.start();
