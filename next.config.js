@@ -1,28 +1,34 @@
+/** A static export, as `npm run export` makes it: no API, no headers, a folder for each page. */
+const isExport = process.env.KINORA_EXPORT === '1';
+
 /**
  * Cross-origin isolation gives the CPU backend its threads (SharedArrayBuffer); everything the page
  * needs is served by the page's own origin, so nothing is shut out by it.
- * @type {import('next').NextConfig}
  */
+async function headers() {
+  return [
+    {
+      // Pages and what they load. What the API answers says itself who may read it.
+      source: '/((?!api/).*)',
+      headers: [
+        { key: 'Cross-Origin-Opener-Policy', value: 'same-origin' },
+        { key: 'Cross-Origin-Embedder-Policy', value: 'require-corp' },
+        { key: 'X-Content-Type-Options', value: 'nosniff' },
+        { key: 'Referrer-Policy', value: 'no-referrer' },
+      ],
+    },
+  ];
+}
+
+/** @type {import('next').NextConfig} */
 const nextConfig = {
   reactStrictMode: true,
   poweredByHeader: false,
   devIndicators: false,
   // `npm run types` checks them, once, for everything.
   typescript: { ignoreBuildErrors: true },
-  async headers() {
-    return [
-      {
-        // Pages and what they load. What the API answers says itself who may read it.
-        source: '/((?!api/).*)',
-        headers: [
-          { key: 'Cross-Origin-Opener-Policy', value: 'same-origin' },
-          { key: 'Cross-Origin-Embedder-Policy', value: 'require-corp' },
-          { key: 'X-Content-Type-Options', value: 'nosniff' },
-          { key: 'Referrer-Policy', value: 'no-referrer' },
-        ],
-      },
-    ];
-  },
+  env: { KINORA_EXPORT: isExport ? '1' : '' },
+  ...(isExport ? { output: 'export', distDir: 'out-static', trailingSlash: true } : { headers }),
 };
 
 export default nextConfig;

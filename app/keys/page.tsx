@@ -1,9 +1,14 @@
 import type { Metadata } from 'next';
+import { NeedsServer } from '../shared/needs-server';
 import './keys.css';
 import { KeysPage } from './keys-page';
 
 export const metadata: Metadata = { title: 'Keys · Kinora' };
 
 export default function Page() {
-  return <KeysPage />;
+  return (
+    <NeedsServer here="/keys" title="Keys">
+      <KeysPage />
+    </NeedsServer>
+  );
 }

@@ -1,5 +1,6 @@
 import Link from 'next/link';
 import type { ReactNode } from 'react';
+import { AppButtons } from './app-buttons';
 import { Mark } from './icons';
 import { RunningJobs } from './running-jobs';
 
@@ -38,6 +39,7 @@ export function SiteHeader(props: {
         ))}
       </nav>
       <RunningJobs here={props.here} />
+      <AppButtons />
       {props.children}
     </header>
   );

@@ -21,6 +21,7 @@ import { useFileInput } from './use-file-input';
 import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
 import { useImprove } from './use-improve';
+import { useLaunchedFiles } from './use-launched-files';
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -31,6 +32,7 @@ export function Studio() {
   const busy = run.status !== 'idle';
   const predictions = useLiveQuery(() => getRunner().store.list(), []);
   const fileInput = useFileInput(form, change);
+  useLaunchedFiles(ready, fileInput.addFiles);
   const formRef = useRef<HTMLFormElement>(null);
   const dialog = useRef<HTMLDialogElement>(null);
   /** The prediction that is shown; `null` means the newest that has ended. */

@@ -26,7 +26,7 @@ interface Fixtures {
 const failedFetch = /^Failed to load resource: (net::ERR_|the server responded with a status of )/;
 
 /** Lets the test fail when the page writes anything to the console while it is used. */
-async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<void> {
+export async function withSilentConsole(page: Page, use: () => Promise<void>): Promise<void> {
   const said: string[] = [];
   page.on('console', (message) => {
     const { url } = message.location();

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { finishBuild } from './app-files';
 import { compileKernels } from './compile-kernels';
 import { root } from './paths';
 import { prepareAssets } from './prepare-assets';
@@ -104,18 +105,22 @@ export async function ensureBuild(
   if (isBuilt(hash)) return 'unchanged';
   say('Building the app (once; an unchanged tree is not built again) …');
   const startedAt = performance.now();
-  await runQuietly([nextBinary(), 'build'], signal);
+  await runQuietly([nextBinary(), 'build'], { env: nextEnvironment, signal });
+  await finishBuild(root);
   const server = path.join(root, 'lib', 'cli', 'build-server.ts');
-  await runQuietly(['--import', 'tsx/esm', server], signal);
+  await runQuietly(['--import', 'tsx/esm', server], { env: nextEnvironment, signal });
   writeStamp(hash);
   say(`Built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.`);
   return 'built';
 }
 
 /** Runs a Node program; its output is kept back unless it fails. */
-async function runQuietly(args: readonly string[], signal?: AbortSignal): Promise<void> {
+export async function runQuietly(
+  args: readonly string[],
+  { env, signal }: { env: Readonly<Record<string, string>>; signal?: AbortSignal | undefined },
+): Promise<void> {
   signal?.throwIfAborted();
-  const child = startChild(args, { env: nextEnvironment });
+  const child = startChild(args, { env });
   const output = outputOf(child.stdout, child.stderr);
   const stop = () => void stopTree(child);
   const endWithUs = () => signalTree(child, 'SIGKILL');

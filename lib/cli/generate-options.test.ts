@@ -44,7 +44,7 @@ describe('the options of generate', () => {
       '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
-      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --out v.mp4';
+      '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
       parameters: {
@@ -72,6 +72,7 @@ describe('the options of generate', () => {
       acceptTerms: true,
       optimizePrompt: true,
       safetyCheck: false,
+      encoder: 'ffmpeg',
       out: 'v.mp4',
     });
   });

@@ -52,8 +52,13 @@ export interface GenerateOptions {
   readonly optimizePrompt: boolean;
   /** Whether image and frames are checked, where the safety checker is installed. */
   readonly safetyCheck: boolean;
+  /** Undefined: WebCodecs where the browser can, else ffmpeg. */
+  readonly encoder: Encoder | undefined;
   readonly out: string | undefined;
 }
+
+const encoders = ['webcodecs', 'ffmpeg'] as const;
+type Encoder = (typeof encoders)[number];
 
 const optionTypes = {
   image: { type: 'string' },
@@ -78,6 +83,7 @@ const optionTypes = {
   'optimize-prompt': { type: 'boolean' },
   'no-safety-check': { type: 'boolean' },
   'accept-terms': { type: 'boolean' },
+  encoder: { type: 'string' },
   out: { type: 'string' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -122,6 +128,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --memory GIB            most GPU memory to use (default: what the device gives)
+  --encoder NAME          webcodecs or ffmpeg (default webcodecs where the browser has it); ffmpeg
+                          is slower and makes the same video of the same frames every time
   --out FILE              where to write the MP4 (default out/<id>.mp4)
   --help                  this text
 
@@ -153,7 +161,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
     profile: values.fast ? 'ultra-fast' : 'standard',
-    decoder: readDecoder(values.decoder),
+    decoder: oneOf('--decoder', decoderKinds, values.decoder),
     cache: values.cache,
     backend: readBackend(values.backend),
     memoryBudget: readGibibytes('--memory', values.memory),
@@ -163,15 +171,20 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     acceptTerms: values['accept-terms'] ?? false,
     optimizePrompt: values['optimize-prompt'] ?? false,
     safetyCheck: !values['no-safety-check'],
+    encoder: oneOf('--encoder', encoders, values.encoder),
     out: values.out,
   };
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */
-function readDecoder(text: string | undefined): DecoderKind | undefined {
-  const decoder = decoderKinds.find((kind) => kind === text);
-  if (text === undefined || decoder) return decoder;
-  const sentence = `--decoder must be ${decoderKinds.join(' or ')}, not "${text}".`;
+function oneOf<Name extends string>(
+  option: string,
+  names: readonly Name[],
+  text: string | undefined,
+): Name | undefined {
+  const found = names.find((name) => name === text);
+  if (text === undefined || found) return found;
+  const sentence = `${option} must be ${names.join(' or ')}, not "${text}".`;
   throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 

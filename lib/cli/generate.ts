@@ -54,9 +54,13 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
-  const { model, profile, decoder, cache, memoryBudget } = options;
+  const { model, profile, decoder, cache, encoder, memoryBudget } = options;
   const { optimizePrompt: promptOptimizer } = options;
-  const chosen = { ...(decoder && { decoder }), ...(cache !== undefined && { cache }) };
+  const chosen = {
+    ...(decoder && { decoder }),
+    ...(cache !== undefined && { cache }),
+    ...(encoder && { encoder }),
+  };
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
   const { safetyCheck: safetyChecker } = options;
   const run = { model, profile, backend, safetyChecker, promptOptimizer, ...chosen, ...budget };

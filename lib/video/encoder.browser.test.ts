@@ -1,4 +1,11 @@
-import { BlobSource, Input, MP4, type VideoSample, VideoSampleSink } from 'mediabunny';
+import {
+  BlobSource,
+  EncodedPacketSink,
+  Input,
+  MP4,
+  type VideoSample,
+  VideoSampleSink,
+} from 'mediabunny';
 import { afterEach, describe, expect, test } from 'vitest';
 import { parseParameters } from '../contract';
 import { failureOf } from '../contract/testing/failure';
@@ -207,6 +214,32 @@ describe.each(['webcodecs', 'ffmpeg'] as const)('%s', (encoder) => {
     expect(answer.encoder).toBe(encoder);
     expect(await inspectVideo(answer.video)).toMatchObject({ width: 320, height: 180, frames: 5 });
   });
+});
+
+/** The encoded frames of a video, one after another. */
+async function packetsOf(video: Blob): Promise<readonly Uint8Array[]> {
+  const input = new Input({ source: new BlobSource(video), formats: [MP4] });
+  const track = await input.getPrimaryVideoTrack();
+  if (!track) throw new Error('no video track');
+  const packets: Uint8Array[] = [];
+  for await (const { data } of new EncodedPacketSink(track).packets()) packets.push(data);
+  input.dispose();
+  return packets;
+}
+
+test('ffmpeg encodes the same frames to the same packets', async () => {
+  const encode = async () => {
+    const writer = await createVideoWriter(optionsFor(640, 384, 30, 'ffmpeg'));
+    const frame = new Uint8ClampedArray(640 * 384 * 4);
+    for (let i = 0; i < 30; i++) {
+      paint(frame, 640, 384, i);
+      await writer.add(frame);
+    }
+    return packetsOf(await writer.finish());
+  };
+  const first = await encode();
+  expect(first).toHaveLength(30);
+  expect(await encode()).toEqual(first);
 });
 
 test('auto takes WebCodecs where the browser can encode', async () => {

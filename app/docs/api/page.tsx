@@ -1,5 +1,6 @@
 import type { Metadata } from 'next';
 import Link from 'next/link';
+import { hasServer } from '../../shared/server';
 import { Reference } from './reference';
 
 export const metadata: Metadata = { title: 'Endpoints · Kinora' };
@@ -14,6 +15,12 @@ export default function Page() {
         </Link>
         <a href="/openapi.json">openapi.json</a>
       </nav>
+      {!hasServer && (
+        <p className="panel">
+          This copy of the app has no server: requests can be read here, and sent where Kinora runs
+          with <code>npm start</code>.
+        </p>
+      )}
       <Reference />
     </div>
   );

@@ -1,0 +1,332 @@
+import { once } from 'node:events';
+import { mkdtemp } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type BrowserContext, chromium, type Page } from 'playwright';
+import send from 'send';
+import { startApp } from '../lib/cli/app-server';
+import { testLaunchOptions } from '../lib/cli/browser/launch';
+import { exportApp } from '../lib/cli/export-app';
+import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
+import { ModelsPage } from './pages/models-page';
+import { StudioPage } from './pages/studio-page';
+import { type AppFront, startFront } from './support/app-front';
+import {
+  test as base,
+  expect,
+  expectAccessible,
+  full,
+  picturePath,
+  withSilentConsole,
+} from './support/fixtures';
+import { acceptTerms } from './support/terms';
+
+/** A browser with a profile, which can be closed and started again. */
+class Installed {
+  context!: BrowserContext;
+  page!: Page;
+  constructor(readonly profile: string) {}
+
+  async start(): Promise<void> {
+    const { args = [], ...options } = await testLaunchOptions();
+    this.context = await chromium.launchPersistentContext(this.profile, {
+      ...options,
+      // Pages that a program drives store nothing.
+      args: [...args, '--disable-blink-features=AutomationControlled'],
+      locale: 'en-GB',
+    });
+    this.page = this.context.pages()[0] ?? (await this.context.newPage());
+  }
+
+  /** Waits until the app is stored in this browser. */
+  async stored(): Promise<void> {
+    await this.page.evaluate(async () => {
+      await navigator.serviceWorker.ready;
+    });
+  }
+}
+
+const test = base.extend<{ installed: Installed; front: AppFront }>({
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
+  installed: async ({}, use, testInfo) => {
+    const installed = new Installed(await mkdtemp(testInfo.outputPath('profile-')));
+    await installed.start();
+    await use(installed);
+    await installed.context.close();
+  },
+  front: async ({ baseURL }, use) => {
+    const front = await startFront(baseURL ?? '');
+    await use(front);
+    await front.stop().catch(() => {});
+  },
+});
+
+const prompt = 'A lantern swings in the wind';
+
+/** Makes a video on the CPU, with the small decoder of the bundled model where that is chosen. */
+async function makeVideo(page: Page, fast = true): Promise<StudioPage> {
+  const studio = new StudioPage(page);
+  await studio.fill({ image: picturePath, prompt, steps: 1 });
+  if (fast) await page.getByRole('radio', { name: 'Ultra-fast' }).check();
+  await studio.chooseCpu();
+  await studio.generate();
+  await studio.waitForResult();
+  return studio;
+}
+
+/** Sends a file to the app as a system does that shares it: as a form, by POST. */
+async function share(page: Page, file: string): Promise<void> {
+  await page.evaluate(() => {
+    document.body.insertAdjacentHTML(
+      'beforeend',
+      '<form id="share" action="/share" method="post" enctype="multipart/form-data">' +
+        '<input type="file" name="files"></form>',
+    );
+  });
+  await page.locator('#share input').setInputFiles(file);
+  await Promise.all([
+    page.waitForEvent('load'),
+    page.evaluate(() => document.querySelector<HTMLFormElement>('#share')?.submit()),
+  ]);
+}
+
+/**
+ * Opens the app with a file, as a system does that has it in `file_handlers`. Only the queue is ours: a
+ * browser without a desktop cannot be asked to open a file with an app.
+ */
+async function openWith(page: Page, picture: string): Promise<void> {
+  await page.addInitScript(() => {
+    const launchQueue = {
+      setConsumer(consume: (launch: { files: FileSystemFileHandle[] }) => void) {
+        const open = async () => {
+          if (sessionStorage.getItem('opened')) return;
+          sessionStorage.setItem('opened', 'once');
+          const root = await navigator.storage.getDirectory();
+          consume({ files: [await root.getFileHandle('opened.png')] });
+        };
+        void open();
+      },
+    };
+    Object.defineProperty(window, 'launchQueue', { value: launchQueue });
+  });
+  await page.evaluate(async (path) => {
+    const root = await navigator.storage.getDirectory();
+    const file = await root.getFileHandle('opened.png', { create: true });
+    const response = await fetch(path);
+    await response.body?.pipeTo(await file.createWritable());
+  }, picture);
+  await page.reload();
+}
+
+test('with the server stopped the app starts cold, makes a video and says what needs a server', async ({
+  installed,
+}) => {
+  const app = await startApp();
+  const { origin } = app;
+  await installed.page.goto(origin);
+  await installed.stored();
+  const devtools = await installed.context.newCDPSession(installed.page);
+  const { errors, url } = await devtools.send('Page.getAppManifest');
+  expect([new URL(url).pathname, errors]).toEqual(['/manifest.json', []]);
+  await expect(installed.page.getByRole('button', { name: 'Install' })).toBeVisible();
+  await app.stop();
+  await installed.context.close();
+  await installed.start();
+  const { page } = installed;
+  await installed.context.setOffline(true);
+  await withSilentConsole(page, async () => {
+    await page.goto(origin);
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    await openWith(page, '/app/icon-192.png');
+    await expect(page.getByRole('img', { name: /^Start image: opened\.png/ })).toBeVisible();
+    await share(page, picturePath);
+    await expect(page.getByRole('img', { name: /^Start image: image\.png/ })).toBeVisible();
+    const studio = await makeVideo(page);
+    expect((await studio.play()).width).toBe(1280);
+    await page.getByRole('link', { name: 'Models' }).click();
+    await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+    await page.getByRole('link', { name: 'Studio' }).click();
+    await expect(studio.result).toBeVisible();
+    await page.getByRole('link', { name: 'Docs' }).click();
+    await expect(page.getByRole('heading', { name: 'The v3 API' })).toBeVisible();
+    await page.goto(`${origin}/somewhere`);
+    await expect(page.getByRole('heading', { name: 'No connection' })).toBeVisible();
+    await expectAccessible(page);
+  });
+  // Browsers write a refused connection to the console.
+  await page.goto(`${origin}/keys`);
+  await page.getByLabel('Admin key or sign-in link').fill('a key');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect(page.getByText('The server does not respond.')).toBeVisible();
+});
+
+test(
+  'an installed model works without network, and an update switches as a whole',
+  full,
+  async ({ installed, front, hub }) => {
+    const { page } = installed;
+    const studio = new StudioPage(page);
+    const version = () => page.locator('html').getAttribute('data-version');
+    const update = page.getByRole('button', { name: 'Update', exact: true });
+    const builds = () =>
+      page.evaluate(async () =>
+        (await caches.keys()).filter((name) => name.startsWith('kinora-app-')),
+      );
+    /** Brings a version to the server and lets the page look for it, as it does from time to time. */
+    const publish = async (number: number) => {
+      front.version = number;
+      await page.evaluate(async () => {
+        await (await navigator.serviceWorker.ready).update().catch(() => {});
+      });
+    };
+
+    await withSilentConsole(page, async () => {
+      await test.step('the first visit stores the app, a model is installed', async () => {
+        const models = new ModelsPage(page);
+        await page.goto(`${front.origin}/models`);
+        await acceptTerms(page);
+        await models.setHub(hub.url);
+        await models.addFromHub(goldenRepository);
+        await models.confirmDownload();
+        await models.waitForStatus(models.model('Golden'), 'Ready');
+        await installed.stored();
+        await hub.close();
+      });
+
+      await test.step('a new version waits, and is not taken in the middle of a run', async () => {
+        await page.goto(front.origin);
+        await publish(2);
+        await expect(update).toBeVisible();
+        await expectAccessible(page);
+        await page.reload();
+        expect(await version()).toBe(null);
+        await studio.fill({ image: picturePath, prompt, steps: 40 });
+        await studio.chooseCpu();
+        await studio.generate();
+        await studio.waitForStep(1, 40);
+        await update.click();
+        await expect(page.getByText('Kinora is at work.')).toBeVisible();
+        await studio.waitForStep(3, 40);
+        await studio.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
+        await expect(studio.failure).toBeVisible();
+      });
+
+      await test.step('nor while another tab has the old one', async () => {
+        const other = await installed.context.newPage();
+        await other.goto(`${front.origin}/terms`);
+        await update.click();
+        await expect(page.getByText('Close the other tabs')).toBeVisible();
+        await other.close();
+        expect(await version()).toBe(null);
+      });
+
+      await test.step('Update loads the page of the new version, and the old one is gone', async () => {
+        const [old] = await builds();
+        front.asked.length = 0;
+        await Promise.all([page.waitForEvent('load'), update.click()]);
+        expect(await version()).toBe('2');
+        await expect(update).toHaveCount(0);
+        await expect.poll(builds).toHaveLength(1);
+        expect(await builds()).not.toContain(old);
+        // The page and what it loads came from the cache.
+        expect(front.asked.filter((path) => !path.includes('sw.js'))).toEqual([]);
+      });
+    });
+    await installed.context.close();
+    await front.stop();
+
+    await test.step('the server is stopped: a cold start makes a video with the installed model', async () => {
+      await installed.start();
+      await installed.page.goto(front.origin);
+      expect(await installed.page.locator('html').getAttribute('data-version')).toBe('2');
+      const offline = new StudioPage(installed.page);
+      await withSilentConsole(installed.page, async () => {
+        await installed.page.getByRole('combobox', { name: 'Model' }).selectOption('Golden');
+        await makeVideo(installed.page, false);
+        expect((await offline.play()).width).toBe(1280);
+      });
+    });
+
+    await test.step('a version that does not arrive whole changes nothing; the next one does', async () => {
+      const { page } = installed;
+      await front.start();
+      // The one page that differs: the others are copied.
+      front.broken = '/';
+      front.version = 3;
+      const updated = () =>
+        page.evaluate(async () => {
+          const registration = await navigator.serviceWorker.ready;
+          await registration.update().catch(() => {});
+          const worker = registration.installing;
+          if (!worker) return registration.waiting?.state ?? 'none';
+          return new Promise<string>((resolve) => {
+            worker.addEventListener('statechange', () => resolve(worker.state));
+          });
+        });
+      expect(await updated()).toBe('redundant');
+      const now = page.getByRole('button', { name: 'Update', exact: true });
+      await expect(now).toHaveCount(0);
+      front.broken = null;
+      expect(await updated()).toBe('installed');
+      await Promise.all([page.waitForEvent('load'), now.click()]);
+      await front.stop();
+      await page.reload();
+      expect(await page.locator('html').getAttribute('data-version')).toBe('3');
+      await expect(page.getByText(prompt)).not.toHaveCount(0);
+    });
+  },
+);
+
+test(
+  'a static export works from a plain host, and then without it',
+  full,
+  async ({ installed }, testInfo) => {
+    const folder = testInfo.outputPath('export');
+    await exportApp(folder);
+    const host = await startStaticHost(folder);
+    await withSilentConsole(installed.page, async () => {
+      const { page } = installed;
+      await page.goto(host.origin);
+      await installed.stored();
+      await makeVideo(page);
+      await page.getByRole('link', { name: 'Serve' }).click();
+      await expect(page.getByText('This needs Kinora’s server')).toBeVisible();
+      await page.getByRole('link', { name: 'Keys' }).click();
+      await expect(page.getByRole('heading', { name: 'Keys' })).toBeVisible();
+      await expect(page.getByText('This needs Kinora’s server')).toBeVisible();
+      await expectAccessible(page);
+    });
+    await host.stop();
+    await installed.context.close();
+    await installed.start();
+    const { page } = installed;
+    await withSilentConsole(page, async () => {
+      await page.goto(host.origin);
+      await makeVideo(page);
+      await page.getByRole('link', { name: 'Models' }).click();
+      await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+      await page.reload();
+      await expect(page.getByRole('heading', { name: 'Models', level: 1 })).toBeVisible();
+    });
+  },
+);
+
+/** What a plain static host does: files of a folder, `index.html` for folders. */
+async function startStaticHost(folder: string) {
+  const server = createServer((request, response) => {
+    send(request, new URL(request.url ?? '/', 'http://host').pathname, { root: folder }).pipe(
+      response,
+    );
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    async stop() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

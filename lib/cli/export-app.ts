@@ -1,0 +1,57 @@
+import { copyFile, cp, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { finishBuild } from './app-files';
+import { nextBinary, nextEnvironment, runQuietly } from './build';
+import { compileKernels } from './compile-kernels';
+import { root } from './paths';
+import { prepareAssets } from './prepare-assets';
+
+/** What the pages are made from; the API is left out. */
+const sources = [
+  'package.json',
+  'next.config.js',
+  'tsconfig.json',
+  'app',
+  'lib',
+  'workers',
+  'public',
+];
+const excluded = /(^app\/api|^lib\/cli|\/goldens|\/testing|\.test\.tsx?)(\/|$)/;
+
+/**
+ * Builds the app without the API as a folder for any static host. It is built from a copy: Next always
+ * builds exports in `.next`, where the build of the server is.
+ *
+ * @param target the folder; what is there is replaced
+ * @returns bytes of all listed files
+ * @throws Error with Next's output if the build fails
+ */
+export async function exportApp(target: string): Promise<number> {
+  await prepareAssets(root);
+  await compileKernels();
+  // Inside of the checkout, so that packages are found.
+  const copy = path.join(root, '.export');
+  await rm(copy, { recursive: true, force: true });
+  try {
+    const isPart = (file: string) => {
+      const name = path.relative(root, file).split(path.sep).join('/');
+      return !excluded.test(name);
+    };
+    for (const source of sources) {
+      const to = path.join(copy, source);
+      await cp(path.join(root, source), to, { recursive: true, filter: isPart });
+    }
+    const env = { ...nextEnvironment, KINORA_EXPORT: '1' };
+    await runQuietly([nextBinary(), 'build', copy], { env });
+    const built = path.join(copy, 'out-static');
+    const { files } = await finishBuild(copy, built);
+    // The scope of a service worker is its folder, unless the server's headers say otherwise.
+    const worker = path.join(built, '_next', 'static', 'service-worker', 'sw.js');
+    await copyFile(worker, path.join(built, 'sw.js'));
+    await rm(target, { recursive: true, force: true });
+    await rename(built, target);
+    return files.reduce((sum, { bytes }) => sum + bytes, 0);
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,45 @@
+/**
+ * The service worker: the app without network. It answers with the files of its own build, and leaves the
+ * API, uploads, downloads of models and other hosts to the network. A new build waits until no page of
+ * the old one is open, or until a page asks for it and is the only one (lib/offline/README.md).
+ */
+import type { ActivateAnswer } from '../lib/offline/messages';
+import { keepSharedFiles, sharePath } from '../lib/offline/shared-files';
+import { buildPlaceholder, isServerPath } from '../lib/offline/version';
+import { VersionCache } from '../lib/offline/version-cache';
+
+const worker = self as unknown as ServiceWorkerGlobalScope;
+const version = new VersionCache(buildPlaceholder);
+
+worker.addEventListener('install', (event) => event.waitUntil(version.install()));
+
+worker.addEventListener('activate', (event) => {
+  event.waitUntil(version.deleteOthers().then(() => worker.clients.claim()));
+});
+
+worker.addEventListener('fetch', (event) => {
+  const { request } = event;
+  const { origin, pathname } = new URL(request.url);
+  if (origin !== location.origin) return;
+  if (request.method === 'POST' && pathname === sharePath) {
+    event.respondWith(takeShared(request));
+  } else if (request.method === 'GET' && !isServerPath(pathname)) {
+    event.respondWith(version.answer(request));
+  }
+});
+
+/** A page asks for the switch to this version. With another page open that one would lose its files. */
+worker.addEventListener('message', (event) => {
+  const answer = async (): Promise<ActivateAnswer> => {
+    const pages = await worker.clients.matchAll({ type: 'window', includeUncontrolled: true });
+    if (pages.length > 1) return 'other-pages';
+    await worker.skipWaiting();
+    return 'activated';
+  };
+  event.waitUntil(answer().then((text) => event.ports[0]?.postMessage(text)));
+});
+
+async function takeShared(request: Request): Promise<Response> {
+  await keepSharedFiles(await request.formData());
+  return Response.redirect('/', 303);
+}
