@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { followParent, isRunByNpm } from '../../relay/http/process';
 import { type ErrorCode, KinoraError, toKinoraError } from '../contract';
 import { Screen } from './screen';
 
@@ -70,6 +71,7 @@ export class Command {
       this.say('Stopping …');
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
+    if (isRunByNpm(process.env)) followParent(onSignal);
     try {
       await work(this);
       return 0;

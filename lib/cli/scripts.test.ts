@@ -37,8 +37,6 @@ it('every command of ours starts in the way that lets it end well while it is bu
       command
         .replace('--import ./lib/cli/prepare.ts', '')
         .replace(/\S+\.ts\b.*/, '')
-        // The shell is replaced, so that npm's signals reach the process.
-        .replace(/^\s*exec /, '')
         .trim(),
     );
   expect(new Set(starts)).toEqual(new Set(['node --import tsx/esm']));

@@ -53,14 +53,34 @@ const signIn = async () => {
   return { id: record.id, key, owner, setCookie, cookie: setCookie.split(';')[0] ?? '' };
 };
 
-describe('a first start after `npm run keys`', () => {
+describe('a first start', () => {
+  it('makes a key with the scopes of every new one, which is no admin key', async () => {
+    const fresh = await openTestStore('pglite');
+    try {
+      const first = createKeys({
+        store: fresh.store,
+        config: { KINORA_PUBLIC_URL: undefined },
+        log,
+      });
+      const { apiKey = '' } = (await first.firstStart('v1')) ?? {};
+      const { key } = await first.create({ kind: 'api', owner: 'owner', name: 'later' });
+      const [own, later] = await Promise.all(
+        [apiKey, key].map((one) => first.authenticate(`Bearer ${one}`, 'api')),
+      );
+      expect(own?.scopes).toEqual(later?.scopes);
+      expect(own?.scopes).not.toContain('admin');
+      expect((await refusalOf(first.authenticateAdmin(byKey(apiKey)))).status).toBe(401);
+    } finally {
+      await fresh.close();
+    }
+  }, 60_000);
+
   it('makes only the missing keys', async () => {
     const fresh = await openTestStore('pglite');
     try {
       const config = { KINORA_PUBLIC_URL: undefined };
       const early = createKeys({ store: fresh.store, config, log });
-      await early.create({ kind: 'api', owner: 'owner', name: 'before the first start' });
-      await early.create({ kind: 'worker', owner: 'owner', name: 'this one too' });
+      await early.create({ kind: 'worker', owner: 'owner', name: 'before the first start' });
       expect(await early.firstStart(null)).toBeNull();
       expect(await early.firstStart('v1')).toMatchObject({
         apiKey: expect.stringMatching(/^kn_/),

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
+import { ApiError, type KeyRecord, scopes } from '../../lib/contract/v3';
 import type { Config } from '../config';
 import { storageErrors } from '../store/errors';
 import { installationSecret } from '../store/secret';
@@ -167,8 +167,8 @@ export function createKeys(options: {
     },
 
     /**
-     * Makes an admin key and a worker token where there never were any, and a sign-in token with them. Without the
-     * terms of use it makes a sign-in token alone, as long as there is no other key. A key that was not made is
+     * Makes an API key and a worker token where there never were any, and a sign-in token with them, by which the
+     * administrator signs in. The key has the scopes of any new one. Without the terms of use it makes a sign-in token alone, as long as there is no other key. A key that was not made is
      * empty in the answer.
      *
      * @param termsVersion the version that was accepted; null where none was
@@ -182,13 +182,13 @@ export function createKeys(options: {
       return await db.transaction(async (tx) => {
         const missing = await missingKeys(tx);
         const accepted = termsVersion !== null;
-        if (accepted ? !missing.admin && !missing.worker : !missing.any) return null;
-        const make = async (kind: KeyRow['kind'], name: string, allowed?: readonly Scope[]) => {
-          const input = { kind, owner: firstOwner, name, ...(allowed && { scopes: allowed }) };
+        if (accepted ? !missing.api && !missing.worker : !missing.any) return null;
+        const make = async (kind: KeyRow['kind'], name: string) => {
+          const input = { kind, owner: firstOwner, name };
           return (await insertKey(tx, { ...input, ...(accepted && { termsVersion }) })).key;
         };
         return {
-          apiKey: accepted && missing.admin ? await make('api', 'First key', scopes) : '',
+          apiKey: accepted && missing.api ? await make('api', 'First key') : '',
           workerToken: accepted && missing.worker ? await make('worker', 'First worker') : '',
           signInToken: await make('sign-in', 'First sign-in'),
         };

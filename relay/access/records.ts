@@ -1,18 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  and,
-  arrayContains,
-  desc,
-  eq,
-  gt,
-  isNotNull,
-  isNull,
-  lt,
-  ne,
-  or,
-  type SQL,
-  sql,
-} from 'drizzle-orm';
+import { and, desc, eq, gt, isNotNull, isNull, lt, ne, or, type SQL, sql } from 'drizzle-orm';
 import { ApiError, type KeyRecord, type Scope, scopes } from '../../lib/contract/v3';
 import { keys, owners, settings } from '../store/schema';
 import type { Database } from '../store/store';
@@ -160,12 +147,12 @@ export async function touchRow(db: Database, id: string, everyMs: number): Promi
 }
 
 /**
- * Whether an installation never had an admin key, a worker token, or any key but sign-in tokens; a revoked
+ * Whether an installation never had an API key, a worker token, or any key but sign-in tokens; a revoked
  * one counts as had. To be called in a transaction, so that nodes that start together ask one after the other.
  */
 export async function missingKeys(
   db: Database,
-): Promise<{ admin: boolean; worker: boolean; any: boolean }> {
+): Promise<{ api: boolean; worker: boolean; any: boolean }> {
   const value = new Date().toISOString();
   // Written for the row's lock, which lasts to the end of the transaction.
   await db
@@ -175,7 +162,7 @@ export async function missingKeys(
   const none = async (kind: SQL | undefined) =>
     (await db.select({ id: keys.id }).from(keys).where(kind).limit(1)).length === 0;
   return {
-    admin: await none(and(eq(keys.kind, 'api'), arrayContains(keys.scopes, ['admin']))),
+    api: await none(eq(keys.kind, 'api')),
     worker: await none(eq(keys.kind, 'worker')),
     any: await none(ne(keys.kind, 'sign-in')),
   };

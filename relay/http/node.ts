@@ -4,7 +4,7 @@ import { removeControl, writeControl, writePrivateFile } from '../access/control
 import { type Config, readConfig } from '../config';
 import { createLog } from '../observe/log';
 import type { RunningRelay } from '../open';
-import { endOnSignals } from './process';
+import { endOnSignals, isRunByNpm } from './process';
 import { type RunningServer, type StartOptions, startServer } from './start';
 
 /** How the process of a node is run. */
@@ -35,7 +35,7 @@ export async function runNode(options: NodeOptions): Promise<void> {
     log,
     print,
     limitMs: config.KINORA_STOP_SECONDS * 1000 + 5000,
-    withParent: config.KINORA_END_WITH_PARENT,
+    withParent: config.KINORA_END_WITH_PARENT || isRunByNpm(options.environment),
     stop: async () => {
       ending = true;
       await server?.stop();

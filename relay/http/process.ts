@@ -61,8 +61,19 @@ export function endOnSignals({ log, print, stop, limitMs, withParent }: Ending):
   if (withParent) followParent(onSignal(143));
 }
 
-/** On Windows the parent's id does not change when the parent ends, so this has no effect there. */
-function followParent(onEnd: () => void): void {
+/**
+ * Whether a script of package.json runs this process. Then npm's shell is its parent, which a SIGTERM to
+ * npm ends without passing it on.
+ */
+export function isRunByNpm(environment: Readonly<Record<string, string | undefined>>): boolean {
+  return environment.npm_lifecycle_event !== undefined;
+}
+
+/**
+ * Calls `onEnd` when the process that started this one has ended. On Windows the parent's id does not change
+ * then, so this has no effect there.
+ */
+export function followParent(onEnd: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;

@@ -73,6 +73,11 @@ export async function openCheckpoints(
     const anew = `${sentence} It starts anew.`;
     report({ type: 'checkpoint-problem', problem: 'restarted', sentence: anew });
   }
+  if (state) {
+    const { step } = state.denoise;
+    const clip = used?.clips.length ?? 0;
+    report({ type: 'checkpoint', checkpoint: { clip, clips, step, steps: request.steps } });
+  }
   const resumes = used ? used.resumes + (decodes ? 0 : 1) : 0;
   const writer = new CheckpointWriter({
     storage,
