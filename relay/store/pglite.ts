@@ -14,10 +14,10 @@ import * as schema from './schema';
 import { type Database, type Store, withinASecond } from './store';
 
 /**
- * PostgreSQL's cache of pages: 32 MB and not 128, as the system caches the files as well (README.md). The
+ * PostgreSQL's cache of pages: 16 MB and not 128, as the system caches the files as well (README.md). The
  * cache is a part of the engine's memory, which is never given back.
  */
-const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 /** Interval of vacuuming, in seconds. */
 export const maintenanceSeconds = 60;
