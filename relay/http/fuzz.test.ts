@@ -116,6 +116,12 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server?.stop());
 
+/** What the schema of a submission cannot say: base64 and a webhook exclude each other. */
+function isAllowed(body: unknown): boolean {
+  const { webhook, enable_base64_output: base64 } = body as Partial<Record<string, unknown>>;
+  return !(webhook && base64);
+}
+
 const withBody = checker.operations.filter(({ body }) => body !== undefined);
 const bodyless = checker.operations.filter(({ body, id }) => !body && !id.startsWith('upload'));
 
@@ -124,7 +130,7 @@ describe.each(withBody)('$method $path', (operation) => {
   const { resolve } = checker;
 
   test('takes every body that fits', async () => {
-    const bodies = fitting(schema, resolve, meaningsOf(operation));
+    const bodies = fitting(schema, resolve, meaningsOf(operation)).filter(isAllowed);
     await fc.assert(
       fc.asyncProperty(bodies, async (body) => {
         const { status, body: answer } = await post(pathOf(operation), body);
