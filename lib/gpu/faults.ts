@@ -45,6 +45,17 @@ export class DeviceFaults {
   }
 
   /**
+   * Why a call on the device failed: the {@link current} fault, also one whose event has not come yet. A
+   * device that is lost first aborts what is under way, and says only then that it is lost.
+   */
+  async reasonOf(error: unknown): Promise<unknown> {
+    if (!this.#fault) await this.race(afterEvents()).catch(() => undefined);
+    if (this.#fault) return this.#fault;
+    const aborted = error instanceof DOMException && error.name === 'AbortError';
+    return aborted ? new KinoraError('DEVICE_LOST', undefined, { cause: error }) : error;
+  }
+
+  /**
    * Checks that the data of a read is valid. If so, recovery from a lack of memory is complete.
    *
    * @throws the {@link current} fault, also one whose event has not come yet

@@ -162,7 +162,7 @@ export class WebGpuBackend extends Counted implements Backend {
         return data;
       } catch (error) {
         // A staging buffer that the device could not allocate fails to map; the fault is the reason.
-        throw this.#faults.current ?? error;
+        throw await this.#faults.reasonOf(error);
       }
     });
   }
@@ -176,7 +176,7 @@ export class WebGpuBackend extends Counted implements Backend {
         await this.#faults.race(this.#submit(graph, inputs, outputs));
       } catch (error) {
         // Without memory on the device the runtime fails in many ways; the fault is the reason.
-        throw this.#faults.current ?? error;
+        throw await this.#faults.reasonOf(error);
       }
     });
   }
@@ -211,8 +211,8 @@ export class WebGpuBackend extends Counted implements Backend {
     if (this.ledger.liveBytes + bytes > this.ceiling) return Promise.resolve(false);
     return this.#queue.run(async () => {
       this.#faults.check();
-      return gpuCanHold(this.gpu, bytes).catch((error: unknown) => {
-        throw this.#faults.current ?? error;
+      return gpuCanHold(this.gpu, bytes).catch(async (error: unknown) => {
+        throw await this.#faults.reasonOf(error);
       });
     });
   }

@@ -80,8 +80,8 @@ export class Generation {
     } catch (thrown) {
       const { aborted } = this.context.control.signal;
       const { code } = aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
-      const refining = this.request.continuation === 'refine';
-      // The video that was to be refined stays, and so do its latents.
+      // The video that was to be refined stays, and so do its latents, unless it must not be delivered.
+      const refining = this.request.continuation === 'refine' && code !== 'PROMPT_REFUSED';
       if (!refining) await removeVideo(videoFileOf(this.request)).catch(() => undefined);
       const useless = code === 'CHECKPOINT_INVALID' || !(refining || isResumable(code));
       if (useless) await removeRun(this.#runId).catch(() => undefined);

@@ -77,3 +77,17 @@ test('cancelling while the prompt is optimised', async () => {
   expect(await listVideos()).toEqual([]);
   expect((await engine.counters()).liveBytes).toBe(0);
 });
+
+test('a run that is resumed keeps its optimised prompt', { tags: ['full'] }, async () => {
+  const asked = makeRequest(still, { num_inference_steps: 2 }, { promptOptimizer: true });
+  const paused = generate(engine, asked, [], (event) => {
+    if (event.type === 'step') void engine.suspend();
+  });
+  expect((await failureOf(paused)).code).toBe('PAUSED');
+  const events: ProgressEvent[] = [];
+  const result = await generate(engine, { ...asked, continuation: 'resume' }, events);
+  expect(phasesOf(events)).toEqual(['load', 'denoise', 'decode', 'finish']);
+  expect(result.resumes).toBe(1);
+  const { prompt } = asked.parameters;
+  expect(result.promptOptimization).toMatchObject({ status: 'used', original: prompt });
+});

@@ -1,4 +1,4 @@
-import { type PromptOptimization, sha256 } from '../../contract';
+import { sha256 } from '../../contract';
 
 /** Raised with each change of what is saved or how; a run is never continued over such a change. */
 const version = 1;
@@ -25,24 +25,16 @@ export interface RunIdentity {
   readonly request: string;
 }
 
-/** What each file of a run says of it. */
-export interface RunRecord extends RunIdentity {
-  /** How often it was interrupted and resumed. */
-  readonly resumes: number;
-  /** What became of the prompt; null where nothing was asked for. */
-  readonly promptOptimization: PromptOptimization | null;
-}
-
-/** A file: the run's record, values of its own, and tensors. */
+/** A file: the run that it belongs to, values of its own, and tensors. */
 export interface SavedFile<Values> {
-  readonly record: RunRecord;
+  readonly run: RunIdentity;
   readonly values: Values;
   readonly tensors: readonly Float32Array[];
 }
 
 interface Header<Values> {
   readonly version: number;
-  readonly record: RunRecord;
+  readonly run: RunIdentity;
   readonly values: Values;
   readonly tensors: readonly { readonly length: number; readonly sha256: string }[];
 }
@@ -54,13 +46,13 @@ interface Header<Values> {
  * @param values as JSON holds them
  */
 export async function encodeFile<Values>(file: SavedFile<Values>): Promise<Blob> {
-  const { record, values } = file;
+  const { run, values } = file;
   // What is read back from a device, or computed, never lies in shared memory.
   const data = file.tensors as readonly Float32Array<ArrayBuffer>[];
   const tensors = await Promise.all(
     data.map(async (tensor) => ({ length: tensor.length, sha256: await sha256(tensor) })),
   );
-  const header: Header<Values> = { version, record, values, tensors };
+  const header: Header<Values> = { version, run, values, tensors };
   const text = new TextEncoder().encode(JSON.stringify(header));
   const prefix = new DataView(new ArrayBuffer(8));
   prefix.setUint32(0, magic);
@@ -77,9 +69,9 @@ export async function decodeFile<Values>(
   file: Blob,
   identity: RunIdentity,
 ): Promise<SavedFile<Values>> {
-  const { record, values, tensors: entries, start } = await readHeader<Values>(file);
-  if (record.model !== identity.model) throw new UnusableFile('model');
-  if (record.request !== identity.request) throw new UnusableFile('request');
+  const { run, values, tensors: entries, start } = await readHeader<Values>(file);
+  if (run.model !== identity.model) throw new UnusableFile('model');
+  if (run.request !== identity.request) throw new UnusableFile('request');
   const tensors: Float32Array[] = [];
   let at = start;
   for (const { length, sha256: expected } of entries) {
@@ -88,16 +80,16 @@ export async function decodeFile<Values>(
     tensors.push(new Float32Array(bytes));
     at += 4 * length;
   }
-  return { record, values, tensors };
+  return { run, values, tensors };
 }
 
 /**
- * Reads what a file says of its run, without the tensors.
+ * Reads the values of a file, whatever run it belongs to.
  *
  * @throws UnusableFile
  */
-export async function readRecord(file: Blob): Promise<RunRecord> {
-  return (await readHeader(file)).record;
+export async function readValues<Values>(file: Blob): Promise<Values> {
+  return (await readHeader<Values>(file)).values;
 }
 
 async function readHeader<Values>(file: Blob): Promise<Header<Values> & { start: number }> {

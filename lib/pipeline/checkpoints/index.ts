@@ -76,12 +76,13 @@ export async function openCheckpoints(
   const resumes = used ? used.resumes + (decodes ? 0 : 1) : 0;
   const writer = new CheckpointWriter({
     storage,
-    record: { ...identity, resumes, promptOptimization },
+    run: identity,
     clips,
     ...(intervalSeconds !== undefined && { intervalSeconds }),
     ...(state && { resumedFrom: state.file }),
     report,
   });
+  if (continuation !== 'refine') writer.saveRun({ resumes, promptOptimization });
   return { saved: used && { ...used, state }, decodes, resumes, writer };
 }
 

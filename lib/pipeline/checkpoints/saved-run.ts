@@ -4,7 +4,7 @@ import type { DenoiseState } from '../denoise';
 import {
   decodeFile,
   type RunIdentity,
-  readRecord,
+  readValues,
   type SavedFile,
   UnusableFile,
   type UnusableReason,
@@ -22,6 +22,8 @@ export interface RunStorage {
 
 /** Names of the files of a run. */
 export const fileNames = {
+  /** What is known from its start on. */
+  run: 'run',
   /** What the clip under way is denoised from. */
   conditions: 'conditions',
   /** The state of the clip under way is written to one and then to the other. */
@@ -30,6 +32,14 @@ export const fileNames = {
   clip: (clip: number) => `clip-${clip}`,
 } as const;
 export type StateFile = (typeof fileNames.states)[number];
+
+/** What is known of a run from its start on. */
+export interface RunValues {
+  /** How often it was interrupted and resumed. */
+  readonly resumes: number;
+  /** What became of the prompt; null where nothing was asked for. */
+  readonly promptOptimization: PromptOptimization | null;
+}
 
 /** What the clip under way is denoised from. */
 export interface SavedConditions {
@@ -81,13 +91,13 @@ export async function readSavedRun(
   clips: number,
 ): Promise<{ readonly saved: SavedRun | null; readonly problem: UnusableReason | null }> {
   let problem: UnusableReason | null = null;
-  let resumes: number | null = null;
+  let found = false;
   async function read<Values>(name: string): Promise<SavedFile<Values> | null> {
     const blob = await storage.read(name);
     if (!blob) return null;
     try {
       const file = await decodeFile<Values>(blob, identity);
-      resumes = Math.max(resumes ?? 0, file.record.resumes);
+      found = true;
       return file;
     } catch (thrown) {
       if (!(thrown instanceof UnusableFile)) throw thrown;
@@ -95,6 +105,7 @@ export async function readSavedRun(
       return null;
     }
   }
+  const run = await read<RunValues>(fileNames.run);
   const finished: SavedClip[] = [];
   while (finished.length < clips && !finished.at(-1)?.cutShort) {
     const file = await read<ClipValues>(fileNames.clip(finished.length));
@@ -110,11 +121,11 @@ export async function readSavedRun(
     state = { denoise: stateOf(file), file: name };
   }
   const conditions = await read<ConditionsValues>(fileNames.conditions);
-  if (resumes === null) return { saved: null, problem };
+  if (!found) return { saved: null, problem };
   const [image = new Float32Array(), ...texts] = conditions?.tensors ?? [];
   return {
     saved: {
-      resumes,
+      resumes: run?.values.resumes ?? 0,
       conditions: conditions && { ...conditions.values, image, texts },
       clips: finished,
       state,
@@ -146,35 +157,29 @@ export function tensorsOf({
   return [...solver, cache.previous, cache.input, ...cache.outputs];
 }
 
-/**
- * What became of the prompt in a saved run; null where none is saved. Its prompt is part of what the run's
- * other files are checked against.
- */
+/** What became of the prompt in a saved run; null where none is saved. */
 export async function savedPromptOptimization(
   storage: RunStorage,
 ): Promise<PromptOptimization | null> {
-  for (const name of [fileNames.conditions, fileNames.clip(0)]) {
-    const file = await storage.read(name);
-    const record = file && (await readRecord(file).catch(() => null));
-    const found = promptOptimizationSchema.safeParse(record?.promptOptimization);
-    if (found.success) return found.data;
-  }
-  return null;
+  const file = await storage.read(fileNames.run);
+  const values = file && (await readValues<RunValues>(file).catch(() => null));
+  return promptOptimizationSchema.safeParse(values?.promptOptimization).data ?? null;
 }
 
 /**
  * Deletes the files of a run.
  *
  * @param clips how many it has
- * @param latents whether the final latents of its clips are deleted too
+ * @param latents whether the final latents of its clips, and what they are decoded with, are deleted too
  */
 export async function removeSaved(
   storage: RunStorage,
   clips: number,
   latents: boolean,
 ): Promise<void> {
-  const finished = latents ? Array.from({ length: clips }, (_, i) => fileNames.clip(i)) : [];
-  for (const name of [fileNames.conditions, ...fileNames.states, ...finished]) {
+  const kept = latents ? Array.from({ length: clips }, (_, i) => fileNames.clip(i)) : [];
+  if (latents) kept.push(fileNames.run);
+  for (const name of [fileNames.conditions, ...fileNames.states, ...kept]) {
     await storage.remove(name);
   }
 }

@@ -1,12 +1,13 @@
 import { type CheckpointInfo, type ProgressEvent, toKinoraError } from '../../contract';
 import type { DenoiseState } from '../denoise';
-import { encodeFile, type RunRecord } from './format';
+import { encodeFile, type RunIdentity } from './format';
 import {
   type CacheValues,
   type ClipValues,
   type ConditionsValues,
   fileNames,
   type RunStorage,
+  type RunValues,
   removeSaved,
   type SavedClip,
   type SavedConditions,
@@ -21,7 +22,7 @@ const usualInterval = 20;
 /** What a {@link CheckpointWriter} writes, and where. */
 export interface WriterOptions {
   readonly storage: RunStorage;
-  readonly record: RunRecord;
+  readonly run: RunIdentity;
   /** Clips of the run. */
   readonly clips: number;
   /** Shortest time between two states, in seconds; 20 when absent. */
@@ -61,6 +62,10 @@ export class CheckpointWriter {
     return this.#failed;
   }
 
+  saveRun(values: RunValues): void {
+    this.#save(fileNames.run, values, []);
+  }
+
   saveConditions({ clip, image, texts }: SavedConditions): void {
     const values: ConditionsValues = { clip };
     this.#save(fileNames.conditions, values, [image, ...texts]);
@@ -93,12 +98,12 @@ export class CheckpointWriter {
     tensors: readonly Float32Array[],
     checkpoint?: CheckpointInfo,
   ): void {
-    const { storage, record, report } = this.#options;
+    const { storage, run, report } = this.#options;
     this.#writing += 1;
     this.#tail = this.#tail.then(async () => {
       try {
         if (this.#failed) return;
-        await storage.write(name, await encodeFile({ record, values, tensors }));
+        await storage.write(name, await encodeFile({ run, values, tensors }));
         if (checkpoint) report({ type: 'checkpoint', checkpoint });
       } catch (thrown) {
         await this.#fail(thrown);
