@@ -205,7 +205,7 @@ test('a pause lets the job end and takes no other; a resume takes it', async () 
 test('a failure is reported with whether another attempt may succeed', async () => {
   const errors = [
     new KinoraError('LORA_WRONG_BASE', 'style was made for another model.'),
-    new KinoraError('DEVICE_LOST'),
+    new KinoraError('OUT_OF_MEMORY'),
     new KinoraError('MODEL_NOT_INSTALLED'),
   ];
   engine.script = async () => {
@@ -219,7 +219,7 @@ test('a failure is reported with whether another attempt may succeed', async () 
   const failures = relay.asked.filter(({ verb }) => verb === 'fail').map(({ body }) => body);
   expect(failures).toMatchObject([
     { code: 'LORA_WRONG_BASE', message: 'style was made for another model.', retryable: false },
-    { code: 'DEVICE_LOST', retryable: true },
+    { code: 'OUT_OF_MEMORY', retryable: true },
     { code: 'MODEL_NOT_INSTALLED', retryable: true },
   ]);
   expect(relay.waiting).toHaveLength(1);
