@@ -51,12 +51,12 @@ test('a run cut off by a reload is what the page shows, and is resumed to its en
   studio,
 }) => {
   test.slow();
-  await startSavedRun(studio, 12);
+  await startSavedRun(studio, 40);
   await studio.reload();
   const { interrupted } = studio;
-  await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 12$/);
+  await expect(interrupted.getByRole('heading')).toHaveText(/^Interrupted at step \d+ of 40$/);
   await expect(interrupted).toContainText('closed or reloaded');
-  await expect(studio.history).toContainText(/Interrupted at step \d+ of 12/);
+  await expect(studio.history).toContainText(/Interrupted at step \d+ of 40/);
   await interrupted.getByRole('button', { name: 'Resume' }).focus();
   await studio.page.keyboard.press('Enter');
   await expect(studio.progress.getByRole('heading')).toBeFocused();

@@ -17,6 +17,8 @@ interface Fixtures {
 interface WorkerFixtures {
   /** A server for each process of Playwright, so that tabs of other files take none of its jobs. */
   readonly server: ApiServer;
+  /** The session of the administrator, who signed in by the link of the first start. */
+  readonly adminCookie: string;
 }
 
 /** What Chromium writes of a failed request, which no page can prevent. */
@@ -32,6 +34,17 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
       const server = await startServer();
       await use(server);
       await server.stop();
+    },
+    { scope: 'worker' },
+  ],
+  adminCookie: [
+    async ({ server: { origin, signInToken } }, use) => {
+      const response = await fetch(`${origin}/api/admin/session`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Origin: origin },
+        body: JSON.stringify({ token: signInToken }),
+      });
+      await use(response.headers.get('set-cookie')?.split(';')[0] ?? '');
     },
     { scope: 'worker' },
   ],
