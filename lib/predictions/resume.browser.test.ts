@@ -207,6 +207,17 @@ test('a refined video replaces the one of the tiny decoder; a failure leaves tha
   expect(await hasLatents(id)).toBe(false);
 });
 
+test('a video that must not be delivered once it is refined goes with all that is kept of it', async () => {
+  const { id } = await (await runner.start(await newInput({ seed: 7 }))).ended;
+  engine.script = async () => {
+    throw new KinoraError('PROMPT_REFUSED');
+  };
+  await expect((await runner.refine(id)).ended).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
+  expect(await store.get(id)).toBeUndefined();
+  expect(await listVideos()).toEqual([]);
+  expect(await idsOfRuns()).toEqual([]);
+});
+
 test('the newest latents are kept within the limit; interrupted runs do not count', async () => {
   const applied = { decoder: 'tiny' };
   const ids: string[] = [];
