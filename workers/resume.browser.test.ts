@@ -69,7 +69,10 @@ async function killAndResume(backend: Backend, points: readonly Ends[]): Promise
     const result = await run(again, (event) => events.push(event));
     expect(await made(result)).toEqual(whole);
     expect(result.resumes).toBe(1);
-    expect(events.map(({ type }) => type)).not.toContain('checkpoint-problem');
+    const types = events.map(({ type }) => type);
+    expect(types).not.toContain('checkpoint-problem');
+    // Nothing is said of the time before it is known what the earlier run has done.
+    expect(types.indexOf('estimate')).toBeGreaterThan(types.indexOf('checkpoint'));
     const [next] = stepsOf(events);
     if (ends === inDecode) expect(next).toBeUndefined();
     else expect(next).toBeGreaterThan(1);

@@ -1,14 +1,7 @@
-import {
-  type CheckpointInfo,
-  KinoraError,
-  type MemoryReport,
-  type Phase,
-  type ProgressEvent,
-} from '../contract';
+import { KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
-import { openCheckpoints, type RunCheckpoints, type RunSaving } from './checkpoints';
+import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { planClips } from './clips';
-import type { RunControl } from './control';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
@@ -16,54 +9,14 @@ import type { MemoryPlan } from './memory/plan';
 import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
-import type { Sampling } from './profiles';
+import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 import { createScheduler } from './schedulers';
 import { StepClock } from './step-clock';
 
-/** One video, at the model's native size. */
-export interface ImageToVideoRequest extends Sampling {
-  readonly image: Frame;
-  readonly prompt: string;
-  readonly negativePrompt: string;
-  /** One more than a multiple of the model's stride; more than its longest clip means several clips. */
-  readonly frames: number;
-  readonly seed: number;
-  /**
-   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
-   * needs when absent.
-   */
-  readonly memoryBudget?: number | 'probe';
-  /** Decoded previews may take this share of the run's time; a tenth when absent. */
-  readonly previewShare?: number;
-}
-
-/** How a run is controlled, and where its progress and frames go. */
-export interface ImageToVideoHooks {
-  readonly control: RunControl;
-  readonly onProgress: (event: ProgressEvent) => void;
-  /** Called with each memory plan, before its event. */
-  readonly onPlan?: (plan: MemoryPlan) => void;
-  /** Takes each frame as it is decoded; decoding waits for it. */
-  readonly onFrame: (frame: Frame) => Promise<void>;
-  /** Where the run is saved, and how it starts from there. Without it, it is not saved. */
-  readonly saving?: RunSaving;
-}
-
-/** What came out. */
-export interface ImageToVideoResult {
-  /** Frames that were handed out; fewer than asked for when the run was finished early. */
-  readonly frames: number;
-  readonly finishedEarly: boolean;
-  /** How often it was interrupted and resumed. */
-  readonly resumes: number;
-  /** How it fitted the device in the end. */
-  readonly memory: MemoryReport;
-}
+export type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
 
 /** A preview comes about this often in a clip. */
 const previewsPerClip = 10;
-
-const unsaved: RunCheckpoints = { saved: null, decodes: false, resumes: 0, writer: null };
 
 /**
  * Image-to-video with any model: text embeddings → image latents → denoising → frames; and for a video
@@ -101,7 +54,7 @@ class Run {
   readonly #stepClock = new StepClock();
   /** Whether a clip was ended before its last step. */
   #cutShort = false;
-  #checkpoints = unsaved;
+  #checkpoints: RunCheckpoints;
   /** Finished steps of the clip under way. */
   #step = 0;
   readonly #previews: Previews;
@@ -115,6 +68,10 @@ class Run {
     this.#previews = new Previews(backend, model, request.previewShare);
     const { maxClipFrames } = model.manifest;
     this.#clips = planClips(request.frames, maxClipFrames, model.latents.strides.time);
+    const { length: clips } = this.#clips;
+    const { steps } = request;
+    const unsaved = { saved: null, decodes: false, resumes: 0, writer: null };
+    this.#checkpoints = new RunCheckpoints({ ...unsaved, clips, steps });
   }
 
   get #guided(): boolean {
@@ -131,18 +88,17 @@ class Run {
     try {
       return await this.#make();
     } finally {
-      await this.#checkpoints.writer?.flush();
+      await this.#checkpoints.flush();
     }
   }
 
   async #make(): Promise<ImageToVideoResult> {
     const { model, request, hooks } = this;
-    const { saved, resumes } = this.#checkpoints;
     const { prompt, negativePrompt } = request;
     const prompts = await model.tokenize(this.#guided ? [prompt, negativePrompt] : [prompt]);
     const memory = await this.#fitMemory(prompts);
-    let texts = saved?.conditions?.texts;
-    if (!texts && this.#denoises) texts = await this.#encodeText(prompts, memory);
+    let { texts } = this.#checkpoints;
+    if (!texts && this.#checkpoints.denoises) texts = await this.#encodeText(prompts, memory);
     let start = request.image;
     let framesDone = 0;
     for (const [clip, { frames, dropFirst }] of this.#clips.entries()) {
@@ -167,31 +123,16 @@ class Run {
     }
     // A request to finish that comes after the last step still gets the whole video.
     const finishedEarly = this.#cutShort || framesDone < request.frames;
+    const { resumes } = this.#checkpoints;
     return { frames: framesDone, finishedEarly, resumes, memory: memory.report };
   }
 
-  /** Whether any clip is still to be denoised. */
-  get #denoises(): boolean {
-    const { saved, decodes } = this.#checkpoints;
-    const clips = saved?.clips ?? [];
-    return !decodes && clips.length < this.#clips.length && !clips.at(-1)?.cutShort;
-  }
-
-  /** Latents [C, F, h, w] of a clip that was finished before; of one to be finished early, what there is. */
+  /** Latents [C, F, h, w] of a clip that is not to be denoised any more. */
   #savedLatents(clip: number): Float32Array | null {
-    const { saved, decodes } = this.#checkpoints;
-    const finished = saved?.clips[clip];
-    if (finished) {
-      this.#cutShort = finished.cutShort;
-      return finished.latents;
-    }
-    const state = decodes && saved?.clips.length === clip ? saved.state : null;
-    if (!state) return null;
-    const { prediction: latents, step } = state.denoise;
-    this.#step = step;
-    this.#cutShort = true;
-    this.#saveClip(clip, latents);
-    return latents;
+    const saved = this.#checkpoints.clipOf(clip);
+    if (!saved) return null;
+    this.#cutShort = saved.cutShort;
+    return saved.latents;
   }
 
   /** Denoises a clip, from its last checkpoint where there is one. Null where the run only decodes. */
@@ -202,27 +143,20 @@ class Run {
     texts: readonly Float32Array[],
     memory: MemoryFit,
   ): Promise<Float32Array | null> {
-    if (!this.#denoises) return null;
-    const { saved, writer } = this.#checkpoints;
+    const checkpoints = this.#checkpoints;
+    if (!checkpoints.denoises) return null;
     if (clip > 0) await this.#suspend();
-    let image: Float32Array; // [C, 1, h, w]
-    if (saved?.conditions?.clip === clip) image = saved.conditions.image;
-    else {
+    let image = checkpoints.imageOf(clip); // [C, 1, h, w]
+    if (!image) {
       image = await this.#encodeImage(clip, start, memory);
-      writer?.saveConditions({ clip, image, texts });
+      checkpoints.saveConditions({ clip, image, texts });
     }
-    const state = (saved?.clips.length === clip && saved.state?.denoise) || null;
+    const state = checkpoints.stateOf(clip);
     this.#step = state?.step ?? 0;
     const latents = await this.#denoise(clip, { size, image, texts }, memory, state);
-    this.#saveClip(clip, latents);
+    checkpoints.saveClip(clip, this.#step, { latents, cutShort: this.#cutShort });
     await this.#suspend();
     return latents;
-  }
-
-  #saveClip(clip: number, latents: Float32Array): void {
-    const { steps } = this.request;
-    const done = { clip, clips: this.#clips.length, step: this.#step, steps };
-    this.#checkpoints.writer?.saveClip({ latents, cutShort: this.#cutShort }, done);
   }
 
   /**
@@ -233,7 +167,7 @@ class Run {
   async #suspend(): Promise<void> {
     const { suspending, finishing } = this.hooks.control;
     if (!suspending || finishing) return;
-    if (await this.#checkpoints.writer?.flush()) throw new KinoraError('PAUSED');
+    if (await this.#checkpoints.flush()) throw new KinoraError('PAUSED');
   }
 
   /** Plans the memory for the longest clip. */
@@ -355,10 +289,10 @@ class Run {
     if (previewed && step % Math.ceil(steps / previewsPerClip) === 0) {
       await this.#preview(prediction, size);
     }
-    const done = { clip, clips: this.#clips.length, step, steps };
     const { control } = hooks;
-    const due = this.#checkpoints.writer?.due && step < steps;
-    let saved = (due || control.paused) && (await this.#save(prediction, done));
+    const checkpoints = this.#checkpoints;
+    const save = () => checkpoints.saveState(clip, step, prediction);
+    let saved = ((checkpoints.due && step < steps) || control.paused) && (await save());
     if (control.paused) {
       hooks.onProgress({ type: 'paused', paused: true });
       await hooks.control.whenRunning();
@@ -366,21 +300,13 @@ class Run {
       this.#stepClock.start();
     }
     if (control.suspending && step < steps) {
-      saved ||= await this.#save(prediction, done);
+      saved ||= await save();
       // Where this step cannot be saved, one of the next can.
       if (saved) await this.#suspend();
     }
     if (!control.finishing || step === steps) return false;
     this.#cutShort = true;
     return true;
-  }
-
-  /** Reads the state after a step and has it written. Whether there is a state that can be saved. */
-  async #save(prediction: Prediction, done: CheckpointInfo): Promise<boolean> {
-    const { writer } = this.#checkpoints;
-    const state = writer && !writer.failed ? await prediction.save() : null;
-    if (state) writer?.saveState(state, done);
-    return state !== null;
   }
 
   async #preview(prediction: Prediction, size: LatentSize): Promise<void> {

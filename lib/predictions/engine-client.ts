@@ -46,6 +46,8 @@ const cancelTimeoutMs = 15_000;
  * A run whose GPU was lost goes on by itself from its checkpoint, in a new worker and on a new device. It
  * ends where the GPU is lost again before one more step is finished.
  *
+ * @param onReplaced called with an engine that has just taken the place of one that lost the GPU: it has not
+ *   heard what that one was asked for
  * @throws KinoraError of the engine, `CANCELLED` after an abort, `INTERNAL` when the worker crashes
  */
 export async function runEngine(
@@ -53,6 +55,7 @@ export async function runEngine(
   request: EngineRequest,
   signal: AbortSignal,
   onProgress: (event: ProgressEvent) => void,
+  onReplaced: (api: EngineApi) => void = () => undefined,
 ): Promise<GenerationResult> {
   let { continuation } = request;
   /** Finished steps, counted over all clips, and where the GPU was lost last. */
@@ -65,7 +68,11 @@ export async function runEngine(
   for (;;) {
     const asked = continuation ? { ...request, continuation } : request;
     try {
-      return await withEngine(client, signal, (api) => api.generate(asked, report));
+      return await withEngine(client, signal, (api) => {
+        const result = api.generate(asked, report);
+        if (lostAt >= 0) onReplaced(api);
+        return result;
+      });
     } catch (thrown) {
       const { code } = toKinoraError(thrown);
       if (code !== 'DEVICE_LOST' || steps <= lostAt) throw thrown;

@@ -109,6 +109,25 @@ test('a lost device leaves a run to resume; a cancelled one leaves nothing', asy
   expect(await idsOfRuns()).toEqual([lost.id]);
 });
 
+test('an engine in the place of one that lost its GPU hears what that one was asked for', async () => {
+  const { opened, open } = gate();
+  let steps = 0;
+  engine.script = async () => {
+    steps += 1;
+    if (steps !== 2) return;
+    await opened;
+    throw new KinoraError('DEVICE_LOST');
+  };
+  const { ended } = await runner.start(await newInput({ seed: 7 }));
+  await expect.poll(() => steps, soon).toBe(2);
+  await runner.finishEarly();
+  open();
+  expect(await ended).toMatchObject({
+    status: 'completed',
+    result: { finishedEarly: true, resumes: 1 },
+  });
+});
+
 test('the next page finds the run of a page that is gone, which can be finished early', async () => {
   const { id } = await interruptedBy('DEVICE_LOST');
   // As a closed page leaves it.
@@ -186,6 +205,17 @@ test('a refined video replaces the one of the tiny decoder; a failure leaves tha
   expect((await readVideo(refined.result.videoFile)).size).toBe(refined.result.videoBytes);
   // A video of the full decoder has no use for them.
   expect(await hasLatents(id)).toBe(false);
+});
+
+test('a video that must not be delivered once it is refined goes with all that is kept of it', async () => {
+  const { id } = await (await runner.start(await newInput({ seed: 7 }))).ended;
+  engine.script = async () => {
+    throw new KinoraError('PROMPT_REFUSED');
+  };
+  await expect((await runner.refine(id)).ended).rejects.toMatchObject({ code: 'PROMPT_REFUSED' });
+  expect(await store.get(id)).toBeUndefined();
+  expect(await listVideos()).toEqual([]);
+  expect(await idsOfRuns()).toEqual([]);
 });
 
 test('the newest latents are kept within the limit; interrupted runs do not count', async () => {

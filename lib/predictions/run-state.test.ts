@@ -110,6 +110,18 @@ test('a cancel overrides finishing early, and an idle run ignores both', () => {
   });
 });
 
+test('a run that turns out to be unsaved is not paused for later, and can be finished early', () => {
+  const suspend: RunEvent = { type: 'ending', how: 'suspend' };
+  const problem = (what: 'unsaved' | 'restarted'): RunEvent => ({
+    type: 'progress',
+    event: { type: 'checkpoint-problem', problem: what, sentence: 'The disk is full.' },
+  });
+  expect(reduce(...running, suspend, problem('restarted'))).toMatchObject({ ending: 'suspend' });
+  expect(reduce(...running, suspend, problem('unsaved'))).toMatchObject({ ending: null });
+  const finish: RunEvent = { type: 'ending', how: 'finish' };
+  expect(reduce(...running, finish, problem('unsaved'))).toMatchObject({ ending: 'finish' });
+});
+
 test('the memory plan is stored, and a smaller plan replaces it', () => {
   const plan = (replans: number): RunEvent => ({
     type: 'progress',

@@ -39,9 +39,9 @@ export interface RunProgress {
   /** Set if this clip is decoded in tiles. */
   readonly tile: TileProgress | null;
   readonly preview: Preview | null;
-  /** What the safety checker says of the input image. */
   /** How the video is made, in one line, where that is not what the request says. */
   readonly sampling: string | null;
+  /** What the safety checker says of the input image. */
   readonly inputCheck: { readonly score: number | null; readonly flagged: boolean } | null;
   /** Whether the prompt is optimised in this run. */
   readonly optimises: boolean;
@@ -123,7 +123,12 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
       };
     case 'progress':
       if (state.status !== 'running') return state;
-      return { ...state, progress: advanceProgress(state.progress, event.event) };
+      return {
+        ...state,
+        progress: advanceProgress(state.progress, event.event),
+        // A run that cannot be saved goes on, although it was to be paused for later.
+        ending: state.ending === 'suspend' && isUnsaved(event.event) ? null : state.ending,
+      };
     case 'pausing':
       if (state.status !== 'running') return state;
       return { ...state, progress: { ...state.progress, pausing: event.pausing } };
@@ -136,6 +141,10 @@ export function advanceRun(state: RunState, event: RunEvent): RunState {
     case 'ended':
       return idle;
   }
+}
+
+function isUnsaved(event: ProgressEvent): boolean {
+  return event.type === 'checkpoint-problem' && event.problem === 'unsaved';
 }
 
 function checkpointOf(state: Extract<RunState, { status: 'waiting' }>): CheckpointInfo | null {

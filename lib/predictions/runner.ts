@@ -1,4 +1,4 @@
-import type { Continuation, EngineRequest } from '../contract/engine';
+import type { Continuation, EngineApi, EngineRequest } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import {
@@ -294,11 +294,24 @@ export class Runner {
     onProgress?: OnProgress,
   ): Promise<GenerationResult> {
     this.#run.apply({ type: 'started', at: Date.now() });
-    return runEngine(this.engine, request, signal, (event) => {
+    const report = (event: ProgressEvent) => {
       this.#run.apply({ type: 'progress', event });
       this.#noteCheckpoint(request.id, event);
       onProgress?.(event);
-    });
+    };
+    return runEngine(this.engine, request, signal, report, (api) => this.#askAgain(api));
+  }
+
+  /** Asks an engine for what the user has asked another one for in this run. */
+  #askAgain(api: EngineApi): void {
+    const run = this.getSnapshot();
+    if (run.status !== 'running') return;
+    const { ending, progress } = run;
+    // It rejects if that run has ended as well, which is reported otherwise.
+    const ask = (asked: Promise<void>) => void asked.catch(() => {});
+    if (ending === 'finish') ask(api.finishEarly());
+    else if (ending === 'suspend') ask(api.suspend());
+    else if (ending === null && progress.pausing) ask(api.pause());
   }
 
   #noteCheckpoint(id: string, event: ProgressEvent): void {

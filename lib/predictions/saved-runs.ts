@@ -1,9 +1,8 @@
 import type { Prediction } from '../contract/prediction';
 import { ifUnlocked } from './locks';
 import { isAtRest } from './prediction-state';
-import { listRuns, removeRun } from './run-files';
+import { isServedRun, listRuns, removeRun } from './run-files';
 import type { PredictionStore } from './store';
-import { isServedVideo } from './videos';
 
 /**
  * Limit of the latents of finished videos that are kept for "Refine", in bytes; those of 5 s of
@@ -38,7 +37,7 @@ export async function sweepRuns(store: PredictionStore, limit = keptLatentsLimit
   const newestFirst = (await listRuns()).sort((a, b) => b.lastModified - a.lastModified);
   let kept = 0;
   for (const { id, bytes } of newestFirst) {
-    if (isServedVideo(id)) continue;
+    if (isServedRun(id)) continue;
     await ifUnlocked(id, async () => {
       const row = await store.getAnywhere(id);
       if (row && isRefinable(row)) {

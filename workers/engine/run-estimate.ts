@@ -50,14 +50,18 @@ const leastMs = 250;
 export class RunEstimate {
   readonly #estimator: RunEstimator;
   #saidAt = 0;
+  /** Whether it is known what an earlier run has done; until then nothing is said. */
+  #knowsStart: boolean;
   readonly #timer: ReturnType<typeof setInterval>;
 
   private constructor(
     readonly key: string,
     estimator: RunEstimator,
+    resumes: boolean,
     readonly report: RunEstimateOptions['report'],
   ) {
     this.#estimator = estimator;
+    this.#knowsStart = !resumes;
     this.#timer = setInterval(() => this.#say(), tickMs);
   }
 
@@ -72,11 +76,13 @@ export class RunEstimate {
     const finishing = () => control.finishing || request.continuation === 'finish';
     const estimator = new RunEstimator({ stages, usual, remembered, finishing });
     estimator.take({ type: 'phase', phase: optimises ? 'optimise' : 'load', clip: 0, clips: 1 });
-    return new RunEstimate(key, estimator, report);
+    return new RunEstimate(key, estimator, request.continuation === 'resume', report);
   }
 
   /** Call it with each event before it is reported. */
   take(event: ProgressEvent): void {
+    // The checkpoint is told before the first plan.
+    if (event.type === 'plan') this.#knowsStart = true;
     if (!this.#estimator.take(event)) return;
     const isRare = event.type === 'phase' || event.type === 'step' || event.type === 'paused';
     if (isRare || performance.now() - this.#saidAt >= leastMs) this.#say();
@@ -109,6 +115,7 @@ export class RunEstimate {
   }
 
   #say(): void {
+    if (!this.#knowsStart) return;
     this.#saidAt = performance.now();
     this.report({ type: 'estimate', ...this.#estimator.current() });
   }

@@ -7,7 +7,7 @@ import { RunControl } from '../../pipeline/control';
 import { type Frame, latentSizeOf } from '../../pipeline/latents';
 import type { VideoModel } from '../../pipeline/model';
 import { gaussianNoise } from '../../pipeline/noise';
-import { decodedPreview } from '../../pipeline/preview';
+import { decodedPreview, Previews } from '../../pipeline/preview';
 import { resolveSampling, type SamplingChoices } from '../../pipeline/profiles';
 import { imageToVideo } from '../../pipeline/run';
 import { goldens, patchedFolder, publicModels } from '../../weights/testing/files';
@@ -122,6 +122,15 @@ describe('ultra-fast of the bundled model', () => {
     const value = frames[8]?.[height * width + 70] ?? Number.NaN;
     expect(green).toBe(Math.round(Math.min(1, Math.max(-1, value)) * 127.5 + 127.5));
     expect(await preview(0)).toBeNull();
+
+    // Where memory runs out although the plan had room, the run goes on with strips of colours.
+    const previews = new Previews(backend, bundled, 1e9);
+    previews.decodes = true;
+    const { ceiling } = backend;
+    backend.ceiling = backend.counters().liveBytes;
+    expect(await previews.make(latents, size, signal)).toMatchObject({ width: size.width });
+    backend.ceiling = ceiling;
+    expect(previews.decodes).toBe(false);
 
     const previewShare = 1000;
     const whole = await make(bundled, { previewShare });

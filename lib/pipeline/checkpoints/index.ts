@@ -6,13 +6,14 @@ import {
   sha256,
 } from '../../contract';
 import type { VideoModel } from '../model';
-import type { ImageToVideoRequest } from '../run';
+import type { ImageToVideoRequest } from '../request';
 import type { RunIdentity, UnusableReason } from './format';
-import { type RunStorage, readSavedRun, removeSaved, type SavedRun } from './saved-run';
+import { RunCheckpoints } from './run-checkpoints';
+import { type RunStorage, readSavedRun, removeSaved } from './saved-run';
 import { CheckpointWriter } from './writer';
 
-export { type RunStorage, removeSaved, type SavedRun, savedPromptOptimization } from './saved-run';
-export { CheckpointWriter } from './writer';
+export { RunCheckpoints } from './run-checkpoints';
+export { type RunStorage, removeSaved, savedPromptOptimization } from './saved-run';
 
 /** How a run is saved, and how it starts from what was saved. */
 export interface RunSaving {
@@ -23,18 +24,6 @@ export interface RunSaving {
   readonly promptOptimization?: PromptOptimization | null;
   /** Shortest time between two checkpoints, in seconds; 20 when absent. */
   readonly intervalSeconds?: number;
-}
-
-/** The saved side of one run. */
-export interface RunCheckpoints {
-  /** What it starts from; null where it starts anew. */
-  readonly saved: SavedRun | null;
-  /** How often it was interrupted and resumed. */
-  readonly resumes: number;
-  /** Whether it only decodes what is saved. */
-  readonly decodes: boolean;
-  /** Null where it is not saved. */
-  readonly writer: CheckpointWriter | null;
 }
 
 const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
@@ -88,7 +77,9 @@ export async function openCheckpoints(
     report,
   });
   if (continuation !== 'refine') writer.saveRun({ resumes, promptOptimization });
-  return { saved: used && { ...used, state }, decodes, resumes, writer };
+  const { steps } = request;
+  const start = used && { ...used, state };
+  return new RunCheckpoints({ saved: start, decodes, resumes, writer, clips, steps });
 }
 
 /** Fingerprints of all that the latents depend on. */

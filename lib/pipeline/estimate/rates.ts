@@ -78,7 +78,7 @@ const mostEntries = 24;
 /**
  * The rates of a device with a model; empty where none were measured, or the file cannot be read.
  *
- * @param key names device, backend, model and precision
+ * @param key names device, backend and model
  */
 export async function readRates(folder: StoreFolder, key: string): Promise<Rates> {
   return (await readAll(folder)).find(([name]) => name === key)?.[1] ?? {};

@@ -1,0 +1,46 @@
+import type { MemoryReport, ProgressEvent } from '../contract';
+import type { RunSaving } from './checkpoints';
+import type { RunControl } from './control';
+import type { Frame } from './latents';
+import type { MemoryPlan } from './memory/plan';
+import type { Sampling } from './profiles';
+
+/** One video, at the model's native size. */
+export interface ImageToVideoRequest extends Sampling {
+  readonly image: Frame;
+  readonly prompt: string;
+  readonly negativePrompt: string;
+  /** One more than a multiple of the model's stride; more than its longest clip means several clips. */
+  readonly frames: number;
+  readonly seed: number;
+  /**
+   * Device bytes to keep to; `probe` asks the device, as far as the video needs; all that the video
+   * needs when absent.
+   */
+  readonly memoryBudget?: number | 'probe';
+  /** Decoded previews may take this share of the run's time; a tenth when absent. */
+  readonly previewShare?: number;
+}
+
+/** How a run is controlled, and where its progress and frames go. */
+export interface ImageToVideoHooks {
+  readonly control: RunControl;
+  readonly onProgress: (event: ProgressEvent) => void;
+  /** Called with each memory plan, before its event. */
+  readonly onPlan?: (plan: MemoryPlan) => void;
+  /** Takes each frame as it is decoded; decoding waits for it. */
+  readonly onFrame: (frame: Frame) => Promise<void>;
+  /** Where the run is saved, and how it starts from there. Without it, it is not saved. */
+  readonly saving?: RunSaving;
+}
+
+/** What came out. */
+export interface ImageToVideoResult {
+  /** Frames that were handed out; fewer than asked for when the run was finished early. */
+  readonly frames: number;
+  readonly finishedEarly: boolean;
+  /** How often it was interrupted and resumed. */
+  readonly resumes: number;
+  /** How it fitted the device in the end. */
+  readonly memory: MemoryReport;
+}
