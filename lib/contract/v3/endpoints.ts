@@ -8,6 +8,7 @@ import {
   variants,
   webhookEvents,
 } from './prediction';
+import { shareBodySchema, shareSchema } from './share';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** Permissions of an API key. */
@@ -33,7 +34,7 @@ export interface Endpoint {
    */
   readonly access: Scope | 'worker' | 'admin' | 'anyone';
   /** The rate limit of the key that a call counts against. */
-  readonly limit: 'submit' | 'read' | 'none';
+  readonly limit: 'submit' | 'share' | 'read' | 'none';
   /** Schemas of path parameters, query, body; absent where there are none. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
@@ -272,6 +273,25 @@ export const endpoints = {
     limit: 'read',
     params: id,
     answer: prediction,
+  },
+  share: {
+    method: 'POST',
+    path: '/api/v3/predictions/{id}/share',
+    summary: 'Make a public link to a video, or change what an existing one shows',
+    access: 'predictions:write',
+    limit: 'share',
+    params: id,
+    body: shareBodySchema,
+    answer: envelopeSchema(shareSchema),
+  },
+  unshare: {
+    method: 'DELETE',
+    path: '/api/v3/predictions/{id}/share',
+    summary: 'Revoke the public link to a video',
+    access: 'predictions:write',
+    limit: 'read',
+    params: id,
+    answer: envelopeSchema(z.object({ revoked: z.boolean().describe('Whether there was one.') })),
   },
   events: {
     method: 'GET',

@@ -4,6 +4,7 @@ import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import { cancel, get, list, listByQuery, remove, result } from './predictions';
+import { share, unshare } from './shares';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -46,6 +47,8 @@ export const handlers: Handlers = {
   listByQuery,
   remove,
   cancel,
+  share,
+  unshare,
   events,
   uploadTicket,
   models,
