@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { Size } from '../request';
+import { profileNames } from '../profile';
+import { parametersSchema } from '../request';
 import { predictionIdSchema } from './prediction';
 
 /** Seconds of a year: the longest life of a link. */
@@ -45,19 +46,26 @@ export const shareSchema = z.object({
 });
 export type Share = z.output<typeof shareSchema>;
 
-/** The request of a shared video as far as its owner shows it: `GET /s/{id}/request`. */
-export interface SharedRequest {
-  readonly parameters: {
-    readonly prompt?: string;
-    readonly negative_prompt?: string;
-    readonly loras?: readonly { readonly path: string; readonly scale: number }[];
-    readonly size?: Size;
-    readonly num_inference_steps?: number;
-    readonly duration?: number;
-    readonly guidance_scale?: number;
-    readonly flow_shift?: number;
-    readonly seed?: number;
-  };
+const given = parametersSchema.shape;
+
+/**
+ * The request of a shared video as far as its owner shows it, for the form of the studio: `GET /s/{id}/request`.
+ * What is absent is not shown. Adapters are not in it, as a form needs their files.
+ */
+export const sharedRequestSchema = z.object({
+  parameters: z.object({
+    prompt: given.prompt.optional(),
+    // Without the defaults, which would take the place of what is absent.
+    negative_prompt: given.negative_prompt.unwrap().optional(),
+    size: given.size.unwrap().optional(),
+    num_inference_steps: given.num_inference_steps.unwrap().optional(),
+    duration: given.duration.unwrap().optional(),
+    guidance_scale: given.guidance_scale.unwrap().optional(),
+    flow_shift: given.flow_shift.unwrap().optional(),
+    seed: given.seed.unwrap().optional(),
+  }),
+  profile: z.enum(profileNames).optional(),
   /** Whether `GET /s/{id}/image` has the start image. */
-  readonly image: boolean;
-}
+  image: z.boolean(),
+});
+export type SharedRequest = z.output<typeof sharedRequestSchema>;

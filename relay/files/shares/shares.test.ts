@@ -8,6 +8,7 @@ import { ProtocolWorker } from '../../testing/protocol-worker';
 import { type FilesTest, startFilesTest } from '../testing/node';
 
 const publicUrl = 'https://kinora.example';
+const seed = 4_242_424_242;
 const prompt = 'A "boat" <script>alert(1)</script> sails & turns';
 
 let node: FilesTest;
@@ -26,7 +27,7 @@ async function completed(input: object = {}): Promise<string> {
   const { body } = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
     image: `data:image/png;base64,${node.image.toString('base64')}`,
     prompt,
-    seed: 42,
+    seed,
     ...input,
   });
   const worker = new ProtocolWorker({ origin: node.origin, token: node.workerToken });
@@ -89,7 +90,7 @@ test('a link shows the video and nothing else, unless it is ticked', async () =>
   expect(bare.status).toBe(200);
   expect(bare.headers.get('content-type')).toBe('text/html; charset=utf-8');
   expect(bare.text).toContain(`src="${link.id}/video.mp4"`);
-  for (const secret of ['boat', 'Seed', '42', `${link.id}/image`, 'Open in Kinora', id]) {
+  for (const secret of ['boat', 'Seed', String(seed), `${link.id}/image`, 'Open in Kinora', id]) {
     expect(bare.text, secret).not.toContain(secret);
   }
   expect((await read(`/s/${link.id}/image`)).status).toBe(404);
@@ -105,14 +106,18 @@ test('a link shows the video and nothing else, unless it is ticked', async () =>
   expect(text).toContain(
     'A &quot;boat&quot; &lt;script&gt;alert(1)&lt;/script&gt; sails &amp; turns',
   );
-  expect(text).toContain('<dt>Seed</dt><dd>42</dd>');
+  expect(text).toContain(`<dt>Seed</dt><dd>${seed}</dd>`);
   expect(text).toContain(`href="../?share=${link.id}"`);
   expect(text).not.toContain('<script');
   const image = await node.get(`/s/${link.id}/image`);
   expect(image.headers.get('content-type')).toBe('image/png');
   expect(Buffer.from(await image.arrayBuffer()).equals(node.image)).toBe(true);
   const { data } = JSON.parse((await read(`/s/${link.id}/request`)).text);
-  expect(data).toMatchObject({ parameters: { prompt, seed: 42, duration: 5 }, image: true });
+  expect(data).toMatchObject({
+    parameters: { prompt, seed, duration: 5 },
+    profile: 'standard',
+    image: true,
+  });
 });
 
 test('a crawler gets the tags of Open Graph, player card and oEmbed', async () => {

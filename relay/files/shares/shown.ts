@@ -66,9 +66,9 @@ export function sharedRequest({ share, job }: OpenShare): SharedRequest {
         guidance_scale,
         flow_shift,
         seed: job.seed,
-        loras: hubLoras(job),
       }),
     },
+    ...(share.withSettings && { profile: profileOfModel(job.model) }),
     image: share.withImage && job.image !== null,
   };
 }
