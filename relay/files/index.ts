@@ -8,6 +8,7 @@ import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers'
 import { outputParts } from './outputs/parts';
 import { createRetention } from './retention';
 import { shareRoutes } from './shares/handlers';
+import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
 import { createShares } from './shares/rows';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
@@ -53,12 +54,15 @@ export async function createFiles(dependencies: FilesDependencies) {
     'PUT /api/worker/jobs/{id}/output': putOutput(context),
     'HEAD /api/worker/jobs/{id}/output': headOutput(context),
     ...shareRoutes(context, shares),
+    'PUT /api/admin/videos/{id}': putOwnVideo(context),
+    'HEAD /api/admin/videos/{id}': headOwnVideo(context),
   };
   return {
     blobs,
     links,
     /** Public links to results. */
     shares,
+    takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,

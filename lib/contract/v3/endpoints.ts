@@ -8,7 +8,7 @@ import {
   variants,
   webhookEvents,
 } from './prediction';
-import { shareBodySchema, shareSchema } from './share';
+import { ownVideoSchema, shareBodySchema, shareSchema } from './share';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** Permissions of an API key. */
@@ -479,6 +479,28 @@ export const endpoints = {
     access: 'worker',
     limit: 'none',
     answer: envelopeSchema(anything),
+    internal: true,
+  },
+  shareOwnVideo: {
+    method: 'POST',
+    path: '/api/admin/videos/{id}/share',
+    summary:
+      'Store an uploaded video of the studio as a result of the owner, and make its public link',
+    access: 'admin',
+    limit: 'share',
+    params: id,
+    body: ownVideoSchema,
+    answer: envelopeSchema(shareSchema),
+    internal: true,
+  },
+  unshareOwnVideo: {
+    method: 'DELETE',
+    path: '/api/admin/videos/{id}/share',
+    summary: 'Delete a shared video of the studio from the server, and its link with it',
+    access: 'admin',
+    limit: 'none',
+    params: id,
+    answer: envelopeSchema(z.object({ revoked: z.boolean() })),
     internal: true,
   },
   claim: {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { appliedSchema } from '../applied';
 import { profileNames } from '../profile';
 import { parametersSchema } from '../request';
+import { safetySchema } from '../safety';
 import { predictionIdSchema } from './prediction';
 
 /** Seconds of a year: the longest life of a link. */
@@ -69,3 +71,17 @@ export const sharedRequestSchema = z.object({
   image: z.boolean(),
 });
 export type SharedRequest = z.output<typeof sharedRequestSchema>;
+
+/** A video that the studio made and uploads to share it: `POST /api/admin/videos/{id}/share`. */
+export const ownVideoSchema = z.object({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** With the seed that was used. */
+  parameters: parametersSchema,
+  profile: z.enum(profileNames),
+  model: z.string().max(200),
+  inference_ms: z.int().min(0),
+  applied: appliedSchema.optional(),
+  safety: safetySchema,
+  share: shareBodySchema,
+});
+export type OwnVideo = z.output<typeof ownVideoSchema>;

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { safetySchema } from '../../../lib/contract';
+import { parseParameters, safetySchema, uncheckedSafety } from '../../../lib/contract';
 import { type Share, type ShareBody, scopes } from '../../../lib/contract/v3';
 import { jobs, type NewJobRow, shares } from '../../store/schema';
 import { ProtocolWorker } from '../../testing/protocol-worker';
+import { makeVideo } from '../../testing/video';
 import { type FilesTest, startFilesTest } from '../testing/node';
 
 const publicUrl = 'https://kinora.example';
@@ -296,4 +297,71 @@ test('a flagged video is covered, and other sites show nothing of it', async () 
   expect(tags).toMatchObject({ 'twitter:card': 'summary', rating: 'adult' });
   expect(Object.keys(tags)).not.toContain('og:video');
   expect(Object.keys(tags)).not.toContain('og:image');
+});
+
+test('a signed-in page uploads a video of the studio in parts, shares it, and takes it back', async () => {
+  const signedIn = await node.get('/api/admin/session', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ token: node.signInToken }),
+  });
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
+  const page = { Cookie: cookie, Origin: node.origin };
+  const bytes = await makeVideo({ title: 'of the studio' });
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const id = 'a1'.repeat(16);
+  const address = `/api/admin/videos/${id}?sha256=${sha256}`;
+  const put = (first: number, last: number, headers: Record<string, string> = page) =>
+    node.get(address, {
+      method: 'PUT',
+      headers: { ...headers, 'Content-Range': `bytes ${first}-${last - 1}/${bytes.length}` },
+      body: bytes.slice(first, last),
+    });
+  const video = {
+    sha256,
+    parameters: parseParameters({ prompt: 'A studio', seed: 5 }),
+    profile: 'ultra-fast',
+    model: 'tiny',
+    inference_ms: 10,
+    safety: uncheckedSafety('off'),
+    share: { include: { prompt: true } },
+  };
+  const post = async (headers: Record<string, string> = page) => {
+    const answer = await node.get(`/api/admin/videos/${id}/share`, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify(video),
+    });
+    const json = (await answer.json()) as { data: Share; error_code?: string };
+    return { status: answer.status, ...json };
+  };
+
+  expect((await put(0, 10, {})).status).toBe(401);
+  expect((await put(0, 10, { ...page, Origin: 'https://other.example' })).status).toBe(403);
+  expect((await put(0, 1000)).status).toBe(200);
+  expect(await post()).toMatchObject({ status: 409, error_code: 'CONFLICT' });
+  const offset = (await node.get(address, { method: 'HEAD', headers: page })).headers;
+  expect(offset.get('upload-offset')).toBe('1000');
+  expect((await put(1000, bytes.length)).status).toBe(200);
+  const link = await post();
+  expect(link).toMatchObject({ status: 200, data: { prediction_id: id } });
+  // The same once more, as after a lost answer.
+  expect((await post()).data.url).toBe(link.data.url);
+  const shown = await read(`/s/${link.data.id}`);
+  expect(shown.text).toContain('<h1>A studio</h1>');
+  const sent = await node.get(`/s/${link.data.id}/video.mp4`);
+  expect(Buffer.from(await sent.arrayBuffer()).equals(Buffer.from(bytes))).toBe(true);
+  // It is a result of its owner, with the retention of results.
+  const { body } = await node.api(`/api/v3/predictions/${id}`);
+  expect(body.data).toMatchObject({ status: 'completed', outputs: [expect.any(String)] });
+  const days = (Date.parse(link.data.expires_at) - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(6.9);
+  expect(days).toBeLessThan(7.1);
+
+  const other = { Authorization: `Bearer ${otherKey}` };
+  const remove = (headers: Record<string, string>) =>
+    node.get(`/api/admin/videos/${id}/share`, { method: 'DELETE', headers });
+  expect((await remove(other)).status).toBe(404);
+  expect((await remove(page)).status).toBe(200);
+  expect(await statusesOf(link.data.id)).toEqual(all(410));
 });

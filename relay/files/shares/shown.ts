@@ -81,7 +81,7 @@ function hubLoras({ loras }: OpenShare['job']) {
 function settingsOf(job: OpenShare['job']): [string, string][] {
   const { input, applied } = job;
   const loras = hubLoras(job);
-  const others = job.loras.length - loras.length;
+  const others = input.loras.length - loras.length;
   const adapters = [
     ...loras.map(({ path, scale }) => `${path} (${scale})`),
     ...(others > 0 ? [`${others} not public`] : []),

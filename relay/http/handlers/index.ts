@@ -4,7 +4,7 @@ import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import { cancel, get, list, listByQuery, remove, result } from './predictions';
-import { share, unshare } from './shares';
+import { share, shareOwnVideo, unshare, unshareOwnVideo } from './shares';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -49,6 +49,8 @@ export const handlers: Handlers = {
   cancel,
   share,
   unshare,
+  shareOwnVideo,
+  unshareOwnVideo,
   events,
   uploadTicket,
   models,
