@@ -74,6 +74,7 @@ function document(head: Markup, styles: string, body: Markup): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<link rel="icon" href="/icon.svg" type="image/svg+xml">
 ${head}
 <style>${new Markup(styles)}</style>
 </head>
