@@ -1,8 +1,10 @@
 import Link from 'next/link';
 import { useReducer, useRef, useState } from 'react';
+import { toKinoraError } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
-import { ApiError, messageOf } from '../../lib/contract/v3/errors';
+import { ApiError } from '../../lib/contract/v3/errors';
+import { TransportError } from '../../lib/worker/transport-error';
 import { Modal } from '../models/modal';
 import { downloadFile } from '../shared/browser';
 import { hasServer } from '../shared/server';
@@ -12,6 +14,7 @@ import { shareVideo, unshareVideo } from './share-video';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
+const unreachable = 'The server does not respond. Check whether it is running, and try again.';
 const sessionEnded = 'Your session has ended. Sign in again on the Keys page.';
 
 /** The button that shares a finished video, with its dialog: by a link of this server, or as a file. */
@@ -195,7 +198,10 @@ function Shared(props: {
 }
 
 function problemOf(thrown: unknown): string {
-  if (!(thrown instanceof ApiError) || thrown.code !== 'UNAUTHORIZED') return messageOf(thrown);
+  if (!(thrown instanceof ApiError)) {
+    return thrown instanceof TransportError ? unreachable : toKinoraError(thrown).message;
+  }
+  if (thrown.code !== 'UNAUTHORIZED') return thrown.fullMessage;
   forgetSession();
   return sessionEnded;
 }

@@ -4,7 +4,7 @@ import { sha256 } from '../../lib/contract/sha256';
 import { endpoints } from '../../lib/contract/v3/endpoints';
 import type { OwnVideo, Share } from '../../lib/contract/v3/share';
 import { systemClock } from '../../lib/weights/hub/retry';
-import { checkResponse, TransportError } from '../../lib/worker/transport-error';
+import { checkResponse, TransportError, toTransportError } from '../../lib/worker/transport-error';
 import { type UploadClient, uploadVideo } from '../../lib/worker/upload';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
@@ -43,20 +43,27 @@ export async function shareVideo(options: {
     share,
   };
   const { method, path, answer } = endpoints.shareOwnVideo;
-  const response = await fetch(path.replace('{id}', id), {
+  const response = await send(path.replace('{id}', id), {
     method,
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(video),
     signal,
   });
-  await checkResponse(response);
   return answer.parse(await response.json()).data;
 }
 
 /** Deletes a shared video from the server, and its link with it. @throws as {@link shareVideo} */
 export async function unshareVideo(id: string): Promise<void> {
   const { method, path } = endpoints.unshareOwnVideo;
-  await checkResponse(await fetch(path.replace('{id}', id), { method }));
+  await send(path.replace('{id}', id), { method });
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, init).catch((thrown: unknown) => {
+    throw toTransportError(thrown);
+  });
+  await checkResponse(response);
+  return response;
 }
 
 /** Requests of an upload that tell how much is sent, which `fetch` does not. */
