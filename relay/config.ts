@@ -88,6 +88,8 @@ export const configSchema = z.object({
 
   /** Per key and minute. Reads grow with the number of unfinished predictions. */
   KINORA_SUBMITS_PER_MINUTE: count(120),
+  /** Links to results, made or changed. */
+  KINORA_SHARES_PER_MINUTE: count(30),
   KINORA_READS_PER_MINUTE: count(600),
   KINORA_READS_PER_JOB_PER_MINUTE: count(120),
   /** Per address and minute, before a key is checked. */
@@ -111,6 +113,12 @@ export const configSchema = z.object({
   KINORA_HUB: z.url().default('https://huggingface.co'),
   /** Version of the terms of use that the operator accepts: without it the first start makes no key. */
   KINORA_ACCEPT_TERMS: z.string().default(''),
+  /** Where readers of a shared page report a video: an e-mail address, or an https page. */
+  KINORA_REPORT_ADDRESS: z
+    .union([z.email(), z.url({ protocol: /^https$/ })], {
+      error: 'must be an e-mail address or an https URL.',
+    })
+    .optional(),
   KINORA_LOG: z.enum(['silent', 'error', 'warn', 'info', 'debug']).default('info'),
   /** Bearer token that opens `/metrics` to other machines; admins need none. */
   KINORA_METRICS_TOKEN: z.string().min(16).optional(),

@@ -20,6 +20,7 @@ const fact = (
 /** Limits for callers, with the defaults of the server. */
 export const limitFacts: readonly SettingFact[] = [
   fact('KINORA_SUBMITS_PER_MINUTE', 120, '120', 'Submissions per key and minute.'),
+  fact('KINORA_SHARES_PER_MINUTE', 30, '30', 'Share links made or changed, per key and minute.'),
   fact('KINORA_READS_PER_MINUTE', 600, '600', 'Other requests per key and minute.'),
   fact(
     'KINORA_READS_PER_JOB_PER_MINUTE',

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useReducer, useRef } from 'react';
 import { KinoraError } from '../../lib/contract/errors';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
+import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
 import { AdminError, admin } from './admin-client';
 import { changeKeys, initialKeys } from './keys-state';
@@ -140,36 +141,4 @@ function useReload(load: () => Promise<void>, on: boolean): void {
       document.removeEventListener('visibilitychange', loadIfVisible);
     };
   }, [load, on]);
-}
-
-/*
- * The time until which the session cookie may be valid, in this browser's storage. Scripts cannot read the
- * cookie, and a request without a session would print an error in the browser's console.
- */
-const sessionKey = 'kinora-session-until';
-const sessionMs = 7 * 24 * 3_600_000;
-
-function rememberSession(): void {
-  writeSession(String(Date.now() + sessionMs));
-}
-
-function forgetSession(): void {
-  writeSession(null);
-}
-
-function mayBeSignedIn(): boolean {
-  try {
-    return Number(localStorage.getItem(sessionKey) ?? 0) > Date.now();
-  } catch {
-    return false;
-  }
-}
-
-function writeSession(value: string | null): void {
-  try {
-    if (value === null) localStorage.removeItem(sessionKey);
-    else localStorage.setItem(sessionKey, value);
-  } catch {
-    // Storage is disabled: the next visit asks for a new sign-in.
-  }
 }

@@ -11,6 +11,7 @@ import { Veil } from '../shared/veil';
 import { AppliedFacts } from './applied-facts';
 import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
+import { ShareButton } from './share-dialog';
 import { Verdict } from './verdict';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
@@ -133,6 +134,7 @@ export function ResultCard(props: {
         >
           Download
         </button>
+        <ShareButton {...{ prediction, file, name }} />
         <button type="button" onClick={() => actions.onUseSettings(prediction)}>
           Use settings
         </button>

@@ -22,6 +22,7 @@ import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
 import { useImprove } from './use-improve';
 import { useLaunchedFiles } from './use-launched-files';
+import { useSharedRequest } from './use-shared-request';
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -67,6 +68,7 @@ export function Studio() {
     change({ type: 'changed', values: { model } });
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
+  useSharedRequest(ready, change, fileInput.showError);
   useShortcuts({
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && void runs.generate(),

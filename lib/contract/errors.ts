@@ -22,6 +22,10 @@ const table = {
     'Use a JPEG, PNG, WebP, AVIF or GIF image.',
   ],
   IMAGE_TRUNCATED: ['The image file ends too early.', 'Copy or download it again.'],
+  SHARE_UNREADABLE: [
+    'The shared request could not be read.',
+    'Open the link again; it may have ended.',
+  ],
   IMAGE_UNREACHABLE: ['The image could not be fetched.', 'Check the address, or use a local file.'],
   // The request
   PROMPT_EMPTY: ['The prompt is empty.', 'Describe what should happen in the video.'],

@@ -25,13 +25,18 @@ test('other hosts and other methods are never answered from the cache', () => {
   expect(pathOf('/models', { method: 'HEAD' })).toBe(null);
 });
 
-test.each(['/api/v3/predictions', '/api', '/files/in/a.png', '/healthz', '/readyz', '/metrics'])(
-  '%s belongs to the server',
-  (path) => expect(isServerPath(path)).toBe(true),
-);
+test.each([
+  '/api/v3/predictions',
+  '/api',
+  '/files/in/a.png',
+  '/s/1f/video.mp4',
+  '/oembed',
+  '/metrics',
+])('%s belongs to the server', (path) => expect(isServerPath(path)).toBe(true));
 
-test.each(['/', '/docs/api', '/models/tiny.json', '/apidocs'])('%s belongs to the app', (path) =>
-  expect(isServerPath(path)).toBe(false),
+test.each(['/', '/docs/api', '/share', '/models/tiny.json', '/apidocs'])(
+  '%s belongs to the app',
+  (path) => expect(isServerPath(path)).toBe(false),
 );
 
 test('a payload is fetched as Next answers it without a redirect', () => {

@@ -75,5 +75,5 @@ export const offlinePath = '/offline';
 
 /** Whether a path belongs to the server alone: it must never be answered from a cache. */
 export function isServerPath(pathname: string): boolean {
-  return /^\/(api|files|healthz|readyz|metrics)(\/|$)/.test(pathname);
+  return /^\/(api|files|s|oembed|healthz|readyz|metrics)(\/|$)/.test(pathname);
 }

@@ -25,6 +25,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   IMAGE_UNREADABLE: 'never',
   IMAGE_TRUNCATED: 'never',
   IMAGE_UNREACHABLE: 'elsewhere',
+  SHARE_UNREADABLE: 'never',
   PROMPT_EMPTY: 'never',
   PROMPT_REFUSED: 'never',
   PARAMETER_INVALID: 'never',

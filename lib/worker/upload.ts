@@ -12,6 +12,9 @@ export interface UploadTarget {
   readonly sha256: string;
 }
 
+/** What sends the requests of an upload. */
+export type UploadClient = Pick<WorkerClient, 'output' | 'clock'>;
+
 /** How often in a row the relay may disagree about how much it has. */
 const disagreements = 3;
 /**
@@ -33,7 +36,7 @@ const doublings = 6;
  * @throws the signal's reason
  */
 export async function uploadVideo(
-  client: WorkerClient,
+  client: UploadClient,
   target: UploadTarget,
   file: Blob,
   signal: AbortSignal,
@@ -63,7 +66,7 @@ export async function uploadVideo(
 }
 
 async function send(
-  client: WorkerClient,
+  client: UploadClient,
   target: UploadTarget,
   file: Blob,
   offset: number,
@@ -81,7 +84,7 @@ async function send(
 
 /** Bytes that the relay has; all of it, or no answer, means to send the whole again, which is no error. */
 async function receivedSoFar(
-  client: WorkerClient,
+  client: UploadClient,
   target: UploadTarget,
   size: number,
   signal: AbortSignal,

@@ -9,6 +9,7 @@ import { addressGroup, createLimits, type Limits } from './limits';
 const settings = {
   DATABASE_URL: undefined,
   KINORA_SUBMITS_PER_MINUTE: 3,
+  KINORA_SHARES_PER_MINUTE: 2,
   KINORA_READS_PER_MINUTE: 4,
   KINORA_READS_PER_JOB_PER_MINUTE: 2,
   KINORA_REQUESTS_PER_ADDRESS: 5,
@@ -46,7 +47,7 @@ describe('in memory', () => {
     vi.useRealTimers();
   });
 
-  it('counts submissions and reads of a key separately, and answers how many are left', async () => {
+  it('counts submissions, links and reads of a key separately, and answers how many are left', async () => {
     const limits = inMemory();
     const ada = caller('a');
     const remaining: (string | undefined)[] = [];
@@ -68,6 +69,8 @@ describe('in memory', () => {
     expect(Number(after)).toBeGreaterThan(0);
     expect(Number(after)).toBeLessThanOrEqual(60);
     expect((await limits.key(ada, 'read'))['RateLimit-Remaining']).toBe('3');
+    await times(2, () => limits.key(ada, 'share'));
+    expect(await refusalOf(limits.key(ada, 'share'))).toMatchObject({ code: 'RATE_LIMITED' });
     expect((await limits.key(caller('b'), 'submit'))['RateLimit-Remaining']).toBe('2');
   });
 

@@ -29,6 +29,7 @@ type LimitSettings = Pick<
   Config,
   | 'DATABASE_URL'
   | 'KINORA_SUBMITS_PER_MINUTE'
+  | 'KINORA_SHARES_PER_MINUTE'
   | 'KINORA_READS_PER_MINUTE'
   | 'KINORA_READS_PER_JOB_PER_MINUTE'
   | 'KINORA_REQUESTS_PER_ADDRESS'
@@ -63,6 +64,7 @@ export function createLimits(options: {
     shared && limit > 0 ? shared.counter(name, limit) : memoryCounter();
 
   const submits = counter('submit', config.KINORA_SUBMITS_PER_MINUTE);
+  const shares = counter('share', config.KINORA_SHARES_PER_MINUTE);
   const badKeys = counter('bad-key', config.KINORA_BAD_KEYS_PER_ADDRESS);
   const reads = memoryCounter();
   const addresses = memoryCounter();
@@ -114,11 +116,17 @@ export function createLimits(options: {
      */
     async key(
       { keyId }: Pick<Caller, 'keyId'>,
-      kind: 'submit' | 'read',
+      kind: 'submit' | 'share' | 'read',
     ): Promise<Readonly<Record<string, string>>> {
-      const base =
-        kind === 'submit' ? config.KINORA_SUBMITS_PER_MINUTE : config.KINORA_READS_PER_MINUTE;
+      const base = {
+        submit: config.KINORA_SUBMITS_PER_MINUTE,
+        share: config.KINORA_SHARES_PER_MINUTE,
+        read: config.KINORA_READS_PER_MINUTE,
+      }[kind];
       if (base === 0) return {};
+      if (kind === 'share') {
+        return admit('This key has shared too often within a minute.', base, await shares(keyId));
+      }
       if (kind === 'submit') {
         const sentence = 'This key has submitted too many predictions within a minute.';
         return admit(sentence, base, await submits(keyId));

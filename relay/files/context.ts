@@ -16,7 +16,7 @@ export interface FilesDependencies {
   readonly config: Config;
   readonly links: Links;
   readonly store: Pick<Store, 'db' | 'listen'>;
-  readonly keys: Pick<Keys, 'authenticate'>;
+  readonly keys: Pick<Keys, 'authenticate' | 'authenticateAdmin'>;
   readonly limits: Pick<Limits, 'badKey' | 'key'>;
   readonly guard: Guard;
   readonly jobs: Jobs;

@@ -7,6 +7,9 @@ import { createIntake } from './intake';
 import { getVideo, headOutput, putOutput, takeOutput } from './outputs/handlers';
 import { outputParts } from './outputs/parts';
 import { createRetention } from './retention';
+import { shareRoutes } from './shares/handlers';
+import { headOwnVideo, putOwnVideo, takeOwnVideo } from './shares/own-video';
+import { createShares } from './shares/rows';
 import { createTicket, getUpload, putUpload } from './uploads/handlers';
 import { postUpload } from './uploads/multipart';
 import { uploadRows } from './uploads/rows';
@@ -35,6 +38,7 @@ export async function createFiles(dependencies: FilesDependencies) {
   const image = getJobImage(context);
   const lora = getJobLora(context);
   const binary = postUpload(context);
+  const shares = createShares(context);
   const routes: Record<string, NodeHandler> = {
     'POST /api/v3/media/upload/binary': binary,
     'POST /api/v2/media/upload/binary': binary,
@@ -49,10 +53,16 @@ export async function createFiles(dependencies: FilesDependencies) {
     'HEAD /files/jobs/{id}/lora/{index}': lora,
     'PUT /api/worker/jobs/{id}/output': putOutput(context),
     'HEAD /api/worker/jobs/{id}/output': headOutput(context),
+    ...shareRoutes(context, shares),
+    'PUT /api/admin/videos/{id}': putOwnVideo(context),
+    'HEAD /api/admin/videos/{id}': headOwnVideo(context),
   };
   return {
     blobs,
     links,
+    /** Public links to results. */
+    shares,
+    takeOwnVideo: takeOwnVideo(context),
     intake: createIntake(context),
     /** Handlers of the Node server, by method and path template, such as `PUT /files/uploads/{id}`. */
     routes,

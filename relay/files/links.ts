@@ -50,6 +50,8 @@ export function createLinks({
     verify,
     /** Address of a prediction's result. */
     prediction: (id: string) => `${publicUrl}/api/v3/predictions/${id}/result`,
+    /** Address of the page of a link; its files are below it. */
+    share: (id: string) => `${publicUrl}/s/${id}`,
     /** Address of the video; null where there is none or it has expired. */
     output(job: Omit<JobRow, 'input'>): string | null {
       const { id, status, outputKey, outputNonce, outputExpiresAt } = job;

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OpenApiDocument } from '../../lib/contract/v3/openapi';
 import { fitting, type Meanings, spoiling } from '../testing/arbitraries';
 import { createChecker, type DocumentedOperation } from '../testing/checker';
+import { ProtocolWorker } from '../testing/protocol-worker';
 import { startTestRelay, type TestRelay } from '../testing/server';
 
 /**
@@ -43,12 +44,16 @@ const meanings: Meanings = {
 /** `size` of a submission is its pixels, not its bytes. */
 const meaningsOf = ({ id }: DocumentedOperation): Meanings => {
   const { size, ...others } = meanings;
+  // There `image` is whether it is shown.
+  if (id === 'share') return {};
   return id === 'uploadTicket' && size ? meanings : others;
 };
 
 let server: TestRelay;
 /** A prediction that has ended, with a delivery that can be replayed. */
 let ended = '';
+/** A prediction with a video. */
+let completed = '';
 let delivery = '';
 
 interface Answer {
@@ -89,7 +94,7 @@ const post = (path: string, body: unknown) =>
 const pathOf = ({ path, id }: DocumentedOperation): string =>
   path
     .replace('{provider}/{family}/{variant}', 'kinora/wan-2.2/i2v-720p-lora')
-    .replace('{id}', id === 'replay' ? delivery : ended);
+    .replace('{id}', id === 'replay' ? delivery : id === 'share' ? completed : ended);
 
 function expectRefusal({ status, body }: Answer, what?: unknown): void {
   const context = JSON.stringify(what)?.slice(0, 400);
@@ -112,6 +117,10 @@ beforeAll(async () => {
   ended = submitted.data.id;
   await send(`/api/v3/predictions/${ended}/cancel`, { method: 'POST' });
   const { body } = await send('/api/v3/webhook/deliveries');
+  const worker = new ProtocolWorker({ origin: server.origin, token: server.workerToken });
+  const second = (await post('/api/v3/kinora/wan-2.2/i2v-720p-lora', submission)).body;
+  completed = (second as typeof submitted).data.id;
+  await worker.once(AbortSignal.timeout(20_000));
   delivery = (body as { data: { items: { id: string }[] } }).data.items[0]?.id ?? '';
 }, 60_000);
 afterAll(() => server?.stop());

@@ -24,6 +24,9 @@ import {
 import { createNodeRouter, findOperation, type Match, type NodeTarget } from './router';
 import { defaultTimeouts, setTimeouts, type Timeouts, watchBody } from './timeouts';
 
+/** Paths whose routes the relay may have; the others are pages and their files. */
+const relayPaths = /^\/(api\/|files\/|s\/|oembed$)/;
+
 /** What an HTTP server works with. Requests wait for a relay or pages that are not open yet. */
 export interface ServerDependencies {
   readonly config: Config;
@@ -99,7 +102,7 @@ export function createRequestServer(dependencies: ServerDependencies) {
 
   /** Routes of the relay that do not go through Next. Pages need no relay and do not wait for it. */
   async function matchRelay(method: string, path: string): Promise<Match<NodeTarget>> {
-    if (!path.startsWith('/api/') && !path.startsWith('/files/')) return { kind: 'nothing' };
+    if (!relayPaths.test(path)) return { kind: 'nothing' };
     relayRouter ??= openRouter();
     const router = await relayRouter;
     if (!router) throw new ApiError('SHUTTING_DOWN');

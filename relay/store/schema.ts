@@ -260,6 +260,33 @@ export const deliveries = pgTable(
 );
 export type DeliveryRow = typeof deliveries.$inferSelect;
 
+/** Public links to results. The row of a link that has ended stays, so that its page can say so. */
+export const shares = pgTable(
+  'shares',
+  {
+    /** 32 lower-case hex characters, random: the id is the permission. */
+    id: text('id').primaryKey(),
+    /** Null when the prediction was deleted: that ends the link. */
+    jobId: text('job_id').references(() => jobs.id, { onDelete: 'set null' }),
+    /** What the page shows besides the video. */
+    withPrompt: boolean('with_prompt').notNull(),
+    withSettings: boolean('with_settings').notNull(),
+    withImage: boolean('with_image').notNull(),
+    /** Whether search engines may list the page. */
+    allowIndex: boolean('allow_index').notNull(),
+    createdAt: instant('created_at').notNull().defaultNow(),
+    /** Null: it ends with the video. */
+    expiresAt: instant('expires_at'),
+    revokedAt: instant('revoked_at'),
+  },
+  (table) => [
+    // A prediction has one link at most that is not revoked; the foreign key needs the index on the others too.
+    uniqueIndex('shares_current').on(table.jobId).where(sql`revoked_at is null`),
+    index('shares_of_job').on(table.jobId),
+  ],
+);
+export type ShareRow = typeof shares.$inferSelect;
+
 /** Files that callers uploaded: images and adapters. */
 export const uploads = pgTable(
   'uploads',

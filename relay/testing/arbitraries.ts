@@ -154,7 +154,8 @@ export function spoiling(
 function replaced(body: unknown, path: readonly string[], value: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return value ?? null;
-  const inside = (body as Json)[step];
+  // An optional object may be null.
+  const inside = (body as Json)[step] ?? {};
   // `undefined` is left out by JSON: that is how a field goes missing.
   return { ...(body as Json), [step]: rest.length === 0 ? value : replaced(inside, rest, value) };
 }

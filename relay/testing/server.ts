@@ -54,6 +54,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     KINORA_BAD_KEYS_PER_ADDRESS: '0',
     KINORA_READS_PER_MINUTE: '0',
     KINORA_SUBMITS_PER_MINUTE: '0',
+    KINORA_SHARES_PER_MINUTE: '0',
     ...(options.databaseUrl !== undefined && { DATABASE_URL: options.databaseUrl }),
     ...options.settings,
   });

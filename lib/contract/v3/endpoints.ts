@@ -8,6 +8,7 @@ import {
   variants,
   webhookEvents,
 } from './prediction';
+import { ownVideoSchema, shareBodySchema, shareSchema } from './share';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** Permissions of an API key. */
@@ -33,7 +34,7 @@ export interface Endpoint {
    */
   readonly access: Scope | 'worker' | 'admin' | 'anyone';
   /** The rate limit of the key that a call counts against. */
-  readonly limit: 'submit' | 'read' | 'none';
+  readonly limit: 'submit' | 'share' | 'read' | 'none';
   /** Schemas of path parameters, query, body; absent where there are none. */
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
@@ -273,6 +274,25 @@ export const endpoints = {
     params: id,
     answer: prediction,
   },
+  share: {
+    method: 'POST',
+    path: '/api/v3/predictions/{id}/share',
+    summary: 'Make a public link to a video, or change what an existing one shows',
+    access: 'predictions:write',
+    limit: 'share',
+    params: id,
+    body: shareBodySchema,
+    answer: envelopeSchema(shareSchema),
+  },
+  unshare: {
+    method: 'DELETE',
+    path: '/api/v3/predictions/{id}/share',
+    summary: 'Revoke the public link to a video',
+    access: 'predictions:write',
+    limit: 'read',
+    params: id,
+    answer: envelopeSchema(z.object({ revoked: z.boolean().describe('Whether there was one.') })),
+  },
   events: {
     method: 'GET',
     path: '/api/v3/predictions/{id}/events',
@@ -459,6 +479,28 @@ export const endpoints = {
     access: 'worker',
     limit: 'none',
     answer: envelopeSchema(anything),
+    internal: true,
+  },
+  shareOwnVideo: {
+    method: 'POST',
+    path: '/api/admin/videos/{id}/share',
+    summary:
+      'Store an uploaded video of the studio as a result of the owner, and make its public link',
+    access: 'admin',
+    limit: 'share',
+    params: id,
+    body: ownVideoSchema,
+    answer: envelopeSchema(shareSchema),
+    internal: true,
+  },
+  unshareOwnVideo: {
+    method: 'DELETE',
+    path: '/api/admin/videos/{id}/share',
+    summary: 'Delete a shared video of the studio from the server, and its link with it',
+    access: 'admin',
+    limit: 'none',
+    params: id,
+    answer: envelopeSchema(z.object({ revoked: z.boolean() })),
     internal: true,
   },
   claim: {

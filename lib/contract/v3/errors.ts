@@ -36,6 +36,16 @@ const table = {
   NOT_FOUND: [404, 'There is nothing here.', 'Compare the path and the id with the documentation.'],
   METHOD_NOT_ALLOWED: [405, 'This method is not for this path.', 'See the header `Allow`.'],
   CONFLICT: [409, 'This is not possible in the present state.', 'Read the state and decide again.'],
+  NOTHING_TO_SHARE: [
+    409,
+    'This prediction has no video to share.',
+    'Wait until it is completed; a video that has expired cannot be shared.',
+  ],
+  SHARE_ENDED: [
+    410,
+    'This link has expired or was revoked.',
+    'Ask the person who sent it for a new one.',
+  ],
   LEASE_LOST: [
     409,
     'This worker no longer has the lease.',
@@ -80,6 +90,7 @@ const table = {
     'This server does not know the method.',
     'Use GET, POST, PUT or DELETE, in capital letters.',
   ],
+  FORMAT_UNKNOWN: [501, 'This format is not available.', 'Ask with `format=json`.'],
   STORAGE_DOWN: [
     503,
     'The storage does not respond.',

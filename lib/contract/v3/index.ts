@@ -2,4 +2,5 @@ export * from './contents';
 export * from './endpoints';
 export * from './errors';
 export * from './prediction';
+export * from './share';
 export * from './worker';

@@ -9,6 +9,7 @@ import {
   type SubmitInput,
   type WebhookBody,
 } from './prediction';
+import type { Share } from './share';
 
 const id = '6f1c2b9e0d7a4c35b8e1f2a3d4c5b6a7';
 const model = 'kinora/wan-2.2/i2v-720p-lora';
@@ -161,6 +162,16 @@ const uploaded = {
   size: 1_240_033,
 };
 
+const shared: Share = {
+  id: '5f0d9c2b7a1e4863b2d4f6a8c0e1d3b5',
+  url: 'https://kinora.example/s/5f0d9c2b7a1e4863b2d4f6a8c0e1d3b5',
+  prediction_id: id,
+  include: { prompt: true, settings: true, image: false },
+  allow_index: false,
+  created_at: '2026-03-01T10:30:00.000Z',
+  expires_at: '2026-03-02T10:30:00.000Z',
+};
+
 /** One example of the body and of the `data` of the response, by operation. */
 export const operationExamples: Readonly<
   Record<PublicOperation, { readonly body?: unknown; readonly data?: unknown }>
@@ -173,6 +184,11 @@ export const operationExamples: Readonly<
   listByQuery: { data: listed },
   remove: { body: { ids: [id] }, data: { deleted_count: 1 } },
   cancel: { data: cancelled },
+  share: {
+    body: { expires_in_seconds: 86_400, include: { prompt: true, settings: true } },
+    data: shared,
+  },
+  unshare: { data: { revoked: true } },
   events: {},
   uploadTicket: {
     body: ticket,

@@ -74,6 +74,17 @@ export const operationTexts: Readonly<Record<PublicOperation, OperationText>> = 
     description:
       'The computing tab stops within about two seconds. A prediction that has ended does not change.',
   },
+  share: {
+    tag: 'Predictions',
+    description:
+      'The page works without a key and without JavaScript, has the tags of Open Graph and of player cards, and is not listed by search engines unless `allow_index` is true. A prediction has one link: a second request changes what it shows and when it ends, and keeps its address, unless it was revoked or has expired. Deleting the prediction revokes it.',
+    errors: ['NOTHING_TO_SHARE'],
+  },
+  unshare: {
+    tag: 'Predictions',
+    description:
+      'Takes effect immediately; the page then answers 410. A new link has another address.',
+  },
   events: {
     tag: 'Predictions',
     description:

@@ -44,6 +44,11 @@ export function profileOfModel(model: string): ProfileName {
   return profileOfVariant[variant];
 }
 
+/** The variant of the API that stands for a profile. */
+export function variantOfProfile(profile: ProfileName): Variant {
+  return profile === 'standard' ? 'i2v-720p-lora' : 'i2v-720p-lora-ultra-fast';
+}
+
 /**
  * What `image` may be: a link, a data URI with any type and parameters, or base64, of which both alphabets and white
  * space are taken. Each part of a text matches one class of the pattern only, so that the time grows with its length.

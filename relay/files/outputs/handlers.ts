@@ -22,38 +22,62 @@ const videoType = 'video/mp4';
 export function putOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
     const name = await readLease(context, request, response, id);
-    const { KINORA_MAX_VIDEO_BYTES: maxBytes } = context.config;
-    const part = readPart(request);
-    if (part.total !== null && part.total > maxBytes) throw tooLarge(maxBytes);
-
-    const stored = await context.blobs.stat(outputKey(name));
-    if (stored) {
-      request.resume();
-      answer(response, { received: stored.bytes, complete: true });
-      return;
-    }
-    const limit = Math.min(part.end ?? maxBytes, maxBytes);
-    await context.space.requireFor((part.total ?? part.first) - part.first);
-    const received = await context.parts.write(name, request, part.first, limit);
-    const whole = part.total === null || received >= part.total;
-    if (whole) await store(context, name);
-    answer(response, { received, complete: whole });
+    await receiveVideo(context, request, response, name, () => store(context, name));
   };
+}
+
+/**
+ * Answers the PUT of a video or of its missing part.
+ *
+ * @param onWhole moves the whole upload to the blob store
+ * @throws ApiError `TOO_LARGE`, `CONFLICT` for a gap, `INVALID_PARAMETER`, `STORAGE_DOWN`
+ */
+export async function receiveVideo(
+  context: FilesContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+  name: OutputName,
+  onWhole: () => Promise<void>,
+): Promise<void> {
+  const { KINORA_MAX_VIDEO_BYTES: maxBytes } = context.config;
+  const part = readPart(request);
+  if (part.total !== null && part.total > maxBytes) throw tooLarge(maxBytes);
+
+  const stored = await context.blobs.stat(outputKey(name));
+  if (stored) {
+    request.resume();
+    answer(response, { received: stored.bytes, complete: true });
+    return;
+  }
+  const limit = Math.min(part.end ?? maxBytes, maxBytes);
+  await context.space.requireFor((part.total ?? part.first) - part.first);
+  const received = await context.parts.write(name, request, part.first, limit);
+  const whole = part.total === null || received >= part.total;
+  if (whole) await onWhole();
+  answer(response, { received, complete: whole });
 }
 
 /** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
 export function headOutput(context: FilesContext): NodeHandler {
   return async (request, response, { id = '' }) => {
-    const name = await readLease(context, request, response, id);
-    const stored = await context.blobs.stat(outputKey(name));
-    const received = stored?.bytes ?? (await context.parts.received(name));
-    response.writeHead(200, {
-      'Upload-Offset': String(received),
-      'Upload-Complete': stored ? '?1' : '?0',
-      'Cache-Control': 'no-store',
-    });
-    response.end();
+    await tellReceived(context, response, await readLease(context, request, response, id));
   };
+}
+
+/** Answers HEAD with the number of received bytes, and whether the video is stored. */
+export async function tellReceived(
+  context: FilesContext,
+  response: ServerResponse,
+  name: OutputName,
+): Promise<void> {
+  const stored = await context.blobs.stat(outputKey(name));
+  const received = stored?.bytes ?? (await context.parts.received(name));
+  response.writeHead(200, {
+    'Upload-Offset': String(received),
+    'Upload-Complete': stored ? '?1' : '?0',
+    'Cache-Control': 'no-store',
+  });
+  response.end();
 }
 
 /**

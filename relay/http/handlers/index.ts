@@ -4,6 +4,7 @@ import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import { cancel, get, list, listByQuery, remove, result } from './predictions';
+import { share, shareOwnVideo, unshare, unshareOwnVideo } from './shares';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -46,6 +47,10 @@ export const handlers: Handlers = {
   listByQuery,
   remove,
   cancel,
+  share,
+  unshare,
+  shareOwnVideo,
+  unshareOwnVideo,
   events,
   uploadTicket,
   models,

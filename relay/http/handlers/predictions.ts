@@ -91,7 +91,16 @@ function instantOf(text: string): Date {
 
 /** `POST /api/v3/predictions/delete`: finished predictions with their files. */
 export const remove: HandlerOf<'remove'> = async (relay, { body, caller, requestId }) => {
-  const ids = [...new Set(body.ids)];
+  return { deleted_count: await removeJobs(relay, [...new Set(body.ids)], caller, requestId) };
+};
+
+/** Deletes finished jobs of the caller with their files. @returns how many */
+export async function removeJobs(
+  relay: Relay,
+  ids: readonly string[],
+  caller: Caller,
+  requestId: string,
+): Promise<number> {
   const removed = ids.length === 0 ? [] : await relay.jobs.remove(ids, caller.owner);
   for (const job of removed) {
     // The row is deleted, so nothing links to its files; a file that stays only costs space.
@@ -102,8 +111,8 @@ export const remove: HandlerOf<'remove'> = async (relay, { body, caller, request
       );
     });
   }
-  return { deleted_count: removed.length };
-};
+  return removed.length;
+}
 
 /** `POST …/cancel`: ends a prediction at once; one that has ended stays as it is. */
 export const cancel: HandlerOf<'cancel'> = async (relay, { params, caller }) => {

@@ -1,0 +1,34 @@
+/*
+ * The time until which the session cookie may be valid, in this browser's storage. Scripts cannot read the
+ * cookie, and a request without a session would print an error in the browser's console.
+ */
+const sessionKey = 'kinora-session-until';
+const sessionMs = 7 * 24 * 3_600_000;
+
+/** Called after a sign-in. */
+export function rememberSession(): void {
+  writeSession(String(Date.now() + sessionMs));
+}
+
+/** Called after a sign-out, and when the server says that there is no session. */
+export function forgetSession(): void {
+  writeSession(null);
+}
+
+/** Whether a request with the session's cookie is worth a try. */
+export function mayBeSignedIn(): boolean {
+  try {
+    return Number(localStorage.getItem(sessionKey) ?? 0) > Date.now();
+  } catch {
+    return false;
+  }
+}
+
+function writeSession(value: string | null): void {
+  try {
+    if (value === null) localStorage.removeItem(sessionKey);
+    else localStorage.setItem(sessionKey, value);
+  } catch {
+    // Storage is disabled: the next visit asks for a new sign-in.
+  }
+}

@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { isFlagged, isRefusedPrompt, namesChild } from '../../../lib/contract';
+import { ApiError, type OwnVideo, variantOfProfile } from '../../../lib/contract/v3';
+import type { Caller } from '../../access/caller';
+import type { NodeHandler } from '../../http/router';
+import { storageErrors } from '../../store';
+import { type JobRow, jobs, type NewJobRow } from '../../store/schema';
+import { withLocalFile } from '../blobs';
+import type { FilesContext } from '../context';
+import { checkVideo } from '../outputs/check';
+import { receiveVideo, tellReceived } from '../outputs/handlers';
+import { type OutputName, outputKey } from '../outputs/parts';
+import { invalidField, queryOf } from '../requests';
+
+const dayMs = 86_400_000;
+
+/**
+ * `PUT /api/admin/videos/{id}?sha256=…`: a video that the studio made, whole or the part that is missing, from a
+ * signed-in page. It becomes a result when its link is made ({@link takeOwnVideo}); the sweep removes it otherwise.
+ */
+export function putOwnVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { id = '' }) => {
+    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
+    await receiveVideo(context, request, response, name, async () => {
+      const file = await context.parts.take(name);
+      if (file === null) return;
+      try {
+        await context.parts.remember(name);
+        await context.blobs.putFile(outputKey(name), file, 'video/mp4');
+      } finally {
+        await rm(file, { force: true });
+      }
+    });
+  };
+}
+
+/** `HEAD` on the same address: the number of received bytes, in `Upload-Offset`. */
+export function headOwnVideo(context: FilesContext): NodeHandler {
+  return async (request, response, { id = '' }) => {
+    const name = nameOf(id, queryOf(request).get('sha256') ?? '', await caller(context, request));
+    await tellReceived(context, response, name);
+  };
+}
+
+/**
+ * Makes an uploaded video a finished prediction of its owner, with the retention of outputs. The same video once
+ * more is no error.
+ *
+ * @throws ApiError `CONFLICT` when it is not uploaded, `OUTPUT_REJECTED`, `PROMPT_REFUSED`
+ */
+export function takeOwnVideo(context: FilesContext) {
+  const { blobs, temporary, config, store } = context;
+  return async (id: string, owner: Caller, video: OwnVideo): Promise<JobRow> => {
+    const { prompt } = video.parameters;
+    if (isRefusedPrompt(prompt) || (namesChild(prompt) && isFlagged(video.safety))) {
+      throw new ApiError('PROMPT_REFUSED');
+    }
+    const key = outputKey(nameOf(id, video.sha256, owner));
+    const known = await context.jobs.get(id, owner.owner);
+    if (known?.outputKey === key) return known;
+    const stored = await blobs.stat(key);
+    if (!stored) throw new ApiError('CONFLICT', 'The video has not been uploaded as a whole.');
+    try {
+      await withLocalFile(blobs, key, temporary, (file) => checkVideo(file, video.parameters));
+    } catch (thrown) {
+      if (thrown instanceof ApiError && thrown.code === 'OUTPUT_REJECTED') await blobs.remove(key);
+      throw thrown;
+    }
+    const output = { key, bytes: stored.bytes, days: config.KINORA_RETENTION_DAYS };
+    const row = rowOf(id, owner, video, output);
+    const [inserted] = await storageErrors(() =>
+      store.db.insert(jobs).values(row).onConflictDoNothing().returning(),
+    );
+    if (!inserted) throw new ApiError('CONFLICT', 'There is another prediction with this id.');
+    return inserted;
+  };
+}
+
+function rowOf(
+  id: string,
+  { owner, keyId }: Caller,
+  video: OwnVideo,
+  output: { key: string; bytes: number; days: number },
+): NewJobRow {
+  const { parameters, safety } = video;
+  const now = new Date();
+  const input = {
+    ...parameters,
+    image: '',
+    enable_safety_checker: safety.status !== 'off',
+    enable_prompt_optimizer: false,
+  };
+  return {
+    id,
+    owner,
+    keyId,
+    model: `kinora/wan-2.2/${variantOfProfile(video.profile)}`,
+    input,
+    seed: parameters.seed,
+    status: 'completed',
+    ready: true,
+    size: parameters.size,
+    duration: parameters.duration,
+    needsLora: parameters.loras.length > 0,
+    models: [],
+    precisions: [],
+    startedAt: now,
+    finishedAt: now,
+    inferenceMs: video.inference_ms,
+    applied: video.applied ?? null,
+    outputKey: output.key,
+    outputBytes: output.bytes,
+    outputSha256: video.sha256,
+    outputNonce: randomBytes(12).toString('hex'),
+    outputExpiresAt: new Date(now.getTime() + output.days * dayMs),
+    ranModel: video.model,
+    safety: safety.status,
+    safetyRecord: safety,
+  };
+}
+
+/** The caller, by the cookie of the session or an admin key. @throws ApiError `UNAUTHORIZED`, `FORBIDDEN` */
+async function caller(
+  { keys }: Pick<FilesContext, 'keys'>,
+  { method = 'GET', headers }: IncomingMessage,
+): Promise<Caller> {
+  const named = ['authorization', 'cookie', 'origin', 'host'].flatMap((name) => {
+    const value = headers[name];
+    return typeof value === 'string' ? [[name, value] as [string, string]] : [];
+  });
+  return await keys.authenticateAdmin({ method, headers: new Headers(named) });
+}
+
+/** In place of a lease the owner: uploads of two owners never meet. */
+function nameOf(id: string, sha256: string, { owner }: Caller): OutputName {
+  if (!/^[0-9a-f]{32}$/.test(id)) throw new ApiError('NOT_FOUND');
+  if (!/^[0-9a-f]{64}$/.test(sha256)) {
+    throw invalidField('sha256', 'sha256 must be 64 lower-case hex characters.');
+  }
+  return { jobId: id, leaseToken: `owner ${owner}`, sha256 };
+}

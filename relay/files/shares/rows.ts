@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { and, eq, isNull, lte } from 'drizzle-orm';
+import { ApiError, type Share, type ShareBody } from '../../../lib/contract/v3';
+import { idForm } from '../../jobs/reader';
+import { withStorageErrors } from '../../store';
+import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
+import type { FilesContext } from '../context';
+
+/** A job whose video can be watched. */
+export type SharedJob = JobRow & { readonly outputKey: string; readonly outputExpiresAt: Date };
+
+/** What the id of a link stands for. */
+export type FoundShare =
+  | { readonly kind: 'unknown' }
+  /** It has expired or was revoked, or its video or its prediction is gone. */
+  | { readonly kind: 'ended' }
+  | {
+      readonly kind: 'open';
+      readonly share: ShareRow;
+      readonly job: SharedJob;
+      /** When the link ends: with the video at the latest. */
+      readonly endsAt: Date;
+    };
+
+/** Links to results. */
+export function createShares({ store: { db }, links }: Pick<FilesContext, 'store' | 'links'>) {
+  const describe = (share: ShareRow, job: SharedJob): Share => ({
+    id: share.id,
+    url: links.share(share.id),
+    prediction_id: job.id,
+    include: {
+      prompt: share.withPrompt,
+      settings: share.withSettings,
+      image: share.withImage,
+    },
+    allow_index: share.allowIndex,
+    created_at: share.createdAt.toISOString(),
+    expires_at: endOf(share, job).toISOString(),
+  });
+  return withStorageErrors({
+    /**
+     * Makes the link of a job, or changes the one that it has. One that has expired is not opened again: whoever
+     * knows its address was given it for a time.
+     *
+     * @throws ApiError `NOTHING_TO_SHARE`; `NOT_FOUND` when the job was deleted meanwhile
+     */
+    async share(job: JobRow, { include, expires_in_seconds, allow_index }: ShareBody) {
+      if (!hasVideo(job)) throw new ApiError('NOTHING_TO_SHARE');
+      const now = new Date();
+      const shown = {
+        withPrompt: include.prompt,
+        withSettings: include.settings,
+        withImage: include.image,
+        allowIndex: allow_index,
+        expiresAt:
+          expires_in_seconds === undefined
+            ? null
+            : new Date(now.getTime() + expires_in_seconds * 1000),
+      };
+      const id = randomBytes(16).toString('hex');
+      return await db.transaction(async (transaction) => {
+        const [kept] = await transaction
+          .select({ id: jobs.id })
+          .from(jobs)
+          .where(eq(jobs.id, job.id))
+          .for('key share');
+        if (!kept) throw new ApiError('NOT_FOUND');
+        await transaction
+          .update(shares)
+          .set({ revokedAt: now })
+          .where(and(currentOf(job.id), lte(shares.expiresAt, now)));
+        const [row] = await transaction
+          .insert(shares)
+          .values({ id, jobId: job.id, ...shown })
+          .onConflictDoUpdate({
+            target: shares.jobId,
+            targetWhere: isNull(shares.revokedAt),
+            set: shown,
+          })
+          .returning();
+        if (!row) throw new Error('The link was not inserted.');
+        return describe(row, job);
+      });
+    },
+    /** Ends the link of a job. @returns whether there was one */
+    async revoke(jobId: string): Promise<boolean> {
+      const revoked = await db
+        .update(shares)
+        .set({ revokedAt: new Date() })
+        .where(currentOf(jobId))
+        .returning({ id: shares.id });
+      return revoked.length > 0;
+    },
+    async find(id: string): Promise<FoundShare> {
+      if (!idForm.test(id)) return { kind: 'unknown' };
+      const [found] = await db
+        .select({ share: shares, job: jobs })
+        .from(shares)
+        .leftJoin(jobs, eq(jobs.id, shares.jobId))
+        .where(eq(shares.id, id));
+      if (!found) return { kind: 'unknown' };
+      const { share, job } = found;
+      if (share.revokedAt !== null || job === null || !hasVideo(job)) return { kind: 'ended' };
+      const endsAt = endOf(share, job);
+      if (endsAt.getTime() <= Date.now()) return { kind: 'ended' };
+      return { kind: 'open', share, job, endsAt };
+    },
+  });
+}
+
+function currentOf(jobId: string) {
+  return and(eq(shares.jobId, jobId), isNull(shares.revokedAt));
+}
+
+function hasVideo(job: JobRow): job is SharedJob {
+  const { status, outputKey, outputExpiresAt } = job;
+  if (status !== 'completed' || outputKey === null || outputExpiresAt === null) return false;
+  return outputExpiresAt.getTime() > Date.now();
+}
+
+function endOf({ expiresAt }: ShareRow, { outputExpiresAt }: SharedJob): Date {
+  return expiresAt !== null && expiresAt < outputExpiresAt ? expiresAt : outputExpiresAt;
+}

@@ -1,0 +1,367 @@
+import { createHash } from 'node:crypto';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseParameters, safetySchema, uncheckedSafety } from '../../../lib/contract';
+import { type Share, type ShareBody, scopes } from '../../../lib/contract/v3';
+import { jobs, type NewJobRow, shares } from '../../store/schema';
+import { ProtocolWorker } from '../../testing/protocol-worker';
+import { makeVideo } from '../../testing/video';
+import { type FilesTest, startFilesTest } from '../testing/node';
+
+const publicUrl = 'https://kinora.example';
+const seed = 4_242_424_242;
+const prompt = 'A "boat" <script>alert(1)</script> sails & turns';
+
+let node: FilesTest;
+let otherKey = '';
+beforeAll(async () => {
+  node = await startFilesTest({
+    settings: { KINORA_PUBLIC_URL: publicUrl, KINORA_REPORT_ADDRESS: 'abuse@kinora.example' },
+  });
+  const other = { kind: 'api', owner: 'other', name: 'other', scopes: [...scopes] } as const;
+  otherKey = (await node.relay.keys.create(other)).key;
+}, 60_000);
+afterAll(() => node?.stop());
+
+/** A prediction that a worker has completed. */
+async function completed(input: object = {}): Promise<string> {
+  const { body } = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+    image: `data:image/png;base64,${node.image.toString('base64')}`,
+    prompt,
+    seed,
+    ...input,
+  });
+  const worker = new ProtocolWorker({ origin: node.origin, token: node.workerToken });
+  expect(await worker.once(AbortSignal.timeout(20_000))).toBe(true);
+  return body.data?.id ?? '';
+}
+
+const send = async (method: string, id: string, body?: object, key = node.apiKey) => {
+  const answer = await node.get(`/api/v3/predictions/${id}/share`, {
+    method,
+    headers: {
+      Authorization: `Bearer ${key}`,
+      ...(body && { 'Content-Type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const json = (await answer.json()) as {
+    data?: Share & { revoked: boolean };
+    error_code?: string;
+  };
+  return { status: answer.status, ...json };
+};
+type Asked = Partial<Omit<ShareBody, 'include'>> & { include?: Partial<ShareBody['include']> };
+async function shared(id: string, body: Asked = {}): Promise<Share> {
+  const { status, data } = await send('POST', id, body);
+  expect(status).toBe(200);
+  return data as Share;
+}
+/** What a crawler or a browser without a script gets. */
+async function read(path: string, init: RequestInit = {}) {
+  const answer = await node.get(path, init);
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+/** The `content` of a page's tags by `name` or `property`, unescaped. */
+function tagsOf(page: string): Record<string, string> {
+  const found = page.matchAll(/<meta (?:name|property)="([^"]+)" content="([^"]*)">/g);
+  const plain = (text: string) =>
+    text
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&apos;', "'")
+      .replaceAll('&amp;', '&');
+  return Object.fromEntries([...found].map(([, name, content]) => [name, plain(content ?? '')]));
+}
+const change = (id: string, set: Partial<NewJobRow>) =>
+  node.relay.store.db.update(jobs).set(set).where(eq(jobs.id, id));
+
+test('a link shows the video and nothing else, unless it is ticked', async () => {
+  const id = await completed();
+  const link = await shared(id);
+  expect(link).toMatchObject({
+    prediction_id: id,
+    url: `${publicUrl}/s/${link.id}`,
+    include: { prompt: false, settings: false, image: false },
+    allow_index: false,
+  });
+  expect(link.id).not.toBe(id);
+  const bare = await read(`/s/${link.id}`);
+  expect(bare.status).toBe(200);
+  expect(bare.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(bare.text).toContain(`src="${link.id}/video.mp4"`);
+  for (const secret of ['boat', 'Seed', String(seed), `${link.id}/image`, 'Open in Kinora', id]) {
+    expect(bare.text, secret).not.toContain(secret);
+  }
+  expect((await read(`/s/${link.id}/image`)).status).toBe(404);
+  expect(JSON.parse((await read(`/s/${link.id}/request`)).text).data).toEqual({
+    parameters: {},
+    image: false,
+  });
+
+  // The same address shows what is ticked later.
+  const ticked = await shared(id, { include: { prompt: true, settings: true, image: true } });
+  expect(ticked.url).toBe(link.url);
+  const { text } = await read(`/s/${link.id}`);
+  expect(text).toContain(
+    'A &quot;boat&quot; &lt;script&gt;alert(1)&lt;/script&gt; sails &amp; turns',
+  );
+  expect(text).toContain(`<dt>Seed</dt><dd>${seed}</dd>`);
+  expect(text).toContain(`href="../?share=${link.id}"`);
+  expect(text).not.toContain('<script');
+  const image = await node.get(`/s/${link.id}/image`);
+  expect(image.headers.get('content-type')).toBe('image/png');
+  expect(Buffer.from(await image.arrayBuffer()).equals(node.image)).toBe(true);
+  const { data } = JSON.parse((await read(`/s/${link.id}/request`)).text);
+  expect(data).toMatchObject({
+    parameters: { prompt, seed, duration: 5 },
+    profile: 'standard',
+    image: true,
+  });
+});
+
+test('a crawler gets the tags of Open Graph, player card and oEmbed', async () => {
+  const { id, url, prediction_id } = await shared(await completed(), {
+    include: { prompt: true, image: true },
+  });
+  const { text, headers } = await read(`/s/${id}`, { headers: { 'User-Agent': 'Twitterbot/1.0' } });
+  expect(tagsOf(text)).toMatchObject({
+    'og:type': 'video.other',
+    'og:url': url,
+    'og:title': prompt,
+    'og:description': prompt,
+    'og:site_name': 'Kinora',
+    'og:video': `${url}/video.mp4`,
+    'og:video:secure_url': `${url}/video.mp4`,
+    'og:video:type': 'video/mp4',
+    'og:video:width': '1280',
+    'og:video:height': '720',
+    'og:image': `${url}/image`,
+    'twitter:card': 'player',
+    'twitter:title': prompt,
+    'twitter:player': `${url}/embed`,
+    'twitter:player:width': '1280',
+    'twitter:player:height': '720',
+    'twitter:player:stream': `${url}/video.mp4`,
+    'twitter:image': `${url}/image`,
+    robots: 'noindex',
+  });
+  expect(headers.get('x-robots-tag')).toBe('noindex');
+  expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.get('content-security-policy')).toContain(
+    "default-src 'none'; style-src 'sha256-",
+  );
+  expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+  expect(headers.get('cross-origin-embedder-policy')).toBeNull();
+  expect(text).toContain('href="mailto:abuse@kinora.example?subject=');
+
+  const discovered = /<link rel="alternate" type="application\/json\+oembed" href="([^"]+)"/.exec(
+    text,
+  );
+  const address = new URL(discovered?.[1]?.replaceAll('&amp;', '&') ?? '');
+  const oembed = await read(`${address.pathname}${address.search}&maxwidth=640`);
+  expect(JSON.parse(oembed.text)).toMatchObject({
+    version: '1.0',
+    type: 'video',
+    title: prompt,
+    width: 640,
+    height: 360,
+    html: expect.stringContaining(`src="${url}/embed" width="640" height="360"`),
+  });
+  const refused = (query: string) => read(`/oembed?${query}`).then(({ status }) => status);
+  expect(await refused(`url=${encodeURIComponent(url)}&format=xml`)).toBe(501);
+  expect(await refused(`url=${publicUrl}/s/${'0'.repeat(32)}`)).toBe(404);
+  expect(await refused('url=https://kinora.example/keys')).toBe(400);
+  // Other sites may show this page in a frame, and only this one.
+  const embed = await read(`/s/${id}/embed`);
+  expect(embed.headers.get('content-security-policy')).toContain('frame-ancestors *');
+  expect(embed.text).toContain('src="video.mp4"');
+
+  await shared(prediction_id, { allow_index: true });
+  const listed = await read(`/s/${id}`);
+  expect(listed.headers.get('x-robots-tag')).toBeNull();
+  expect(tagsOf(listed.text).robots).toBeUndefined();
+});
+
+test('the video is sent by ranges, and cannot act as a page', async () => {
+  const link = await shared(await completed());
+  const path = `/s/${link.id}/video.mp4`;
+  const whole = await node.get(path);
+  const bytes = Buffer.from(await whole.arrayBuffer());
+  expect(whole.headers.get('content-type')).toBe('video/mp4');
+  expect(whole.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'");
+  expect(whole.headers.get('x-content-type-options')).toBe('nosniff');
+  expect(whole.headers.get('accept-ranges')).toBe('bytes');
+  expect(whole.headers.get('x-robots-tag')).toBe('noindex');
+  const part = await node.get(path, { headers: { Range: 'bytes=100-199' } });
+  expect(part.status).toBe(206);
+  expect(part.headers.get('content-range')).toBe(`bytes 100-199/${bytes.length}`);
+  expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(100, 200))).toBe(true);
+  const head = await node.get(path, { method: 'HEAD' });
+  expect(head.headers.get('content-length')).toBe(String(bytes.length));
+  const [job] = await node.relay.store.db
+    .select()
+    .from(jobs)
+    .where(eq(jobs.id, link.prediction_id));
+  expect(createHash('sha256').update(bytes).digest('hex')).toBe(job?.outputSha256);
+});
+
+/** What each address of a link answers. */
+const statusesOf = (id: string) =>
+  Promise.all(
+    ['', '/embed', '/video.mp4', '/image', '/request'].map(
+      async (file) => (await read(`/s/${id}${file}`)).status,
+    ),
+  );
+const all = (status: number) => [status, status, status, status, status];
+
+test('a revoked link is gone, a new one has another address', async () => {
+  const id = await completed();
+  const first = await shared(id, { include: { image: true } });
+  expect(await statusesOf(first.id)).toEqual(all(200));
+  expect((await send('DELETE', id)).data).toEqual({ revoked: true });
+  expect((await send('DELETE', id)).data).toEqual({ revoked: false });
+  expect(await statusesOf(first.id)).toEqual(all(410));
+  const page = await read(`/s/${first.id}`);
+  expect(page.text).toContain('This link has ended');
+  expect(page.headers.get('x-robots-tag')).toBe('noindex');
+  expect(JSON.parse((await read(`/s/${first.id}/video.mp4`)).text)).toMatchObject({
+    error_code: 'SHARE_ENDED',
+  });
+  const second = await shared(id);
+  expect(second.id).not.toBe(first.id);
+  expect((await read(`/s/${second.id}`)).status).toBe(200);
+  expect(await statusesOf('0'.repeat(32))).toEqual(all(404));
+  expect((await read('/s/none')).status).toBe(404);
+});
+
+test('a link ends at its time, with its video, and with its prediction', async () => {
+  const id = await completed();
+  const timed = await shared(id, { expires_in_seconds: 60 });
+  expect(Date.parse(timed.expires_at) - Date.now()).toBeLessThanOrEqual(60_000);
+  await node.relay.store.db
+    .update(shares)
+    .set({ expiresAt: new Date(Date.now() - 1) })
+    .where(eq(shares.id, timed.id));
+  expect(await statusesOf(timed.id)).toEqual(all(410));
+  // A later link does not open the address that was given for a time.
+  const next = await shared(id);
+  expect(next.id).not.toBe(timed.id);
+  expect(await statusesOf(timed.id)).toEqual(all(410));
+
+  const end = new Date(Date.now() + 3_600_000);
+  await change(id, { outputExpiresAt: end });
+  expect((await shared(id, { expires_in_seconds: 86_400 })).expires_at).toBe(end.toISOString());
+  await change(id, { outputExpiresAt: new Date(Date.now() - 1) });
+  expect(await statusesOf(next.id)).toEqual(all(410));
+  expect(await send('POST', id, {})).toMatchObject({ status: 409, error_code: 'NOTHING_TO_SHARE' });
+
+  const other = await completed();
+  const link = await shared(other);
+  await node.api('/api/v3/predictions/delete', { ids: [other] });
+  expect(await statusesOf(link.id)).toEqual(all(410));
+});
+
+test('only the owner shares and revokes, and only a video that there is', async () => {
+  const id = await completed();
+  const link = await shared(id);
+  for (const method of ['POST', 'DELETE']) {
+    const body = method === 'POST' ? { include: { prompt: true } } : undefined;
+    const answer = await send(method, id, body, otherKey);
+    expect(answer).toMatchObject({ status: 404, error_code: 'NOT_FOUND' });
+  }
+  expect((await read(`/s/${link.id}`)).text).not.toContain('boat');
+  const waiting = await node.api('/api/v3/kinora/wan-2.2/i2v-720p-lora', {
+    image: `data:image/png;base64,${node.image.toString('base64')}`,
+    prompt,
+  });
+  const waitingId = waiting.body.data?.id ?? '';
+  expect(await send('POST', waitingId, {})).toMatchObject({
+    status: 409,
+    error_code: 'NOTHING_TO_SHARE',
+  });
+  await node.api(`/api/v3/predictions/${waitingId}/cancel`, {});
+  expect(await send('POST', id, { expires_in_seconds: 1 })).toMatchObject({ status: 400 });
+});
+
+test('a flagged video is covered, and other sites show nothing of it', async () => {
+  const id = await completed();
+  const safetyRecord = safetySchema.parse({ status: 'flagged', score: 0.9, model: 'checker' });
+  await change(id, { safety: 'flagged', safetyRecord });
+  const link = await shared(id, { include: { image: true } });
+  const { text } = await read(`/s/${link.id}`);
+  expect(text).toMatch(/<details><summary>The safety check flagged[^<]*<\/summary><video/);
+  expect(text).not.toContain('poster=');
+  const tags = tagsOf(text);
+  expect(tags).toMatchObject({ 'twitter:card': 'summary', rating: 'adult' });
+  expect(Object.keys(tags)).not.toContain('og:video');
+  expect(Object.keys(tags)).not.toContain('og:image');
+});
+
+test('a signed-in page uploads a video of the studio in parts, shares it, and takes it back', async () => {
+  const signedIn = await node.get('/api/admin/session', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ token: node.signInToken }),
+  });
+  const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] ?? '';
+  const page = { Cookie: cookie, Origin: node.origin };
+  const bytes = await makeVideo({ title: 'of the studio' });
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const id = 'a1'.repeat(16);
+  const address = `/api/admin/videos/${id}?sha256=${sha256}`;
+  const put = (first: number, last: number, headers: Record<string, string> = page) =>
+    node.get(address, {
+      method: 'PUT',
+      headers: { ...headers, 'Content-Range': `bytes ${first}-${last - 1}/${bytes.length}` },
+      body: bytes.slice(first, last),
+    });
+  const video = {
+    sha256,
+    parameters: parseParameters({ prompt: 'A studio', seed: 5 }),
+    profile: 'ultra-fast',
+    model: 'tiny',
+    inference_ms: 10,
+    safety: uncheckedSafety('off'),
+    share: { include: { prompt: true } },
+  };
+  const post = async (headers: Record<string, string> = page) => {
+    const answer = await node.get(`/api/admin/videos/${id}/share`, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify(video),
+    });
+    const json = (await answer.json()) as { data: Share; error_code?: string };
+    return { status: answer.status, ...json };
+  };
+
+  expect((await put(0, 10, {})).status).toBe(401);
+  expect((await put(0, 10, { ...page, Origin: 'https://other.example' })).status).toBe(403);
+  expect((await put(0, 1000)).status).toBe(200);
+  expect(await post()).toMatchObject({ status: 409, error_code: 'CONFLICT' });
+  const offset = (await node.get(address, { method: 'HEAD', headers: page })).headers;
+  expect(offset.get('upload-offset')).toBe('1000');
+  expect((await put(1000, bytes.length)).status).toBe(200);
+  const link = await post();
+  expect(link).toMatchObject({ status: 200, data: { prediction_id: id } });
+  // The same once more, as after a lost answer.
+  expect((await post()).data.url).toBe(link.data.url);
+  const shown = await read(`/s/${link.data.id}`);
+  expect(shown.text).toContain('<h1>A studio</h1>');
+  const sent = await node.get(`/s/${link.data.id}/video.mp4`);
+  expect(Buffer.from(await sent.arrayBuffer()).equals(Buffer.from(bytes))).toBe(true);
+  // It is a result of its owner, with the retention of results.
+  const { body } = await node.api(`/api/v3/predictions/${id}`);
+  expect(body.data).toMatchObject({ status: 'completed', outputs: [expect.any(String)] });
+  const days = (Date.parse(link.data.expires_at) - Date.now()) / 86_400_000;
+  expect(days).toBeGreaterThan(6.9);
+  expect(days).toBeLessThan(7.1);
+
+  const other = { Authorization: `Bearer ${otherKey}` };
+  const remove = (headers: Record<string, string>) =>
+    node.get(`/api/admin/videos/${id}/share`, { method: 'DELETE', headers });
+  expect((await remove(other)).status).toBe(404);
+  expect((await remove(page)).status).toBe(200);
+  expect(await statusesOf(link.data.id)).toEqual(all(410));
+});

@@ -1,0 +1,105 @@
+import { sizeInPixels } from '../../../lib/contract/request';
+import { isFlagged } from '../../../lib/contract/safety';
+import { profileOfModel, type SharedRequest } from '../../../lib/contract/v3';
+import type { FoundShare } from './rows';
+
+type OpenShare = Extract<FoundShare, { kind: 'open' }>;
+
+/** What a link shows: the video, and only what its owner ticked. */
+export interface Shown {
+  readonly id: string;
+  /** The prompt, or a general title. */
+  readonly title: string;
+  readonly prompt: string | null;
+  readonly negativePrompt: string | null;
+  /** Names and values of the settings; empty where they are not shown. */
+  readonly settings: readonly (readonly [name: string, value: string])[];
+  readonly width: number;
+  readonly height: number;
+  /** Seconds. */
+  readonly duration: number;
+  readonly createdAt: Date;
+  readonly hasImage: boolean;
+  /** Whether the safety check flagged the video: then it is covered until it is asked for. */
+  readonly isFlagged: boolean;
+  readonly allowIndex: boolean;
+  /** Whether there is a request that the studio can restore. */
+  readonly canRestore: boolean;
+}
+
+/** Longest title, in characters; unfurlers cut earlier. */
+const maxTitle = 90;
+
+/** What the page and the tags of a link show. */
+export function shownOf({ share, job }: OpenShare): Shown {
+  const { input } = job;
+  const prompt = share.withPrompt ? input.prompt.trim() : null;
+  const negative = share.withPrompt ? input.negative_prompt.trim() : '';
+  const hasImage = share.withImage && job.image !== null;
+  return {
+    id: share.id,
+    title: prompt === null ? 'A video made with Kinora' : shortened(prompt),
+    prompt,
+    negativePrompt: negative === '' ? null : negative,
+    settings: share.withSettings ? settingsOf(job) : [],
+    ...sizeInPixels(input.size),
+    duration: input.duration,
+    createdAt: job.createdAt,
+    hasImage,
+    isFlagged: job.safetyRecord !== null && isFlagged(job.safetyRecord),
+    allowIndex: share.allowIndex,
+    canRestore: share.withPrompt || share.withSettings || hasImage,
+  };
+}
+
+/** The request as far as it is shown, for the form of the studio. */
+export function sharedRequest({ share, job }: OpenShare): SharedRequest {
+  const { prompt, negative_prompt } = job.input;
+  const { size, num_inference_steps, duration, guidance_scale, flow_shift } = job.input;
+  return {
+    parameters: {
+      ...(share.withPrompt && { prompt, negative_prompt }),
+      ...(share.withSettings && {
+        size,
+        num_inference_steps,
+        duration,
+        guidance_scale,
+        flow_shift,
+        seed: job.seed,
+      }),
+    },
+    ...(share.withSettings && { profile: profileOfModel(job.model) }),
+    image: share.withImage && job.image !== null,
+  };
+}
+
+/** Adapters of the hub; links and uploads are private. */
+function hubLoras({ loras }: OpenShare['job']) {
+  return loras.flatMap(({ path, scale, from }) => (from === 'hub' ? [{ path, scale }] : []));
+}
+
+function settingsOf(job: OpenShare['job']): [string, string][] {
+  const { input, applied } = job;
+  const loras = hubLoras(job);
+  const others = input.loras.length - loras.length;
+  const adapters = [
+    ...loras.map(({ path, scale }) => `${path} (${scale})`),
+    ...(others > 0 ? [`${others} not public`] : []),
+  ];
+  const { width, height } = sizeInPixels(input.size);
+  return [
+    ['Model', [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
+    ['Profile', profileOfModel(job.model) === 'standard' ? 'Standard' : 'Ultra-fast'],
+    ['Size', `${width}×${height}, ${input.duration} s`],
+    ['Steps', String(applied?.steps ?? input.num_inference_steps)],
+    ['Guidance', String(applied?.guidance_scale ?? input.guidance_scale)],
+    ['Seed', String(job.seed)],
+    ...(adapters.length > 0 ? [['Adapters', adapters.join('; ')] as [string, string]] : []),
+  ];
+}
+
+function shortened(text: string): string {
+  const line = text.replace(/\s+/g, ' ');
+  if (line.length <= maxTitle) return line;
+  return `${line.slice(0, maxTitle - 1).replace(/\p{Surrogate}$/u, '')}…`;
+}
