@@ -33,7 +33,7 @@ export function History(props: {
 
 const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
 
-/** One past prediction; a failed one with its error and remedy. */
+/** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
 function HistoryItem(props: {
   prediction: Prediction;
   shownId: string | null;
@@ -88,9 +88,15 @@ function HistoryItem(props: {
       )}
       {prediction.status === 'failed' && (
         <>
-          <p className="card-note" data-code={prediction.error.code}>
-            <strong>{prediction.error.message}</strong> {prediction.error.remedy}
-          </p>
+          {shownId === id ? (
+            <p className="card-note">
+              <strong>{prediction.error.code === 'CANCELLED' ? 'Cancelled' : 'Failed'}</strong>
+            </p>
+          ) : (
+            <p className="card-note" data-code={prediction.error.code}>
+              <strong>{prediction.error.message}</strong> {prediction.error.remedy}
+            </p>
+          )}
           <div className="actions">
             <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
               Run again

@@ -7,7 +7,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner, useRun } from '../runner';
-import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
@@ -83,6 +83,15 @@ export function Studio() {
   }, [change]);
 
   const { backend } = form.values;
+  const problem = gpuProblem(gpu, backend, lastError);
+  const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
+  const gpuActions = problem && (
+    <GpuActions
+      {...{ gpu, error: problem }}
+      onCheck={check}
+      onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
+    />
+  );
   return (
     <>
       <SiteHeader here="/">
@@ -108,13 +117,11 @@ export function Studio() {
           onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
-          <GpuNotice
-            {...{ gpu, backend, lastError }}
-            onCheck={check}
-            onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
-          />
+          {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
           <Stage
             {...{ run, shown, loading, actions }}
+            // One sentence about the GPU is enough: the failed run has it already.
+            gpuActions={onStage ? gpuActions : null}
             problem={runs.problem}
             justFound={(recovered ?? 0) > 0}
             focused={shown !== undefined && shown.id === shownId}

@@ -69,13 +69,13 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and switches.
    *
-   * @param options settings of the device, which are not part of a prediction; a `safetyChecker` replaces the
-   *   prediction's, which records of earlier versions do not have
+   * @param options settings of the device, which are not part of a prediction; a `backend` replaces the
+   *   prediction's, as does a `safetyChecker`, which records of earlier versions do not have
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
-    options: DeviceOptions & Pick<RunInput, 'safetyChecker'> = {},
+    options: DeviceOptions & Partial<Pick<RunInput, 'backend' | 'safetyChecker'>> = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend } = prediction;
