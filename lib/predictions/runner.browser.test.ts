@@ -163,12 +163,12 @@ test('the next page finds an interrupted run, which runs again with the same inp
   expect(await store.get(id)).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
   expect(await listVideos()).toEqual([]);
 
-  // The device may have another backend by now, as one without WebGPU.
-  const again = await runner.runAgain(id, { backend: 'wasm' });
+  // The person may have chosen another backend since.
+  const again = await runner.runAgain(id, { backend: 'webgpu' });
   expect(again.id).not.toBe(id);
   const end = await again.ended;
   expect(end).toMatchObject({ status: 'completed', profile: 'ultra-fast', result: { seed: 77 } });
-  expect(engine.seen).toMatchObject({ profile: 'ultra-fast', backend: 'wasm' });
+  expect(engine.seen).toMatchObject({ profile: 'ultra-fast', backend: 'webgpu' });
   expect(engine.seen?.loras[0]).toMatchObject({ name: 'style.safetensors', scale: 1.5 });
   expect(await engine.seen?.loras[0]?.file.text()).toBe('lora bytes');
   expect(new Uint8Array((await engine.seen?.image.arrayBuffer()) ?? [])).toEqual(
