@@ -77,10 +77,16 @@ for (const device of ['CPU', 'GPU'] as const) {
       });
 
       await test.step('it can be deleted, and brought back', async () => {
+        const undo = page.getByRole('button', { name: 'Undo' });
         await studio.result.getByRole('button', { name: 'Delete' }).click();
         await expect(studio.history).toBeHidden();
-        await page.getByRole('button', { name: 'Undo' }).click();
+        await undo.click();
         await expect(studio.history.getByText(prompt)).toBeVisible();
+        await studio.result.getByRole('button', { name: 'Delete' }).press('Enter');
+        await expect(undo).toBeVisible();
+        await page.keyboard.press('Control+z');
+        await expect(studio.history.getByText(prompt)).toBeVisible();
+        await expect(undo).toBeHidden();
       });
     },
   );

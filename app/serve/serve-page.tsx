@@ -37,7 +37,7 @@ export function ServePage() {
       <SiteHeader here="/serve">
         <GpuBadge gpu={gpu} backend={backend} />
       </SiteHeader>
-      <main className="serve" data-ready={ready}>
+      <main id="main" tabIndex={-1} className="serve" data-ready={ready}>
         <h1>Serve</h1>
         <div className="serve-columns" data-connected={connected}>
           <ConnectForm

@@ -1,5 +1,5 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { useEffect } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 import { formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
 import { getRunner } from '../runner';
@@ -8,6 +8,7 @@ import { Picture } from '../shared/icons';
 import { blurReason, isInputFlagged } from '../shared/safety-text';
 import { interruptionTitle } from './interruption-text';
 import type { PredictionActions } from './result-card';
+import { isTyping } from './shortcuts';
 
 /** All predictions of this browser, newest first. */
 export function History(props: {
@@ -125,7 +126,10 @@ const toastMs = 10_000;
 
 /** Offers to restore a deleted prediction, and deletes it for good when the time is over. */
 export function UndoToast({ id, onGone }: { id: string; onGone: () => void }) {
+  /** While it has the pointer or the focus, it stays. */
+  const [held, setHeld] = useState(false);
   useEffect(() => {
+    if (held) return;
     const timer = setTimeout(() => {
       onGone();
       // Another tab may still offer to restore a prediction that was deleted later.
@@ -134,17 +138,35 @@ export function UndoToast({ id, onGone }: { id: string; onGone: () => void }) {
         .catch(() => {});
     }, toastMs);
     return () => clearTimeout(timer);
-  }, [onGone]);
+  }, [held, onGone]);
   const undo = () => {
     void getRunner()
       .store.restore(id)
       .catch(() => {});
     onGone();
   };
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const command = (event.ctrlKey || event.metaKey) && !event.shiftKey;
+    if (!command || event.key !== 'z' || isTyping(event.target)) return;
+    event.preventDefault();
+    undo();
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
   return (
-    <div className="toast" role="status">
+    <div
+      className="toast"
+      role="status"
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
+    >
       <span>Video deleted.</span>
-      <button type="button" onClick={undo}>
+      <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
         Undo
       </button>
     </div>

@@ -106,7 +106,7 @@ export function Studio() {
           ?
         </button>
       </SiteHeader>
-      <main className="studio">
+      <main id="main" tabIndex={-1} className="studio">
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
@@ -117,6 +117,8 @@ export function Studio() {
           onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
+          {/* After a deletion the focus is on the stage: one step back leads here. */}
+          {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
           {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
           <Stage
             {...{ run, shown, loading, actions }}
@@ -138,7 +140,6 @@ export function Studio() {
         </div>
       </main>
       {fileInput.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
-      {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
       <ShortcutsDialog dialog={dialog} />
     </>
   );
