@@ -140,7 +140,9 @@ export function gpuProblem(
 /** Facts for a bug report as JSON: browser, GPU, storage and error, but no prompts or images. */
 async function collectDiagnostics(gpu: GpuState, error: ErrorRecord): Promise<string> {
   const { userAgent, hardwareConcurrency, language } = navigator;
-  const { quota = null, usage = null } = await navigator.storage.estimate();
+  // The browser may have no storage at all.
+  const { storage } = navigator as Partial<Navigator>;
+  const { quota = null, usage = null } = (await storage?.estimate()) ?? {};
   const facts = {
     userAgent,
     language,
@@ -148,7 +150,7 @@ async function collectDiagnostics(gpu: GpuState, error: ErrorRecord): Promise<st
     crossOriginIsolated,
     jspi: 'Suspending' in WebAssembly,
     videoEncoder: 'VideoEncoder' in globalThis,
-    storage: { quota, usage, persisted: await navigator.storage.persisted() },
+    storage: { quota, usage, persisted: await storage?.persisted() },
     gpu,
     error,
   };

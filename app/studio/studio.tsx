@@ -5,9 +5,11 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
+import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner, useRun } from '../runner';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
+import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
@@ -30,7 +32,8 @@ export function Studio() {
   const { gpu, check } = useGpu();
   const run = useRun();
   const busy = run.status !== 'idle';
-  const predictions = useLiveQuery(() => getRunner().store.list(), []);
+  const stored = useLiveQuery(readPredictions, []);
+  const predictions = stored?.predictions;
   const fileInput = useFileInput(form, change);
   useLaunchedFiles(ready, fileInput.addFiles);
   const formRef = useRef<HTMLFormElement>(null);
@@ -120,17 +123,23 @@ export function Studio() {
           {/* After a deletion the focus is on the stage: one step back leads here. */}
           {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
           {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
-          <Stage
-            {...{ run, shown, loading, actions }}
-            // One sentence about the GPU is enough: the failed run has it already.
-            gpuActions={onStage ? gpuActions : null}
-            problem={runs.problem}
-            justFound={(recovered ?? 0) > 0}
-            focused={shown !== undefined && shown.id === shownId}
-            onSample={() =>
-              void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
-            }
-          />
+          {stored?.error ? (
+            <div className="panel stage" role="alert">
+              <Problem error={stored.error} />
+            </div>
+          ) : (
+            <Stage
+              {...{ run, shown, loading, actions }}
+              // One sentence about the GPU is enough: the failed run has it already.
+              gpuActions={onStage ? gpuActions : null}
+              problem={runs.problem}
+              justFound={(recovered ?? 0) > 0}
+              focused={shown !== undefined && shown.id === shownId}
+              onSample={() =>
+                void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
+              }
+            />
+          )}
           <History
             {...{ busy, actions }}
             predictions={predictions ?? []}
@@ -143,6 +152,20 @@ export function Studio() {
       <ShortcutsDialog dialog={dialog} />
     </>
   );
+}
+
+interface StoredPredictions {
+  readonly predictions?: readonly Prediction[];
+  readonly error?: ErrorRecord;
+}
+
+/** All predictions, or why there are none: a browser may block the database. */
+async function readPredictions(): Promise<StoredPredictions> {
+  try {
+    return { predictions: await getRunner().store.list() };
+  } catch (thrown) {
+    return { error: databaseError(thrown).toRecord() };
+  }
 }
 
 /** Finds the runs of pages that are gone. @returns how many; null until that is known */

@@ -52,7 +52,7 @@ export function useGenerate(options: {
     const runner = getRunner();
     if (starting.current || runner.getSnapshot().status !== 'idle') return;
     // This comes first, because browsers may require a recent click for it.
-    void navigator.storage.persist();
+    void (navigator as Partial<Navigator>).storage?.persist();
     setProblem(null);
     onStart();
     starting.current = true;

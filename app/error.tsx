@@ -1,0 +1,24 @@
+'use client';
+
+import { toKinoraError } from '../lib/contract/errors';
+import { Problem } from './shared/messages';
+import { SiteHeader } from './shared/site-header';
+
+/** Shown in the place of a page that failed. */
+export default function ErrorPage({ error, reset }: { error: Error; reset: () => void }) {
+  return (
+    <>
+      <SiteHeader />
+      <main id="main" tabIndex={-1} className="terms">
+        <h1>This page failed</h1>
+        <div className="panel" role="alert">
+          <Problem error={toKinoraError(error).toRecord()}>
+            <button type="button" onClick={reset}>
+              Try again
+            </button>
+          </Problem>
+        </div>
+      </main>
+    </>
+  );
+}
