@@ -2,6 +2,7 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
+import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner } from '../runner';
 import { useObjectUrl } from '../shared/browser';
 import { Picture } from '../shared/icons';
@@ -10,7 +11,7 @@ import { interruptionTitle } from './interruption-text';
 import type { PredictionActions } from './result-card';
 import { isTyping } from './shortcuts';
 
-/** All predictions of this browser, newest first. */
+/** The predictions of this browser that have ended, newest first. */
 export function History(props: {
   predictions: readonly Prediction[];
   shownId: string | null;
@@ -18,7 +19,9 @@ export function History(props: {
   actions: PredictionActions;
   onShow: (id: string) => void;
 }) {
-  const { predictions, ...rest } = props;
+  const { predictions: all, ...rest } = props;
+  // What is at work is shown on the stage, and in the header of other pages.
+  const predictions = all.filter(isAtRest);
   if (predictions.length === 0) return null;
   return (
     <section className="history" aria-labelledby="history-title">
@@ -32,8 +35,6 @@ export function History(props: {
   );
 }
 
-const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
-
 /** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
 function HistoryItem(props: {
   prediction: Prediction;
@@ -46,7 +47,6 @@ function HistoryItem(props: {
   const { id, parameters, createdAt } = prediction;
   const thumbnail = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const url = useObjectUrl(thumbnail);
-  const working = prediction.status === 'created' || prediction.status === 'processing';
   const safety = prediction.status === 'completed' ? prediction.result.safety : undefined;
   const reason = blurReason(safety);
   // The poster is the start image.
@@ -57,7 +57,6 @@ function HistoryItem(props: {
         type="button"
         className="card-face"
         aria-current={shownId === id ? 'true' : undefined}
-        disabled={working}
         onClick={() => onShow(id)}
       >
         <span className="poster" data-blurred={blurred}>
@@ -71,7 +70,6 @@ function HistoryItem(props: {
           <time dateTime={createdAt}>{formatDate(createdAt)}</time>
         </span>
       </button>
-      {working && <p className="card-note">{statusNames[prediction.status]}</p>}
       {prediction.status === 'interrupted' && (
         <>
           <p className="card-note" data-code={prediction.error.code}>

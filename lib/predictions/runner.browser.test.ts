@@ -183,7 +183,9 @@ test('finishing early keeps the steps so far', async () => {
   await expect.poll(() => runner.getSnapshot().status, soon).toBe('running');
   await runner.finishEarly();
   open();
-  expect(await ended).toMatchObject({ status: 'completed', result: { finishedEarly: true } });
+  const { num_inference_steps: steps } = (await newInput()).parameters;
+  const result = { finishedEarly: true, lastStep: { step: 1, steps } };
+  expect(await ended).toMatchObject({ status: 'completed', result });
 });
 
 test('invalid input creates no row and starts nothing', async () => {

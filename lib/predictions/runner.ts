@@ -132,7 +132,11 @@ export class Runner {
           signal,
         );
         const timings = addTimings(result.timings, refined.timings);
-        return await this.store.dispatch(id, { type: 'refined', result: { ...refined, timings } });
+        const { lastStep } = result;
+        return await this.store.dispatch(id, {
+          type: 'refined',
+          result: { ...refined, timings, ...(lastStep && { lastStep }) },
+        });
       } catch (thrown) {
         const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
         if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
@@ -271,7 +275,16 @@ export class Runner {
     const work = async (): Promise<Prediction> => {
       hasGpu = true;
       if (!resumed) await this.store.dispatch(id, { type: 'started', at: now() });
-      const result = await this.#compute(request, signal, onProgress);
+      let last = resumed?.checkpoint;
+      const result = await this.#compute(request, signal, (event) => {
+        if (event.type === 'step') last = event;
+        onProgress?.(event);
+      });
+      if (result.finishedEarly && last && last.step < last.steps) {
+        const { step, steps } = last;
+        const ended = { ...result, lastStep: { step, steps } };
+        return this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
+      }
       return this.store.dispatch(id, { type: 'completed', at: now(), result });
     };
     try {
