@@ -68,11 +68,22 @@ for (const device of ['CPU', 'GPU'] as const) {
         await studio.prompt.fill('something else');
         await studio.steps.fill('30');
         await studio.image.setInputFiles(file);
-        await expect(page.getByText(/Settings restored from video\.mp4/)).toBeVisible();
+        await expect(
+          page.getByText(/Settings restored from video\.mp4, with the image/),
+        ).toBeVisible();
         await expect(studio.prompt).toHaveValue(prompt);
         await expect(studio.steps).toHaveValue('2');
         await expect(await studio.field('Negative prompt')).toHaveValue('rain');
         await expect(await studio.field('Guidance')).toHaveValue('4.5');
+        await expect(await studio.field('Seed')).toHaveValue('1234567890');
+      });
+
+      await test.step('its settings are used again, seed included', async () => {
+        await (await studio.field('Seed')).fill('7');
+        await studio.result.getByRole('button', { name: 'Use settings' }).click();
+        await expect(
+          page.getByText(/settings are in the form, with image and seed 1234567890/),
+        ).toBeVisible();
         await expect(await studio.field('Seed')).toHaveValue('1234567890');
       });
 

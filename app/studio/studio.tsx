@@ -59,6 +59,7 @@ export function Studio() {
     change,
     runs,
     showError: fileInput.showError,
+    showInfo: fileInput.showInfo,
     // The focus was in what is gone: it moves to what is shown then.
     onRemoved: (id) =>
       id === shown?.id && setShownId(ended?.find((one) => one.id !== id)?.id ?? null),
