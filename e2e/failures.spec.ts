@@ -88,6 +88,7 @@ test('a page whose script cannot be fetched is replaced by a sentence', async ({
   await expect(page.getByRole('heading', { name: 'This page failed' })).toBeVisible();
   await expect(studio.problem('SERVER_UNREACHABLE')).toBeVisible();
   await page.unroute('**/_next/static/**/*.js');
-  await page.getByRole('link', { name: 'Docs', exact: true }).click();
-  await expect(page.getByRole('heading', { name: 'Quick start' })).toBeVisible();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('heading', { name: 'This page failed' })).toHaveCount(0);
+  await expect(page.getByRole('main')).toBeVisible();
 });
