@@ -13,6 +13,22 @@ test('axe finds nothing on the page as it opens', async ({ studio, page }) => {
   await expectAccessible(page);
 });
 
+test('the page for an unknown address has the navigation, and a link that skips it', async ({
+  page,
+}) => {
+  const answer = await page.goto('/no/such/page');
+  expect(answer?.status()).toBe(404);
+  await expectAccessible(page);
+  await page.keyboard.press('Tab');
+  const skip = page.getByRole('link', { name: 'Skip to content' });
+  await expect(skip).toBeFocused();
+  await expect(skip).toBeInViewport();
+  await skip.press('Enter');
+  await expect(page.getByRole('main')).toBeFocused();
+  await page.getByRole('link', { name: 'Studio', exact: true }).click();
+  await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
+});
+
 test('axe finds nothing on the terms of use and in the dialog that asks for them', async ({
   models,
   page,

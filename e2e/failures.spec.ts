@@ -54,3 +54,41 @@ test('a full disk is shown with its remedy', full, async ({ page, baseURL }) => 
   await client.send('Storage.overrideQuotaForOrigin', { origin: baseURL ?? '', quotaSize: 1 });
   await expectFailure(studio, 'STORAGE_FULL', /storage/);
 });
+
+test('a browser that blocks the database or the file system says so', async ({ page, context }) => {
+  await test.step('no database', async () => {
+    await page.addInitScript(() => {
+      IDBFactory.prototype.open = () => {
+        throw new DOMException('The operation is insecure.', 'SecurityError');
+      };
+    });
+    const studio = new StudioPage(page);
+    await studio.open();
+    await expect(studio.problem('STORAGE_BLOCKED')).toContainText(/does not let Kinora store/);
+  });
+  await test.step('no file system', async () => {
+    const other = await context.newPage();
+    await other.addInitScript(() => {
+      Object.defineProperty(Navigator.prototype, 'storage', { value: undefined });
+    });
+    const studio = new StudioPage(other);
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
+    await studio.chooseCpu();
+    // Generate works as far as it can: the worker of this page still has the file system.
+    await studio.generate();
+  });
+});
+
+test('a page whose script cannot be fetched is replaced by a sentence', async ({ page }) => {
+  const studio = new StudioPage(page);
+  await studio.open();
+  await page.route('**/_next/static/**/*.js', (route) => route.abort());
+  await page.getByRole('link', { name: 'Keys', exact: true }).click();
+  await expect(page.getByRole('heading', { name: 'This page failed' })).toBeVisible();
+  await expect(studio.problem('SERVER_UNREACHABLE')).toBeVisible();
+  await page.unroute('**/_next/static/**/*.js');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await expect(page.getByRole('heading', { name: 'This page failed' })).toHaveCount(0);
+  await expect(page.getByRole('main')).toBeVisible();
+});

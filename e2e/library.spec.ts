@@ -229,6 +229,14 @@ test(
     look();
     await expect(models.problem('HUB_UNREACHABLE')).toBeInViewport();
     await expect(dialog.getByRole('button', { name: 'Download' })).toBeDisabled();
+    await dialog.getByRole('button', { name: 'Change the hub address' }).click();
+    await expect(dialog).toBeHidden();
+    await expect(models.page.getByLabel('Base address of the hub')).toBeFocused();
+    await models.model('Golden').getByRole('button', { name: 'Download' }).click();
+    await dialog.getByRole('button', { name: 'Use local files' }).click();
+    await expect(models.model('Golden').getByText('Use local files instead')).toBeFocused();
+    await models.model('Golden').getByRole('button', { name: 'Download' }).click();
+    await expect(models.problem('HUB_UNREACHABLE')).toBeInViewport();
     hub.heal();
     await dialog.getByRole('button', { name: 'Try again' }).click();
     await expect(dialog).toContainText('to fetch');

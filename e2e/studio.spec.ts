@@ -68,7 +68,9 @@ for (const device of ['CPU', 'GPU'] as const) {
         await studio.prompt.fill('something else');
         await studio.steps.fill('30');
         await studio.image.setInputFiles(file);
-        await expect(page.getByText(/Settings restored from video\.mp4/)).toBeVisible();
+        await expect(
+          page.getByText(/Settings restored from video\.mp4, with the image/),
+        ).toBeVisible();
         await expect(studio.prompt).toHaveValue(prompt);
         await expect(studio.steps).toHaveValue('2');
         await expect(await studio.field('Negative prompt')).toHaveValue('rain');
@@ -76,11 +78,26 @@ for (const device of ['CPU', 'GPU'] as const) {
         await expect(await studio.field('Seed')).toHaveValue('1234567890');
       });
 
+      await test.step('its settings are used again, seed included', async () => {
+        await (await studio.field('Seed')).fill('7');
+        await studio.result.getByRole('button', { name: 'Use settings' }).click();
+        await expect(
+          page.getByText(/settings are in the form, with image and seed 1234567890/),
+        ).toBeVisible();
+        await expect(await studio.field('Seed')).toHaveValue('1234567890');
+      });
+
       await test.step('it can be deleted, and brought back', async () => {
+        const undo = page.getByRole('button', { name: 'Undo' });
         await studio.result.getByRole('button', { name: 'Delete' }).click();
         await expect(studio.history).toBeHidden();
-        await page.getByRole('button', { name: 'Undo' }).click();
+        await undo.click();
         await expect(studio.history.getByText(prompt)).toBeVisible();
+        await studio.result.getByRole('button', { name: 'Delete' }).press('Enter');
+        await expect(undo).toBeVisible();
+        await page.keyboard.press('Control+z');
+        await expect(studio.history.getByText(prompt)).toBeVisible();
+        await expect(undo).toBeHidden();
       });
     },
   );

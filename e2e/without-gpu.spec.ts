@@ -33,10 +33,13 @@ test(
       await expect(notice).toContainText('found no usable GPU');
       await studio.fill({ image: picturePath, prompt: 'A lamp flickers', steps: 1 });
       await studio.generateButton.click();
-      await expect(studio.problem('ADAPTER_MISSING').first()).toBeVisible();
-      await notice.getByRole('button', { name: 'Use the CPU instead' }).click();
-      await expect(notice).toBeHidden();
-      await studio.generate();
+      const failed = studio.failure.locator('[data-code="ADAPTER_MISSING"]');
+      await expect(failed).toBeVisible();
+      await expect(page.getByText('found no usable GPU')).toHaveCount(1);
+      await failed.getByRole('button', { name: 'Use the CPU instead' }).click();
+      await expect(page.getByRole('button', { name: 'Use the CPU instead' })).toHaveCount(0);
+      // The run that failed on the GPU is made again on the CPU, as the form says now.
+      await studio.failure.getByRole('button', { name: 'Run again' }).click();
       await studio.waitForResult();
       await expect(studio.result).toContainText('the CPU');
     } finally {

@@ -116,6 +116,7 @@ Comlink.expose(
     terms: opfsFolder(termsFolder),
     listed: listedModels,
     async storage() {
+      if (!navigator.storage) throw new KinoraError('STORAGE_BLOCKED');
       const { usage = 0, quota = 0 } = await navigator.storage.estimate();
       const persistent = await navigator.storage.persisted();
       const atLeast = quota - usage === mostReportedFree;

@@ -16,7 +16,7 @@ export function KeysPage() {
   return (
     <>
       <SiteHeader here="/keys" />
-      <main className="keys">
+      <main id="main" tabIndex={-1} className="keys">
         <h1>Keys</h1>
         {state.status === 'opening' && <progress aria-label="Checking the session" />}
         {state.status === 'signed-out' && (

@@ -28,6 +28,17 @@ export function DownloadSheet(props: {
   const wanted = { precision, adapter };
   const sources = sourcesFor(manifest, precision, adapter);
   const known = plan.status === 'known' ? plan.plan : null;
+  /** Closes the sheet, and unfolds what is on the page. */
+  const leaveTo = (id: string) => {
+    onClose();
+    // The dialog gives the focus back when it is gone.
+    requestAnimationFrame(() => {
+      const target = document.getElementById(id);
+      const section = target?.closest('details');
+      if (section) section.open = true;
+      target?.focus();
+    });
+  };
   const fits = known !== null && (known.left >= 0 || known.storage.atLeast === true);
   return (
     <Modal titleId="sheet-title" className="sheet" onClose={onClose}>
@@ -75,6 +86,16 @@ export function DownloadSheet(props: {
               <button type="button" onClick={() => onWanted(wanted)}>
                 Try again
               </button>
+              {plan.error.code === 'HUB_UNREACHABLE' && (
+                <>
+                  <button type="button" onClick={() => leaveTo(`${manifest.id}-local`)}>
+                    Use local files
+                  </button>
+                  <button type="button" onClick={() => leaveTo('hub')}>
+                    Change the hub address
+                  </button>
+                </>
+              )}
             </Problem>
           </InView>
         )}

@@ -16,7 +16,7 @@ export function LocalFiles(props: {
   const id = useId();
   return (
     <details className="more">
-      <summary>Use local files instead</summary>
+      <summary id={`${manifest.id}-local`}>Use local files instead</summary>
       {manifest.choices.length > 1 && (
         <div className="field">
           <label htmlFor={id}>Keep it as</label>

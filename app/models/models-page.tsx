@@ -18,7 +18,7 @@ export function ModelsPage() {
   return (
     <>
       <SiteHeader here="/models" />
-      <main className="models">
+      <main id="main" tabIndex={-1} className="models">
         <h1>Models</h1>
         {library.status === 'loading' && <progress aria-label="Opening the library" />}
         {library.status === 'failed' && (

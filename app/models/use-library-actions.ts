@@ -220,8 +220,8 @@ async function resumeAll(api: LibraryApi, entry: LibraryEntry): Promise<void> {
 
 /** First of all, while the click still counts as one: browsers ask or decide by it. */
 function keepStorage(): void {
-  navigator.storage
-    .persist()
+  (navigator as Partial<Navigator>).storage
+    ?.persist()
     .then(() => getLibrary().refresh())
     // Without the promise everything works; the page shows that it was not given.
     .catch(() => {});

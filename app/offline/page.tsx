@@ -8,7 +8,7 @@ export default function Page() {
   return (
     <>
       <SiteHeader />
-      <main className="terms">
+      <main id="main" tabIndex={-1} className="terms">
         <h1>No connection</h1>
         <article className="panel">
           <p>

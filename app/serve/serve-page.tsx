@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from 'react';
 import { useLibrary } from '../library';
-import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
 import { Abilities } from './abilities';
@@ -26,6 +26,7 @@ export function ServePage() {
   const { values, change, model } = form;
   const connected = options !== null;
   const backend = options?.backend ?? values.backend;
+  const problem = gpuProblem(gpu, backend, null);
   const [ready, setReady] = useState(false);
   useEffect(() => {
     setReady(true);
@@ -36,7 +37,7 @@ export function ServePage() {
       <SiteHeader here="/serve">
         <GpuBadge gpu={gpu} backend={backend} />
       </SiteHeader>
-      <main className="serve" data-ready={ready}>
+      <main id="main" tabIndex={-1} className="serve" data-ready={ready}>
         <h1>Serve</h1>
         <div className="serve-columns" data-connected={connected}>
           <ConnectForm
@@ -45,13 +46,14 @@ export function ServePage() {
             onConnect={() => void form.connect()}
           />
           <div className="serve-main">
-            {!connected && (
-              <GpuNotice
-                {...{ gpu, backend }}
-                lastError={null}
-                onCheck={check}
-                onUseCpu={() => change({ backend: 'wasm' })}
-              />
+            {!connected && problem && (
+              <GpuNotice error={problem}>
+                <GpuActions
+                  {...{ gpu, error: problem }}
+                  onCheck={check}
+                  onUseCpu={() => change({ backend: 'wasm' })}
+                />
+              </GpuNotice>
             )}
             <ConnectionPanel connection={connection} onDisconnect={form.disconnect} />
             {model && <Abilities model={model} />}

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from 'react';
+import { type ReactNode, useCallback, useEffect, useState } from 'react';
 import type { DeviceReport } from '../../lib/contract/engine';
 import {
   type ErrorCode,
@@ -79,43 +79,51 @@ const avoidedByCpu: readonly ErrorCode[] = [
   'ADAPTER_SOFTWARE',
 ];
 
-/** A problem of the GPU with its remedy; nothing if there is none, or if the CPU is selected. */
-export function GpuNotice(props: {
+/** What a person can do about a problem of the GPU. */
+export function GpuActions(props: {
   gpu: GpuState;
-  backend: Backend;
-  /** The error of the newest prediction, if that one failed. */
-  lastError: ErrorRecord | null;
+  error: ErrorRecord;
   onCheck: () => void;
   onUseCpu: () => void;
 }) {
-  const { gpu, backend, lastError, onCheck, onUseCpu } = props;
+  const { gpu, error, onCheck, onUseCpu } = props;
   const [copied, setCopied] = useState(false);
-  const error = problemOf(gpu, backend, lastError);
-  if (!error) return null;
   const copy = async () => {
-    await navigator.clipboard.writeText(await collectDiagnostics(gpu, lastError));
+    await navigator.clipboard.writeText(await collectDiagnostics(gpu, error));
     setCopied(true);
   };
   return (
+    <>
+      {avoidedByCpu.includes(error.code) && (
+        <button type="button" onClick={onUseCpu}>
+          Use the CPU instead
+        </button>
+      )}
+      <button type="button" onClick={onCheck}>
+        Check again
+      </button>
+      <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+        {copied ? 'Diagnostics copied' : 'Copy diagnostics'}
+      </button>
+    </>
+  );
+}
+
+/** A problem of the GPU with its remedy and the actions on it. */
+export function GpuNotice({ error, children }: { error: ErrorRecord; children: ReactNode }) {
+  return (
     <aside className="gpu-notice" aria-label="GPU check">
-      <Problem error={error}>
-        {avoidedByCpu.includes(error.code) && (
-          <button type="button" onClick={onUseCpu}>
-            Use the CPU instead
-          </button>
-        )}
-        <button type="button" onClick={onCheck}>
-          Check again
-        </button>
-        <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
-          {copied ? 'Diagnostics copied' : 'Copy diagnostics'}
-        </button>
-      </Problem>
+      <Problem error={error}>{children}</Problem>
     </aside>
   );
 }
 
-function problemOf(
+/**
+ * The problem of the GPU; null if there is none, or if the CPU is selected.
+ *
+ * @param lastError of the newest prediction, if that one failed
+ */
+export function gpuProblem(
   gpu: GpuState,
   backend: Backend,
   lastError: ErrorRecord | null,
@@ -129,10 +137,12 @@ function problemOf(
   return null;
 }
 
-/** Facts for a bug report as JSON: browser, GPU, storage and last error, but no prompts or images. */
-async function collectDiagnostics(gpu: GpuState, lastError: ErrorRecord | null): Promise<string> {
+/** Facts for a bug report as JSON: browser, GPU, storage and error, but no prompts or images. */
+async function collectDiagnostics(gpu: GpuState, error: ErrorRecord): Promise<string> {
   const { userAgent, hardwareConcurrency, language } = navigator;
-  const { quota = null, usage = null } = await navigator.storage.estimate();
+  // The browser may have no storage at all.
+  const { storage } = navigator as Partial<Navigator>;
+  const { quota = null, usage = null } = (await storage?.estimate()) ?? {};
   const facts = {
     userAgent,
     language,
@@ -140,9 +150,9 @@ async function collectDiagnostics(gpu: GpuState, lastError: ErrorRecord | null):
     crossOriginIsolated,
     jspi: 'Suspending' in WebAssembly,
     videoEncoder: 'VideoEncoder' in globalThis,
-    storage: { quota, usage, persisted: await navigator.storage.persisted() },
+    storage: { quota, usage, persisted: await storage?.persisted() },
     gpu,
-    lastError,
+    error,
   };
   return JSON.stringify(facts, null, 2);
 }

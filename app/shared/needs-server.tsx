@@ -10,7 +10,7 @@ export function NeedsServer(props: { here: Here; title: string; children: ReactN
   return (
     <>
       <SiteHeader here={props.here} />
-      <main className="terms">
+      <main id="main" tabIndex={-1} className="terms">
         <h1>{props.title}</h1>
         <p className="panel">
           This needs Kinora’s server, and this copy of the app has none. Start it with{' '}

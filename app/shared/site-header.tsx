@@ -13,7 +13,8 @@ const pages = [
 ] as const;
 
 /**
- * The header of every page, with links to all pages and what runs in this tab. No link of the app prefetches: browsers warn in
+ * The header of every page, with links to all pages and what runs in this tab. Its first link leads to the
+ * page's `<main id="main" tabIndex={-1}>`. No link of the app prefetches: browsers warn in
  * the console about prefetched files that are not used.
  */
 export function SiteHeader(props: {
@@ -23,6 +24,9 @@ export function SiteHeader(props: {
 }) {
   return (
     <header className="top">
+      <a className="skip" href="#main">
+        Skip to content
+      </a>
       <p className="brand">
         <Mark /> Kinora
       </p>

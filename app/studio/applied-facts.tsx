@@ -6,9 +6,10 @@ import type { Parameters } from '../../lib/contract/request';
 
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
-  const { applied, profile, finishedEarly } = props.result;
+  const { applied, profile, finishedEarly, lastStep } = props.result;
   const asked = props.parameters.num_inference_steps;
-  const early = finishedEarly ? ', finished early' : '';
+  const at = lastStep ? ` at step ${lastStep.step} of ${lastStep.steps}` : '';
+  const early = finishedEarly ? `, finished early${at}` : '';
   if (!applied) return <Fact name="Steps">{`${asked}${early}`}</Fact>;
   const { steps, adapter, decoder, cache } = applied;
   return (

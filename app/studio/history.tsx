@@ -1,15 +1,17 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { useEffect } from 'react';
+import { useEffect, useEffectEvent, useState } from 'react';
 import { formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
+import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner } from '../runner';
 import { useObjectUrl } from '../shared/browser';
 import { Picture } from '../shared/icons';
 import { blurReason, isInputFlagged } from '../shared/safety-text';
 import { interruptionTitle } from './interruption-text';
 import type { PredictionActions } from './result-card';
+import { isTyping } from './shortcuts';
 
-/** All predictions of this browser, newest first. */
+/** The predictions of this browser that have ended, newest first. */
 export function History(props: {
   predictions: readonly Prediction[];
   shownId: string | null;
@@ -17,7 +19,9 @@ export function History(props: {
   actions: PredictionActions;
   onShow: (id: string) => void;
 }) {
-  const { predictions, ...rest } = props;
+  const { predictions: all, ...rest } = props;
+  // What is at work is shown on the stage, and in the header of other pages.
+  const predictions = all.filter(isAtRest);
   if (predictions.length === 0) return null;
   return (
     <section className="history" aria-labelledby="history-title">
@@ -31,9 +35,7 @@ export function History(props: {
   );
 }
 
-const statusNames = { created: 'Waiting', processing: 'Computing' } as const;
-
-/** One past prediction; a failed one with its error and remedy. */
+/** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
 function HistoryItem(props: {
   prediction: Prediction;
   shownId: string | null;
@@ -45,7 +47,6 @@ function HistoryItem(props: {
   const { id, parameters, createdAt } = prediction;
   const thumbnail = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
   const url = useObjectUrl(thumbnail);
-  const working = prediction.status === 'created' || prediction.status === 'processing';
   const safety = prediction.status === 'completed' ? prediction.result.safety : undefined;
   const reason = blurReason(safety);
   // The poster is the start image.
@@ -56,7 +57,6 @@ function HistoryItem(props: {
         type="button"
         className="card-face"
         aria-current={shownId === id ? 'true' : undefined}
-        disabled={working}
         onClick={() => onShow(id)}
       >
         <span className="poster" data-blurred={blurred}>
@@ -70,7 +70,6 @@ function HistoryItem(props: {
           <time dateTime={createdAt}>{formatDate(createdAt)}</time>
         </span>
       </button>
-      {working && <p className="card-note">{statusNames[prediction.status]}</p>}
       {prediction.status === 'interrupted' && (
         <>
           <p className="card-note" data-code={prediction.error.code}>
@@ -88,9 +87,15 @@ function HistoryItem(props: {
       )}
       {prediction.status === 'failed' && (
         <>
-          <p className="card-note" data-code={prediction.error.code}>
-            <strong>{prediction.error.message}</strong> {prediction.error.remedy}
-          </p>
+          {shownId === id ? (
+            <p className="card-note">
+              <strong>{prediction.error.code === 'CANCELLED' ? 'Cancelled' : 'Failed'}</strong>
+            </p>
+          ) : (
+            <p className="card-note" data-code={prediction.error.code}>
+              <strong>{prediction.error.message}</strong> {prediction.error.remedy}
+            </p>
+          )}
           <div className="actions">
             <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
               Run again
@@ -119,7 +124,10 @@ const toastMs = 10_000;
 
 /** Offers to restore a deleted prediction, and deletes it for good when the time is over. */
 export function UndoToast({ id, onGone }: { id: string; onGone: () => void }) {
+  /** While it has the pointer or the focus, it stays. */
+  const [held, setHeld] = useState(false);
   useEffect(() => {
+    if (held) return;
     const timer = setTimeout(() => {
       onGone();
       // Another tab may still offer to restore a prediction that was deleted later.
@@ -128,17 +136,35 @@ export function UndoToast({ id, onGone }: { id: string; onGone: () => void }) {
         .catch(() => {});
     }, toastMs);
     return () => clearTimeout(timer);
-  }, [onGone]);
+  }, [held, onGone]);
   const undo = () => {
     void getRunner()
       .store.restore(id)
       .catch(() => {});
     onGone();
   };
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const command = (event.ctrlKey || event.metaKey) && !event.shiftKey;
+    if (!command || event.key !== 'z' || isTyping(event.target)) return;
+    event.preventDefault();
+    undo();
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
   return (
-    <div className="toast" role="status">
+    <div
+      className="toast"
+      role="status"
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
+    >
       <span>Video deleted.</span>
-      <button type="button" onClick={undo}>
+      <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
         Undo
       </button>
     </div>

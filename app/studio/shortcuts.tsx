@@ -5,6 +5,7 @@ const modifier = 'Ctrl or ⌘';
 const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
   [`${modifier} + Enter`, 'Generate'],
   [`${modifier} + .`, 'Cancel'],
+  [`${modifier} + Z`, 'Bring back a deleted video'],
   [`${modifier} + V`, 'Paste an image'],
   ['?', 'Show these shortcuts'],
 ];
@@ -52,7 +53,8 @@ export function useShortcuts(actions: {
   }, []);
 }
 
-function isTyping(target: EventTarget | null): boolean {
+/** Whether a key belongs to the field that has the focus. */
+export function isTyping(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement) return !['radio', 'range', 'file'].includes(target.type);
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }

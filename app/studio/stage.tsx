@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath } from '../../lib/contract/request';
 import type { RunState } from '../../lib/predictions/run-state';
@@ -20,10 +20,12 @@ export function Stage(props: {
   problem: RunProblem | null;
   /** Whether the page has found a run of a page that is gone. */
   justFound: boolean;
+  /** For a run that failed of the GPU. */
+  gpuActions: ReactNode;
   actions: PredictionActions;
   onSample: () => void;
 }) {
-  const { run, shown, focused, loading, justFound, actions, onSample } = props;
+  const { run, shown, focused, loading, justFound, gpuActions, actions, onSample } = props;
   const busy = run.status !== 'idle';
   // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
@@ -42,7 +44,7 @@ export function Stage(props: {
         />
       )}
       {past?.status === 'failed' && (
-        <FailedCard key={past.id} prediction={past} {...{ focused, busy, actions }} />
+        <FailedCard key={past.id} prediction={past} {...{ focused, busy, gpuActions, actions }} />
       )}
       {!busy && !past && (loading ? <LoadingStage /> : <EmptyStage onSample={onSample} />)}
     </>
@@ -80,9 +82,10 @@ function FailedCard(props: {
   prediction: Failed;
   focused: boolean;
   busy: boolean;
+  gpuActions: ReactNode;
   actions: PredictionActions;
 }) {
-  const { prediction, focused, busy, actions } = props;
+  const { prediction, focused, busy, gpuActions, actions } = props;
   const { id, parameters, error } = prediction;
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -93,7 +96,7 @@ function FailedCard(props: {
       <h2 id="failed-title" ref={heading} tabIndex={-1}>
         {error.code === 'CANCELLED' ? 'Cancelled' : 'The video failed'}
       </h2>
-      <Problem error={error} />
+      <Problem error={error}>{gpuActions}</Problem>
       <p className="prompt-text">{parameters.prompt}</p>
       <div className="actions">
         <button

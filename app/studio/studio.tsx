@@ -5,9 +5,11 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
+import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner, useRun } from '../runner';
-import { GpuBadge, GpuNotice, useGpu } from '../shared/gpu';
+import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
+import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
@@ -31,7 +33,8 @@ export function Studio() {
   const { gpu, check } = useGpu();
   const run = useRun();
   const busy = run.status !== 'idle';
-  const predictions = useLiveQuery(() => getRunner().store.list(), []);
+  const stored = useLiveQuery(readPredictions, []);
+  const predictions = stored?.predictions;
   const fileInput = useFileInput(form, change);
   useLaunchedFiles(ready, fileInput.addFiles);
   const formRef = useRef<HTMLFormElement>(null);
@@ -57,6 +60,7 @@ export function Studio() {
     change,
     runs,
     showError: fileInput.showError,
+    showInfo: fileInput.showInfo,
     // The focus was in what is gone: it moves to what is shown then.
     onRemoved: (id) =>
       id === shown?.id && setShownId(ended?.find((one) => one.id !== id)?.id ?? null),
@@ -85,6 +89,15 @@ export function Studio() {
   }, [change]);
 
   const { backend } = form.values;
+  const problem = gpuProblem(gpu, backend, lastError);
+  const onStage = !busy && shown?.status === 'failed' && shown.error.code === problem?.code;
+  const gpuActions = problem && (
+    <GpuActions
+      {...{ gpu, error: problem }}
+      onCheck={check}
+      onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
+    />
+  );
   return (
     <>
       <SiteHeader here="/">
@@ -99,7 +112,7 @@ export function Studio() {
           ?
         </button>
       </SiteHeader>
-      <main className="studio">
+      <main id="main" tabIndex={-1} className="studio">
         <h1 className="visually-hidden">Kinora studio</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
@@ -110,20 +123,26 @@ export function Studio() {
           onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
-          <GpuNotice
-            {...{ gpu, backend, lastError }}
-            onCheck={check}
-            onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
-          />
-          <Stage
-            {...{ run, shown, loading, actions }}
-            problem={runs.problem}
-            justFound={(recovered ?? 0) > 0}
-            focused={shown !== undefined && shown.id === shownId}
-            onSample={() =>
-              void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
-            }
-          />
+          {/* After a deletion the focus is on the stage: one step back leads here. */}
+          {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
+          {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
+          {stored?.error ? (
+            <div className="panel stage" role="alert">
+              <Problem error={stored.error} />
+            </div>
+          ) : (
+            <Stage
+              {...{ run, shown, loading, actions }}
+              // One sentence about the GPU is enough: the failed run has it already.
+              gpuActions={onStage ? gpuActions : null}
+              problem={runs.problem}
+              justFound={(recovered ?? 0) > 0}
+              focused={shown !== undefined && shown.id === shownId}
+              onSample={() =>
+                void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
+              }
+            />
+          )}
           <History
             {...{ busy, actions }}
             predictions={predictions ?? []}
@@ -133,10 +152,23 @@ export function Studio() {
         </div>
       </main>
       {fileInput.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
-      {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
       <ShortcutsDialog dialog={dialog} />
     </>
   );
+}
+
+interface StoredPredictions {
+  readonly predictions?: readonly Prediction[];
+  readonly error?: ErrorRecord;
+}
+
+/** All predictions, or why there are none: a browser may block the database. */
+async function readPredictions(): Promise<StoredPredictions> {
+  try {
+    return { predictions: await getRunner().store.list() };
+  } catch (thrown) {
+    return { error: databaseError(thrown).toRecord() };
+  }
 }
 
 /** Finds the runs of pages that are gone. @returns how many; null until that is known */

@@ -13,11 +13,12 @@ import type { Generate } from './use-generate';
 export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
+  showInfo: FileInput['showInfo'];
   runs: Pick<Generate, 'runAgain' | 'resume' | 'finish' | 'refine'>;
   /** Called with the id of a prediction that was deleted. */
   onRemoved: (id: string) => void;
 }): { actions: PredictionActions; deletedId: string | null; forgetDeleted: () => void } {
-  const { change, showError, runs, onRemoved } = options;
+  const { change, showError, showInfo, runs, onRemoved } = options;
   const [deletedId, setDeletedId] = useState<string | null>(null);
   const forgetDeleted = useCallback(() => setDeletedId(null), []);
 
@@ -32,17 +33,23 @@ export function useActions(options: {
       cache: prediction.cache === true,
     };
     const optimization = typeof promptOptimizer === 'object' ? promptOptimizer : null;
-    // "Use seed" is a separate action: with the same seed and settings the same video would result.
-    const { seed: _, ...values } = fromParameters(parameters);
+    const values = fromParameters(parameters);
     const run = { model, profile, backend, optimization, ...switches };
     change({ type: 'changed', values: { ...values, ...run } });
     const source = await getRunner().store.source(id);
-    if (!source) return;
+    const { seed } = parameters;
+    if (!source) {
+      showInfo(`The settings are in the form, with seed ${seed}. Choose the image again.`);
+      return;
+    }
     change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
     const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
     change({ type: 'lorasSet', loras });
+    showInfo(
+      `The settings are in the form, with image and seed ${seed}. Change one of them for another video.`,
+    );
   }
 
   async function applyLastFrame(video: File): Promise<void> {

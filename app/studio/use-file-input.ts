@@ -1,9 +1,17 @@
 import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Parameters } from '../../lib/contract/request';
+import type { Source } from '../../lib/predictions/database';
 import { getLibrary } from '../library';
+import { getRunner } from '../runner';
 import { readImage, readSettings } from './files';
-import { type ChosenLora, type FormAction, type FormState, maxLoras } from './form-state';
+import {
+  type ChosenLora,
+  type FormAction,
+  type FormState,
+  type FormValues,
+  maxLoras,
+} from './form-state';
 
 /** The outcome of the last files. */
 export type FileNotice =
@@ -12,6 +20,8 @@ export type FileNotice =
 
 export interface FileInput {
   readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** Says what was done, in the place of the notice. */
+  readonly showInfo: (text: string) => void;
   /** Shows an error in the place of the notice. */
   readonly showError: (error: KinoraError) => void;
   readonly notice: FileNotice | null;
@@ -26,6 +36,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   const [notice, setNotice] = useState<FileNotice | null>(null);
   const [dragging, setDragging] = useState(false);
   const loraCount = form.files.loras.length;
+  const hasImage = form.files.image !== null;
 
   async function addFiles(files: readonly File[]): Promise<void> {
     setNotice(null);
@@ -36,7 +47,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
           loras += 1;
           addLora(file, loras);
         } else if (isVideo(file)) {
-          await restoreSettings(file);
+          await restoreSettings(file, files.some(isImage));
         } else {
           change({ type: 'imageSet', image: await readImage(file, file.name) });
         }
@@ -56,7 +67,8 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     change({ type: 'loraAdded', lora: { key, name: file.name, file, scale: '1' } });
   }
 
-  async function restoreSettings(file: File): Promise<void> {
+  /** @param brought whether an image came with the video */
+  async function restoreSettings(file: File, brought: boolean): Promise<void> {
     const { values, loras } = await readSettings(file);
     change({ type: 'changed', values });
     const library = getLibrary().getSnapshot();
@@ -65,7 +77,14 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
     if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
     const more = missing.length > 0 ? ` Add these LoRAs again: ${missing.join(', ')}.` : '';
-    setNotice({ kind: 'info', text: `Settings restored from ${file.name}.${more}` });
+    const source = brought ? undefined : await findSource(values);
+    if (source) change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
+    const image = source
+      ? ', with the image from your videos.'
+      : hasImage || brought
+        ? '. A video does not hold its image: the one in the form stays.'
+        : '. A video does not hold its image: choose it again.';
+    setNotice({ kind: 'info', text: `Settings restored from ${file.name}${image}${more}` });
   }
 
   const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {
@@ -102,11 +121,26 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
   }, []);
 
   const showError = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
-  return { addFiles, showError, notice, dragging };
+  const showInfo = (text: string) => setNotice({ kind: 'info', text });
+  return { addFiles, showError, showInfo, notice, dragging };
+}
+
+/** Image and name of the prediction of this browser that the settings are of; undefined without one. */
+async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
+  const { store } = getRunner();
+  const list = await store.list().catch(() => []);
+  const made = list.find(
+    ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,
+  );
+  return made && store.source(made.id);
 }
 
 function fromLibrary({ path, scale }: Parameters['loras'][number]): ChosenLora {
   return { key: crypto.randomUUID(), name: path, file: null, scale: String(scale) };
+}
+
+function isImage(file: File): boolean {
+  return !isLora(file) && !isVideo(file);
 }
 
 function isLora(file: File): boolean {

@@ -52,7 +52,7 @@ export function useGenerate(options: {
     const runner = getRunner();
     if (starting.current || runner.getSnapshot().status !== 'idle') return;
     // This comes first, because browsers may require a recent click for it.
-    void navigator.storage.persist();
+    void (navigator as Partial<Navigator>).storage?.persist();
     setProblem(null);
     onStart();
     starting.current = true;
@@ -104,10 +104,10 @@ export function useGenerate(options: {
     });
   }
 
-  const { safetyChecker } = form.values;
+  const { backend, safetyChecker } = form.values;
   return {
     generate,
-    runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, safetyChecker })),
+    runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, backend, safetyChecker })),
     resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
     finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),
     refine: (id) => start((runner) => runner.refine(id, memory), id),

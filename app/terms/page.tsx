@@ -10,7 +10,7 @@ export default function Page() {
   return (
     <>
       <SiteHeader />
-      <main className="terms">
+      <main id="main" tabIndex={-1} className="terms">
         <h1>Terms of use</h1>
         <article className="panel">
           <p className="field-hint">

@@ -34,6 +34,14 @@ export async function withSilentConsole(page: Page, use: () => Promise<void>): P
     if (elsewhere && failedFetch.test(message.text())) return;
     said.push(`${message.type()}: ${message.text()} (${url})`);
   });
+  // What a worker's failed fetch writes shows in the developer tools only.
+  page.on('response', (response) => {
+    const missing =
+      response.status() === 404 && /\/models\/.+/.test(new URL(response.url()).pathname);
+    if (missing && new URL(response.url()).origin === new URL(page.url()).origin) {
+      said.push(`not found: ${response.url()}`);
+    }
+  });
   page.on('pageerror', (error) => said.push(`uncaught: ${error.stack ?? error.message}`));
   await use();
   expect(said, 'the console stays silent').toEqual([]);

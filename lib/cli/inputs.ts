@@ -132,12 +132,22 @@ export async function sortLoras(
 }
 
 /**
- * The manifest of a model that comes with Kinora; null for one of `added`, whose manifest lies in the
+ * The manifest of a model that comes with Kinora.
+ *
+ * @throws KinoraError `MODEL_UNKNOWN` naming the ids there are, or `MODEL_MANIFEST_INVALID`
+ */
+export async function readManifest(id: string): Promise<ModelManifest>;
+/**
+ * As above; null for one of `added`, whose manifest lies in the
  * browser's storage.
  *
  * @param added ids of the models that were added
  * @throws KinoraError `MODEL_UNKNOWN` naming the ids there are, or `MODEL_MANIFEST_INVALID`
  */
+export async function readManifest(
+  id: string,
+  added: readonly string[],
+): Promise<ModelManifest | null>;
 export async function readManifest(
   id: string,
   added: readonly string[] = [],

@@ -58,6 +58,7 @@ describe('what is typed', () => {
     const { code, out, said } = await run(line);
     expect(code).toBe(2);
     expect(out).toBe('');
+    expect(said).toMatch(/^PARAMETER_INVALID: /);
     expect(said).toContain(sentence);
     expect(said).toContain('npm run keys -- --help');
   });
@@ -70,7 +71,12 @@ describe('the terms of use', () => {
       const before = (await run('list')).out;
       const refused = await run('create --name Bench', { KINORA_ACCEPT_TERMS: named });
       expect(refused).toMatchObject({ code: 2, out: '' });
-      for (const part of [`version ${termsVersion}`, named, '--accept-terms']) {
+      for (const part of [
+        'TERMS_NOT_ACCEPTED: ',
+        `version ${termsVersion}`,
+        named,
+        '--accept-terms',
+      ]) {
         expect(refused.said).toContain(part);
       }
       expect((await run('list')).out).toBe(before);
@@ -131,6 +137,7 @@ describe('beside a server', () => {
     const { code, out, said } = await run('list');
     expect({ code, out }).toEqual({ code: 1, out: '' });
     expect(said.trim().split('\n')).toHaveLength(1);
+    expect(said).toMatch(/^BUSY: /);
     expect(said).toContain(String(process.pid));
   });
 
@@ -162,7 +169,7 @@ describe('beside a server', () => {
     for (const wrong of ['00000000', 'nope']) {
       const { code, said } = await run(`revoke ${wrong}`);
       expect(code).toBe(1);
-      expect(said).toContain(`There is no key with the id "${wrong}".`);
+      expect(said).toContain(`NOT_FOUND: There is no key with the id "${wrong}".`);
       expect(said).toContain('npm run keys -- list');
     }
 

@@ -83,7 +83,9 @@ without one the database is opened.
         .call('revokeKey', { params: { id: order.id } })
         .catch((thrown: unknown) => {
           if (!(thrown instanceof ClientError) || thrown.status !== 404) throw thrown;
-          throw new Error(
+          throw new ClientError(
+            thrown.status,
+            thrown.code,
             `There is no key with the id "${order.id}". An id is the part between the underscores; \`npm run keys -- list\` shows them.`,
           );
         });
@@ -135,6 +137,7 @@ function notAccepted(named: string | undefined): UsageError {
   return new UsageError(
     `A key needs the terms of use, version ${termsVersion}, to be accepted.${other} Read them with ` +
       `\`npm run models -- terms\` or at /terms, and run it again with --accept-terms.`,
+    'TERMS_NOT_ACCEPTED',
   );
 }
 

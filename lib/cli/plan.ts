@@ -1,14 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import {
-  KinoraError,
-  parseManifest,
-  precisions,
-  type Size,
-  sizes,
-  toKinoraError,
-} from '../contract';
+import { KinoraError, precisions, type Size, sizes, toKinoraError } from '../contract';
 import { modelFamilies } from '../models';
 import {
   longestClip,
@@ -18,6 +10,7 @@ import {
 } from '../pipeline/memory/plan';
 import { familyOf } from '../pipeline/open';
 import { diskFolder } from './disk-folder';
+import { readManifest } from './inputs';
 import { root } from './paths';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
@@ -95,12 +88,8 @@ async function plannerOf(
   if (count !== undefined && !(Number.isInteger(count) && count > 0 && count % 4 === 1)) {
     throw new KinoraError('PARAMETER_INVALID', '--frames must be 4n+1, such as 121.');
   }
+  const manifest = await readManifest(id);
   const models = path.join(root, 'public/models');
-  const file = path.join(models, `${path.basename(id)}.json`);
-  const text = await readFile(file, 'utf8').catch((cause) => {
-    throw new KinoraError('MODEL_UNKNOWN', `There is no model "${id}".`, { cause });
-  });
-  const manifest = parseManifest(JSON.parse(text));
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
   return familyOf(modelFamilies, manifest).plan(wanted ?? manifest.precision, configuration, {
     native: longestClip(manifest, size, count),

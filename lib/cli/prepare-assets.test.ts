@@ -1,8 +1,9 @@
 import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { Script } from 'node:vm';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { temporaryFolder } from '../contract/testing/folder';
+import { root as project } from './paths';
 import { prepareAssets } from './prepare-assets';
 
 const root = temporaryFolder();
@@ -86,4 +87,17 @@ test('the reference page is drawn by a silent program', async () => {
   expect(info).not.toHaveBeenCalled();
   info.mockRestore();
   expect(globalThis).toHaveProperty('drawn', ['function', undefined]);
+});
+
+test('a manifest names exactly the files that lie in the folder of its model', async () => {
+  await prepareAssets(project);
+  const folder = join(project, 'public/models');
+  for (const id of ['tiny', 'wan2.2-ti2v-5b']) {
+    const entries = await readdir(join(folder, id), { recursive: true, withFileTypes: true });
+    const paths = entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(join(folder, id), join(entry.parentPath, entry.name)));
+    const { files } = JSON.parse(await readFile(join(folder, `${id}.json`), 'utf8'));
+    expect(files, id).toEqual(paths.map((path) => path.replaceAll('\\', '/')).sort());
+  }
 });

@@ -1,6 +1,7 @@
 import type { ParseArgsConfig } from 'node:util';
-import { type Client, openClient } from '../../relay/access/client';
+import { type Client, ClientError, openClient } from '../../relay/access/client';
 import { readConfig } from '../../relay/config';
+import { type ErrorCode, toKinoraError } from '../contract';
 import { messageOf } from '../contract/v3';
 import { type Arguments, readArguments } from './arguments';
 
@@ -16,6 +17,12 @@ export interface CommandWorld {
 /** The command line cannot be carried out; the message is a sentence for the person who typed it. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  constructor(
+    message: string,
+    readonly code: ErrorCode = 'PARAMETER_INVALID',
+  ) {
+    super(message);
+  }
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
@@ -76,12 +83,19 @@ export async function runRelayCommand<Options extends OptionTypes, Order>(
     return 0;
   } catch (thrown) {
     if (thrown instanceof UsageError) {
-      world.say(`${thrown.message}\nRun \`npm run ${name} -- --help\` for the options.\n`);
+      world.say(
+        `${thrown.code}: ${thrown.message}\nRun \`npm run ${name} -- --help\` for the options.\n`,
+      );
       return 2;
     }
-    world.say(`${messageOf(thrown)}\n`);
+    world.say(`${codeOf(thrown)}: ${messageOf(thrown)}\n`);
     return 1;
   }
+}
+
+/** The stable code of an error of the server, or of one of ours. */
+function codeOf(thrown: unknown): string {
+  return thrown instanceof ClientError ? thrown.code : toKinoraError(thrown).code;
 }
 
 /** Lines in columns of equal width. */

@@ -51,3 +51,25 @@ it('every command of ours starts in the way that lets it end well while it is bu
   const [code] = await once(child, 'close');
   expect({ code, said: said() }).toEqual({ code: 0, said: 'ready cleared away' });
 });
+
+it('plan lists the models that there are, and soak has a help', { tags: ['full'] }, async () => {
+  const run = async (program: string, argument: string) => {
+    const options = ['--import', 'tsx/esm', `lib/cli/${program}.ts`, argument];
+    const child = spawn(process.execPath, options, { cwd: root });
+    const [out, said] = [outputOf(child.stdout), outputOf(child.stderr)];
+    const [code] = await once(child, 'close');
+    return { code, out: out(), said: said() };
+  };
+  const [plan, soak, typo] = await Promise.all([
+    run('plan', 'nope'),
+    run('soak', '--help'),
+    run('soak', '--hlep'),
+  ]);
+  expect(plan.code).toBe(1);
+  expect(plan.said).toMatch(/^MODEL_UNKNOWN: .*\nUse one of: tiny, wan2\.2-ti2v-5b\.\n$/);
+  expect(soak).toMatchObject({ code: 0, out: expect.stringContaining('npm run soak') });
+  expect(typo).toMatchObject({
+    code: 2,
+    said: expect.stringMatching(/^PARAMETER_INVALID: .*--hlep/),
+  });
+});

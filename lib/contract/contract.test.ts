@@ -129,6 +129,15 @@ describe('errors', () => {
   test('other errors get a code', () => {
     expect(toKinoraError(new DOMException('x', 'QuotaExceededError')).code).toBe('STORAGE_FULL');
     expect(toKinoraError(new DOMException('x', 'AbortError')).code).toBe('CANCELLED');
+    const blocked = new DOMException('The operation is insecure.', 'SecurityError');
+    expect(toKinoraError(blocked).code).toBe('STORAGE_BLOCKED');
+    for (const message of [
+      'Failed to fetch',
+      'Load failed',
+      'NetworkError when attempting to fetch resource.',
+    ]) {
+      expect(toKinoraError(new TypeError(message)).code).toBe('SERVER_UNREACHABLE');
+    }
     expect(toKinoraError('boom')).toMatchObject({
       code: 'INTERNAL',
       message: 'Something went wrong inside Kinora: boom',

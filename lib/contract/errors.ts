@@ -84,7 +84,7 @@ const table = {
   ],
   HUB_UNREACHABLE: [
     'The hub cannot be reached.',
-    'Check the connection; the download goes on where it stopped.',
+    'Check the connection and the hub address, or use local files; a download goes on where it stopped.',
   ],
   HUB_NOT_FOUND: [
     'The hub has no such repository or file.',
@@ -162,6 +162,10 @@ const table = {
     'There is not enough storage for the video.',
     'Delete old videos or free disk space, then run it again.',
   ],
+  STORAGE_BLOCKED: [
+    'This browser does not let Kinora store anything.',
+    'Open it at https or at localhost, allow site data for it, and use no private window.',
+  ],
   CANCELLED: ['The generation was cancelled.', 'Run it again when you like.'],
   INTERRUPTED: [
     'The page was closed or reloaded during the generation.',
@@ -177,6 +181,10 @@ const table = {
   ],
   BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
   // Files, browser and the rest
+  SERVER_UNREACHABLE: [
+    'The server of this page does not respond.',
+    'Check the connection and whether the server is running, then try again.',
+  ],
   VIDEO_UNREADABLE: [
     'This file is not a video made by Kinora.',
     'Use an MP4 that Kinora has made.',
@@ -247,6 +255,7 @@ const passing: readonly ErrorCode[] = [
   ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
   ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
+  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED'] as const),
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
 ];
 
@@ -260,6 +269,13 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(table, value);
 }
 
+/** How browsers say that a server could not be reached: Chromium, Firefox, Safari, and Next for a script. */
+const unreachable =
+  /^(Failed to fetch|NetworkError when attempting|Load failed)|^Failed to load chunk/;
+
+/** Names of errors of IndexedDB, as Dexie has them, and of OPFS where the browser keeps no site data. */
+const blocked = ['MissingAPIError', 'OpenFailedError', 'DatabaseClosedError', 'SecurityError'];
+
 /** Converts any thrown value to a {@link KinoraError}; unknown values become `INTERNAL`. */
 export function toKinoraError(thrown: unknown): KinoraError {
   if (thrown instanceof KinoraError) return thrown;
@@ -268,6 +284,13 @@ export function toKinoraError(thrown: unknown): KinoraError {
   }
   if (thrown instanceof DOMException && thrown.name === 'AbortError') {
     return new KinoraError('CANCELLED', undefined, { cause: thrown });
+  }
+  const isError = thrown instanceof Error || thrown instanceof DOMException;
+  if (isError && blocked.includes(thrown.name)) {
+    return new KinoraError('STORAGE_BLOCKED', undefined, { cause: thrown });
+  }
+  if (isError && unreachable.test(thrown.message)) {
+    return new KinoraError('SERVER_UNREACHABLE', undefined, { cause: thrown });
   }
   const detail = thrown instanceof Error ? thrown.message : String(thrown);
   return new KinoraError('INTERNAL', `Something went wrong inside Kinora: ${detail}`, {

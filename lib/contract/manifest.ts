@@ -96,7 +96,8 @@ export type PrecisionChoice = z.output<typeof precisionChoiceSchema>;
  * Each has a source for the safety checker. A bundled model has no other, but a `base`, a folder in the
  * diffusers layout (`model_index.json`, `transformer/`, `vae/`, …) relative to the manifest. A model with
  * `sources` is downloaded from the hub and stored in the browser; its `base`, if any, contains only copies
- * of the config files. Architecture and dimensions are read from the config files.
+ * of the config files. Architecture and dimensions are read from the config files. `files` names all that
+ * lie in `base`, so that nobody asks a server for one that is not there.
  */
 export const manifestSchema = z.object({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]*$/),
@@ -106,6 +107,7 @@ export const manifestSchema = z.object({
   family: z.string().min(1).default(defaultFamily),
   licence: licenceSchema,
   base: z.string().min(1).optional(),
+  files: z.array(z.string().min(1)).optional(),
   sources: z.array(componentSourceSchema).default([]),
   /** The size at which the model computes, for each requested size. */
   nativeSizes: z.object({ [sizes[0]]: nativeSize, [sizes[1]]: nativeSize }),

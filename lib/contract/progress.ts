@@ -184,6 +184,8 @@ export interface GenerationResult {
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */
   readonly finishedEarly: boolean;
+  /** Where denoising ended, if not after the last step; absent otherwise and in older records. */
+  readonly lastStep?: { readonly step: number; readonly steps: number };
   /** How often the run was interrupted and resumed; absent where it was not. */
   readonly resumes?: number;
   /**

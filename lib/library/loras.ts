@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { KinoraError, type LoraEntry, licenceSchema } from '../contract';
+import { siteStorage } from '../contract/site-storage';
 import type { StoreFolder } from '../weights/store/folder';
 import { opfsFolder } from '../weights/store/opfs';
 import type { LibraryEnvironment } from './environment';
@@ -86,7 +87,7 @@ export async function sweepLoras(
 export async function openLora(name: string): Promise<File> {
   const entry = /[/\\]/.test(name) ? null : await readLora(opfsFolder(loraFolder), name);
   if (!entry) throw new KinoraError('LORA_MISSING', `There is no LoRA "${name}" in the library.`);
-  const root = await navigator.storage.getDirectory();
+  const root = await siteStorage();
   const folder = await root.getDirectoryHandle(loraFolder);
   return (await folder.getFileHandle(name)).getFile();
 }

@@ -12,8 +12,6 @@ import {
 const prefix = 'kinora-app-';
 /** Key of the list of files in its own cache. */
 const listKey = '/files.json';
-/** The models that the server has, with their files. */
-const modelsFolder = '/models/';
 /** Requests at the same time while a version is installed. */
 const lanes = 4;
 
@@ -86,8 +84,6 @@ export class VersionCache {
     } catch (error) {
       const page = request.mode === 'navigate' && (await cache.match(offlinePath));
       if (page) return page;
-      // The reader of a model looks for files under several names; the list has all there are.
-      if (!file && path?.startsWith(modelsFolder)) return new Response(null, { status: 404 });
       throw error;
     }
     // A part (206) cannot be stored.

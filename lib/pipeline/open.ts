@@ -52,8 +52,9 @@ export async function fetchManifest(
   const response = await fetch(url);
   if (!response.ok) throw unknown(id);
   const manifest = parseManifest(await response.json());
-  const { base } = manifest;
-  return { manifest, folder: base === undefined ? null : httpFolder(new URL(base, url)) };
+  const { base, files } = manifest;
+  if (base === undefined) return { manifest, folder: null };
+  return { manifest, folder: httpFolder(new URL(base, url), files ? { files } : {}) };
 }
 
 function unknown(id: string): KinoraError {

@@ -1,4 +1,5 @@
 import { toKinoraError } from '../contract/errors';
+import { siteStorage } from '../contract/site-storage';
 import { isNotFound, removeEntry, writeBytes } from './opfs';
 import { isServedVideo, ownerOf, servedVideo } from './videos';
 
@@ -90,7 +91,7 @@ function rethrow(thrown: unknown): never {
 }
 
 async function openFolder(): Promise<FileSystemDirectoryHandle> {
-  const root = await navigator.storage.getDirectory();
+  const root = await siteStorage();
   return root.getDirectoryHandle(folderName, { create: true });
 }
 

@@ -69,13 +69,13 @@ export class Runner {
   /**
    * Runs a prediction again as a new one, with the same image, adapters, parameters, seed and switches.
    *
-   * @param options settings of the device, which are not part of a prediction; a `safetyChecker` replaces the
-   *   prediction's, which records of earlier versions do not have
+   * @param options settings of the device, which are not part of a prediction; a `backend` replaces the
+   *   prediction's, as does a `safetyChecker`, which records of earlier versions do not have
    * @throws KinoraError like {@link start}, and `IMAGE_MISSING` if its image is not stored
    */
   async runAgain(
     id: string,
-    options: DeviceOptions & Pick<RunInput, 'safetyChecker'> = {},
+    options: DeviceOptions & Partial<Pick<RunInput, 'backend' | 'safetyChecker'>> = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
     const { parameters, model, profile, backend } = prediction;
@@ -132,7 +132,11 @@ export class Runner {
           signal,
         );
         const timings = addTimings(result.timings, refined.timings);
-        return await this.store.dispatch(id, { type: 'refined', result: { ...refined, timings } });
+        const { lastStep } = result;
+        return await this.store.dispatch(id, {
+          type: 'refined',
+          result: { ...refined, timings, ...(lastStep && { lastStep }) },
+        });
       } catch (thrown) {
         const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
         if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
@@ -271,7 +275,16 @@ export class Runner {
     const work = async (): Promise<Prediction> => {
       hasGpu = true;
       if (!resumed) await this.store.dispatch(id, { type: 'started', at: now() });
-      const result = await this.#compute(request, signal, onProgress);
+      let last = resumed?.checkpoint;
+      const result = await this.#compute(request, signal, (event) => {
+        if (event.type === 'step') last = event;
+        onProgress?.(event);
+      });
+      if (result.finishedEarly && last && last.step < last.steps) {
+        const { step, steps } = last;
+        const ended = { ...result, lastStep: { step, steps } };
+        return this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
+      }
       return this.store.dispatch(id, { type: 'completed', at: now(), result });
     };
     try {

@@ -47,7 +47,7 @@ export class PredictionStore {
   }
 
   /** All predictions, newest first. */
-  list(): Promise<Prediction[]> {
+  async list(): Promise<Prediction[]> {
     return this.database.predictions.orderBy('createdAt').reverse().toArray();
   }
 

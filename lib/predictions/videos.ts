@@ -1,4 +1,5 @@
 import { KinoraError, toKinoraError } from '../contract/errors';
+import { siteStorage } from '../contract/site-storage';
 import { isNotFound, removeEntry, writeBytes } from './opfs';
 
 /** Folder of the videos in the origin private file system (OPFS). */
@@ -82,7 +83,7 @@ export function isServedVideo(file: string): boolean {
 }
 
 async function openFolder(): Promise<FileSystemDirectoryHandle> {
-  const root = await navigator.storage.getDirectory();
+  const root = await siteStorage();
   return root.getDirectoryHandle(folderName, { create: true });
 }
 

@@ -50,8 +50,10 @@ export function createWorkerClient<Api>(
 
 function crashOf(worker: Worker, name: string): Promise<never> {
   const crashed = new Promise<never>((_, reject) => {
-    worker.addEventListener('error', ({ message }) => {
-      const detail = message ? `: ${message}` : '';
+    worker.addEventListener('error', (event) => {
+      // An event without a message: the script of the worker could not be fetched.
+      if (!(event instanceof ErrorEvent)) return reject(new KinoraError('SERVER_UNREACHABLE'));
+      const detail = event.message ? `: ${event.message}` : '';
       reject(new KinoraError('INTERNAL', `The ${name} stopped unexpectedly${detail}.`));
     });
     worker.addEventListener('messageerror', () => {

@@ -10,6 +10,8 @@ export class ClientError extends Error {
   override readonly name = 'ClientError';
   constructor(
     readonly status: number,
+    /** The server's code of the error. */
+    readonly code: string,
     message: string,
   ) {
     super(message);
@@ -119,8 +121,8 @@ function caller(
     );
     const answered: unknown = await response.json().catch(() => null);
     if (response.ok) return (endpoint.answer.parse(answered) as { data: DataOf<Op> }).data;
-    const refusal = z.object({ message: z.string() }).safeParse(answered);
+    const refusal = z.object({ message: z.string(), error_code: z.string() }).safeParse(answered);
     const sentence = refusal.data?.message ?? `The server answered ${response.status}.`;
-    throw new ClientError(response.status, sentence);
+    throw new ClientError(response.status, refusal.data?.error_code ?? 'INTERNAL', sentence);
   };
 }

@@ -3,6 +3,7 @@ import * as fs from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { KinoraError } from '../../lib/contract/errors';
 
 /** README.md of this folder describes the file, and the takeover from a dead holder. */
 const holderSchema = z.object({
@@ -44,7 +45,8 @@ export async function takeLock(file: string, what: string, options: LockOptions)
     for (let entry = read(place); entry !== null; entry = read(place)) {
       const state = await livenessOf(entry);
       if (state === 'changed') return false;
-      if (state === 'alive') throw new Error(`${what} is in use by ${nameOf(entry)}. ${remedy}`);
+      if (state === 'alive')
+        throw new KinoraError('BUSY', `${what} is in use by ${nameOf(entry)}. ${remedy}`);
       dead.push(entry);
       // One claim for each dead text. A claim whose process died is claimed in the same way.
       place = `${file}.after-${createHash('sha256').update(entry.text).digest('hex')}`;

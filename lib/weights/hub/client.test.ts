@@ -69,7 +69,11 @@ test('a hub that never answers is given up, and so is one that refuses: soon, wh
   await expect(silent.list(repository, 'main')).rejects.toMatchObject(unreachable);
   hub.fail({ fault: { kind: 'reset' }, times: 1000 });
   const refused = new HubClient(hub.url, { clock, policy: briefPolicy });
-  await expect(refused.list(repository, 'main')).rejects.toMatchObject(unreachable);
+  await expect(refused.list(repository, 'main')).rejects.toMatchObject({
+    ...unreachable,
+    message: `The hub ${new URL(hub.url).host} cannot be reached: there is no connection.`,
+    remedy: expect.stringContaining('the hub address, or use local files'),
+  });
   expect(waits.reduce((sum, ms) => sum + ms)).toBeLessThan(3000);
 });
 

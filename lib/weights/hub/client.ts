@@ -196,8 +196,9 @@ export class HubClient {
     return `${this.base}/${repository}/resolve/${encodeURIComponent(revision)}/${inside}`;
   }
 
-  retryBudget(subject: string): RetryBudget {
-    return new RetryBudget(this.clock, this.policy, subject, this.onWait);
+  /** @param server host of the hub, where the request goes there */
+  retryBudget(subject: string, server?: string): RetryBudget {
+    return new RetryBudget(this.clock, this.policy, subject, this.onWait, server);
   }
 
   async #find(source: SourceFile, signal?: AbortSignal) {
@@ -249,7 +250,7 @@ export class HubClient {
   #api(repository: string, signal?: AbortSignal): typeof fetch {
     const subject = `repository ${repository}`;
     return async (input, init) => {
-      const retries = this.retryBudget(subject);
+      const retries = this.retryBudget(subject, new URL(this.base).host);
       const url = input instanceof Request ? input.url : input;
       for (;;) {
         try {
@@ -291,7 +292,7 @@ export class HubClient {
   }
 
   async #ask(url: string, signal?: AbortSignal): Promise<{ size: number; identity: string }> {
-    const retries = this.retryBudget(url);
+    const retries = this.retryBudget(`file ${url}`);
     for (;;) {
       try {
         return await this.#inTime(signal, async (abort) => {

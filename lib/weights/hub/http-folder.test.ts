@@ -98,6 +98,14 @@ describe('a server with ranges', () => {
     expect(await folder.exists('nothing.json')).toBe(false);
   });
 
+  test('is not asked whether a file exists where the list of files is known', async () => {
+    const { url, requests } = await serve(withRanges);
+    const folder = httpFolder(url, { files: ['config.json'] });
+    expect(await folder.exists('config.json')).toBe(true);
+    expect(await folder.exists('nothing.json')).toBe(false);
+    expect(requests).toEqual([]);
+  });
+
   test('a read past the end is a truncated file', async () => {
     const { folder } = await serve(withRanges);
     const file = await folder.open('vae/big.bin');

@@ -21,6 +21,8 @@ const firstDelayMs = 250;
 export interface HttpFolderOptions {
   /** The global `fetch` when absent. */
   readonly fetch?: typeof fetch;
+  /** Paths of all files of the folder; when absent, the server is asked whether a file exists. */
+  readonly files?: readonly string[];
   /** Ends every request of this folder. */
   readonly signal?: AbortSignal;
   /** For the waits between attempts; for tests. */
@@ -101,6 +103,7 @@ export function httpFolder(baseUrl: URL, options: HttpFolderOptions = {}): Model
     text,
     json: async (path) => parseModelJson(path, await text(path)),
     async exists(path) {
+      if (options.files) return options.files.includes(path);
       try {
         const response = await trying(() => get(path, 'bytes=0-0'));
         await response.body?.cancel();

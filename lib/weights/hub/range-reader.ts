@@ -54,7 +54,7 @@ export class RangeReader {
     this.options = options;
     this.#position = options.start;
     this.end = options.end;
-    this.#retries = this.client.retryBudget(this.file.name);
+    this.#retries = this.client.retryBudget(`file ${this.file.name}`);
   }
 
   /** Length of the range. */

@@ -104,9 +104,11 @@ export class RetryBudget {
   constructor(
     readonly clock: Clock,
     readonly policy: RetryPolicy,
-    /** What is fetched, for messages. */
+    /** What is fetched, for messages: "file a.json". */
     readonly subject: string,
     readonly onWait?: (sentence: string, waitMs: number) => void,
+    /** Host of the hub; absent where the file may lie elsewhere. */
+    readonly server?: string,
   ) {
     this.#since = clock.now();
   }
@@ -148,11 +150,13 @@ export class RetryBudget {
   #final(failure: Transient): KinoraError {
     const wait =
       failure.waitMs === null ? '' : ` and asks to wait ${Math.ceil(failure.waitMs / 1000)} s`;
-    return new KinoraError(
-      failure.code,
-      `${this.subject} could not be fetched: ${failure.sentence}${wait}.`,
-      { cause: failure },
-    );
+    const reason = `${failure.sentence}${wait}.`;
+    // Where the hub is away, what was asked for first says nothing.
+    const sentence =
+      failure.code === 'HUB_UNREACHABLE' && this.server !== undefined
+        ? `The hub ${this.server} cannot be reached: ${reason}`
+        : `The ${this.subject} could not be fetched: ${reason}`;
+    return new KinoraError(failure.code, sentence, { cause: failure });
   }
 }
 

@@ -1,4 +1,5 @@
 import { KinoraError } from '../../contract';
+import { siteStorage } from '../../contract/site-storage';
 import { blobFile, readError } from '../formats/source';
 import { type StoreFolder, type StoreWriter, storageFull, writeError, writeWhole } from './folder';
 
@@ -122,7 +123,7 @@ async function directory(
   names: readonly string[],
   create: boolean,
 ): Promise<FileSystemDirectoryHandle | null> {
-  let folder = await navigator.storage.getDirectory();
+  let folder = await siteStorage();
   for (const name of names) {
     const next = await found(() => folder.getDirectoryHandle(name, { create }));
     if (!next) return null;
