@@ -192,6 +192,28 @@ describe('the server', () => {
     }
   });
 
+  it('goes on after a CONNECT whose client has gone', async () => {
+    const faults: unknown[] = [];
+    const onFault = (error: unknown) => faults.push(error);
+    process.on('uncaughtException', onFault);
+    try {
+      for (const rest of ['', 'x'.repeat(1000)]) {
+        const socket = connect(server.port, '127.0.0.1');
+        await once(socket, 'connect');
+        await new Promise((sent) => {
+          socket.write(`CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${rest}`, sent);
+        });
+        if (rest === '') await once(socket, 'data');
+        socket.resetAndDestroy();
+      }
+      await new Promise((later) => setTimeout(later, 200));
+    } finally {
+      process.off('uncaughtException', onFault);
+    }
+    expect(faults).toEqual([]);
+    expect((await get('/healthz')).status).toBe(200);
+  });
+
   it.each(['POST', 'OPTIONS', 'DELETE', 'PUT', 'PATCH'])(
     'allows only GET and HEAD for pages and files: %s',
     async (method) => {
