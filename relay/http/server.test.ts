@@ -320,6 +320,22 @@ describe('the server', () => {
     expect(await rawAt(impatient, api, 'only this')).toMatch(/page \/api\/v3\/now/);
   });
 
+  it('keeps nothing of a request whose body was not read on a connection that goes on', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const request = 'POST /api/v3/now HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab';
+    const socket = connect(server.port, '127.0.0.1');
+    for (let i = 0; i < 12; i++) {
+      socket.write(request);
+      await once(socket, 'data');
+    }
+    socket.destroy();
+    process.off('warning', onWarning);
+    // Node warns of an eleventh listener.
+    expect(warnings).toEqual([]);
+  });
+
   it('lets an answer take longer than a connection may be idle, and then closes it', async () => {
     const started = performance.now();
     const answer = await rawAt(impatient, 'GET /files/held/a HTTP/1.1\r\nHost: x\r\n\r\n');
