@@ -15,7 +15,7 @@ const youngHeap = '--max-semi-space-size=4';
 
 /** The keys that the first start of a server creates. */
 export interface FirstKeys {
-  /** Of the owner, with every scope. */
+  /** Of the owner, with the scopes of any new key. */
   readonly apiKey: string;
   readonly workerToken: string;
   /** Signs a browser in, once. */

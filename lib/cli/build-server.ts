@@ -2,11 +2,11 @@
  * The last step of `npm run build`: compiles the server into one program, and makes the empty database
  * that a first start copies. Both go to `.next/relay`.
  */
-import { chmod, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { openStore } from '../../relay/store';
 import { serverBuild } from '../../relay/store/folders';
-import { preparedDatabase } from '../../relay/store/prepared';
+import { chmodAll, preparedDatabase } from '../../relay/store/prepared';
 import { compileServer } from './compile-server';
 
 await rm(serverBuild, { recursive: true, force: true });
@@ -17,9 +17,6 @@ const store = await openStore({ KINORA_DATA: draft });
 await store.close();
 const folder = path.join(draft, 'db');
 // The server may run as another user than the build.
-for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
-  await chmod(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
-}
-await chmod(folder, 0o755);
+await chmodAll(folder, 0o755);
 await rename(folder, preparedDatabase());
 await rm(draft, { recursive: true });

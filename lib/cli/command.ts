@@ -71,7 +71,7 @@ export class Command {
       this.say('Stopping …');
     };
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
-    if (isRunByNpm(process.env)) followParent(onSignal);
+    if (isRunByNpm(process.env)) followParent(() => !this.signal.aborted && onSignal());
     try {
       await work(this);
       return 0;

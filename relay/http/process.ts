@@ -58,7 +58,8 @@ export function endOnSignals({ log, print, stop, limitMs, withParent }: Ending):
   });
   // The reader of stderr may have ended.
   process.stderr.on('error', () => undefined);
-  if (withParent) followParent(onSignal(143));
+  // After a signal it is no second one: a service manager or Ctrl-C ends npm's shell at the same time.
+  if (withParent) followParent(() => firstAt === 0 && onSignal(143)());
 }
 
 /**

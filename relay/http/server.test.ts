@@ -192,6 +192,28 @@ describe('the server', () => {
     }
   });
 
+  it('goes on after a CONNECT whose client has gone', async () => {
+    const faults: unknown[] = [];
+    const onFault = (error: unknown) => faults.push(error);
+    process.on('uncaughtException', onFault);
+    try {
+      for (const rest of ['', 'x'.repeat(1000)]) {
+        const socket = connect(server.port, '127.0.0.1');
+        await once(socket, 'connect');
+        await new Promise((sent) => {
+          socket.write(`CONNECT a.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${rest}`, sent);
+        });
+        if (rest === '') await once(socket, 'data');
+        socket.resetAndDestroy();
+      }
+      await new Promise((later) => setTimeout(later, 200));
+    } finally {
+      process.off('uncaughtException', onFault);
+    }
+    expect(faults).toEqual([]);
+    expect((await get('/healthz')).status).toBe(200);
+  });
+
   it.each(['POST', 'OPTIONS', 'DELETE', 'PUT', 'PATCH'])(
     'allows only GET and HEAD for pages and files: %s',
     async (method) => {
@@ -296,6 +318,22 @@ describe('the server', () => {
     expect(await rawAt(impatient, head, 'only this')).toMatch(/^HTTP\/1\.1 405 /);
     const api = 'POST /api/v3/now HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n';
     expect(await rawAt(impatient, api, 'only this')).toMatch(/page \/api\/v3\/now/);
+  });
+
+  it('keeps nothing of a request whose body was not read on a connection that goes on', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const request = 'POST /api/v3/now HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab';
+    const socket = connect(server.port, '127.0.0.1');
+    for (let i = 0; i < 12; i++) {
+      socket.write(request);
+      await once(socket, 'data');
+    }
+    socket.destroy();
+    process.off('warning', onWarning);
+    // Node warns of an eleventh listener.
+    expect(warnings).toEqual([]);
   });
 
   it('lets an answer take longer than a connection may be idle, and then closes it', async () => {

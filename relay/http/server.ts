@@ -151,6 +151,9 @@ export function createRequestServer(dependencies: ServerDependencies) {
   });
   // A proxy's method. Without a listener Node closes the connection without an answer.
   server.on('connect', (_request, socket) => {
+    // Node has removed its own listeners: an error of a cut connection would end the process, and nobody reads on.
+    socket.on('error', () => undefined);
+    socket.resume();
     refuseConnection(
       socket,
       new ApiError('METHOD_NOT_ALLOWED', undefined, { headers: { Allow: apiMethods.join(', ') } }),

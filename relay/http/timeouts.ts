@@ -89,7 +89,8 @@ export function watchBody(
     stop();
     // Answered before the body was there, as a refusal may be: the rest is not waited for without end.
     if (request.complete || socket.destroyed) return;
-    const close = setTimeout(() => !request.complete && socket.destroy(), idleMs).unref();
-    socket.once('close', () => clearTimeout(close));
+    const close = setTimeout(() => socket.destroy(), idleMs).unref();
+    // Not on the socket, which may have any number of such requests.
+    request.once('close', () => clearTimeout(close));
   });
 }

@@ -1,23 +1,31 @@
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { sql } from 'drizzle-orm';
 import { expect, it } from 'vitest';
 import { temporaryFolder } from '../../lib/contract/testing/folder';
 import { pgliteTemplate } from '../testing/pglite';
 import { openStore } from './index';
-import { copyPrepared } from './prepared';
+import { chmodAll, copyPrepared } from './prepared';
 
 const folder = temporaryFolder();
 
 it('a prepared database is copied whole, once, also after a copy that was cut off', async () => {
-  const prepared = path.join(await pgliteTemplate(), 'db');
+  // As in an image whose files nobody may write.
+  const prepared = path.join(folder(), 'prepared');
+  cpSync(path.join(await pgliteTemplate(), 'db'), prepared, { recursive: true });
+  await chmodAll(prepared, 0o555);
   const data = path.join(folder(), 'db');
   mkdirSync(`${data}.part`);
   writeFileSync(path.join(`${data}.part`, 'half'), 'of an earlier copy');
   await copyPrepared(data, prepared);
   expect(() => statSync(`${data}.part`)).toThrow('ENOENT');
   expect(() => statSync(path.join(data, 'half'))).toThrow('ENOENT');
-  if (process.platform !== 'win32') expect(statSync(data).mode & 0o777).toBe(0o700);
+  if (process.platform !== 'win32') {
+    for (const name of ['', 'base', 'PG_VERSION']) {
+      expect(statSync(path.join(data, name)).mode & 0o777).toBe(0o700);
+    }
+  }
+  await chmodAll(prepared, 0o755);
 
   const settings = { KINORA_DATA: folder() };
   const store = await openStore(settings);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, cp, rename, rm } from 'node:fs/promises';
+import { chmod, cp, readdir, rename, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { migrationsFolder, serverBuild } from './folders';
@@ -33,7 +33,13 @@ export async function copyPrepared(folder: string, prepared = preparedDatabase()
   const draft = `${folder}.part`;
   await rm(draft, { recursive: true, force: true });
   await cp(prepared, draft, { recursive: true });
-  // PostgreSQL refuses a folder that others can read.
-  await chmod(draft, 0o700);
+  // PostgreSQL refuses a folder that others can read, and must write what a read-only build folder has.
+  await chmodAll(draft, 0o700);
   await rename(draft, folder);
+}
+
+/** Gives a folder and everything in it one mode. */
+export async function chmodAll(folder: string, mode: number): Promise<void> {
+  const names = await readdir(folder, { recursive: true });
+  await Promise.all(['', ...names].map((name) => chmod(path.join(folder, name), mode)));
 }

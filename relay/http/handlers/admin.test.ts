@@ -9,10 +9,14 @@ import { startTestRelay, type TestRelay } from '../../testing/server';
 
 let folder: string;
 let node: TestRelay;
+/** The first key is none. */
+let adminKey: string;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'kinora-keys-http-'));
   await cp(await pgliteTemplate(), folder, { recursive: true });
   node = await startTestRelay({ folder, background: false });
+  const admin = { kind: 'api', owner: 'owner', name: 'An admin', scopes } as const;
+  adminKey = (await node.relay.keys.create(admin)).key;
 }, 60_000);
 afterAll(async () => {
   await node.stop();
@@ -81,13 +85,13 @@ describe('the page', () => {
   });
 
   it('cannot be driven by another site', async () => {
-    const { cookie } = await signIn(node.apiKey);
+    const { cookie } = await signIn(adminKey);
     const foreign = page(cookie, 'http://127.0.0.1:1');
     const body = { name: 'Stolen' };
     expect((await send('POST', '/api/admin/keys', foreign, body)).status).toBe(403);
     expect((await send('POST', '/api/admin/keys', { Cookie: cookie }, body)).status).toBe(403);
     expect((await send('DELETE', '/api/admin/session', foreign)).status).toBe(403);
-    const own = await send('POST', '/api/admin/session', foreign, { token: node.apiKey });
+    const own = await send('POST', '/api/admin/session', foreign, { token: adminKey });
     expect(own.status).toBe(403);
     expect(own.headers.get('set-cookie')).toBeNull();
   });
@@ -108,14 +112,14 @@ describe('an admin', () => {
       const { keys } = endpoints.listKeys.answer.parse(json).data;
       return [...new Set(keys.map(({ owner }) => owner))].sort();
     };
-    expect(await ownersSeenBy(node.apiKey)).toEqual(['ada', 'grace', 'owner']);
+    expect(await ownersSeenBy(adminKey)).toEqual(['ada', 'grace', 'owner']);
     expect(await ownersSeenBy(ada)).toEqual(['ada']);
     expect((await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(ada))).status).toBe(404);
     const body = { name: 'For another', owner: 'grace', accept_terms: termsVersion };
     expect((await send('POST', '/api/admin/keys', bearer(ada), body)).status).toBe(403);
-    const made = await send('POST', '/api/admin/keys', bearer(node.apiKey), body);
+    const made = await send('POST', '/api/admin/keys', bearer(adminKey), body);
     expect(endpoints.createKey.answer.parse(made.json).data.record.owner).toBe('grace');
-    const removed = await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(node.apiKey));
+    const removed = await send('DELETE', `/api/admin/keys/${idOfGrace}`, bearer(adminKey));
     expect(removed.status).toBe(200);
   });
 
@@ -124,13 +128,13 @@ describe('an admin', () => {
     expect((await send('GET', '/api/admin/keys', bearer(key))).status).toBe(403);
     expect((await send('GET', '/api/admin/workers', bearer(node.workerToken))).status).toBe(403);
     expect((await send('GET', '/api/admin/workers', {})).status).toBe(401);
-    const workers = await send('GET', '/api/admin/workers', bearer(node.apiKey));
+    const workers = await send('GET', '/api/admin/workers', bearer(adminKey));
     expect(endpoints.listWorkers.answer.parse(workers.json).data.workers).toEqual([]);
   });
 
   it('gets a key only with the present terms of use, and a sign-in token without', async () => {
     const create = (body: object) =>
-      send('POST', '/api/admin/keys', bearer(node.apiKey), { name: 'x', ...body });
+      send('POST', '/api/admin/keys', bearer(adminKey), { name: 'x', ...body });
     const keys = async () => (await node.relay.keys.list('owner')).length;
     const before = await keys();
     for (const [body, sentence] of [
@@ -155,7 +159,7 @@ describe('an admin', () => {
     [{ name: 'x', scopes: ['root'] }],
     [{}],
   ])('is told what is wrong with %j', async (body) => {
-    const { status, json } = await send('POST', '/api/admin/keys', bearer(node.apiKey), {
+    const { status, json } = await send('POST', '/api/admin/keys', bearer(adminKey), {
       accept_terms: termsVersion,
       ...body,
     });
