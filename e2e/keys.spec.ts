@@ -1,29 +1,20 @@
-import { termsVersion } from '../lib/contract/terms';
 import { KeysPage } from './pages/keys-page';
 import { ServePage } from './pages/serve-page';
+import type { ApiCaller } from './support/api-caller';
 import { expectAccessible, full } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 import { acceptTerms } from './support/terms';
 
-/** A key that the administrator makes; a link's token as `npm run keys -- sign-in` prints it when absent. */
-async function makeKey(
-  origin: string,
-  cookie: string,
-  asked: object = { kind: 'sign-in', name: 'A link' },
-): Promise<string> {
-  const response = await fetch(`${origin}/api/admin/keys`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Origin: origin, Cookie: cookie },
-    body: JSON.stringify(asked),
-  });
-  const { data } = (await response.json()) as { data: { key: string } };
-  return data.key;
+/** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
+async function signInToken(caller: ApiCaller): Promise<string> {
+  const body = JSON.stringify({ kind: 'sign-in', name: 'A link' });
+  return (await caller.json<{ key: string }>('POST', '/api/admin/keys', body)).key;
 }
 
 /** What the API answers to a key. */
-async function answerTo(origin: string, key: string): Promise<number> {
+async function answerTo(caller: ApiCaller, key: string): Promise<number> {
   const headers = { Authorization: `Bearer ${key}` };
-  const response = await fetch(`${origin}/api/v3/balance`, { headers });
+  const response = await fetch(`${caller.origin}/api/v3/balance`, { headers });
   await response.body?.cancel();
   return response.status;
 }
@@ -31,13 +22,12 @@ async function answerTo(origin: string, key: string): Promise<number> {
 test('a link signs in; a key is made, shown once, copied, used and revoked', async ({
   page,
   context,
-  server,
-  adminCookie,
+  caller,
 }) => {
   const keys = new KeysPage(page);
-  const token = await makeKey(server.origin, adminCookie);
+  const token = await signInToken(caller);
   await keys.openLink(token);
-  expect(page.url()).toBe(`${server.origin}/keys`);
+  expect(page.url()).toBe(`${caller.origin}/keys`);
   expect(await page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
   await expect(keys.list.getByRole('heading', { level: 2 })).toBeFocused();
 
@@ -56,7 +46,7 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
   await keys.created.getByRole('button', { name: 'Copy', exact: true }).click();
   await expect(keys.created.getByRole('status')).toHaveText('Copied.');
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(key);
-  expect(await answerTo(server.origin, key)).toBe(200);
+  expect(await answerTo(caller, key)).toBe(200);
   await keys.created.getByRole('button', { name: 'I have it' }).click();
   await expect(keys.created).toHaveCount(0);
   await expect(page.locator('body')).not.toContainText(key);
@@ -73,14 +63,14 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
   await expect(keys.dialog.getByRole('button', { name: 'Keep it' })).toBeFocused();
   await page.keyboard.press('Escape');
   await expect(keys.dialog).toHaveCount(0);
-  expect(await answerTo(server.origin, key)).toBe(200);
+  expect(await answerTo(caller, key)).toBe(200);
   await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
   await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
   await expect(keys.dialog).toHaveCount(0);
   await expect(keys.key(name)).toBeHidden();
   await keys.list.getByText(/^Revoked and ended/).click();
   await expect(keys.key(name)).toContainText('Revoked');
-  expect(await answerTo(server.origin, key)).toBe(401);
+  expect(await answerTo(caller, key)).toBe(401);
 
   await keys.signOutButton.click();
   await expect(keys.signIn).toBeVisible();
@@ -91,9 +81,9 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
 test(
   'a worker token connects a tab, which the page counts; revoking it disconnects the tab',
   full,
-  async ({ page, context, server, adminCookie }) => {
+  async ({ page, context, caller }) => {
     const keys = new KeysPage(page);
-    const token = await makeKey(server.origin, adminCookie);
+    const token = await signInToken(caller);
     await keys.openLink(token);
     await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
     const name = `Desk ${token.slice(-6)}`;
@@ -125,11 +115,10 @@ test(
 
 test('axe finds nothing: signed in, with a new key, and before it is revoked', async ({
   page,
-  server,
-  adminCookie,
+  caller,
 }) => {
   const keys = new KeysPage(page);
-  const token = await makeKey(server.origin, adminCookie);
+  const token = await signInToken(caller);
   await keys.openLink(token);
   await acceptTerms(page);
   const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
@@ -146,20 +135,18 @@ test.describe('with requests that are refused', () => {
   test(
     'a link works once; a failed sign-in says what to do',
     full,
-    async ({ page, browser, baseURL, server, adminCookie }) => {
-      const token = await makeKey(server.origin, adminCookie);
+    async ({ page, browser, baseURL, caller }) => {
+      const token = await signInToken(caller);
       const elsewhere = await browser.newContext({ ...(baseURL && { baseURL }) });
       await new KeysPage(await elsewhere.newPage()).openLink(token);
       await elsewhere.close();
       const keys = new KeysPage(page);
       await page.goto(`/keys#sign-in=${token}`);
       await expect(keys.signIn.getByRole('status')).toContainText('Sign-in failed');
-      expect(page.url()).toBe(`${server.origin}/keys`);
+      expect(page.url()).toBe(`${caller.origin}/keys`);
       await test.step('signed out', () => expectAccessible(page));
       // An admin key in the field does as well.
-      const asked = { name: 'Admin', scopes: ['admin'], accept_terms: termsVersion };
-      const key = await makeKey(server.origin, adminCookie, asked);
-      await keys.signIn.getByLabel('Admin key or sign-in link').fill(key);
+      await keys.signIn.getByLabel('Admin key or sign-in link').fill(caller.key);
       await keys.signIn.getByRole('button', { name: 'Sign in' }).click();
       await expect(keys.signOutButton).toBeVisible();
     },

@@ -1,5 +1,7 @@
 import type { Browser, Page } from 'playwright';
 import { type ApiServer, startServer } from '../../lib/cli/app-server';
+import { termsVersion } from '../../lib/contract/terms';
+import { scopes } from '../../lib/contract/v3';
 import { ServePage } from '../pages/serve-page';
 import { ApiCaller } from './api-caller';
 import { test as base, expect } from './fixtures';
@@ -17,8 +19,8 @@ interface Fixtures {
 interface WorkerFixtures {
   /** A server for each process of Playwright, so that tabs of other files take none of its jobs. */
   readonly server: ApiServer;
-  /** The session of the administrator, who signed in by the link of the first start. */
-  readonly adminCookie: string;
+  /** A key of the server's owner with every scope; the first one has not `admin`. */
+  readonly adminKey: string;
 }
 
 /** What Chromium writes of a failed request, which no page can prevent. */
@@ -37,22 +39,26 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
     },
     { scope: 'worker' },
   ],
-  adminCookie: [
-    async ({ server: { origin, signInToken } }, use) => {
-      const response = await fetch(`${origin}/api/admin/session`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', Origin: origin },
-        body: JSON.stringify({ token: signInToken }),
-      });
-      await use(response.headers.get('set-cookie')?.split(';')[0] ?? '');
+  adminKey: [
+    async ({ server }, use) => {
+      const post = async (path: string, body: object, headers: Record<string, string> = {}) => {
+        const all = { Origin: server.origin, 'Content-Type': 'application/json', ...headers };
+        const init = { method: 'POST', headers: all, body: JSON.stringify(body) };
+        return await fetch(server.origin + path, init);
+      };
+      const session = await post('/api/admin/session', { token: server.signInToken });
+      const Cookie = session.headers.get('set-cookie')?.split(';')[0] ?? '';
+      const key = { kind: 'api', name: 'Tests', scopes, accept_terms: termsVersion };
+      const made = await post('/api/admin/keys', key, { Cookie });
+      await use((await made.json()).data.key);
     },
     { scope: 'worker' },
   ],
   baseURL: async ({ server }, use) => {
     await use(server.origin);
   },
-  caller: async ({ server }, use) => {
-    const caller = new ApiCaller(server.origin, server.apiKey);
+  caller: async ({ server, adminKey }, use) => {
+    const caller = new ApiCaller(server.origin, adminKey);
     await use(caller);
     await caller.cancelAll();
   },
