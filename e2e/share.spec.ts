@@ -40,10 +40,8 @@ test(
 test(
   'a video of the studio is uploaded when signed in, watched by its link, and taken back',
   full,
-  async ({ browser, page, caller }) => {
-    const body = JSON.stringify({ kind: 'sign-in', name: 'A link' });
-    const { key } = await caller.json<{ key: string }>('POST', '/api/admin/keys', body);
-    await new KeysPage(page).openLink(key);
+  async ({ browser, page, server }) => {
+    await new KeysPage(page).openLink(server.signInToken);
     const studio = new StudioPage(page);
     await studio.open();
     await studio.fill({ image: picturePath, prompt: 'A shared boat', steps: 1 });
