@@ -84,7 +84,7 @@ describe('a run whose worker is killed goes on to the same latents and frames', 
   test('on the CPU, in a later step and in the decode', { tags: ['full'] }, () =>
     killAndResume('wasm', [inLaterStep, inDecode]),
   );
-  test('on the GPU', { tags: ['full'], timeout: 240_000 }, () =>
+  test('on the GPU', { tags: ['full'], timeout: 600_000 }, () =>
     killAndResume('webgpu', [afterCheckpoint, inLaterStep, inDecode]),
   );
 });
@@ -92,7 +92,7 @@ describe('a run whose worker is killed goes on to the same latents and frames', 
 describe('a GPU that is lost', { tags: ['full'] }, () => {
   const lose = new BroadcastChannel('lose');
 
-  test('the run goes on by itself, once for each step', { timeout: 240_000 }, async () => {
+  test('the run goes on by itself, once for each step', { timeout: 600_000 }, async () => {
     openClient();
     const whole = await made(await run(asked({ backend: 'webgpu' })));
     const events: ProgressEvent[] = [];

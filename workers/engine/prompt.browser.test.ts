@@ -79,7 +79,8 @@ test('cancelling while the prompt is optimised', async () => {
 });
 
 test('a run that is resumed keeps its optimised prompt', { tags: ['full'] }, async () => {
-  const asked = makeRequest(still, { num_inference_steps: 2 }, { promptOptimizer: true });
+  // Steps enough that the request to pause comes before the last one ends.
+  const asked = makeRequest(still, { num_inference_steps: 12 }, { promptOptimizer: true });
   const paused = generate(engine, asked, [], (event) => {
     if (event.type === 'step') void engine.suspend();
   });
