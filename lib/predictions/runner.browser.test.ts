@@ -135,7 +135,7 @@ test('a worker that crashes ends the run', async () => {
 
 test('when the row cannot be made, nothing starts and the next run can', async () => {
   store.database.close();
-  await expect(runner.start(await newInput())).rejects.toMatchObject({ code: 'INTERNAL' });
+  await expect(runner.start(await newInput())).rejects.toMatchObject({ code: 'STORAGE_BLOCKED' });
   expect(engine.opened).toBe(0);
   expect(runner.getSnapshot().status).toBe('idle');
   await store.database.open();
