@@ -245,9 +245,10 @@ export class Attempt {
   }
 }
 
-/** Whether something is saved of a job that was begun in this browser. */
+/** Whether something is saved of a job that was begun in this browser; what cannot be read starts anew. */
 async function isSaved(jobId: string): Promise<boolean> {
-  return (await listRuns()).some(({ id, bytes }) => id === servedRun(jobId) && bytes > 0);
+  const runs = await listRuns().catch(() => []);
+  return runs.some(({ id, bytes }) => id === servedRun(jobId) && bytes > 0);
 }
 
 async function sha256Of(file: Blob): Promise<string> {
