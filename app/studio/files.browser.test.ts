@@ -74,6 +74,8 @@ test('a video of Kinora restores the form, its profile included, and names its L
       seed: '1234567890',
       model: 'tiny',
       profile: 'ultra-fast',
+      fullDecode: false,
+      cache: false,
       backend: 'wasm',
     },
     loras: [{ path: 'style.safetensors', scale: 0.5 }],
