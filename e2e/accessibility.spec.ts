@@ -29,24 +29,25 @@ test('the page for an unknown address has the navigation, and a link that skips 
   await expect(page.getByRole('form', { name: 'Video settings' })).toBeVisible();
 });
 
-test('axe finds nothing on the terms of use and in the dialog that asks for them', async ({
-  models,
-  page,
-}) => {
-  await page.goto('/terms');
-  await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
-  await expectAccessible(page);
-  await forgetTerms(page);
-  await models.open();
-  await models
-    .model('Tiny (random weights)')
-    .getByRole('button', { name: /^Download/ })
-    .click();
-  await expect(models.dialog).toContainText('What must not be made');
-  await expectAccessible(page);
-  await page.keyboard.press('Escape');
-  await expect(models.dialog).toHaveCount(0);
-});
+test(
+  'axe finds nothing on the terms of use and in the dialog that asks for them',
+  full,
+  async ({ models, page }) => {
+    await page.goto('/terms');
+    await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
+    await expectAccessible(page);
+    await forgetTerms(page);
+    await models.open();
+    await models
+      .model('Tiny (random weights)')
+      .getByRole('button', { name: /^Download/ })
+      .click();
+    await expect(models.dialog).toContainText('What must not be made');
+    await expectAccessible(page);
+    await page.keyboard.press('Escape');
+    await expect(models.dialog).toHaveCount(0);
+  },
+);
 
 test('axe finds nothing with everything unfolded and every field wrong', async ({
   studio,

@@ -2,7 +2,15 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright';
 import { ModelsPage } from './pages/models-page';
 import { StudioPage } from './pages/studio-page';
-import { expect, expectAccessible, loraPath, payload, picturePath, test } from './support/fixtures';
+import {
+  expect,
+  expectAccessible,
+  full,
+  loraPath,
+  payload,
+  picturePath,
+  test,
+} from './support/fixtures';
 import { answerTerms } from './support/terms';
 
 const prompt = 'A paper boat drifts to the left over a quiet pond, no people';
@@ -42,44 +50,48 @@ async function loraWithTrigger(word: string) {
   return payload(`${word}.safetensors`, file, 'application/octet-stream');
 }
 
-test('the browser’s own model: the difference is shown, edited, undone, and kept with the video', async ({
-  page,
-}) => {
-  await giveBrowserModel(page, rewritten);
-  const studio = new StudioPage(page);
-  await studio.open();
-  await studio.fill({ image: picturePath, prompt: `sks1, sks2, sks3, ${prompt}`, steps: 1 });
-  await page.getByText('More settings').click();
-  const words = ['sks1', 'sks2', 'sks3'];
-  await page.getByLabel('LoRA files').setInputFiles(await Promise.all(words.map(loraWithTrigger)));
-  await studio.improveButton.click();
-  await page.getByRole('button', { name: 'Use the browser’s own model', exact: true }).click();
-  await expect(studio.improved).toContainText('Improved by the browser’s own model');
-  await expect(studio.improved).toContainText('cannot be made again');
+test(
+  'the browser’s own model: the difference is shown, edited, undone, and kept with the video',
+  full,
+  async ({ page }) => {
+    await giveBrowserModel(page, rewritten);
+    const studio = new StudioPage(page);
+    await studio.open();
+    await studio.fill({ image: picturePath, prompt: `sks1, sks2, sks3, ${prompt}`, steps: 1 });
+    await page.getByText('More settings').click();
+    const words = ['sks1', 'sks2', 'sks3'];
+    await page
+      .getByLabel('LoRA files')
+      .setInputFiles(await Promise.all(words.map(loraWithTrigger)));
+    await studio.improveButton.click();
+    await page.getByRole('button', { name: 'Use the browser’s own model', exact: true }).click();
+    await expect(studio.improved).toContainText('Improved by the browser’s own model');
+    await expect(studio.improved).toContainText('cannot be made again');
 
-  const text = await studio.prompt.inputValue();
-  expect(text).toContain('sks1, sks2, sks3');
-  expect(text).toContain('no people');
-  expect(text).toContain('small waves');
-  await expect(studio.improved.getByRole('insertion')).not.toHaveCount(0);
-  await expectAccessible(page);
-  await expect(studio.progress).toHaveCount(0);
+    const text = await studio.prompt.inputValue();
+    expect(text).toContain('sks1, sks2, sks3');
+    expect(text).toContain('no people');
+    expect(text).toContain('small waves');
+    await expect(studio.improved.getByRole('insertion')).not.toHaveCount(0);
+    await expectAccessible(page);
+    await expect(studio.progress).toHaveCount(0);
 
-  await studio.improved.getByRole('button', { name: 'Undo' }).click();
-  await expect(studio.prompt).toHaveValue(`sks1, sks2, sks3, ${prompt}`);
-  await expect(studio.improved).toHaveCount(0);
+    await studio.improved.getByRole('button', { name: 'Undo' }).click();
+    await expect(studio.prompt).toHaveValue(`sks1, sks2, sks3, ${prompt}`);
+    await expect(studio.improved).toHaveCount(0);
 
-  await page.getByRole('button', { name: /not repeatable/ }).click();
-  await expect(studio.prompt).toHaveValue(text);
-  await studio.prompt.fill(`${text} Wind.`);
-  await expect(studio.improved).toContainText('then edited');
-  await studio.chooseCpu();
-  await studio.generate();
-  await studio.waitForResult();
-  await studio.result.getByText('Prompt optimiser').click();
-  await expect(studio.result).toContainText('then edited');
-  await expect(studio.result).toContainText(`sks1, sks2, sks3, ${prompt}`);
-});
+    await page.getByRole('button', { name: /not repeatable/ }).click();
+    await expect(studio.prompt).toHaveValue(text);
+    await studio.prompt.fill(`${text} Wind.`);
+    await expect(studio.improved).toContainText('then edited');
+    await studio.chooseCpu();
+    await studio.generate();
+    await studio.waitForResult();
+    await studio.result.getByText('Prompt optimiser').click();
+    await expect(studio.result).toContainText('then edited');
+    await expect(studio.result).toContainText(`sks1, sks2, sks3, ${prompt}`);
+  },
+);
 
 test('a language model of the library: offered, downloaded after the terms, cancelled, used without the hub', async ({
   page,

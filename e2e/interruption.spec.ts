@@ -60,7 +60,7 @@ test('a run cut off by a reload is what the page shows, and is resumed to its en
   await interrupted.getByRole('button', { name: 'Resume' }).focus();
   await studio.page.keyboard.press('Enter');
   await expect(studio.progress.getByRole('heading')).toBeFocused();
-  await studio.waitForResult();
+  await expect(studio.progress).toBeHidden({ timeout: 120_000 });
   await expect(studio.result.getByRole('heading')).toBeFocused();
   await expect(studio.result).toContainText('once, after an interruption');
   expect((await studio.play()).seconds).toBeGreaterThan(5);

@@ -54,23 +54,22 @@ test('a tab that a person connects makes the video of an API call, and lists it'
   await expect(serve.connectButton).toBeEnabled();
 });
 
-test('axe finds nothing: not connected, idle and at work', async ({
-  serve,
-  caller,
-  workerToken,
-  page,
-}) => {
-  await test.step('not connected', () => expectAccessible(page));
-  await serve.connect(workerToken);
-  await serve.waitFor('idle');
-  await test.step('idle', () => expectAccessible(page));
-  // Its steps take a while with guidance, so that all four views have it at work.
-  await caller.submit(longest);
-  await serve.waitFor('working');
-  await expect(serve.preview).toBeVisible();
-  await test.step('at work', () => expectAccessible(page));
-  await caller.cancelAll();
-});
+test(
+  'axe finds nothing: not connected, idle and at work',
+  full,
+  async ({ serve, caller, workerToken, page }) => {
+    await test.step('not connected', () => expectAccessible(page));
+    await serve.connect(workerToken);
+    await serve.waitFor('idle');
+    await test.step('idle', () => expectAccessible(page));
+    // Its steps take a while with guidance, so that all four views have it at work.
+    await caller.submit(longest);
+    await serve.waitFor('working');
+    await expect(serve.preview).toBeVisible();
+    await test.step('at work', () => expectAccessible(page));
+    await caller.cancelAll();
+  },
+);
 
 test(
   'a cancel through the API ends the work within two seconds',

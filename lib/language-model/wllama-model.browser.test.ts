@@ -1,3 +1,4 @@
+/** @module-tag full */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KinoraError } from '../contract';
 import type { OpenLanguageModel } from './language-model';

@@ -1,3 +1,4 @@
+/** @module-tag full */
 import * as Comlink from 'comlink';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { EngineApi, LoraFile, ProgressEvent } from '../../lib/contract';
@@ -78,7 +79,7 @@ test('cancelling while the prompt is optimised', async () => {
   expect((await engine.counters()).liveBytes).toBe(0);
 });
 
-test('a run that is resumed keeps its optimised prompt', { tags: ['full'] }, async () => {
+test('a run that is resumed keeps its optimised prompt', async () => {
   // Steps enough that the request to pause comes before the last one ends.
   const asked = makeRequest(still, { num_inference_steps: 12 }, { promptOptimizer: true });
   const paused = generate(engine, asked, [], (event) => {
