@@ -5,12 +5,6 @@ import { expectAccessible, full } from './support/fixtures';
 import { expect, test } from './support/serve-fixtures';
 import { acceptTerms } from './support/terms';
 
-/** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
-async function signInToken(caller: ApiCaller): Promise<string> {
-  const body = JSON.stringify({ kind: 'sign-in', name: 'A link' });
-  return (await caller.json<{ key: string }>('POST', '/api/admin/keys', body)).key;
-}
-
 /** What the API answers to a key. */
 async function answerTo(caller: ApiCaller, key: string): Promise<number> {
   const headers = { Authorization: `Bearer ${key}` };
@@ -25,7 +19,7 @@ test('a link signs in; a key is made, shown once, copied, used and revoked', asy
   caller,
 }) => {
   const keys = new KeysPage(page);
-  const token = await signInToken(caller);
+  const token = await caller.signInToken();
   await keys.openLink(token);
   expect(page.url()).toBe(`${caller.origin}/keys`);
   expect(await page.evaluate(() => history.length)).toBeLessThanOrEqual(2);
@@ -83,7 +77,7 @@ test(
   full,
   async ({ page, context, caller }) => {
     const keys = new KeysPage(page);
-    const token = await signInToken(caller);
+    const token = await caller.signInToken();
     await keys.openLink(token);
     await expect(keys.workers).toContainText(/of your workers (is|are) connected/);
     const name = `Desk ${token.slice(-6)}`;
@@ -118,7 +112,7 @@ test('axe finds nothing: signed in, with a new key, and before it is revoked', a
   caller,
 }) => {
   const keys = new KeysPage(page);
-  const token = await signInToken(caller);
+  const token = await caller.signInToken();
   await keys.openLink(token);
   await acceptTerms(page);
   const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
@@ -136,7 +130,7 @@ test.describe('with requests that are refused', () => {
     'a link works once; a failed sign-in says what to do',
     full,
     async ({ page, browser, baseURL, caller }) => {
-      const token = await signInToken(caller);
+      const token = await caller.signInToken();
       const elsewhere = await browser.newContext({ ...(baseURL && { baseURL }) });
       await new KeysPage(await elsewhere.newPage()).openLink(token);
       await elsewhere.close();

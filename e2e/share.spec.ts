@@ -40,8 +40,8 @@ test(
 test(
   'a video of the studio is uploaded when signed in, watched by its link, and taken back',
   full,
-  async ({ browser, page, server }) => {
-    await new KeysPage(page).openLink(server.signInToken);
+  async ({ browser, page, caller }) => {
+    await new KeysPage(page).openLink(await caller.signInToken());
     const studio = new StudioPage(page);
     await studio.open();
     await studio.fill({ image: picturePath, prompt: 'A shared boat', steps: 1 });

@@ -29,6 +29,12 @@ export class ApiCaller {
     return id;
   }
 
+  /** A link's token as `npm run keys -- sign-in` prints it: it lets one browser in, once. */
+  async signInToken(): Promise<string> {
+    const body = JSON.stringify({ kind: 'sign-in', name: 'A link' });
+    return (await this.json<{ key: string }>('POST', '/api/admin/keys', body)).key;
+  }
+
   /** The prediction now; with `wait`, at its end or after so many seconds (8 at most). */
   result(id: string, wait = 0): Promise<ApiPrediction> {
     return this.json('GET', `/api/v3/predictions/${id}/result${wait > 0 ? `?wait=${wait}` : ''}`);
