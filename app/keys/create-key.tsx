@@ -1,5 +1,6 @@
 import Link from 'next/link';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { Choice } from '../shared/fields';
 import type { CreatedKey } from './keys-state';
 import {
   emptyForm,
@@ -90,18 +91,17 @@ function KindField(props: { kind: KeyForm['kind']; onChange: (kind: KeyForm['kin
       <legend>Kind</legend>
       <div className="choices">
         {kinds.map(({ kind, name, hint }) => (
-          <label key={kind} className="choice">
-            <input
-              type="radio"
-              name="key-kind"
-              checked={props.kind === kind}
-              onChange={() => props.onChange(kind)}
-            />
+          <Choice
+            key={kind}
+            name="key-kind"
+            checked={props.kind === kind}
+            onChange={() => props.onChange(kind)}
+          >
             <span>
               {name}
               <small>{hint}</small>
             </span>
-          </label>
+          </Choice>
         ))}
       </div>
     </fieldset>

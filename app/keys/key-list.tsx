@@ -1,6 +1,7 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { Modal } from '../models/modal';
+import { Fact } from '../shared/fact';
 import { isSession, kindNames, permissionsOf, statusOf } from './keys-view';
 
 /** All keys: the valid ones, and the ended ones in a closed section. */
@@ -76,15 +77,6 @@ function KeyRow(props: { record: KeyRecord; owner: string; children?: ReactNode 
         )}
       </dl>
     </li>
-  );
-}
-
-function Fact(props: { name: string; children: string }) {
-  return (
-    <div>
-      <dt>{props.name}</dt>
-      <dd>{props.children}</dd>
-    </div>
   );
 }
 

@@ -1,4 +1,5 @@
 import type { AdapterChoice, AdapterOffer } from '../../lib/contract/manifest';
+import { Choice } from '../shared/fields';
 
 /** Which few-step adapter to fetch, with what its licence allows; nothing where a model has none. */
 export function AdapterChoices(props: {
@@ -15,14 +16,13 @@ export function AdapterChoices(props: {
       <legend>Few-step adapter, for ultra-fast videos</legend>
       <div className="choices stacked">
         {offers.map(({ choice, adapter, licence }) => (
-          <label key={choice} className="choice">
-            <input
-              type="radio"
-              name="adapter"
-              value={choice}
-              checked={chosen === choice}
-              onChange={() => onChoose(choice)}
-            />
+          <Choice
+            key={choice}
+            name="adapter"
+            value={choice}
+            checked={chosen === choice}
+            onChange={() => onChoose(choice)}
+          >
             <span>
               {adapter.name}
               {stored?.choice === choice && ' (here)'}
@@ -33,17 +33,10 @@ export function AdapterChoices(props: {
                 {!adapter.licence.commercial && <strong>it may not be used commercially.</strong>}
               </small>
             </span>
-          </label>
+          </Choice>
         ))}
         {!stored && (
-          <label className="choice">
-            <input
-              type="radio"
-              name="adapter"
-              value=""
-              checked={chosen === null}
-              onChange={() => onChoose(null)}
-            />
+          <Choice name="adapter" value="" checked={chosen === null} onChange={() => onChoose(null)}>
             <span>
               None
               <small>
@@ -51,7 +44,7 @@ export function AdapterChoices(props: {
                 work.
               </small>
             </span>
-          </label>
+          </Choice>
         )}
       </div>
     </fieldset>

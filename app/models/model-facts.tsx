@@ -1,7 +1,7 @@
-import type { ReactNode } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { isConverted } from '../../lib/pipeline/installation';
+import { Fact } from '../shared/fact';
 import { Licence } from './download-sheet';
 import { type ModelView, precisionName, storedAdapter } from './model-view';
 import { formatRelativeError } from './wording';
@@ -65,15 +65,6 @@ export function ModelFacts(props: {
         </Fact>
       )}
     </dl>
-  );
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

@@ -1,4 +1,5 @@
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import { Choice } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
@@ -20,21 +21,20 @@ export function PrecisionChoices(props: {
       <legend>Precision</legend>
       <div className="choices stacked">
         {choices.map((choice) => (
-          <label key={choice.precision} className="choice">
-            <input
-              type="radio"
-              name="precision"
-              value={choice.precision}
-              checked={choice.precision === chosen}
-              onChange={() => onChoose(choice.precision)}
-            />
+          <Choice
+            key={choice.precision}
+            name="precision"
+            value={choice.precision}
+            checked={choice.precision === chosen}
+            onChange={() => onChoose(choice.precision)}
+          >
             <span>
               {choice.name}
               <small>
                 {choice.description} {fitSentence(choice, given)}
               </small>
             </span>
-          </label>
+          </Choice>
         ))}
       </div>
       {gpu.status !== 'measured' && (

@@ -28,6 +28,24 @@ export function FieldNotes(props: { id: string; error?: string | undefined; hint
   );
 }
 
+/** One of the options of a field, of which one is chosen. */
+export function Choice(props: {
+  /** Of the field. */
+  name: string;
+  value?: string;
+  checked: boolean;
+  onChange: () => void;
+  children: ReactNode;
+}) {
+  const { children, ...input } = props;
+  return (
+    <label className="choice">
+      <input type="radio" {...input} />
+      {children}
+    </label>
+  );
+}
+
 const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm: 'CPU' };
 
 /** Choice of the device that computes the video. */
@@ -37,16 +55,15 @@ export function BackendField(props: { backend: Backend; onChange: (backend: Back
       <legend>Backend</legend>
       <div className="choices">
         {backends.map((name) => (
-          <label key={name} className="choice">
-            <input
-              type="radio"
-              name="backend"
-              value={name}
-              checked={props.backend === name}
-              onChange={() => props.onChange(name)}
-            />
+          <Choice
+            key={name}
+            name="backend"
+            value={name}
+            checked={props.backend === name}
+            onChange={() => props.onChange(name)}
+          >
             <span>{backendNames[name]}</span>
-          </label>
+          </Choice>
         ))}
       </div>
       <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>

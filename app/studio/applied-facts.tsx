@@ -1,8 +1,8 @@
-import type { ReactNode } from 'react';
 import type { Applied, CacheKind } from '../../lib/contract/applied';
 import { profileTitles } from '../../lib/contract/format';
 import type { GenerationResult } from '../../lib/contract/progress';
 import type { Parameters } from '../../lib/contract/request';
+import { Fact } from '../shared/fact';
 
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
@@ -50,13 +50,4 @@ function guidanceOf({ guidance_scale, guided_steps, steps }: Applied): string {
   return guided_steps < steps
     ? `${guidance_scale}, until step ${guided_steps}`
     : String(guidance_scale);
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
 }

@@ -1,7 +1,7 @@
 import type { Backend } from '../../lib/contract/prediction';
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/request';
 import { CheckerDownload, useChecker } from '../shared/checker';
-import { BackendField, describedBy, FieldNotes } from '../shared/fields';
+import { BackendField, Choice, describedBy, FieldNotes } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
 import type { FormValues, NumberName } from './form-state';
 import type { UnusedNote } from './sampling';
@@ -70,19 +70,18 @@ export function SizeField(props: { value: Size; onChange: (size: Size) => void }
       <legend>Size</legend>
       <div className="choices">
         {sizes.map((size) => (
-          <label key={size} className="choice">
-            <input
-              type="radio"
-              name="size"
-              value={size}
-              checked={props.value === size}
-              onChange={() => props.onChange(size)}
-            />
+          <Choice
+            key={size}
+            name="size"
+            value={size}
+            checked={props.value === size}
+            onChange={() => props.onChange(size)}
+          >
             <span className="shape" data-size={size} aria-hidden="true" />
             <span>
               {sizeNames[size]} <small>{size.replace('*', '×')}</small>
             </span>
-          </label>
+          </Choice>
         ))}
       </div>
     </fieldset>

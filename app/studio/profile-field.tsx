@@ -2,6 +2,7 @@ import { profileTitles } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { ResolvedSampling } from '../../lib/pipeline/profiles';
+import { Choice } from '../shared/fields';
 import { profileChoices } from '../shared/use-models';
 import type { FormValues } from './form-state';
 import type { Choices } from './sampling';
@@ -30,19 +31,18 @@ export function ProfileField(props: {
       {choices.length > 1 && (
         <div className="choices">
           {choices.map((name) => (
-            <label key={name} className="choice">
-              <input
-                type="radio"
-                name="profile"
-                value={name}
-                checked={values.profile === name}
-                onChange={() => onChange({ profile: name })}
-              />
+            <Choice
+              key={name}
+              name="profile"
+              value={name}
+              checked={values.profile === name}
+              onChange={() => onChange({ profile: name })}
+            >
               <span>
                 {profileTitles[name]}
                 <small>{texts[name]}</small>
               </span>
-            </label>
+            </Choice>
           ))}
         </div>
       )}

@@ -4,6 +4,7 @@ import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/forma
 import type { Prediction } from '../../lib/contract/prediction';
 import { readVideo } from '../../lib/predictions/videos';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../shared/browser';
+import { Fact } from '../shared/fact';
 import { Problem } from '../shared/messages';
 import { memoryUseText } from '../shared/run-progress';
 import { blurReason } from '../shared/safety-text';
@@ -92,8 +93,8 @@ export function ResultCard(props: {
       {optimization && <PromptRecord optimization={optimization} />}
       <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
       <dl className="facts">
-        <Fact name="Size" value={formatSize(result.size)} />
-        <Fact name="Duration" value={`${parameters.duration} s, ${result.frames} frames`} />
+        <Fact name="Size">{formatSize(result.size)}</Fact>
+        <Fact name="Duration">{`${parameters.duration} s, ${result.frames} frames`}</Fact>
         <AppliedFacts {...{ result, parameters }} />
         <div>
           <dt>Seed</dt>
@@ -101,17 +102,11 @@ export function ResultCard(props: {
             <SeedButton seed={result.seed} />
           </dd>
         </div>
-        <Fact
-          name="Time taken"
-          value={`${formatSeconds(result.timings.total, true)}${result.resumes ? ' since it was resumed' : ''}`}
-        />
-        <Fact
-          name="File"
-          value={`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}
-        />
-        <Fact name="Model" value={`${result.model} on ${devices[result.backend]}`} />
-        {result.resumes && <Fact name="Resumed" value={timesText(result.resumes)} />}
-        {result.memory && <Fact name="Memory" value={memoryUseText(result.memory)} />}
+        <Fact name="Time taken">{`${formatSeconds(result.timings.total, true)}${result.resumes ? ' since it was resumed' : ''}`}</Fact>
+        <Fact name="File">{`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}</Fact>
+        <Fact name="Model">{`${result.model} on ${devices[result.backend]}`}</Fact>
+        {result.resumes && <Fact name="Resumed">{timesText(result.resumes)}</Fact>}
+        {result.memory && <Fact name="Memory">{memoryUseText(result.memory)}</Fact>}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (
         <p className="field-hint">
@@ -165,15 +160,6 @@ const devices = { webgpu: 'WebGPU', wasm: 'the CPU' } as const;
 
 function timesText(resumes: number): string {
   return resumes === 1 ? 'once, after an interruption' : `${resumes} times, after interruptions`;
-}
-
-function Fact({ name, value }: { name: string; value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
 }
 
 /** Shows the seed, and copies it when clicked. */
