@@ -66,6 +66,8 @@ const prompt = 'A lantern swings in the wind';
 /** Makes a video on the CPU, with the small decoder of the bundled model where that is chosen. */
 async function makeVideo(page: Page, fast = true): Promise<StudioPage> {
   const studio = new StudioPage(page);
+  // A form that was kept may be at Ultra-fast, where the number of steps is fixed.
+  if (fast) await page.getByRole('radio', { name: 'Standard' }).check();
   await studio.fill({ image: picturePath, prompt, steps: 1 });
   if (fast) await page.getByRole('radio', { name: 'Ultra-fast' }).check();
   await studio.chooseCpu();

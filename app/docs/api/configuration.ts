@@ -69,4 +69,7 @@ const customCss = (scheme: 'light' | 'dark') => `
   --scalar-color-purple: #5203d1;
   --scalar-color-yellow: #7a5a00;
 }
+.dark-mode.dark-mode {
+  --scalar-color-red: #ff9b94;
+}
 `;

@@ -59,13 +59,18 @@ function withNulls(value: unknown): unknown {
   const properties = Object.entries(schema.properties as Readonly<Record<string, JsonSchema>>);
   schema.properties = Object.fromEntries(
     properties.map(([name, property]) => {
-      if (required.includes(name) || typeof property.type !== 'string') return [name, property];
-      const { type, enum: values } = property;
-      const nullable = { ...property, type: [type, 'null'] };
-      return [name, Array.isArray(values) ? { ...nullable, enum: [...values, null] } : nullable];
+      return [name, required.includes(name) ? property : orNull(property)];
     }),
   );
   return schema;
+}
+
+/** A schema with one type that null fits as well; any other schema as it is. */
+function orNull(schema: JsonSchema): JsonSchema {
+  const { type, enum: values } = schema;
+  if (typeof type !== 'string') return schema;
+  const nullable = { ...schema, type: [type, 'null'] };
+  return Array.isArray(values) ? { ...nullable, enum: [...values, null] } : nullable;
 }
 
 /** Removes keywords that Zod writes and that carry no information for readers. */
@@ -83,7 +88,15 @@ function simplify(value: unknown): unknown {
   if (isEmpty(simplified.additionalProperties)) simplified.additionalProperties = true;
   // Zod's pattern repeats the format in 300 characters.
   if (simplified.format === 'date-time') delete simplified.pattern;
-  return simplified;
+  return withoutNullBranch(simplified);
+}
+
+/** A choice between one type and null as that type or null: Scalar refuses `null` as a branch. */
+function withoutNullBranch(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...rest } = schema;
+  const [branch, none, ...more] = Array.isArray(anyOf) ? (anyOf as readonly JsonSchema[]) : [];
+  if (none?.type !== 'null' || more.length > 0 || typeof branch?.type !== 'string') return schema;
+  return { ...orNull(branch), ...rest };
 }
 
 function isEmpty(value: unknown): boolean {
