@@ -53,12 +53,26 @@ export interface Draft {
   readonly content: unknown;
 }
 
+/** A picture of a finished video: a small JPEG of one of its frames. */
+export interface Poster {
+  readonly predictionId: string;
+  readonly picture: Blob;
+}
+
+/** A setting of this browser, or a list that it keeps, such as presets and past prompts. */
+export interface Setting {
+  readonly id: string;
+  readonly content: unknown;
+}
+
 /** The IndexedDB database of one browser profile. */
 export class KinoraDatabase extends Dexie {
   declare predictions: EntityTable<Prediction, 'id'>;
   declare sources: EntityTable<Source, 'predictionId'>;
   declare trash: EntityTable<Removed, 'id'>;
   declare drafts: EntityTable<Draft, 'id'>;
+  declare posters: EntityTable<Poster, 'predictionId'>;
+  declare settings: EntityTable<Setting, 'id'>;
 
   /** @param name tests use other names */
   constructor(name = 'kinora') {
@@ -74,6 +88,7 @@ export class KinoraDatabase extends Dexie {
       await transaction.table('predictions').toCollection().modify({ profile: 'standard' });
       await transaction.table('trash').toCollection().modify({ 'prediction.profile': 'standard' });
     });
+    this.version(3).stores({ queue: 'id, position', posters: 'predictionId', settings: 'id' });
   }
 }
 
