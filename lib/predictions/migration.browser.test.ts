@@ -191,7 +191,7 @@ test('the draft of the form is restored, files included', async () => {
 
 test('the database is migrated once', async () => {
   await store.list();
-  expect(store.database.verno).toBe(2);
+  expect(store.database.verno).toBe(3);
   store.database.close();
   store = new PredictionStore(new KinoraDatabase(name));
   expect(await store.list()).toHaveLength(3);
