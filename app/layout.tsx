@@ -1,8 +1,9 @@
 import type { Metadata, Viewport } from 'next';
 import type { ReactNode } from 'react';
 import './globals.css';
-import Link from 'next/link';
+import { Footer } from './shared/footer';
 import { TermsDialog } from './shared/terms-dialog';
+import { LanguageRoot } from './texts/language-root';
 
 export const metadata: Metadata = {
   title: 'Kinora',
@@ -21,13 +22,11 @@ export default function RootLayout({ children }: { children: ReactNode }) {
   return (
     <html lang="en">
       <body>
-        {children}
-        <footer className="bottom">
-          <Link href="/terms" prefetch={false}>
-            Terms of use
-          </Link>
-        </footer>
-        <TermsDialog />
+        <LanguageRoot>
+          {children}
+          <Footer />
+          <TermsDialog />
+        </LanguageRoot>
       </body>
     </html>
   );

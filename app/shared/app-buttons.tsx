@@ -1,6 +1,7 @@
 'use client';
 
 import { useState } from 'react';
+import { t } from '../texts';
 import { switchVersion, useAppOffers } from './installed-app';
 
 /** Buttons for the app as a whole, while there is something to offer: a new version, the installation. */
@@ -13,15 +14,15 @@ export function AppButtons() {
         <button
           type="button"
           className="small"
-          title="A new version is ready. The page is loaded again."
+          title={t('common.updateHint')}
           onClick={() => void switchVersion(waiting).then((reason) => setNotice(reason ?? ''))}
         >
-          Update
+          {t('common.update')}
         </button>
       )}
       {install && (
         <button type="button" className="small" onClick={() => void install.prompt()}>
-          Install
+          {t('common.install')}
         </button>
       )}
       <span role="status" className="offer-notice">

@@ -1,13 +1,20 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import { errorTexts } from '../texts';
 
 /** An error with its remedy. */
 export function Problem({ error, children }: { error: ErrorRecord; children?: ReactNode }) {
+  const { message, remedy, detail } = errorTexts(error);
   return (
     <div className="problem" data-code={error.code}>
       <p>
-        <strong>{error.message}</strong> {error.remedy}
+        <strong>{message}</strong> {remedy}
       </p>
+      {detail && (
+        <p className="field-hint" lang="en">
+          {detail}
+        </p>
+      )}
       {children && <div className="actions">{children}</div>}
     </div>
   );

@@ -2,7 +2,8 @@
 
 import Link from 'next/link';
 import { useEffect } from 'react';
-import { formatSeconds } from '../../lib/contract/format';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 import { type RunningJob, showInTitle, useRunningJobs } from './running-job';
 
 /** The jobs of this tab that another page than this one shows, each with a link to it. */
@@ -19,11 +20,13 @@ export function RunningJobs({ here }: { here: string | undefined }) {
     ));
 }
 
-const titles = { '/': 'Your video', '/serve': 'API job' } as const;
+const titles = { '/': 'common.jobOfStudio', '/serve': 'common.jobOfServe' } as const;
 
 function textOf({ href, percent, secondsRemaining, waiting }: RunningJob): string {
   const share = percent === null ? null : `${percent} %`;
-  const left = secondsRemaining === null ? null : `about ${formatSeconds(secondsRemaining)} left`;
-  const parts = [share, waiting ? 'waiting' : left].filter((part) => part !== null);
-  return `${titles[href]}: ${parts.length > 0 ? parts.join(' · ') : 'starting'}`;
+  const left =
+    secondsRemaining === null ? null : t('common.jobLeft', { time: formatTime(secondsRemaining) });
+  const parts = [share, waiting ? t('common.jobWaiting') : left].filter((part) => part !== null);
+  const state = parts.length > 0 ? parts.join(' · ') : t('common.jobStarting');
+  return t(titles[href], { state });
 }

@@ -1,16 +1,22 @@
+'use client';
+
 import Link from 'next/link';
 import type { ReactNode } from 'react';
+import { t } from '../texts';
 import { AppButtons } from './app-buttons';
 import { Mark } from './icons';
 import { RunningJobs } from './running-jobs';
 
 const pages = [
-  { href: '/', name: 'Studio' },
-  { href: '/models', name: 'Models' },
-  { href: '/serve', name: 'Serve' },
-  { href: '/keys', name: 'Keys' },
-  { href: '/docs', name: 'Docs' },
+  { href: '/', name: 'common.studio' },
+  { href: '/models', name: 'common.models' },
+  { href: '/serve', name: 'common.serve' },
+  { href: '/keys', name: 'common.keys' },
+  { href: '/docs', name: 'common.docs' },
 ] as const;
+
+/** The name of the app, in every language. */
+const brand = 'Kinora';
 
 /**
  * The header of every page, with links to all pages and what runs in this tab. Its first link leads to the
@@ -25,12 +31,12 @@ export function SiteHeader(props: {
   return (
     <header className="top">
       <a className="skip" href="#main">
-        Skip to content
+        {t('common.skipToContent')}
       </a>
       <p className="brand">
-        <Mark /> Kinora
+        <Mark /> {brand}
       </p>
-      <nav aria-label="Pages">
+      <nav aria-label={t('common.pages')}>
         {pages.map(({ href, name }) => (
           <Link
             key={href}
@@ -38,7 +44,7 @@ export function SiteHeader(props: {
             prefetch={false}
             aria-current={href === props.here ? 'page' : undefined}
           >
-            {name}
+            {t(name)}
           </Link>
         ))}
       </nav>

@@ -264,6 +264,12 @@ export function isResumable(code: ErrorCode): boolean {
   return passing.includes(code);
 }
 
+/** The general texts of an error, in English. */
+export function generalTexts(code: ErrorCode): Omit<ErrorRecord, 'code'> {
+  const [message, remedy] = table[code];
+  return { message, remedy };
+}
+
 /** Whether a string is one of the stable error codes. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(table, value);

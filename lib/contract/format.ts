@@ -32,14 +32,33 @@ export const componentTexts: Readonly<Record<ComponentId, { name: string; purpos
   language_model: { name: 'Language model', purpose: 'Rewords prompts' },
 };
 
+/** A time as one or two numbers: seconds; minutes and seconds; hours and minutes. */
+export type TimeParts =
+  | readonly [unit: 's', seconds: string]
+  | readonly [unit: 'min', minutes: string, seconds: string]
+  | readonly [unit: 'h', hours: string, minutes: string];
+
+/** Splits a time in seconds for display; with one decimal below ten seconds if `precise`. */
+export function timeParts(seconds: number, precise = false): TimeParts {
+  if (precise && seconds < 9.95) return ['s', seconds.toFixed(1)];
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return ['s', `${whole}`];
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return ['min', `${minutes}`, pad(whole % 60)];
+  return ['h', `${Math.floor(minutes / 60)}`, pad(minutes % 60)];
+}
+
 /** `42 s`, `3 min 05 s`, `1 h 02 min`; with one decimal below ten seconds if `precise`. */
 export function formatSeconds(seconds: number, precise = false): string {
-  if (precise && seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  const whole = Math.max(0, Math.round(seconds));
-  if (whole < 60) return `${whole} s`;
-  const minutes = Math.floor(whole / 60);
-  if (minutes < 60) return `${minutes} min ${pad(whole % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${pad(minutes % 60)} min`;
+  const parts = timeParts(seconds, precise);
+  switch (parts[0]) {
+    case 's':
+      return `${parts[1]} s`;
+    case 'min':
+      return `${parts[1]} min ${parts[2]} s`;
+    case 'h':
+      return `${parts[1]} h ${parts[2]} min`;
+  }
 }
 
 /** `812 B`, `4.2 MB`, in decimal units, as file managers use for files. */

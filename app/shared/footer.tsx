@@ -1,0 +1,15 @@
+'use client';
+
+import Link from 'next/link';
+import { t } from '../texts';
+
+/** The end of every page. */
+export function Footer() {
+  return (
+    <footer className="bottom">
+      <Link href="/terms" prefetch={false}>
+        {t('common.termsOfUse')}
+      </Link>
+    </footer>
+  );
+}

@@ -1,0 +1,17 @@
+'use client';
+
+import type { ReactNode } from 'react';
+import { SiteHeader } from './site-header';
+
+/** A page that is one text. */
+export function TextPage({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <>
+      <SiteHeader />
+      <main id="main" tabIndex={-1} className="terms">
+        <h1>{title}</h1>
+        {children}
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+import type { ErrorCode } from '../../lib/contract/errors';
+import type { TermsSection } from '../../lib/contract/terms';
+import type { messages } from './en';
+
+/** The same texts in any words. */
+type Words<T> = T extends string ? string : { readonly [Key in keyof T]: Words<T[Key]> };
+
+/** The texts of one language. */
+export interface Texts {
+  readonly messages: Words<typeof messages>;
+  /** Null where the texts of the errors are in this language already. */
+  readonly errors: Readonly<Record<ErrorCode, readonly [message: string, remedy: string]>> | null;
+  readonly terms: readonly TermsSection[];
+}
+
+/** The languages of the pages. */
+export const languages = ['en', 'zh'] as const;
+export type Language = (typeof languages)[number];
+
+/** Each language's name in itself. */
+export const languageNames: Readonly<Record<Language, string>> = { en: 'English', zh: '中文' };
+
+/** The first of the wanted languages that there is; English where there is none. @param wanted BCP 47 tags */
+export function matchLanguage(wanted: readonly string[]): Language {
+  for (const tag of wanted) {
+    const found = languages.find((language) => tag.toLowerCase().split('-')[0] === language);
+    if (found) return found;
+  }
+  return 'en';
+}

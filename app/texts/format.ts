@@ -1,0 +1,22 @@
+import { timeParts } from '../../lib/contract/format';
+import { language, t } from '.';
+
+/** A time such as `42 s` or `3 min 05 s` in the language of the page; with one decimal below ten seconds if `precise`. */
+export function formatTime(inSeconds: number, precise = false): string {
+  const parts = timeParts(inSeconds, precise);
+  switch (parts[0]) {
+    case 's':
+      return t('common.seconds', { seconds: parts[1] });
+    case 'min':
+      return t('common.minutes', { minutes: parts[1], seconds: parts[2] });
+    case 'h':
+      return t('common.hours', { hours: parts[1], minutes: parts[2] });
+  }
+}
+
+/** A date and time in the language of the page. */
+export function formatDate(iso: string, options: Intl.DateTimeFormatOptions): string {
+  return new Intl.DateTimeFormat(language() === 'en' ? undefined : language(), options).format(
+    new Date(iso),
+  );
+}

@@ -1,0 +1,70 @@
+import { createTranslator } from 'use-intl/core';
+import { type ErrorRecord, generalTexts } from '../../lib/contract/errors';
+import type { TermsSection } from '../../lib/contract/terms';
+import type { Language, Texts } from './catalogue';
+import { en } from './en';
+
+const translatorOf = (language: Language, { messages }: Texts) =>
+  createTranslator<Texts['messages']>({
+    locale: language,
+    messages,
+    onError(error) {
+      throw error;
+    },
+  });
+
+type Translator = ReturnType<typeof translatorOf>;
+/** Key of a text, such as `common.update`. */
+export type TextKey = Parameters<Translator>[0];
+
+let current: { language: Language; texts: Texts; translator: Translator } = {
+  language: 'en',
+  texts: en,
+  translator: translatorOf('en', en),
+};
+
+/**
+ * A text of the catalogue in the language of the page, such as `t('common.jobLeft', { time })`; `t.rich` for
+ * texts with tags, each of which is a function from its content to an element.
+ *
+ * Call it while rendering and in event handlers, not when a module is loaded: the language changes later.
+ * Components of the server are always English, so what has texts is a client component.
+ */
+export const t: Pick<Translator, 'rich'> & Translator = Object.assign(
+  ((...call: Parameters<Translator>) => current.translator(...call)) as Translator,
+  {
+    rich: ((...call: Parameters<Translator['rich']>) =>
+      current.translator.rich(...call)) as Translator['rich'],
+  },
+);
+
+/** An error in the language of the page. */
+export interface ErrorTexts {
+  readonly message: string;
+  readonly remedy: string;
+  /** What exactly is wrong, in English, where the message is a translation of the general sentence. */
+  readonly detail: string | null;
+}
+
+/** The texts of an error in the language of the page. */
+export function errorTexts({ code, message, remedy }: ErrorRecord): ErrorTexts {
+  const translated = current.texts.errors?.[code];
+  if (!translated) return { message, remedy, detail: null };
+  const detail = message === generalTexts(code).message ? null : message;
+  return { message: translated[0], remedy: translated[1], detail };
+}
+
+/** The terms of use in the language of the page. */
+export function termsInLanguage(): readonly TermsSection[] {
+  return current.texts.terms;
+}
+
+/** The language of {@link t}, for `Intl`. */
+export function language(): Language {
+  return current.language;
+}
+
+/** Sets what {@link t} reads. What is on the page has to be rendered anew then; `LanguageRoot` does both. */
+export function setTexts(language: Language, texts: Texts): void {
+  current = { language, texts, translator: translatorOf(language, texts) };
+}

@@ -1,0 +1,58 @@
+import { useSyncExternalStore } from 'react';
+import { language, setTexts } from '.';
+import { type Language, languages, matchLanguage } from './catalogue';
+
+/** What a person has chosen; `system` follows the browser. */
+export type LanguageChoice = Language | 'system';
+
+const key = 'kinora-language';
+const listeners = new Set<() => void>();
+
+/** The choice of this browser. */
+export function languageChoice(): LanguageChoice {
+  const stored = read();
+  return languages.find((one) => one === stored) ?? 'system';
+}
+
+/** Keeps a choice, and shows the pages of this tab in it. Where nothing can be kept, it holds until a reload. */
+export async function chooseLanguage(choice: LanguageChoice): Promise<void> {
+  try {
+    if (choice === 'system') localStorage.removeItem(key);
+    else localStorage.setItem(key, choice);
+  } catch {
+    // Storage is blocked.
+  }
+  await show(choice === 'system' ? matchLanguage(navigator.languages) : choice);
+}
+
+/** Shows the pages of this tab in the chosen language. */
+export async function showChosenLanguage(): Promise<void> {
+  const choice = languageChoice();
+  await show(choice === 'system' ? matchLanguage(navigator.languages) : choice);
+}
+
+/** The language that the pages of this tab are shown in; English until the texts of another are loaded. */
+export function useLanguage(): Language {
+  return useSyncExternalStore(subscribe, language, () => 'en');
+}
+
+async function show(wanted: Language): Promise<void> {
+  if (wanted === language()) return;
+  const texts = wanted === 'en' ? (await import('./en')).en : (await import('./zh')).zh;
+  setTexts(wanted, texts);
+  document.documentElement.lang = wanted;
+  for (const listener of listeners) listener();
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function read(): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { globSync } from 'tinyglobby';
+import { parseAst } from 'vite';
+import { expect, test } from 'vitest';
+
+interface Node {
+  readonly type: string;
+  readonly [key: string]: unknown;
+}
+
+/** Attributes that a person reads or hears. */
+const readAloud = /^(aria-label|aria-description|title|placeholder|alt|label|hint|text|name)$/;
+/** Sentences, and single words with a capital. */
+const prose = /[a-z]{2,}[,;:]? [a-z’]+|^[A-Z][a-z]+[.:]?$/;
+/** Words that are names in every language, and keys of the keyboard. */
+const names =
+  /^(Kinora|Enter|Escape|Home|End|Tab|Control|Shift|Arrow\w+|Delete|Backspace|Range|Error)$/;
+
+const files = globSync('app/**/*.{ts,tsx}', {
+  ignore: [
+    '**/*.test.*',
+    '**/testing/**',
+    '**/testing.ts',
+    'app/api/**',
+    'app/docs/**',
+    'app/texts/**',
+  ],
+}).sort();
+
+test.each(files)('%s has its texts in the catalogue', (file) => {
+  const program = parseAst(readFileSync(file, 'utf8'), { lang: 'tsx' }) as unknown as Node;
+  expect(textsIn(program)).toEqual([]);
+});
+
+/** Texts for people in a syntax tree. */
+function textsIn(node: Node, parent?: Node): string[] {
+  const { type } = node;
+  if (/^(Import|Export\w*All|TS)/.test(type) || 'directive' in node) return [];
+  if (type === 'JSXText')
+    return /\p{L}{2}/u.test(String(node.value)) ? [String(node.value).trim()] : [];
+  if (type === 'JSXAttribute') {
+    const name = String((node.name as Node).name);
+    const value = node.value as Node | null;
+    if (value?.type !== 'Literal') return value ? textsIn(value, node) : [];
+    return readAloud.test(name) && /\p{L}{2}/u.test(String(value.value))
+      ? [`${name}: ${String(value.value)}`]
+      : [];
+  }
+  if (type === 'Property' || type === 'NewExpression') {
+    // What is thrown has its sentence in lib/contract/errors.ts; keys of objects are no texts.
+    if (type === 'NewExpression') return [];
+    return textsIn(node.value as Node, node);
+  }
+  if (type === 'Literal' && typeof node.value === 'string') {
+    const text = node.value;
+    return prose.test(text) && !names.test(text) && parent?.type !== 'MemberExpression'
+      ? [text]
+      : [];
+  }
+  if (type === 'TemplateElement') {
+    const text = String((node.value as { cooked: string }).cooked);
+    return /[a-z]{2,} [a-z]{2,}/.test(text) ? [text] : [];
+  }
+  return Object.values(node).flatMap((child) =>
+    (Array.isArray(child) ? child : [child]).flatMap((one: unknown) =>
+      typeof one === 'object' && one !== null && 'type' in one ? textsIn(one as Node, node) : [],
+    ),
+  );
+}

@@ -1,0 +1,59 @@
+import { createTranslator } from 'use-intl/core';
+import { expect, test } from 'vitest';
+import { matchLanguage } from './catalogue';
+import { en } from './en';
+import { zh } from './zh';
+
+type Nested = { readonly [key: string]: string | Nested };
+
+/** Every text with its dotted key. */
+const textsOf = (texts: Nested, path = ''): [key: string, text: string][] =>
+  Object.entries(texts).flatMap(([key, entry]) =>
+    typeof entry === 'string' ? [[path + key, entry]] : textsOf(entry, `${path}${key}.`),
+  );
+
+const english = textsOf(en.messages);
+const chinese = new Map(textsOf(zh.messages));
+
+/** Names of the values and tags in a text, sorted. */
+const namesIn = (text: string) =>
+  [...text.matchAll(/\{(\w+)[,}]|<(\w+)>/g)].map((match) => match[1] ?? `<${match[2]}>`).sort();
+
+test('both catalogues have the same keys', () => {
+  expect([...chinese.keys()]).toEqual(english.map(([key]) => key));
+});
+
+test.each(english)('%s has the same values and tags in both languages', (key, text) => {
+  const inChinese = chinese.get(key) ?? '';
+  expect(new Set(namesIn(inChinese))).toEqual(new Set(namesIn(text)));
+  for (const [locale, message] of [
+    ['en', text],
+    ['zh', inChinese],
+  ] as const) {
+    const values = Object.fromEntries(
+      namesIn(text).map((name) =>
+        name.startsWith('<') ? [name.slice(1, -1), (inside: unknown) => inside] : [name, 1],
+      ),
+    );
+    const only = createTranslator({ locale, messages: { key: message }, onError: fail });
+    expect(String(only.rich('key', values as never))).not.toBe('');
+  }
+});
+
+test('texts of several words are translated', () => {
+  const same = english.filter(([key, text]) => / /.test(text) && chinese.get(key) === text);
+  expect(same).toEqual([]);
+});
+
+test.each([
+  [['zh-CN', 'en'], 'zh'],
+  [['de-DE', 'zh-Hant-TW'], 'zh'],
+  [['fr'], 'en'],
+  [[], 'en'],
+] as const)('%j is shown as %s', (wanted, language) => {
+  expect(matchLanguage(wanted)).toBe(language);
+});
+
+function fail(error: Error): never {
+  throw error;
+}

@@ -1,0 +1,26 @@
+import type { Texts } from '../catalogue';
+
+/** Names that page and command line share. */
+export const names: Texts['messages']['names'] = {
+  phase: {
+    optimise: '优化提示词',
+    load: '加载模型',
+    text: '读取提示词',
+    image: '读取图片',
+    denoise: '去噪',
+    decode: '解码画面',
+    check: '检查画面',
+    finish: '写入文件',
+  },
+  profile: { standard: '标准', 'ultra-fast': '极速' },
+  component: {
+    configuration: { name: '配置', purpose: '模型的各项尺寸和分词器' },
+    transformer: { name: 'Transformer', purpose: '一步一步地给潜变量去噪' },
+    text_encoder: { name: '文本编码器', purpose: '读取提示词' },
+    vae: { name: 'VAE', purpose: '在图片和潜变量之间转换' },
+    tiny_decoder: { name: '小型解码器', purpose: '很快地解码极速视频' },
+    adapter: { name: '少步适配器', purpose: '让极速视频只需几步就能完成' },
+    safety_checker: { name: '安全检查模型', purpose: '标出可能不适合工作场合的视频' },
+    language_model: { name: '语言模型', purpose: '改写提示词' },
+  },
+};
