@@ -1,5 +1,6 @@
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { useLibrary } from '../library';
+import { t } from '../texts';
 import { PartDownload } from './part-download';
 
 /** What this browser has of the safety checker, which serves all models wherever it is stored. */
@@ -47,11 +48,11 @@ export function CheckerDownload(props: {
     <PartDownload
       entry={target}
       component="safety_checker"
-      name="the checker"
+      name={t('shared.checkerName')}
       bytes={checkerBytes}
       {...rest}
     >
-      It runs in this browser.
+      {t('shared.checkerLocal')}
     </PartDownload>
   );
 }

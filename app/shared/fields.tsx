@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { type Backend, backends } from '../../lib/contract/prediction';
+import { t } from '../texts';
 
 /** Attributes that connect an input to its hint and its error, which {@link FieldNotes} renders. */
 export function describedBy(id: string, error: string | undefined, hint?: boolean) {
@@ -52,7 +53,7 @@ const backendNames: Readonly<Record<Backend, string>> = { webgpu: 'WebGPU', wasm
 export function BackendField(props: { backend: Backend; onChange: (backend: Backend) => void }) {
   return (
     <fieldset className="field">
-      <legend>Backend</legend>
+      <legend>{t('shared.backend')}</legend>
       <div className="choices">
         {backends.map((name) => (
           <Choice
@@ -66,7 +67,7 @@ export function BackendField(props: { backend: Backend; onChange: (backend: Back
           </Choice>
         ))}
       </div>
-      <p className="field-hint">The CPU works everywhere; a real GPU is far faster.</p>
+      <p className="field-hint">{t('shared.backendHint')}</p>
     </fieldset>
   );
 }

@@ -8,6 +8,7 @@ import {
 } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
 import { getRunner } from '../runner';
+import { t } from '../texts';
 import { Problem } from './messages';
 
 export type GpuState =
@@ -56,20 +57,20 @@ function describe(
   backend: Backend,
 ): { state: string; text: string; title?: string } {
   if (backend === 'wasm') return { state: 'slow', text: 'CPU' };
-  if (gpu.status === 'checking') return { state: 'checking', text: 'Checking the GPU …' };
-  if (gpu.status === 'failed') return { state: 'bad', text: 'Engine failed' };
+  if (gpu.status === 'checking') return { state: 'checking', text: t('shared.gpuChecking') };
+  if (gpu.status === 'failed') return { state: 'bad', text: t('shared.engineFailed') };
   const { outcome, software, adapter } = gpu.report;
-  if (outcome === 'no-webgpu') return { state: 'bad', text: 'No WebGPU' };
-  if (outcome === 'no-adapter') return { state: 'bad', text: 'No GPU found' };
+  if (outcome === 'no-webgpu') return { state: 'bad', text: t('shared.noWebgpu') };
+  if (outcome === 'no-adapter') return { state: 'bad', text: t('shared.noGpu') };
   if (software) {
     return {
       state: 'slow',
-      text: 'Software GPU: works, but slowly',
-      title: 'The browser emulates a GPU on the CPU. Turn hardware acceleration on to be faster.',
+      text: t('shared.softwareGpu'),
+      title: t('shared.softwareGpuHint'),
     };
   }
   const name = [adapter.vendor, adapter.architecture].filter(Boolean).join(' ');
-  return { state: 'good', text: name ? `GPU: ${name}` : 'GPU ready' };
+  return { state: 'good', text: name ? t('shared.gpuName', { name }) : t('shared.gpuReady') };
 }
 
 /** Errors that the CPU backend avoids. */
@@ -96,14 +97,14 @@ export function GpuActions(props: {
     <>
       {avoidedByCpu.includes(error.code) && (
         <button type="button" onClick={onUseCpu}>
-          Use the CPU instead
+          {t('shared.useCpu')}
         </button>
       )}
       <button type="button" onClick={onCheck}>
-        Check again
+        {t('shared.checkAgain')}
       </button>
       <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
-        {copied ? 'Diagnostics copied' : 'Copy diagnostics'}
+        {copied ? t('shared.diagnosticsCopied') : t('shared.copyDiagnostics')}
       </button>
     </>
   );
@@ -112,7 +113,7 @@ export function GpuActions(props: {
 /** A problem of the GPU with its remedy and the actions on it. */
 export function GpuNotice({ error, children }: { error: ErrorRecord; children: ReactNode }) {
   return (
-    <aside className="gpu-notice" aria-label="GPU check">
+    <aside className="gpu-notice" aria-label={t('shared.gpuCheck')}>
       <Problem error={error}>{children}</Problem>
     </aside>
   );

@@ -1,5 +1,6 @@
 import { useEffect, useSyncExternalStore } from 'react';
 import { askToActivate } from '../../lib/offline/messages';
+import { t } from '../texts';
 import { hasServer } from './server';
 
 /** The event with which browsers offer to install the app; not in the DOM's types. */
@@ -88,14 +89,14 @@ export async function switchVersion(waiting: ServiceWorker): Promise<string | nu
   // Runs, downloads and serving hold locks, in each tab.
   const { held = [] } = await navigator.locks.query();
   if (held.some(({ name }) => name?.startsWith('kinora:'))) {
-    return 'Kinora is at work. Update when it has finished.';
+    return t('shared.updateBusy');
   }
   const { serviceWorker } = navigator;
   const reload = () => window.location.reload();
   serviceWorker.addEventListener('controllerchange', reload, { once: true });
   if ((await askToActivate(waiting)) === 'activated') return null;
   serviceWorker.removeEventListener('controllerchange', reload);
-  return 'Close the other tabs of Kinora first.';
+  return t('shared.updateOtherTabs');
 }
 
 const subscribe = (listener: () => void) => {

@@ -2,6 +2,7 @@ import Link from 'next/link';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import { viewModel } from '../models/model-view';
+import { t } from '../texts';
 import { Problem } from './messages';
 import type { ModelList } from './use-models';
 
@@ -17,7 +18,7 @@ export function ModelField(props: {
   const absent = models.filter((entry) => !entry.ready);
   return (
     <div className="field">
-      <label htmlFor="model">Model</label>
+      <label htmlFor="model">{t('shared.model')}</label>
       <select
         id="model"
         value={model?.manifest.id ?? ''}
@@ -26,11 +27,13 @@ export function ModelField(props: {
         onChange={(event) => onChange(event.target.value)}
       >
         {list.status !== 'ready' && (
-          <option value="">{list.status === 'loading' ? 'Loading …' : 'None'}</option>
+          <option value="">
+            {list.status === 'loading' ? t('shared.loading') : t('shared.none')}
+          </option>
         )}
         <Options models={ready} />
         {absent.length > 0 && (
-          <optgroup label="Not in this browser yet">
+          <optgroup label={t('shared.notHere')}>
             <Options models={absent} />
           </optgroup>
         )}
@@ -61,16 +64,17 @@ function ModelLink({ model, models }: { model: ModelEntry; models: readonly Mode
   const { id, name } = target.manifest;
   const { status, fraction } = viewModel(target);
   const begun = status !== 'absent' && status !== 'partial';
-  const percent = fraction === null ? '' : `, ${formatPercent(fraction)} here`;
-  const state = begun
-    ? `${name} is not complete yet${percent}.`
-    : `${name} is not in this browser yet.`;
-  const offer = model.ready ? `Get ${name}` : 'Get it on the Models page';
+  const incomplete =
+    fraction === null
+      ? t('shared.modelIncomplete', { name })
+      : t('shared.modelIncompletePart', { name, percent: formatPercent(fraction) });
+  const state = begun ? incomplete : t('shared.modelAbsent', { name });
+  const offer = model.ready ? t('shared.getModel', { name }) : t('shared.getHere');
   return (
     <p className="info call">
-      <span>{model.ready && !begun ? 'This model only shows that everything works.' : state}</span>
+      <span>{model.ready && !begun ? t('shared.demonstration') : state}</span>
       <Link href={`/models#${id}`} prefetch={false}>
-        {begun ? 'See its download' : offer}
+        {begun ? t('shared.seeDownload') : offer}
       </Link>
     </p>
   );

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { t } from '../texts';
 import { hasServer } from './server';
 import { SiteHeader } from './site-header';
 
@@ -13,9 +14,7 @@ export function NeedsServer(props: { here: Here; title: string; children: ReactN
       <main id="main" tabIndex={-1} className="terms">
         <h1>{props.title}</h1>
         <p className="panel">
-          This needs Kinora’s server, and this copy of the app has none. Start it with{' '}
-          <code>npm start</code> and open the app there. The studio, your models and your videos
-          need no server.
+          {t.rich('shared.needsServer', { code: (command) => <code>{command}</code> })}
         </p>
       </main>
     </>

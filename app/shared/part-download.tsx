@@ -7,6 +7,7 @@ import type { ToolManifest } from '../../lib/contract/tools';
 import { getLibrary } from '../library';
 import { Licence } from '../models/download-sheet';
 import { fractionOf } from '../models/model-view';
+import { t } from '../texts';
 import { Problem } from './messages';
 import { withTerms } from './terms-store';
 
@@ -56,7 +57,7 @@ export function PartDownload(props: {
     <div className="offer">
       {moving && (
         <progress
-          aria-label={`Downloading ${name}`}
+          aria-label={t('shared.downloading', { name })}
           {...(fraction !== null && { value: fraction, max: 1 })}
         />
       )}
@@ -64,19 +65,24 @@ export function PartDownload(props: {
       <div className="actions">
         {moving ? (
           <button type="button" onClick={cancel}>
-            Cancel the download
+            {t('shared.cancelDownload')}
           </button>
         ) : (
           <button type="button" disabled={entry.elsewhere !== null} onClick={() => void download()}>
-            Download {name}
-            {bytes !== undefined && ` (${formatBytes(bytes)})`}
-            {then}
+            {t('shared.downloadPart', {
+              name,
+              size: bytes === undefined ? '' : ` (${formatBytes(bytes)})`,
+              then,
+            })}
           </button>
         )}
       </div>
       <p className="field-hint">
-        {source.files[0]?.repository}, licence: <Licence {...(source.licence ?? licence)} />.
-        {entry.elsewhere && ' Another tab of this browser works on it.'} {children}
+        {t.rich('shared.licenceOf', {
+          repository: source.files[0]?.repository ?? '',
+          licence: () => <Licence {...(source.licence ?? licence)} />,
+        })}{' '}
+        {entry.elsewhere && t('shared.otherTab')} {children}
       </p>
     </div>
   );

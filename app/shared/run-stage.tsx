@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
-import { phaseNames } from '../../lib/contract/format';
 import type { Preview, RunProgress } from '../../lib/predictions/run-state';
+import { t } from '../texts';
 import { useReducedMotion } from './browser';
 import { percentDone, progressText, runPhases } from './run-progress';
 import { previewBlurReason } from './safety-text';
@@ -31,18 +31,18 @@ export function RunStage({ progress }: { progress: RunProgress }) {
             data-state={index < current ? 'done' : index === current ? 'now' : 'later'}
             aria-current={index === current ? 'step' : undefined}
           >
-            {phaseNames[name]}
+            {t(`names.phase.${name}`)}
           </li>
         ))}
       </ol>
       <progress
-        aria-label={phase ? phaseNames[phase] : 'Starting'}
+        aria-label={phase ? t(`names.phase.${phase}`) : t('shared.starting')}
         {...(share > 0 && { value: share, max: 1 })}
       />
       <p className="measure">
         {share > 0 && `${percentDone(progress) ?? 0} % · `}
         <span>{progressText(progress)}</span>
-        {clips > 1 && ` · clip ${clip + 1} of ${clips}`}
+        {clips > 1 && ` · ${t('shared.clip', { clip: clip + 1, clips })}`}
       </p>
       {reason && <p className="field-hint">{reason}</p>}
     </>
@@ -82,7 +82,7 @@ function LatentPreview({ preview }: { preview: Preview }) {
       className="preview"
       {...{ width, height }}
       role="img"
-      aria-label="Preview of the video so far"
+      aria-label={t('shared.preview')}
     />
   );
 }

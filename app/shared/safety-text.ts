@@ -1,32 +1,36 @@
 import { isFlagged, type Safety } from '../../lib/contract/safety';
 import type { RunProgress } from '../../lib/predictions/run-state';
+import { t } from '../texts';
 
 /** What the check of a result found, in one line. @param safety absent in records of earlier versions */
 export function verdictText(safety: Safety | undefined): string {
-  if (!safety) return 'Not checked: this video is older than the safety checker.';
+  if (!safety) return t('shared.verdictOld');
   const { status, reason } = safety;
   switch (status) {
     case 'clear':
     case 'flagged':
-      return `${status === 'clear' ? 'Clear' : 'Flagged'}${scoreText(safety)}${inputText(safety)}`;
+      return [scoreText(safety), ...inputText(safety)].join(' ');
     case 'off':
-      return 'Not checked: the safety check was switched off.';
+      return t('shared.verdictOff');
     case 'unverified':
-      if (reason === 'failed') return 'No verdict: the safety check failed.';
-      if (reason === 'missing') return 'No verdict: the safety checker is not in this browser.';
-      return 'Nothing was checked: the demonstration model runs without the safety checker. This is no verdict.';
+      if (reason === 'failed') return t('shared.verdictFailed');
+      if (reason === 'missing') return t('shared.verdictMissing');
+      return t('shared.verdictDemonstration');
   }
 }
 
-function scoreText({ score, threshold, frames, model }: Safety): string {
-  const by = model ? ` by ${model}` : '';
-  const numbers = score === null ? '' : `, score ${twoDigits(score)} (${threshold} flags)`;
-  return `${by}${numbers}, ${frames.length} frames looked at.`;
+function scoreText({ status, score, threshold, frames, model }: Safety): string {
+  return t('shared.verdict', {
+    status,
+    by: model ? t('shared.verdictBy', { model }) : '',
+    score: score === null ? '' : t('shared.verdictScore', { score: twoDigits(score), threshold }),
+    frames: frames.length,
+  });
 }
 
-function inputText(safety: Safety): string {
-  if (safety.input === null || !isInputFlagged(safety)) return '';
-  return ` The start image was flagged too, score ${twoDigits(safety.input)}.`;
+function inputText(safety: Safety): string[] {
+  if (safety.input === null || !isInputFlagged(safety)) return [];
+  return [t('shared.verdictInput', { score: twoDigits(safety.input) })];
 }
 
 /** Rounded down, so that a score below the threshold does not look as if it had reached it. */
@@ -42,14 +46,14 @@ export function isInputFlagged({ input, threshold }: Safety): boolean {
 /** Why a result is blurred until it is clicked; null where it is not. */
 export function blurReason(safety: Safety | undefined): string | null {
   if (!safety || !isFlagged(safety)) return null;
-  if (safety.status === 'flagged') return 'The safety checker flagged this video.';
-  if (safety.reason === 'failed') return 'The safety check of this video failed.';
-  return 'This video was not checked: the safety checker is not in this browser.';
+  if (safety.status === 'flagged') return t('shared.blurFlagged');
+  if (safety.reason === 'failed') return t('shared.blurFailed');
+  return t('shared.blurMissing');
 }
 
 /** Why the preview of a run is blurred until it is clicked; null where it is not. */
 export function previewBlurReason(inputCheck: RunProgress['inputCheck']): string | null {
-  if (inputCheck?.flagged) return 'The safety checker flagged the start image.';
-  if (inputCheck?.score === null) return 'The safety check of the start image failed.';
+  if (inputCheck?.flagged) return t('shared.blurInput');
+  if (inputCheck?.score === null) return t('shared.blurInputFailed');
   return null;
 }

@@ -2,6 +2,7 @@
 
 import { termsVersion } from '../../lib/contract/terms';
 import { Modal } from '../models/modal';
+import { t } from '../texts';
 import { Problem } from './messages';
 import { accept, decline, useTerms } from './terms-store';
 import { TermsText } from './terms-text';
@@ -13,22 +14,20 @@ export function TermsDialog() {
   return (
     <Modal titleId="terms-dialog-title" className="terms-dialog" onClose={decline}>
       <h2 id="terms-dialog-title" tabIndex={-1}>
-        Terms of use
+        {t('common.termsOfUse')}
       </h2>
-      <p className="field-hint">
-        Version {termsVersion}. You are asked once on this device, and again when they change.
-      </p>
+      <p className="field-hint">{t('shared.termsAskedOnce', { version: termsVersion })}</p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <section className="terms-scroll" aria-label="Text of the terms" tabIndex={0}>
+      <section className="terms-scroll" aria-label={t('shared.termsText')} tabIndex={0}>
         <TermsText level={3} />
       </section>
       {error && <Problem error={error} />}
       <div className="actions">
         <button type="button" className="primary" onClick={() => void accept()}>
-          Accept
+          {t('shared.accept')}
         </button>
         <button type="button" onClick={decline}>
-          Not now
+          {t('shared.notNow')}
         </button>
       </div>
     </Modal>

@@ -1,9 +1,9 @@
-import { terms } from '../../lib/contract/terms';
+import { t, termsInLanguage } from '../texts';
 
 /** The terms of use. @param level of the headings */
 export function TermsText({ level }: { level: 2 | 3 }) {
   const Heading = `h${level}` as const;
-  return terms.map(({ title, text, points, source }) => (
+  return termsInLanguage().map(({ title, text, points, source }) => (
     <section key={title} className="terms-section">
       <Heading>{title}</Heading>
       <p>{text}</p>
@@ -16,10 +16,13 @@ export function TermsText({ level }: { level: 2 | 3 }) {
       )}
       {source && (
         <p className="field-hint">
-          Source:{' '}
-          <a href={source.url} target="_blank" rel="noreferrer">
-            {source.name}
-          </a>
+          {t.rich('shared.source', {
+            link: () => (
+              <a href={source.url} target="_blank" rel="noreferrer">
+                {source.name}
+              </a>
+            ),
+          })}
         </p>
       )}
     </section>

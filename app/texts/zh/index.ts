@@ -2,7 +2,8 @@ import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
 import { names } from './names';
+import shared from './shared.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
-export const zh: Texts = { messages: { common, names }, errors, terms };
+export const zh: Texts = { messages: { common, shared, names }, errors, terms };
