@@ -30,7 +30,8 @@ const previewsPerClip = 10;
  * way goes on from its last checkpoint, and gives the same latents bit for bit.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`, and what the files and the device throw; then nothing stays on the device
+ * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
+ * `CHECKPOINT_MISMATCH`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
   backend: Backend,
