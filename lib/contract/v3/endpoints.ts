@@ -8,7 +8,7 @@ import {
   variants,
   webhookEvents,
 } from './prediction';
-import { ownVideoSchema, shareBodySchema, shareSchema } from './share';
+import { ownVideoSchema, shareBodySchema, shareRecordSchema, shareSchema } from './share';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** Permissions of an API key. */
@@ -477,6 +477,25 @@ export const endpoints = {
     access: 'admin',
     limit: 'none',
     answer: envelopeSchema(z.object({ workers: z.array(workerRecordSchema) })),
+    internal: true,
+  },
+  listShares: {
+    method: 'GET',
+    path: '/api/admin/shares',
+    summary: 'Open links to videos of the owner, newest first',
+    access: 'admin',
+    limit: 'none',
+    answer: envelopeSchema(z.object({ shares: z.array(shareRecordSchema) })),
+    internal: true,
+  },
+  revokeShare: {
+    method: 'DELETE',
+    path: '/api/admin/shares/{id}',
+    summary: 'Revoke a link; a video that the studio uploaded for it is deleted',
+    access: 'admin',
+    limit: 'none',
+    params: z.object({ id: shareSchema.shape.id }),
+    answer: envelopeSchema(z.object({ revoked: z.boolean() })),
     internal: true,
   },
 
