@@ -153,13 +153,13 @@ test(
 test.describe('with requests that fail on purpose', () => {
   test.use({ cuts: true });
 
-  test('a wrong token is a sentence, with what helps', async ({ serve, workerToken }) => {
+  test('a wrong token is a sentence, with what helps', async ({ serve, workerToken, caller }) => {
     await serve.connect('not a token');
     await expect(serve.token).toHaveAccessibleDescription(/This is not a worker token\. \S/);
-    await serve.connect('kn_aaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb');
+    await serve.connect(caller.key);
     await serve.waitFor('refused');
     await expect(serve.connection).toContainText(
-      /The server does not take this token\. Use a worker token of this server/,
+      /This is an API key: workers connect with a worker token\. Use a worker token of this server/,
     );
     await serve.connect(workerToken);
     await serve.waitFor('idle');

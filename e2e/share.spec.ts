@@ -16,11 +16,11 @@ async function shared(caller: ApiCaller, workerToken: string, include: object): 
 }
 
 test(
-  'the request of a shared video opens in the studio, with what its owner shows',
+  'the request of a shared video opens in the studio, until its owner revokes the link',
   full,
   async ({ caller, workerToken, context }) => {
     const everything = { prompt: true, settings: true, image: true };
-    const { id, url, prediction_id } = await shared(caller, workerToken, everything);
+    const { id, url } = await shared(caller, workerToken, everything);
     expect(url).toBe(`${caller.origin}/s/${id}`);
     const second = await context.newPage();
     await second.goto(url);
@@ -31,9 +31,17 @@ test(
     await expect(await studio.field('Seed')).toHaveValue('7');
     await expect(second.getByRole('img', { name: /^Start image/ })).toBeVisible();
 
-    await caller.json('DELETE', `/api/v3/predictions/${prediction_id}/share`);
-    const gone = await second.request.get(url);
-    expect(gone.status()).toBe(410);
+    const keys = new KeysPage(second);
+    await keys.openLink(await caller.signInToken());
+    const line = keys.links.getByRole('listitem').filter({ hasText: id });
+    await expect(line).toContainText('A lantern swings');
+    await expect(line).toContainText('Video, prompt, settings, start image');
+    await test.step('accessibility of the list', () => expectAccessible(second));
+    await line.getByRole('button', { name: /^Revoke the link/ }).click();
+    await keys.dialog.getByRole('button', { name: 'Revoke' }).click();
+    await expect(line).toHaveCount(0);
+    await expect(keys.links.getByRole('heading', { level: 2 })).toBeFocused();
+    expect((await second.request.get(url)).status()).toBe(410);
   },
 );
 

@@ -36,6 +36,14 @@ for (const path of ['/docs', '/docs/api']) {
   );
 }
 
+test('the root of the API is a refusal of the API, not a page', async ({ request }) => {
+  for (const path of ['/api', '/api/']) {
+    const answer = await request.get(path);
+    expect(answer.status()).toBe(404);
+    expect(await answer.json()).toMatchObject({ code: 404, error_code: 'NOT_FOUND' });
+  }
+});
+
 test('the contents lead to their sections', async ({ page }) => {
   await page.goto('/docs');
   const links = page.getByRole('navigation', { name: 'Contents' }).getByRole('link');

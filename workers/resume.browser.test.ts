@@ -152,6 +152,10 @@ test('a run that is suspended frees the device, is finished early, and decoded a
   });
   expect((await failureOf(cancelled)).code).toBe('CANCELLED');
   expect((await inspectVideo(await readVideo(early.videoFile))).frames).toBe(121);
+  // So does one that is refused, as the request or its adapters are others now.
+  const otherwise = { ...refine, parameters: { ...refine.parameters, flow_shift: 9 } };
+  expect((await failureOf(run(otherwise))).code).toBe('CHECKPOINT_MISMATCH');
+  expect(await listRuns()).toMatchObject([{ id: request.id, latents: true }]);
   const full = await run(refine);
   expect(full).toMatchObject({ videoFile: early.videoFile, finishedEarly: true });
   const { applied } = await readVideoMetadata(await readVideo(full.videoFile));

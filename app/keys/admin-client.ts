@@ -62,13 +62,18 @@ export const admin = {
     const path = endpoints.revokeKey.path.replace('{id}', encodeURIComponent(id));
     return (await call(endpoints.revokeKey, { path })).data;
   },
+  revokeShare: async (id: string) => {
+    const path = endpoints.revokeShare.path.replace('{id}', id);
+    return (await call(endpoints.revokeShare, { path })).data;
+  },
   /** All data of the page. */
   load: async () => {
-    const [{ data: listed }, { data: connected }] = await Promise.all([
+    const [{ data: listed }, { data: connected }, { data: shared }] = await Promise.all([
       call(endpoints.listKeys),
       call(endpoints.listWorkers),
+      call(endpoints.listShares),
     ]);
-    return { ...listed, ...connected };
+    return { ...listed, ...connected, ...shared };
   },
 };
 /** The result of {@link admin.load}. */

@@ -1,8 +1,7 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
-import { Modal } from '../models/modal';
 import { Fact } from '../shared/fact';
-import { isSession, kindNames, permissionsOf, statusOf } from './keys-view';
+import { dayOf, isSession, kindNames, momentOf, permissionsOf, statusOf } from './keys-view';
 
 /** All keys: the valid ones, and the ended ones in a closed section. */
 export function KeyList(props: {
@@ -77,45 +76,5 @@ function KeyRow(props: { record: KeyRecord; owner: string; children?: ReactNode 
         )}
       </dl>
     </li>
-  );
-}
-
-function dayOf(iso: string): string {
-  return new Date(iso).toLocaleDateString(undefined, { dateStyle: 'medium' });
-}
-
-function momentOf(iso: string): string {
-  return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-}
-
-const consequences = {
-  api: 'Requests with it are rejected from now on. Waiting predictions still run, and videos stay.',
-  worker: 'Workers that use it are disconnected. Their current jobs go to other workers.',
-  'sign-in': 'Its link stops working, and the browser that signed in with it is signed out.',
-} as const satisfies Record<KeyRecord['kind'], string>;
-
-/** Asks for confirmation before a key is revoked. */
-export function RevokeDialog(props: {
-  record: KeyRecord;
-  onConfirm: () => void;
-  onClose: () => void;
-}) {
-  const { record, onConfirm, onClose } = props;
-  return (
-    <Modal titleId="revoke-title" onClose={onClose}>
-      <h2 id="revoke-title">Revoke “{record.name}”?</h2>
-      <p className="keys-dialog-text">
-        {consequences[record.kind]} A revoked key cannot be restored.
-      </p>
-      <div className="actions">
-        {/* The first button has the focus, so it must be the harmless one. */}
-        <button type="button" onClick={onClose}>
-          Keep it
-        </button>
-        <button type="button" className="danger" onClick={onConfirm}>
-          Revoke
-        </button>
-      </div>
-    </Modal>
   );
 }

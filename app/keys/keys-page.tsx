@@ -5,9 +5,11 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import type { WorkerRecord } from '../../lib/contract/v3/endpoints';
 import { SiteHeader } from '../shared/site-header';
 import { CreatedKeyPanel, CreateKey } from './create-key';
-import { KeyList, RevokeDialog } from './key-list';
+import { KeyList } from './key-list';
 import type { SignedIn } from './keys-state';
 import { lacksWorker, workersSentence } from './keys-view';
+import { LinkList } from './link-list';
+import { RevokeDialog } from './revoke-dialog';
 import { type KeysActions, useKeys } from './use-keys';
 
 /** The page that manages API keys, worker tokens and connected workers. */
@@ -87,9 +89,11 @@ function tokenIn(text: string): string {
 
 /** The page of a signed-in user. */
 function SignedInView({ state, actions }: { state: SignedIn; actions: KeysActions }) {
-  const { owner, keys, workers, justSignedIn, created, confirming, busy, problem, stale } = state;
+  const { owner, keys, workers, shares, justSignedIn, created } = state;
+  const { confirming, busy, problem, stale } = state;
   const { change } = actions;
   const list = useRef<HTMLHeadingElement>(null);
+  const links = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     // The sign-in form, which had the focus, has disappeared.
     if (justSignedIn) list.current?.focus();
@@ -125,7 +129,17 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
             keys={keys}
             owner={owner}
             busy={busy}
-            onRevoke={(record) => change({ type: 'revokeRequested', record })}
+            onRevoke={(record) =>
+              change({ type: 'revokeRequested', target: { kind: 'key', record } })
+            }
+          />
+          <LinkList
+            heading={links}
+            shares={shares}
+            busy={busy}
+            onRevoke={(record) =>
+              change({ type: 'revokeRequested', target: { kind: 'link', record } })
+            }
           />
         </div>
         <div className="keys-side">
@@ -135,11 +149,12 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
       </div>
       {confirming && (
         <RevokeDialog
-          record={confirming}
+          target={confirming}
           onConfirm={() => {
             void actions.revoke(confirming);
             // The browser first moves the focus back to the Revoke button, which then disappears.
-            requestAnimationFrame(() => list.current?.focus());
+            const heading = confirming.kind === 'key' ? list : links;
+            requestAnimationFrame(() => heading.current?.focus());
           }}
           onClose={() => change({ type: 'revokeCancelled' })}
         />

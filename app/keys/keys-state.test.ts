@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
+import type { ShareRecord } from '../../lib/contract/v3/share';
 import type { AdminData } from './admin-client';
 import { changeKeys, initialKeys, type KeysAction, type KeysState } from './keys-state';
 
@@ -18,7 +19,7 @@ const record = (id: string, more: Partial<KeyRecord> = {}): KeyRecord => ({
   last_used_at: null,
   ...more,
 });
-const view: AdminData = { owner: 'ada', keys: [record('a'), record('b')], workers: [] };
+const view: AdminData = { owner: 'ada', keys: [record('a'), record('b')], workers: [], shares: [] };
 const stateAfter = (...actions: KeysAction[]): KeysState => actions.reduce(changeKeys, initialKeys);
 const signedIn = (...actions: KeysAction[]) => {
   const state = stateAfter({ type: 'loaded', view }, ...actions);
@@ -62,10 +63,10 @@ describe('the lists', () => {
     const created = { key: 'kn_secret', record: record('c') };
     const open = signedIn(
       { type: 'created', created },
-      { type: 'revokeRequested', record: record('a') },
+      { type: 'revokeRequested', target: { kind: 'key', record: record('a') } },
       { type: 'loaded', view: { ...view, keys: [] } },
     );
-    expect(open).toMatchObject({ created, confirming: { id: 'a' }, keys: [] });
+    expect(open).toMatchObject({ created, confirming: { record: { id: 'a' } }, keys: [] });
   });
 });
 
@@ -91,9 +92,27 @@ describe('a new key', () => {
 
   it('is no longer shown once it is revoked', () => {
     const revoked = record('c', { revoked_at: '2026-01-02T00:00:00.000Z' });
-    const state = signedIn({ type: 'created', created }, { type: 'revoked', record: revoked });
+    const state = signedIn(
+      { type: 'created', created },
+      {
+        type: 'revoked',
+        target: { kind: 'key', record: revoked },
+      },
+    );
     expect(state.created).toBeNull();
     expect(state.keys[0]).toEqual(revoked);
+  });
+});
+
+describe('a link', () => {
+  it('leaves the list once it is revoked', () => {
+    const share = (id: string) => ({ id, title: 'A boat' }) as ShareRecord;
+    const state = signedIn(
+      { type: 'loaded', view: { ...view, shares: [share('1'), share('2')] } },
+      { type: 'revoked', target: { kind: 'link', record: share('1') } },
+    );
+    expect(state.shares).toEqual([share('2')]);
+    expect(state).toMatchObject({ keys: view.keys, announcement: 'The link is revoked.' });
   });
 });
 

@@ -1,4 +1,5 @@
 import type { KeyRecord, WorkerRecord } from '../../lib/contract/v3/endpoints';
+import type { ShareRecord } from '../../lib/contract/v3/share';
 import type { AdminData } from './admin-client';
 
 /** A new key. Only this response of the server contains the complete key. */
@@ -7,17 +8,24 @@ export interface CreatedKey {
   readonly record: KeyRecord;
 }
 
+/** What can be revoked on the page. */
+export type Revocable =
+  | { readonly kind: 'key'; readonly record: KeyRecord }
+  | { readonly kind: 'link'; readonly record: ShareRecord };
+
 /** The page of a signed-in user. */
 export interface SignedIn {
   readonly status: 'signed-in';
   readonly owner: string;
   readonly keys: readonly KeyRecord[];
   readonly workers: readonly WorkerRecord[];
+  /** Open links to videos, newest first. */
+  readonly shares: readonly ShareRecord[];
   /** True after a sign-in on this page; the focus then moves to the list. */
   readonly justSignedIn: boolean;
   readonly created: CreatedKey | null;
-  /** The key that the user has to confirm to revoke. */
-  readonly confirming: KeyRecord | null;
+  /** What the user has to confirm to revoke. */
+  readonly confirming: Revocable | null;
   readonly busy: boolean;
   /** Error of the last action. */
   readonly problem: string | null;
@@ -42,9 +50,10 @@ export type KeysAction =
   | { readonly type: 'failed'; readonly problem: string }
   | { readonly type: 'created'; readonly created: CreatedKey }
   | { readonly type: 'createdClosed' }
-  | { readonly type: 'revokeRequested'; readonly record: KeyRecord }
+  | { readonly type: 'revokeRequested'; readonly target: Revocable }
   | { readonly type: 'revokeCancelled' }
-  | { readonly type: 'revoked'; readonly record: KeyRecord };
+  /** A key with its new dates, or the link that is gone. */
+  | { readonly type: 'revoked'; readonly target: Revocable };
 
 export const initialKeys: KeysState = { status: 'opening' };
 
@@ -66,13 +75,11 @@ export function changeKeys(state: KeysState, action: KeysAction): KeysState {
   return state.status === 'signed-in' ? changeSignedIn(state, action) : state;
 }
 
-function loaded(state: KeysState, { owner, keys, workers }: AdminData): SignedIn {
-  if (state.status === 'signed-in') return { ...state, owner, keys, workers, stale: null };
+function loaded(state: KeysState, view: AdminData): SignedIn {
+  if (state.status === 'signed-in') return { ...state, ...view, stale: null };
   return {
     status: 'signed-in',
-    owner,
-    keys,
-    workers,
+    ...view,
     justSignedIn: state.status === 'signed-out',
     created: null,
     confirming: null,
@@ -101,11 +108,16 @@ function changeSignedIn(
     case 'createdClosed':
       return { ...state, created: null };
     case 'revokeRequested':
-      return { ...state, confirming: action.record, problem: null };
+      return { ...state, confirming: action.target, problem: null };
     case 'revokeCancelled':
       return { ...state, confirming: null };
     case 'revoked': {
-      const { record } = action;
+      if (action.target.kind === 'link') {
+        const { id } = action.target.record;
+        const shares = state.shares.filter((share) => share.id !== id);
+        return { ...state, busy: false, shares, announcement: 'The link is revoked.' };
+      }
+      const { record } = action.target;
       const keys = state.keys.map((key) => (key.id === record.id ? record : key));
       // A revoked key must not be copied any more.
       const created = state.created?.record.id === record.id ? null : state.created;

@@ -5,6 +5,7 @@ import {
   scopes,
   type WorkerRecord,
 } from '../../lib/contract/v3/endpoints';
+import type { ShareRecord } from '../../lib/contract/v3/share';
 import type { KeyRequest } from './admin-client';
 
 const everyday: readonly Scope[] = scopes.filter((scope) => scope !== 'admin');
@@ -135,4 +136,22 @@ export function lacksWorker(workers: readonly Pick<WorkerRecord, 'state'>[]): bo
 /** The sign-in token in the hash of a URL; null if there is none. */
 export function signInToken(hash: string): string | null {
   return /^#sign-in=([^&]+)$/.exec(hash)?.[1] ?? null;
+}
+
+export function dayOf(iso: string): string {
+  return new Date(iso).toLocaleDateString(undefined, { dateStyle: 'medium' });
+}
+
+export function momentOf(iso: string): string {
+  return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+/** What a link shows besides the video. */
+export function shownSentence({ prompt, settings, image }: ShareRecord['include']): string {
+  const shown = [
+    ...(prompt ? ['prompt'] : []),
+    ...(settings ? ['settings'] : []),
+    ...(image ? ['start image'] : []),
+  ];
+  return shown.length === 0 ? 'Only the video' : `Video, ${shown.join(', ')}`;
 }

@@ -1,10 +1,9 @@
 import { useCallback, useEffect, useReducer, useRef } from 'react';
 import { KinoraError } from '../../lib/contract/errors';
-import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
 import { AdminError, admin } from './admin-client';
-import { changeKeys, initialKeys } from './keys-state';
+import { changeKeys, initialKeys, type Revocable } from './keys-state';
 import { type KeyForm, requestOf, signInToken } from './keys-view';
 
 /** Interval of reloading the lists, in milliseconds. */
@@ -89,9 +88,15 @@ export function useKeys() {
         if (!(await askTerms())) return change({ type: 'failed', problem: termsNeeded });
         change({ type: 'created', created: await admin.createKey(requestOf(form)) });
       }),
-    revoke: (record: KeyRecord) => {
+    revoke: (target: Revocable) => {
       change({ type: 'revokeCancelled' });
-      return act(async () => change({ type: 'revoked', record: await admin.revokeKey(record.id) }));
+      return act(async () => {
+        const { kind, record } = target;
+        if (kind === 'link') await admin.revokeShare(record.id);
+        const revoked =
+          kind === 'link' ? target : { kind, record: await admin.revokeKey(record.id) };
+        change({ type: 'revoked', target: revoked });
+      });
     },
   };
 }

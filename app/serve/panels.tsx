@@ -66,10 +66,9 @@ export function TakesPanel(props: {
   );
 }
 
-/** The number is read only when the tab connects, so the text says so. */
 function queueSentence(waiting: number): string {
-  const jobs = waiting === 1 ? '1 job' : `${waiting} jobs`;
-  return `${waiting === 0 ? 'empty' : jobs} when connected`;
+  if (waiting === 0) return 'empty';
+  return waiting === 1 ? '1 job waits' : `${waiting} jobs wait`;
 }
 
 function accepts(models: readonly string[], model: string): boolean {

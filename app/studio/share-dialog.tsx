@@ -186,7 +186,9 @@ function Shared(props: {
           {link.url}
         </a>
       </p>
-      <p className="field-hint">It ends on {end}.</p>
+      <p className="field-hint">
+        It ends on {end}. Your links are listed on the <Link href="/keys">Keys page</Link>.
+      </p>
       <button type="button" className="primary" onClick={copy}>
         {copied ? 'Copied' : 'Copy the link'}
       </button>{' '}

@@ -10,6 +10,8 @@ export class KeysPage {
   /** The new key, as long as it is shown. */
   readonly created: Locator;
   readonly workers: Locator;
+  /** Open links to videos. */
+  readonly links: Locator;
   /** The question before something is revoked. */
   readonly dialog: Locator;
   /** The question before the first key of a device. */
@@ -21,6 +23,7 @@ export class KeysPage {
     this.list = page.getByRole('region', { name: 'Keys and tokens' });
     this.create = page.getByRole('region', { name: 'Create a key' });
     this.created = page.getByRole('region', { name: /^Copy “/ });
+    this.links = page.getByRole('region', { name: 'Shared links' });
     this.workers = page.getByRole('region', { name: 'Workers' });
     this.dialog = page.getByRole('dialog');
     this.terms = page.getByRole('dialog', { name: 'Terms of use' });

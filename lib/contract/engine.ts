@@ -88,7 +88,8 @@ export interface EngineApi {
    * While it denoises, its state is saved, so that a later run of the same id can go on from there.
    *
    * @throws KinoraError after deleting the unfinished file and freeing the memory of the run;
-   *   `CHECKPOINT_INVALID` where `finish` or `refine` finds nothing that it can use
+   *   `CHECKPOINT_INVALID` where `finish` or `refine` finds nothing that it can use; `CHECKPOINT_MISMATCH` where that
+   *   is of another model, other adapters or settings, and then it is kept
    */
   generate(
     request: EngineRequest,

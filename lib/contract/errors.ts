@@ -179,6 +179,10 @@ const table = {
     'The saved state of this generation cannot be used.',
     'Run it again; the settings and the image are kept.',
   ],
+  CHECKPOINT_MISMATCH: [
+    'The saved state of this generation was made with another model, other adapters or other settings.',
+    'Nothing of it is lost: it can be used again with the model and adapters that it was made with.',
+  ],
   BUSY: ['Another generation is running.', 'Wait until it ends, or cancel it.'],
   // Files, browser and the rest
   SERVER_UNREACHABLE: [
@@ -255,7 +259,7 @@ const passing: readonly ErrorCode[] = [
   ...(['INTERRUPTED', 'PAUSED', 'BUSY', 'INTERNAL', 'STORAGE_FULL', 'ENCODER_FAILED'] as const),
   ...(['DEVICE_LOST', 'OUT_OF_MEMORY', 'WEBGPU_MISSING', 'ADAPTER_MISSING'] as const),
   ...(['GPU_UNRELIABLE', 'CHECK_FAILED', 'MODEL_BUSY', 'MODEL_NOT_INSTALLED'] as const),
-  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED'] as const),
+  ...(['SERVER_UNREACHABLE', 'STORAGE_BLOCKED', 'CHECKPOINT_MISMATCH'] as const),
   ...(['MODEL_FILE_MISSING', 'MODEL_FILE_INVALID', 'MODEL_FILE_TRUNCATED'] as const),
 ];
 

@@ -33,7 +33,12 @@ const loraSchema = z.object({
     .describe(
       'A hub repository (`owner/name`), a file in one (`owner/name/file.safetensors`), an https link, or the name or address of an uploaded file.',
     ),
-  scale: z.number().min(0).max(4).describe('Strength of the adapter; 1 is the trained strength.'),
+  scale: z
+    .number()
+    .min(0)
+    .max(4)
+    .default(1)
+    .describe('Strength of the adapter; 1 is the trained strength.'),
 });
 
 /**

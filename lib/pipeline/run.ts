@@ -2,11 +2,12 @@ import { KinoraError, type MemoryReport, type Phase } from '../contract';
 import type { Backend } from '../gpu';
 import { openCheckpoints, RunCheckpoints } from './checkpoints';
 import { planClips } from './clips';
+import { decodeClip } from './decode';
 import { DenoiseInterrupted, type DenoiseState, denoise, type Prediction } from './denoise';
 import { type Frame, type LatentSize, latentSizeOf, requireFinite } from './latents';
 import { MemoryFit } from './memory/fit';
 import type { MemoryPlan } from './memory/plan';
-import type { ClipConditions, Loading, TileProgress, TokenIds, VideoModel } from './model';
+import type { ClipConditions, Loading, TokenIds, VideoModel } from './model';
 import { gaussianNoise } from './noise';
 import { Previews } from './preview';
 import type { ImageToVideoHooks, ImageToVideoRequest, ImageToVideoResult } from './request';
@@ -30,7 +31,8 @@ const previewsPerClip = 10;
  * way goes on from its last checkpoint, and gives the same latents bit for bit.
  *
  * @throws KinoraError `LATENTS_NOT_FINITE` naming the step, `CANCELLED`, `OUT_OF_MEMORY` where the
- * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`, and what the files and the device throw; then nothing stays on the device
+ * smallest plan does not fit, `PAUSED` after {@link RunControl.suspend}, `CHECKPOINT_INVALID`,
+ * `CHECKPOINT_MISMATCH`, and what the files and the device throw; then nothing stays on the device
  */
 export async function imageToVideo(
   backend: Backend,
@@ -315,47 +317,17 @@ class Run {
     if (strip) this.hooks.onProgress({ type: 'preview', ...strip });
   }
 
-  /**
-   * Decodes a clip. Where memory runs out it starts again in smaller tiles and skips the frames that
-   * it has handed out already.
-   */
-  async *#decode(
+  #decode(
     clip: number,
     size: LatentSize,
     latents: Float32Array,
     memory: MemoryFit,
   ): AsyncGenerator<Frame> {
     const { backend, model, hooks } = this;
-    const { signal } = hooks.control;
-    const { space, time } = model.latents.strides;
-    const [width, height] = [size.width * space, size.height * space];
-    const total = 1 + (size.frames - 1) * time;
+    const { decoder } = this.request;
     this.#phase('decode', clip);
-    let framesDone = 0;
-    for (let done = false; !done; ) {
-      await memory.freeSessionsFor('decode');
-      const { tiles } = memory.plan;
-      const onTile = (progress: TileProgress) =>
-        hooks.onProgress({ type: 'tile', ...progress, frames: total });
-      try {
-        let index = 0;
-        const { decoder } = this.request;
-        const asked = { size, latents, decoder, tiles, signal, onTile };
-        for await (const data of model.decode(backend, asked)) {
-          signal.throwIfAborted();
-          requireFinite(data, `Frame ${index + 1} of the decoded clip`);
-          index += 1;
-          if (index <= framesDone) continue;
-          framesDone = index;
-          yield { data, width, height };
-        }
-        done = true;
-      } catch (error) {
-        await memory.shrinkDecode(error);
-      } finally {
-        await this.#endStage();
-      }
-    }
+    const endStage = () => this.#endStage();
+    return decodeClip({ backend, model, size, latents, decoder, memory, hooks, endStage });
   }
 
   #phase(phase: Phase, clip: number): void {

@@ -88,7 +88,8 @@ describe('a run that is saved', () => {
   test('faults of device, page and storage can be resumed; a cancel and invalid numbers cannot', () => {
     const statusAfter = (code: ErrorCode) =>
       advancePrediction(saved, endingWith({ ...lost, code }, at)).status;
-    for (const code of ['DEVICE_LOST', 'PAUSED', 'INTERNAL', 'STORAGE_FULL'] as const)
+    const resumable = ['DEVICE_LOST', 'PAUSED', 'INTERNAL', 'STORAGE_FULL'] as const;
+    for (const code of [...resumable, 'CHECKPOINT_MISMATCH'] as const)
       expect(statusAfter(code)).toBe('interrupted');
     for (const code of ['CANCELLED', 'LATENTS_NOT_FINITE', 'CHECKPOINT_INVALID'] as const)
       expect(statusAfter(code)).toBe('failed');

@@ -100,6 +100,13 @@ test('a connection that is lost comes back idle', () => {
   expect(advanceConnection(gone, connected)).toMatchObject({ status: 'idle' });
 });
 
+test('the queue is shown as it is now, whatever the worker does', () => {
+  const longer = { type: 'identity', identity: { ...identity, waiting: 9 } } as const;
+  const working = after({ type: 'connecting' }, connected, claimed);
+  expect(advanceConnection(working, longer)).toEqual({ ...working, identity: longer.identity });
+  expect(advanceConnection(disconnected, longer)).toBe(disconnected);
+});
+
 test('unanswered heartbeats are shown and change nothing else', () => {
   const working = after({ type: 'connecting' }, connected, claimed);
   expect(advanceConnection(working, { type: 'heartbeat', answered: true })).toBe(working);

@@ -62,6 +62,8 @@ export type Connection =
 export type ConnectionEvent =
   | { readonly type: 'connecting' }
   | { readonly type: 'connected'; readonly identity: WorkerIdentity }
+  /** What the token stands for now: the length of the queue changes. */
+  | { readonly type: 'identity'; readonly identity: WorkerIdentity }
   | { readonly type: 'nothing'; readonly skipped: Skipped }
   | { readonly type: 'gpuBusy' }
   | { readonly type: 'pausing' }
@@ -122,6 +124,8 @@ function advanceConnected(state: ConnectedState, event: ConnectedEvent): Connect
   const base = { identity: state.identity };
   const busy = state.status === 'working' || state.status === 'uploading';
   switch (event.type) {
+    case 'identity':
+      return { ...state, identity: event.identity };
     case 'nothing':
       if (busy || state.status === 'paused') return state;
       return { ...base, status: 'idle', skipped: event.skipped };

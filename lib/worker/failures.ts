@@ -70,6 +70,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   INTERRUPTED: 'elsewhere',
   PAUSED: 'elsewhere',
   CHECKPOINT_INVALID: 'elsewhere',
+  CHECKPOINT_MISMATCH: 'elsewhere',
   BUSY: 'elsewhere',
   VIDEO_UNREADABLE: 'suspect',
   SERVER_UNREACHABLE: 'elsewhere',

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ApiError } from '../contract/v3/errors';
 import { WorkerClient } from './client';
 import type { ConnectionEvent } from './connection';
 import { Adapters } from './inputs';
@@ -77,6 +78,32 @@ test('a relay that fails at every claim is asked again after growing waits', asy
   await vi.advanceTimersByTimeAsync(100);
   const last = events.findLast((event) => event.type === 'unreachable');
   expect((last?.at ?? 0) - Date.now()).toBeLessThanOrEqual(1000);
+});
+
+test('the length of the queue is told again and again, as long as the connection stands', async () => {
+  const told = () =>
+    events.flatMap((event) => (event.type === 'identity' ? [event.identity.waiting] : []));
+  serve();
+  loop.pause();
+  relay.submit(newJob(1));
+  await vi.advanceTimersByTimeAsync(15_000);
+  relay.submit(newJob(2));
+  // One that is not answered is no loss of the connection.
+  relay.faults.push(['me', 'cut']);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(told()).toEqual([1, 2]);
+  expect(count('unreachable')).toBe(0);
+  loop.stop();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(told()).toEqual([1, 2]);
+});
+
+test('a key of another kind is named', async () => {
+  relay.faults.push(['me', 'FORBIDDEN']);
+  serve();
+  await running;
+  const message = new ApiError('FORBIDDEN').message;
+  expect(events.at(-1)).toMatchObject({ type: 'refused', error: { message } });
 });
 
 test('a worker that is unfit pauses once, and reports meanwhile that it is connected', async () => {

@@ -24,6 +24,8 @@ export interface ServeDependencies extends AttemptDependencies {
   readonly firstDelayMs?: number;
 }
 
+/** How often the length of the queue is asked for, in milliseconds. */
+const queueMs = 10_000;
 /** How long a worker that took itself out pauses before it tries again by itself. */
 const restMs = 300_000;
 
@@ -79,7 +81,7 @@ export class ServeLoop {
       await pendingUploads.sweep();
       while (!signal.aborted) await this.#session();
     } catch (thrown) {
-      if (isUnauthorized(thrown)) this.#refusal = unauthorizedRecord();
+      if (isUnauthorized(thrown)) this.#refusal = unauthorizedRecord(thrown);
       else if (!signal.aborted) error = toKinoraError(thrown).toRecord();
     } finally {
       engine.close();
@@ -126,9 +128,11 @@ export class ServeLoop {
   async #session(): Promise<void> {
     const { client, onEvent } = this.#dependencies;
     const { signal } = this.#stop;
+    const ended = new AbortController();
     try {
       const identity = await client.me({ signal, attempts: 1 });
       onEvent({ type: 'connected', identity });
+      void this.#followQueue(AbortSignal.any([signal, ended.signal]));
       this.#answered = false;
       await this.#deliverFinished();
       await this.#serve();
@@ -138,8 +142,24 @@ export class ServeLoop {
       if (reason === null) throw thrown;
       const waitMs = Math.max(this.#backoff.next(), retryAfterOf(thrown));
       onEvent({ type: 'unreachable', at: Date.now() + waitMs, reason });
+      ended.abort();
       this.#reconnect.clear();
       await this.#reconnect.wait(waitMs);
+    } finally {
+      ended.abort();
+    }
+  }
+
+  /** Tells how many jobs wait, until the connection is lost. */
+  async #followQueue(signal: AbortSignal): Promise<void> {
+    const { client, onEvent } = this.#dependencies;
+    while (!signal.aborted) {
+      try {
+        await client.clock.sleep(queueMs, signal);
+        onEvent({ type: 'identity', identity: await client.me({ signal, attempts: 1 }) });
+      } catch {
+        // The next claim or heartbeat says what is wrong.
+      }
     }
   }
 

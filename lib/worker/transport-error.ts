@@ -49,9 +49,14 @@ export function isUnauthorized(thrown: unknown): boolean {
   );
 }
 
-/** The message for a token that is not accepted: only another token helps. */
-export function unauthorizedRecord(): ErrorRecord {
-  return new KinoraError('REQUEST_INVALID', 'The server does not take this token.', {
+/**
+ * The message for a token that is not accepted: only another token helps. A token of another kind, such as an API
+ * key, is named by the relay itself.
+ */
+export function unauthorizedRecord(thrown: unknown): ErrorRecord {
+  const isOfOtherKind = thrown instanceof ApiError && thrown.code === 'FORBIDDEN';
+  const sentence = isOfOtherKind ? thrown.message : 'The server does not take this token.';
+  return new KinoraError('REQUEST_INVALID', sentence, {
     remedy:
       'Use a worker token of this server: its Keys page makes one, and so does “npm run keys”.',
   }).toRecord();

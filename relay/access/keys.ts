@@ -6,7 +6,7 @@ import { installationSecret } from '../store/secret';
 import type { Store } from '../store/store';
 import { type Caller, controlCaller, firstOwner, lacksScope } from './caller';
 import { processControlToken } from './control';
-import { hashKey, idOfKey, sameText } from './format';
+import { hashKey, idOfKey, type KeyKind, sameText } from './format';
 import { KeyLookup } from './lookup';
 import {
   insertKey,
@@ -113,12 +113,7 @@ export function createKeys(options: {
       if (kind === 'api' && isControl(key)) return controlCaller;
       const row = await verified(key);
       if (row.kind === kind) return callerOf(row, kind);
-      throw new ApiError(
-        'FORBIDDEN',
-        kind === 'api'
-          ? 'This is a worker token: it takes jobs and cannot call the API.'
-          : 'This is an API key: workers connect with a worker token.',
-      );
+      throw new ApiError('FORBIDDEN', wrongKind[row.kind]);
     },
 
     /**
@@ -215,6 +210,13 @@ export function createKeys(options: {
     throw unauthorized();
   }
 }
+
+/** Why a key opens something else. */
+const wrongKind = {
+  api: 'This is an API key: workers connect with a worker token.',
+  worker: 'This is a worker token: it takes jobs and cannot call the API.',
+  'sign-in': 'This is a sign-in token: it opens the Keys page and nothing else.',
+} as const satisfies Record<KeyKind, string>;
 
 function callerOf(row: KeyRow, kind: Caller['kind']): Caller {
   const allowed = scopes.filter((scope) => row.scopes.includes(scope));

@@ -344,10 +344,13 @@ describe('predictions', () => {
     expect(String(with_?.input?.image)).toMatch(/^https:\/\/kinora\.test\//);
     expect((await list({}))[0]?.input).toBeUndefined();
     // The same by GET: what a query has is text.
-    const post2 = { status: 'created', include_inputs: true, page_size: 1, page: 2 } as const;
-    const listed = (await post('/api/v3/predictions', post2, {}, lister)).json;
-    expect(listed.data).toMatchObject({ page: 2, total: 2, items: [{ id: ids[2] }] });
-    expect(await read('status=created&include_inputs=true&page_size=1&page=2')).toEqual(listed);
+    const second = { status: 'created', include_inputs: true, page_size: 1, page: 2 } as const;
+    const listed = (await post('/api/v3/predictions', second, {}, lister)).json;
+    expect(listed.data).toMatchObject({ page: 2, items: [{ id: ids[2] }] });
+    expect(listed.data).not.toHaveProperty('total');
+    const query = 'status=created&include_inputs=true&page_size=1&page=2';
+    expect(await read(query)).toEqual(listed);
+    expect((await read(`${query}&include_total=true`)).data).toEqual({ ...listed.data, total: 2 });
     expect(await read('include_inputs=maybe')).toMatchObject({ code: 400 });
     // Years that PostgreSQL and JavaScript write differently
     for (const edge of ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59']) {
@@ -368,7 +371,6 @@ describe('predictions', () => {
       const body: object = { page_size: 2, ...(cursor && { cursor }) };
       const { data } = (await post('/api/v3/predictions', body, {}, lister)).json;
       seen.push(...data.items.map(({ id }: ApiPrediction) => id));
-      expect(data.total).toBeGreaterThanOrEqual(5);
       cursor = data.next_cursor;
       if (seen.length < 5) await submitted(lister);
     }

@@ -89,7 +89,6 @@ describe('null in an optional field', () => {
     for (const [body, sentence] of [
       [{ ...submission, image: null }, 'image must be text, not null.'],
       [{ ...submission, loras: [{ path: null, scale: 1 }] }, 'loras.0.path must be text, not null'],
-      [{ ...submission, loras: [{ path: 'a/b', scale: null }] }, 'loras.0.scale must be a number'],
     ] as const) {
       const { status, json } = await call(model, body);
       expect(status).toBe(400);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GET, HEAD } from '../../app/api/[...path]/route';
+import { GET, HEAD } from '../../app/api/[[...path]]/route';
 import { endpoints, type OperationId } from '../../lib/contract/v3';
 import { submission } from '../testing/api';
 import { startTestRelay, type TestRelay } from '../testing/server';

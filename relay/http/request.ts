@@ -23,6 +23,9 @@ export const apiMethods: readonly string[] = [
 /** The description of the API, which other sites may read too: a file of the pages. */
 export const publicDocument = '/openapi.json';
 
+/** Paths of the API, its root included; the others are pages and files. */
+const apiPaths = /^\/api(\/|$)/;
+
 /** Methods of pages and files: Next answers a file with 500 for any other. */
 const pageMethods: readonly string[] = ['GET', 'HEAD'];
 /** With these headers Next's own pages request something else than the page, or a redirect. */
@@ -145,7 +148,7 @@ export function checkMethod(
   path: string,
   { anyMethod = false }: Pick<Pages, 'anyMethod'>,
 ): void {
-  const isPage = !anyMethod && !path.startsWith('/api/');
+  const isPage = !anyMethod && !apiPaths.test(path);
   const known = isPage ? pageMethods : apiMethods;
   if (known.includes(method)) return;
   const route = findOperation(method, path);
@@ -155,6 +158,6 @@ export function checkMethod(
 
 /** Removes Next's own headers from requests of the API, whose answers must not depend on them. */
 export function removeNextHeaders({ headers }: IncomingMessage, path: string): void {
-  if (!path.startsWith('/api/')) return;
+  if (!apiPaths.test(path)) return;
   for (const name of Object.keys(headers)) if (nextHeaders.test(name)) delete headers[name];
 }

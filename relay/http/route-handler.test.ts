@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT } from '../../app/api/[...path]/route';
+import { DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT } from '../../app/api/[[...path]]/route';
 import { apiErrorSchema } from '../../lib/contract/v3';
 import type { Relay } from '../open';
 import { type Answer, handle, setRelay } from './route-handler';

@@ -217,7 +217,7 @@ describe('the server', () => {
   it.each(['POST', 'OPTIONS', 'DELETE', 'PUT', 'PATCH'])(
     'allows only GET and HEAD for pages and files: %s',
     async (method) => {
-      for (const path of ['/a-page', '/_next/static/a.js', '/', '/api']) {
+      for (const path of ['/a-page', '/_next/static/a.js', '/']) {
         const response = await get(path, { method });
         expect(response.status, path).toBe(405);
         expect(response.headers.get('allow')).toBe('GET, HEAD');

@@ -19,13 +19,15 @@ export interface JobsQuery {
   readonly before?: Date | undefined;
   /** Whether the parameters and the optimised prompt are read too, up to 120 kB each. Default false. */
   readonly withInput?: boolean;
+  /** Whether all jobs that fit are counted. Default false. */
+  readonly withTotal?: boolean;
 }
 
 /** One page of a list. */
 export interface JobsPage {
   readonly jobs: readonly ListedJob[];
-  /** Jobs that fit, on every page. */
-  readonly total: number;
+  /** Number of jobs that fit, on every page; null unless it was asked for. */
+  readonly total: number | null;
   /** Cursor of the next page; null after the last. */
   readonly next: string | null;
 }
@@ -39,11 +41,9 @@ const { input, promptOptimization, ...columns } = getTableColumns(jobs);
  * An owner's jobs, the newest first. A cursor names the last job of the page before, so that jobs which were
  * submitted meanwhile shift nothing, and a late page costs no more than the first.
  */
-export async function listJobs(
-  db: Database,
-  owner: string,
-  { page, pageSize, cursor, model, status, after, before, withInput = false }: JobsQuery,
-): Promise<JobsPage> {
+export async function listJobs(db: Database, owner: string, query: JobsQuery): Promise<JobsPage> {
+  const { page, pageSize, cursor, model, status, after, before } = query;
+  const { withInput = false, withTotal = false } = query;
   const fitting = and(
     eq(jobs.owner, owner),
     model === undefined ? undefined : eq(jobs.model, model),
@@ -54,7 +54,7 @@ export async function listJobs(
   const last = cursor === undefined ? null : readCursor(cursor);
   const offset = last ? 0 : (page - 1) * pageSize;
   const none = sql<null>`null::jsonb`;
-  const total = await db.$count(jobs, fitting);
+  const total = withTotal ? await db.$count(jobs, fitting) : null;
   if (offset > maxOffset) return { jobs: [], total, next: null };
   const rows = await db
     .select({

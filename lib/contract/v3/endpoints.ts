@@ -8,7 +8,7 @@ import {
   variants,
   webhookEvents,
 } from './prediction';
-import { ownVideoSchema, shareBodySchema, shareSchema } from './share';
+import { ownVideoSchema, shareBodySchema, shareRecordSchema, shareSchema } from './share';
 import { claimSchema, completeSchema, failSchema, heartbeatSchema, leaseSchema } from './worker';
 
 /** Permissions of an API key. */
@@ -77,16 +77,22 @@ export const listBodySchema = z.object({
     .boolean()
     .default(false)
     .describe('Include the parameters of each prediction as `input`.'),
+  include_total: z
+    .boolean()
+    .default(false)
+    .describe('Count all predictions that fit, as `total`; that takes time where there are many.'),
 });
+/** A switch of {@link listBodySchema} in a query. */
+const queryFlag = z
+  .enum(['true', 'false'])
+  .default('false')
+  .transform((text) => text === 'true');
 /** The same as the query of a GET, where everything is text. */
 const listQuerySchema = listBodySchema.extend({
   page: z.coerce.number().int().min(1).max(maxPage).default(1).describe('Counts from 1.'),
   page_size: z.coerce.number().int().min(1).max(100).default(20),
-  include_inputs: z
-    .enum(['true', 'false'])
-    .default('false')
-    .transform((text) => text === 'true')
-    .describe('Include the parameters of each prediction as `input`.'),
+  include_inputs: queryFlag.describe('Include the parameters of each prediction as `input`.'),
+  include_total: queryFlag.describe('Count all predictions that fit, as `total`.'),
 });
 export const uploadTicketSchema = z.object({
   filename: z.string().min(1).max(255).describe('An image or a `.safetensors` file.'),
@@ -157,7 +163,10 @@ export type DeliveryRecord = z.output<typeof deliveryRecordSchema>;
 const listAnswer = envelopeSchema(
   z.object({
     page: z.int(),
-    total: z.int().describe('Number of all predictions that fit, on every page.'),
+    total: z
+      .int()
+      .optional()
+      .describe('Number of all predictions that fit, on every page; only with `include_total`.'),
     items: z.array(predictionSchema),
     next_cursor: z
       .string()
@@ -468,6 +477,25 @@ export const endpoints = {
     access: 'admin',
     limit: 'none',
     answer: envelopeSchema(z.object({ workers: z.array(workerRecordSchema) })),
+    internal: true,
+  },
+  listShares: {
+    method: 'GET',
+    path: '/api/admin/shares',
+    summary: 'Open links to videos of the owner, newest first',
+    access: 'admin',
+    limit: 'none',
+    answer: envelopeSchema(z.object({ shares: z.array(shareRecordSchema) })),
+    internal: true,
+  },
+  revokeShare: {
+    method: 'DELETE',
+    path: '/api/admin/shares/{id}',
+    summary: 'Revoke a link; a video that the studio uploaded for it is deleted',
+    access: 'admin',
+    limit: 'none',
+    params: z.object({ id: shareSchema.shape.id }),
+    answer: envelopeSchema(z.object({ revoked: z.boolean() })),
     internal: true,
   },
 

@@ -153,7 +153,7 @@ const ticket: z.input<typeof uploadTicketSchema> = {
 };
 const list: z.input<typeof listBodySchema> = { page: 1, page_size: 20, status: 'completed' };
 const { input: _, ...withoutInput } = completed;
-const listed = { page: 1, total: 1, items: [withoutInput], next_cursor: null };
+const listed = { page: 1, items: [withoutInput], next_cursor: null };
 const quoted = { model_id: model, inputs: { duration: 5 } };
 const uploaded = {
   type: 'image',

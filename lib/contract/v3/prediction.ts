@@ -100,7 +100,7 @@ export const submitSchema = parametersSchema.extend({
     .min(1)
     .optional()
     .describe(
-      'What the webhook is sent for: `start` (a worker has begun), `progress` (at most every 10 seconds), `completed` (it has ended, completed or failed). Without this field only `completed`.',
+      'What the webhook is sent for: `start` (a worker has begun), `progress` (at most every 10 seconds), `completed` (it has ended, completed or failed). Without this field only `completed`; without a webhook it is refused.',
     ),
 });
 

@@ -48,6 +48,15 @@ export const shareSchema = z.object({
 });
 export type Share = z.output<typeof shareSchema>;
 
+/** An open link, as its owner sees it on the Keys page. */
+export const shareRecordSchema = shareSchema.extend({
+  /** The beginning of the prompt. */
+  title: z.string(),
+  /** Whether the studio uploaded the video: then the server has it for this link only. */
+  uploaded: z.boolean(),
+});
+export type ShareRecord = z.output<typeof shareRecordSchema>;
+
 const given = parametersSchema.shape;
 
 /**

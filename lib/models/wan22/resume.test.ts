@@ -255,13 +255,14 @@ describe('what cannot be used', () => {
   });
 
   test('a state of other settings, of another image, of other weights, and one that is gone', async () => {
-    await expectAnew({ prompt: 'a red fox' }, storage, /other settings/);
+    const mismatch = 'CHECKPOINT_MISMATCH';
+    await expectAnew({ prompt: 'a red fox' }, storage, /other settings/, mismatch);
     const image = { ...base.image, data: base.image.data.map((value) => -value) };
-    await expectAnew({ image }, storage, /another image/);
+    await expectAnew({ image }, storage, /another image/, mismatch);
     await expectAnew({}, new MemoryStorage(), /not in this browser/);
     const own = parts;
     parts = { ...own, fingerprint: 'other weights' };
-    await expectAnew({}, storage, /another model/);
+    await expectAnew({}, storage, /another model or other adapters/, mismatch);
     parts = own;
   });
 
@@ -269,10 +270,11 @@ describe('what cannot be used', () => {
     request: Partial<ImageToVideoRequest>,
     files: MemoryStorage,
     why: RegExp,
+    code = 'CHECKPOINT_INVALID',
   ): Promise<void> {
     const message = expect.stringMatching(why);
     const finishing = make(request, files.copy(), 'finish');
-    await expect(finishing).rejects.toMatchObject({ code: 'CHECKPOINT_INVALID', message });
+    await expect(finishing).rejects.toMatchObject({ code, message });
     const made = await make(request, files.copy(), 'resume');
     expect(made.steps[0]).toBe('0:1');
     expect(made.problems).toMatchObject([{ problem: 'restarted', sentence: message }]);

@@ -29,7 +29,7 @@ export interface RunSaving {
 const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
   damaged: 'The saved state of this generation is damaged.',
   version: 'The saved state of this generation is of another version of Kinora.',
-  model: 'The saved state of this generation is of another model.',
+  model: 'The saved state of this generation is of another model or other adapters.',
   request: 'The saved state of this generation is of other settings or another image.',
   missing: 'The saved state of this generation is not in this browser any more.',
 };
@@ -38,7 +38,8 @@ const reasons: Readonly<Record<UnusableReason | 'missing', string>> = {
  * Opens what is saved of a run, for what its request says of it.
  *
  * @param clips how many the run has
- * @throws KinoraError `CHECKPOINT_INVALID` where there is nothing to decode
+ * @throws KinoraError where nothing can be decoded: `CHECKPOINT_MISMATCH` if what is saved is whole, but of another
+ *   model or request, else `CHECKPOINT_INVALID`
  */
 export async function openCheckpoints(
   { storage, continuation, promptOptimization = null, intervalSeconds }: RunSaving,
@@ -54,7 +55,10 @@ export async function openCheckpoints(
   const decodes = continuation === 'finish' || continuation === 'refine';
   const state = continuation === 'refine' ? null : (saved?.state ?? null);
   const found = saved !== null && (saved.clips.length > 0 || state !== null);
-  if (decodes && !found) throw new KinoraError('CHECKPOINT_INVALID', sentence);
+  if (decodes && !found) {
+    const isWhole = problem === 'model' || problem === 'request';
+    throw new KinoraError(isWhole ? 'CHECKPOINT_MISMATCH' : 'CHECKPOINT_INVALID', sentence);
+  }
   // Without a problem its texts may be there, and save some time.
   const used = found || problem === null ? saved : null;
   if (!used) await removeSaved(storage, clips, true);

@@ -119,7 +119,8 @@ export class SmallRelay {
     body: { lease_token?: string; wait_seconds?: number; paused?: boolean },
   ): Promise<Response> {
     if (verb === 'me') {
-      return data({ token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting: 0 });
+      const { length: waiting } = this.waiting;
+      return data({ token: 'x', owner: 'ann', shared: false, accepts_models: [], waiting });
     }
     if (verb === 'claim') {
       const { wait_seconds: seconds = 25, paused = false } = body;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq, isNull, lte } from 'drizzle-orm';
-import { ApiError, type Share, type ShareBody } from '../../../lib/contract/v3';
+import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { ApiError, type Share, type ShareBody, type ShareRecord } from '../../../lib/contract/v3';
 import { idForm } from '../../jobs/reader';
 import { withStorageErrors } from '../../store';
 import { type JobRow, jobs, type ShareRow, shares } from '../../store/schema';
@@ -22,9 +22,13 @@ export type FoundShare =
       readonly endsAt: Date;
     };
 
+/** Most links in a list, and of a prompt the characters that are read for it. */
+const maxListed = 500;
+const maxTitle = 200;
+
 /** Links to results. */
 export function createShares({ store: { db }, links }: Pick<FilesContext, 'store' | 'links'>) {
-  const describe = (share: ShareRow, job: SharedJob): Share => ({
+  const describe = (share: ShareRow, job: Pick<SharedJob, 'id' | 'outputExpiresAt'>): Share => ({
     id: share.id,
     url: links.share(share.id),
     prediction_id: job.id,
@@ -91,6 +95,40 @@ export function createShares({ store: { db }, links }: Pick<FilesContext, 'store
         .returning({ id: shares.id });
       return revoked.length > 0;
     },
+    /** The open links of an owner, newest first. */
+    async list(owner: string): Promise<ShareRecord[]> {
+      const now = new Date();
+      const rows = await db
+        .select({
+          share: shares,
+          job: {
+            id: jobs.id,
+            attempt: jobs.attempt,
+            status: jobs.status,
+            outputExpiresAt: jobs.outputExpiresAt,
+          },
+          title: sql<string>`left(${jobs.input} ->> 'prompt', ${maxTitle})`,
+        })
+        .from(shares)
+        .innerJoin(jobs, eq(jobs.id, shares.jobId))
+        .where(
+          and(
+            eq(jobs.owner, owner),
+            isNull(shares.revokedAt),
+            or(isNull(shares.expiresAt), gt(shares.expiresAt, now)),
+            gt(jobs.outputExpiresAt, now),
+            sql`${jobs.outputKey} is not null`,
+          ),
+        )
+        .orderBy(desc(shares.createdAt))
+        .limit(maxListed);
+      return rows.flatMap(({ share, job, title }) => {
+        const { outputExpiresAt } = job;
+        if (outputExpiresAt === null) return [];
+        const uploaded = isUploaded(job);
+        return [{ ...describe(share, { ...job, outputExpiresAt }), title, uploaded }];
+      });
+    },
     async find(id: string): Promise<FoundShare> {
       if (!idForm.test(id)) return { kind: 'unknown' };
       const [found] = await db
@@ -118,6 +156,14 @@ function hasVideo(job: JobRow): job is SharedJob {
   return outputExpiresAt.getTime() > Date.now();
 }
 
-function endOf({ expiresAt }: ShareRow, { outputExpiresAt }: SharedJob): Date {
+/** Whether the studio uploaded the video of a job: no worker ever had it. */
+export function isUploaded({ status, attempt }: Pick<JobRow, 'status' | 'attempt'>): boolean {
+  return status === 'completed' && attempt === 0;
+}
+
+function endOf(
+  { expiresAt }: ShareRow,
+  { outputExpiresAt }: Pick<SharedJob, 'outputExpiresAt'>,
+): Date {
   return expiresAt !== null && expiresAt < outputExpiresAt ? expiresAt : outputExpiresAt;
 }

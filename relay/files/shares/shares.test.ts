@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseParameters, safetySchema, uncheckedSafety } from '../../../lib/contract';
-import { type Share, type ShareBody, scopes } from '../../../lib/contract/v3';
+import { endpoints, type Share, type ShareBody, scopes } from '../../../lib/contract/v3';
 import { jobs, type NewJobRow, shares } from '../../store/schema';
 import { ProtocolWorker } from '../../testing/protocol-worker';
 import { makeVideo } from '../../testing/video';
@@ -299,7 +299,7 @@ test('a flagged video is covered, and other sites show nothing of it', async () 
   expect(Object.keys(tags)).not.toContain('og:image');
 });
 
-test('a signed-in page uploads a video of the studio in parts, shares it, and takes it back', async () => {
+test('a signed-in page uploads a video of the studio in parts, shares it, lists its links, and takes it back', async () => {
   const signedIn = await node.get('/api/admin/session', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -359,9 +359,37 @@ test('a signed-in page uploads a video of the studio in parts, shares it, and ta
   expect(days).toBeLessThan(7.1);
 
   const other = { Authorization: `Bearer ${otherKey}` };
+  const list = async (headers: Record<string, string>) => {
+    const answer = await node.get('/api/admin/shares', { headers });
+    return endpoints.listShares.answer.parse(await answer.json()).data.shares;
+  };
+  const api = await shared(await completed(), { include: { settings: true } });
+  const ended = await shared(await completed());
+  await send('DELETE', ended.prediction_id);
+  const [newest, before] = await list(page);
+  expect(newest).toEqual({ ...api, title: prompt, uploaded: false });
+  expect(before).toEqual({ ...link.data, title: 'A studio', uploaded: true });
+  expect((await list(page)).map((each) => each.id)).not.toContain(ended.id);
+  expect(await list(other)).toEqual([]);
+  const revoke = async ({ id }: Share, headers: Record<string, string> = page) => {
+    const answer = await node.get(`/api/admin/shares/${id}`, { method: 'DELETE', headers });
+    return [answer.status, ((await answer.json()) as { data?: object }).data];
+  };
+  expect(await revoke(api, other)).toEqual([404, undefined]);
+  expect(await revoke(api)).toEqual([200, { revoked: true }]);
+  expect(await revoke(api)).toEqual([200, { revoked: false }]);
+  expect(await statusesOf(api.id)).toEqual(all(410));
+  // Its video is a result of the API, and stays.
+  expect((await node.api(`/api/v3/predictions/${api.prediction_id}`)).status).toBe(200);
+
   const remove = (headers: Record<string, string>) =>
     node.get(`/api/admin/videos/${id}/share`, { method: 'DELETE', headers });
   expect((await remove(other)).status).toBe(404);
   expect((await remove(page)).status).toBe(200);
   expect(await statusesOf(link.data.id)).toEqual(all(410));
+
+  // By its link it is taken back too, and nothing of it stays.
+  expect((await put(0, bytes.length)).status).toBe(200);
+  expect(await revoke((await post()).data)).toEqual([200, { revoked: true }]);
+  expect((await node.api(`/api/v3/predictions/${id}`)).status).toBe(404);
 });

@@ -4,7 +4,7 @@ import { adminHandlers } from './admin';
 import { balance, models, price, pricing } from './catalogue';
 import { events } from './events';
 import { cancel, get, list, listByQuery, remove, result } from './predictions';
-import { share, shareOwnVideo, unshare, unshareOwnVideo } from './shares';
+import { listShares, revokeShare, share, shareOwnVideo, unshare, unshareOwnVideo } from './shares';
 import { submit } from './submit';
 import { workerHandlers } from './worker';
 
@@ -51,6 +51,8 @@ export const handlers: Handlers = {
   unshare,
   shareOwnVideo,
   unshareOwnVideo,
+  listShares,
+  revokeShare,
   events,
   uploadTicket,
   models,

@@ -209,12 +209,16 @@ describe('webhook_events', () => {
     });
   });
 
-  test('the end alone may be left out; an unknown event and none at all are refused', async () => {
+  test('the end alone may be left out; no event, an unknown one, and no webhook are refused', async () => {
     const { id } = await submit({ ...submission, webhook_events: ['start'] }, hook);
     await complete(await claimed());
     expect(await webhooksOf(id)).toMatchObject([{ event: 'start' }]);
     for (const webhook_events of [[], ['end'], 'start']) {
       expect((await send({ ...submission, webhook_events }, hook)).status).toBe(400);
     }
+    expect(await send({ ...submission, webhook_events: ['start'] })).toMatchObject({
+      status: 400,
+      json: { message: expect.stringMatching(/^webhook_events needs a webhook\./) },
+    });
   });
 });

@@ -76,11 +76,12 @@ async function pageOf(relay: Relay, asked: z.output<typeof listBodySchema>, call
     model: asked.model,
     status: asked.status,
     withInput: asked.include_inputs,
+    withTotal: asked.include_total,
     after: asked.created_after === undefined ? undefined : instantOf(asked.created_after),
     before: asked.created_before === undefined ? undefined : instantOf(asked.created_before),
   });
   const items = await Promise.all(jobs.map((job) => describeJob(relay, job)));
-  return { page: asked.page, total, items, next_cursor: next };
+  return { page: asked.page, ...(total !== null && { total }), items, next_cursor: next };
 }
 
 /** Years 1970 to 9999: beyond, JavaScript writes years in a way that PostgreSQL does not read. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../lib/contract/v3';
-import type { JobRow } from '../../store/schema';
+import { isUploaded } from '../../files/shares/rows';
 import type { HandlerOf } from '../handler';
 import { ownJob, removeJobs } from './predictions';
 
@@ -34,7 +34,19 @@ export const unshareOwnVideo: HandlerOf<'unshareOwnVideo'> = async (relay, call)
   return { revoked: (await removeJobs(relay, [job.id], caller, requestId)) > 0 };
 };
 
-/** Whether the studio uploaded it: no worker ever had it. */
-function isUploaded({ status, attempt }: JobRow): boolean {
-  return status === 'completed' && attempt === 0;
-}
+/** `GET /api/admin/shares` */
+export const listShares: HandlerOf<'listShares'> = async ({ files }, { caller }) => ({
+  shares: await files.shares.list(caller.owner),
+});
+
+/** `DELETE /api/admin/shares/{id}`: ends any link of the owner. */
+export const revokeShare: HandlerOf<'revokeShare'> = async (relay, call) => {
+  const { params, caller, requestId } = call;
+  const found = await relay.files.shares.find(params.id);
+  // Another owner's is not found, like one that does not exist; one that has ended is no error.
+  if (found.kind === 'ended') return { revoked: false };
+  if (found.kind === 'unknown' || found.job.owner !== caller.owner) throw new ApiError('NOT_FOUND');
+  const { job } = found;
+  if (!isUploaded(job)) return { revoked: await relay.files.shares.revoke(job.id) };
+  return { revoked: (await removeJobs(relay, [job.id], caller, requestId)) > 0 };
+};

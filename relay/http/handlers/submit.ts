@@ -48,6 +48,7 @@ export const submit: HandlerOf<'submit'> = async (relay, call) => {
   const webhook = webhookOf(call.request.url, call.body.webhook);
   const webhookUrl = webhook === null ? null : relay.webhooks.checkUrl(webhook);
   if (webhookUrl !== null && call.body.enable_base64_output) refuseBase64();
+  if (webhookUrl === null && call.body.webhook_events) refuseEvents();
   const job = await submitOnce(relay, call, model, webhookUrl);
   // An earlier job of the same Idempotency-Key may have ended.
   if (!call.body.enable_sync_mode) return answerJob(relay, job);
@@ -60,6 +61,15 @@ function refuseBase64(): never {
   throw new ApiError('INVALID_PARAMETER', message, {
     details: [{ field: 'enable_base64_output', message }],
     remedy: 'Leave one of them out: a webhook has the URL of the video.',
+  });
+}
+
+/** Nothing would be sent. @throws ApiError `INVALID_PARAMETER` */
+function refuseEvents(): never {
+  const message = 'webhook_events needs a webhook.';
+  throw new ApiError('INVALID_PARAMETER', message, {
+    details: [{ field: 'webhook_events', message }],
+    remedy: 'Name a `webhook`, or leave webhook_events out.',
   });
 }
 

@@ -1,0 +1,53 @@
+import type { RefObject } from 'react';
+import type { ShareRecord } from '../../lib/contract/v3/share';
+import { Fact } from '../shared/fact';
+import { dayOf, momentOf, shownSentence } from './keys-view';
+
+/** The open links to videos of this server, of the API and of the studio. */
+export function LinkList(props: {
+  heading: RefObject<HTMLHeadingElement | null>;
+  shares: readonly ShareRecord[];
+  busy: boolean;
+  onRevoke: (share: ShareRecord) => void;
+}) {
+  const { heading, shares, busy, onRevoke } = props;
+  return (
+    <section className="panel" aria-labelledby="links-title">
+      <h2 id="links-title" ref={heading} tabIndex={-1}>
+        Shared links
+      </h2>
+      <ul className="keys-list">
+        {shares.map((share) => (
+          <li key={share.id} className="keys-item">
+            <div className="keys-head">
+              <h3 className="keys-link-title">{share.title}</h3>
+              <span className="keys-kind">{share.uploaded ? 'Studio' : 'API'}</span>
+              <button
+                type="button"
+                className="danger"
+                disabled={busy}
+                aria-label={`Revoke the link to ${share.title}`}
+                onClick={() => onRevoke(share)}
+              >
+                Revoke
+              </button>
+            </div>
+            <a className="keys-code" href={share.url} target="_blank" rel="noreferrer">
+              {share.url}
+            </a>
+            <dl className="keys-facts">
+              <Fact name="Shows">{shownSentence(share.include)}</Fact>
+              <Fact name="Created">{dayOf(share.created_at)}</Fact>
+              <Fact name="Ends">{momentOf(share.expires_at)}</Fact>
+            </dl>
+          </li>
+        ))}
+      </ul>
+      {shares.length === 0 && (
+        <p className="field-hint">
+          No video is shared by a link. Share makes one, on a result in the studio.
+        </p>
+      )}
+    </section>
+  );
+}
