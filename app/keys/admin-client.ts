@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { type createKeySchema, type Endpoint, endpoints } from '../../lib/contract/v3/endpoints';
 import { apiErrorSchema } from '../../lib/contract/v3/errors';
+import { t } from '../texts';
 
 /** An error response or no response, with a sentence for the page. */
 export class AdminError extends Error {
@@ -37,18 +38,17 @@ async function call<Row extends Endpoint & { answer: z.ZodType }>(
       }),
     });
   } catch (cause) {
-    throw new AdminError(0, 'The server does not respond. Check whether it is running.', { cause });
+    throw new AdminError(0, t('keys.noResponse'), { cause });
   }
   const json: unknown = await response.json().catch(() => null);
   if (!response.ok) {
     const refusal = apiErrorSchema.safeParse(json);
-    const sentence =
-      refusal.data?.message ?? `The server responded with status ${response.status}.`;
+    const sentence = refusal.data?.message ?? t('keys.status', { status: response.status });
     throw new AdminError(response.status, sentence);
   }
   const answer = endpoint.answer.safeParse(json);
   if (answer.success) return answer.data as Answered<Row>;
-  throw new AdminError(response.status, 'The server sent an unexpected response.');
+  throw new AdminError(response.status, t('keys.unexpected'));
 }
 
 /** Body of the request that creates a key. */

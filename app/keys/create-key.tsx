@@ -1,6 +1,7 @@
 import Link from 'next/link';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { Choice } from '../shared/fields';
+import { t } from '../texts';
 import type { CreatedKey } from './keys-state';
 import {
   emptyForm,
@@ -22,20 +23,20 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
   };
   return (
     <section className="panel" aria-labelledby="create-title">
-      <h2 id="create-title">Create a key</h2>
+      <h2 id="create-title">{t('keys.createTitle')}</h2>
       <form className="keys-form" onSubmit={submit}>
         <KindField kind={form.kind} onChange={(kind) => fill({ kind })} />
         <div className="field">
-          <label htmlFor="key-name">Name</label>
+          <label htmlFor="key-name">{t('keys.name')}</label>
           <input
             id="key-name"
             type="text"
             required
             maxLength={100}
             pattern=".*\S.*"
-            title="A name that is not empty"
+            title={t('keys.nameRule')}
             autoComplete="off"
-            placeholder={form.kind === 'api' ? 'What it is for' : 'Which machine'}
+            placeholder={form.kind === 'api' ? t('keys.nameOfKey') : t('keys.nameOfToken')}
             value={form.name}
             onChange={(event) => fill({ name: event.target.value })}
           />
@@ -44,7 +45,7 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
           <PresetField preset={form.preset} onChange={(preset) => fill({ preset })} />
         )}
         <div className="field">
-          <label htmlFor="key-days">Ends</label>
+          <label htmlFor="key-days">{t('keys.ends')}</label>
           <select
             id="key-days"
             value={form.days}
@@ -52,7 +53,7 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
           >
             {lifetimes.map(({ days, name }) => (
               <option key={days} value={days}>
-                {name}
+                {t(name)}
               </option>
             ))}
           </select>
@@ -66,14 +67,14 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
               checked={form.shared}
               onChange={(event) => fill({ shared: event.target.checked })}
             />
-            Shared with other owners
+            {t('keys.shared')}
           </label>
           <p className="field-hint" id="key-shared-hint">
             {sharedSentence(form)}
           </p>
         </div>
         <button type="submit" className="primary" disabled={props.busy}>
-          {form.kind === 'api' ? 'Create the key' : 'Create the token'}
+          {form.kind === 'api' ? t('keys.createKey') : t('keys.createToken')}
         </button>
       </form>
     </section>
@@ -81,14 +82,14 @@ export function CreateKey(props: { busy: boolean; onCreate: (form: KeyForm) => v
 }
 
 const kinds = [
-  { kind: 'api', name: 'API key', hint: 'For programs' },
-  { kind: 'worker', name: 'Worker token', hint: 'For tabs that serve' },
+  { kind: 'api', name: 'keys.kindApi', hint: 'keys.kindApiHint' },
+  { kind: 'worker', name: 'keys.kindWorker', hint: 'keys.kindWorkerHint' },
 ] as const;
 
 function KindField(props: { kind: KeyForm['kind']; onChange: (kind: KeyForm['kind']) => void }) {
   return (
     <fieldset className="field">
-      <legend>Kind</legend>
+      <legend>{t('keys.kind')}</legend>
       <div className="choices">
         {kinds.map(({ kind, name, hint }) => (
           <Choice
@@ -98,8 +99,8 @@ function KindField(props: { kind: KeyForm['kind']; onChange: (kind: KeyForm['kin
             onChange={() => props.onChange(kind)}
           >
             <span>
-              {name}
-              <small>{hint}</small>
+              {t(name)}
+              <small>{t(hint)}</small>
             </span>
           </Choice>
         ))}
@@ -112,7 +113,7 @@ function PresetField(props: { preset: Preset; onChange: (preset: Preset) => void
   const names = Object.keys(presets) as Preset[];
   return (
     <div className="field">
-      <label htmlFor="key-preset">May</label>
+      <label htmlFor="key-preset">{t('keys.may')}</label>
       <select
         id="key-preset"
         aria-describedby="key-preset-hint"
@@ -124,12 +125,12 @@ function PresetField(props: { preset: Preset; onChange: (preset: Preset) => void
       >
         {names.map((name) => (
           <option key={name} value={name}>
-            {presets[name].name}
+            {t(presets[name].name)}
           </option>
         ))}
       </select>
       <p className="field-hint" id="key-preset-hint">
-        {presets[props.preset].hint}
+        {t(presets[props.preset].hint)}
       </p>
     </div>
   );
@@ -155,41 +156,45 @@ export function CreatedKeyPanel({ created, onDone }: { created: CreatedKey; onDo
   return (
     <section className="panel keys-created" aria-labelledby="created-title">
       <h2 id="created-title" ref={title} tabIndex={-1}>
-        Copy “{record.name}” now
+        {t('keys.copyNow', { name: record.name })}
       </h2>
-      <p>It is shown only once: the server stores a hash and not the key.</p>
+      <p>{t('keys.onlyOnce')}</p>
       <p className="keys-whole">
         <code ref={code}>{key}</code>
       </p>
       <div className="actions">
         <button type="button" className="primary" onClick={copy}>
-          Copy
+          {t('keys.copy')}
         </button>
         <button type="button" onClick={onDone}>
-          I have it
+          {t('keys.haveIt')}
         </button>
         <span role="status" className="copied">
-          {copied === 'yes' && 'Copied.'}
-          {copied === 'no' && 'It is selected: press Ctrl+C or ⌘C.'}
+          {copied === 'yes' && t('keys.copied')}
+          {copied === 'no' && t('keys.selected')}
         </span>
       </div>
       {record.kind === 'worker' && (
         <p className="field-hint">
-          Paste it on the page <NextLink href="/serve">Serve</NextLink>, or give it to{' '}
-          <code>npm run worker -- --token</code>.
+          {t.rich('keys.useToken', {
+            serve: (name) => <NextLink href="/serve">{name}</NextLink>,
+            code: (command) => <code>{command}</code>,
+          })}
         </p>
       )}
       {record.kind === 'api' && (
         <p className="field-hint">
-          Send it as <code>Authorization: Bearer …</code>; <NextLink href="/docs">Docs</NextLink>{' '}
-          show how.
+          {t.rich('keys.useKey', {
+            docs: (name) => <NextLink href="/docs">{name}</NextLink>,
+            code: (header) => <code>{header}</code>,
+          })}
         </p>
       )}
     </section>
   );
 }
 
-function NextLink(props: { href: '/serve' | '/docs'; children: string }) {
+function NextLink(props: { href: '/serve' | '/docs'; children: ReactNode }) {
   return (
     <Link href={props.href} prefetch={false}>
       {props.children}

@@ -1,6 +1,7 @@
 import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { Fact } from '../shared/fact';
+import { t } from '../texts';
 import { dayOf, isSession, kindNames, momentOf, permissionsOf, statusOf } from './keys-view';
 
 /** All keys: the valid ones, and the ended ones in a closed section. */
@@ -18,7 +19,7 @@ export function KeyList(props: {
   return (
     <section className="panel" aria-labelledby="keys-title">
       <h2 id="keys-title" ref={heading} tabIndex={-1}>
-        Keys and tokens
+        {t('keys.keysAndTokens')}
       </h2>
       <ul className="keys-list">
         {valid.map((record) => (
@@ -27,18 +28,18 @@ export function KeyList(props: {
               type="button"
               className="danger"
               disabled={busy}
-              aria-label={`Revoke ${record.name}`}
+              aria-label={t('keys.revokeName', { name: record.name })}
               onClick={() => onRevoke(record)}
             >
-              Revoke
+              {t('keys.revoke')}
             </button>
           </KeyRow>
         ))}
       </ul>
-      {valid.length === 0 && <p className="field-hint">There are no valid keys.</p>}
+      {valid.length === 0 && <p className="field-hint">{t('keys.noKeys')}</p>}
       {ended.length > 0 && (
         <details className="more">
-          <summary>Revoked and ended ({ended.length})</summary>
+          <summary>{t('keys.ended', { count: ended.length })}</summary>
           <ul className="keys-list">
             {ended.map((record) => (
               <KeyRow key={record.id} record={record} owner={owner} />
@@ -57,22 +58,23 @@ function KeyRow(props: { record: KeyRecord; owner: string; children?: ReactNode 
       <div className="keys-head">
         <h3>{record.name}</h3>
         <span className="keys-kind" data-kind={record.kind}>
-          {kindNames[record.kind]}
-          {record.shared && ', shared'}
+          {record.shared
+            ? t('keys.kindShared', { kind: t(kindNames[record.kind]) })
+            : t(kindNames[record.kind])}
         </span>
         {children}
       </div>
       <code className="keys-code">{record.hint}</code>
       <dl className="keys-facts">
-        {record.owner !== owner && <Fact name="Owner">{record.owner}</Fact>}
-        <Fact name="May">{permissionsOf(record)}</Fact>
-        <Fact name="Created">{dayOf(record.created_at)}</Fact>
-        <Fact name="Last used">
-          {record.last_used_at ? momentOf(record.last_used_at) : 'Never'}
+        {record.owner !== owner && <Fact name={t('keys.owner')}>{record.owner}</Fact>}
+        <Fact name={t('keys.may')}>{permissionsOf(record)}</Fact>
+        <Fact name={t('keys.created')}>{dayOf(record.created_at)}</Fact>
+        <Fact name={t('keys.lastUsed')}>
+          {record.last_used_at ? momentOf(record.last_used_at) : t('keys.never')}
         </Fact>
-        {record.revoked_at && <Fact name="Revoked">{momentOf(record.revoked_at)}</Fact>}
+        {record.revoked_at && <Fact name={t('keys.revoked')}>{momentOf(record.revoked_at)}</Fact>}
         {!record.revoked_at && record.expires_at && !isSession(record) && (
-          <Fact name="Ends">{momentOf(record.expires_at)}</Fact>
+          <Fact name={t('keys.ends')}>{momentOf(record.expires_at)}</Fact>
         )}
       </dl>
     </li>

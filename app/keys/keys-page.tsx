@@ -4,6 +4,7 @@ import Link from 'next/link';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import type { WorkerRecord } from '../../lib/contract/v3/endpoints';
 import { SiteHeader } from '../shared/site-header';
+import { t } from '../texts';
 import { CreatedKeyPanel, CreateKey } from './create-key';
 import { KeyList } from './key-list';
 import type { SignedIn } from './keys-state';
@@ -19,8 +20,8 @@ export function KeysPage() {
     <>
       <SiteHeader here="/keys" />
       <main id="main" tabIndex={-1} className="keys">
-        <h1>Keys</h1>
-        {state.status === 'opening' && <progress aria-label="Checking the session" />}
+        <h1>{t('common.keys')}</h1>
+        {state.status === 'opening' && <progress aria-label={t('keys.checking')} />}
         {state.status === 'signed-out' && (
           <SignInPanel
             busy={state.busy}
@@ -50,13 +51,10 @@ function SignInPanel(props: {
   };
   return (
     <section className="panel keys-narrow" aria-labelledby="sign-in-title">
-      <h2 id="sign-in-title">Sign in</h2>
-      <p>
-        Open the link that the server printed when it was started for the first time, print a fresh
-        one with <code>npm run keys -- sign-in</code>, or paste an admin key here.
-      </p>
+      <h2 id="sign-in-title">{t('keys.signIn')}</h2>
+      <p>{t.rich('keys.signInHow', { code: (command) => <code>{command}</code> })}</p>
       <form className="field" onSubmit={submit}>
-        <label htmlFor="sign-in-token">Admin key or sign-in link</label>
+        <label htmlFor="sign-in-token">{t('keys.adminKey')}</label>
         <div className="keys-row">
           <input
             id="sign-in-token"
@@ -70,12 +68,12 @@ function SignInPanel(props: {
             onChange={(event) => setToken(event.target.value)}
           />
           <button type="submit" className="primary" disabled={props.busy}>
-            Sign in
+            {t('keys.signIn')}
           </button>
         </div>
       </form>
       <div role="status" className="notice">
-        {props.busy && <p className="field-hint">Signing in …</p>}
+        {props.busy && <p className="field-hint">{t('keys.signingIn')}</p>}
         {props.problem && <p className="problem">{props.problem}</p>}
       </div>
     </section>
@@ -101,16 +99,18 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
   return (
     <>
       <div className="keys-who">
-        <p>
-          Signed in as <strong>{owner}</strong>
-        </p>
+        <p>{t.rich('keys.signedInAs', { owner, strong: (name) => <strong>{name}</strong> })}</p>
         <button type="button" disabled={busy} onClick={() => void actions.signOut()}>
-          Sign out
+          {t('keys.signOut')}
         </button>
       </div>
       <div role="alert" className="notice">
         {problem && <p className="problem">{problem}</p>}
-        {stale && <p className="problem">{stale} The lists may be out of date.</p>}
+        {stale && (
+          <p className="problem">
+            {stale} {t('keys.stale')}
+          </p>
+        )}
       </div>
       {created && (
         <CreatedKeyPanel
@@ -163,13 +163,17 @@ function SignedInView({ state, actions }: { state: SignedIn; actions: KeysAction
   );
 }
 
-const workerStates = { idle: 'waits for a job', busy: 'at work', paused: 'paused' } as const;
+const workerStates = {
+  idle: 'keys.workerIdle',
+  busy: 'keys.workerBusy',
+  paused: 'keys.workerPaused',
+} as const;
 
 /** The connected workers of the owner. */
 function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
   return (
     <section className="panel" aria-labelledby="workers-title">
-      <h2 id="workers-title">Workers</h2>
+      <h2 id="workers-title">{t('keys.workers')}</h2>
       <p>{workersSentence(workers)}</p>
       {workers.length > 0 && (
         <ul className="keys-workers">
@@ -177,18 +181,16 @@ function WorkersPanel({ workers }: { workers: readonly WorkerRecord[] }) {
             <li key={worker.id} data-state={worker.state}>
               <strong>{worker.name}</strong>
               <span>
-                {worker.model}, {worker.precision}: {workerStates[worker.state]}
+                {worker.model}, {worker.precision}: {t(workerStates[worker.state])}
               </span>
             </li>
           ))}
         </ul>
       )}
-      {lacksWorker(workers) && (
-        <p className="keys-hint">Without a worker, the predictions of a key wait.</p>
-      )}
+      {lacksWorker(workers) && <p className="keys-hint">{t('keys.noWorker')}</p>}
       <p>
         <Link className="button" href="/serve" prefetch={false}>
-          Serve with this browser
+          {t('keys.serveHere')}
         </Link>
       </p>
     </section>

@@ -1,5 +1,6 @@
 import type { KeyRecord, WorkerRecord } from '../../lib/contract/v3/endpoints';
 import type { ShareRecord } from '../../lib/contract/v3/share';
+import { t } from '../texts';
 import type { AdminData } from './admin-client';
 
 /** A new key. Only this response of the server contains the complete key. */
@@ -86,7 +87,7 @@ function loaded(state: KeysState, view: AdminData): SignedIn {
     busy: false,
     problem: null,
     stale: null,
-    announcement: state.status === 'signed-out' ? 'You are signed in.' : '',
+    announcement: state.status === 'signed-out' ? t('keys.youAreSignedIn') : '',
   };
 }
 
@@ -102,7 +103,7 @@ function changeSignedIn(
     case 'created': {
       const { created } = action;
       const keys = [created.record, ...state.keys];
-      const announcement = `"${created.record.name}" was created.`;
+      const announcement = t('keys.wasCreated', { name: created.record.name });
       return { ...state, busy: false, created, keys, announcement };
     }
     case 'createdClosed':
@@ -115,13 +116,13 @@ function changeSignedIn(
       if (action.target.kind === 'link') {
         const { id } = action.target.record;
         const shares = state.shares.filter((share) => share.id !== id);
-        return { ...state, busy: false, shares, announcement: 'The link is revoked.' };
+        return { ...state, busy: false, shares, announcement: t('keys.linkRevoked') };
       }
       const { record } = action.target;
       const keys = state.keys.map((key) => (key.id === record.id ? record : key));
       // A revoked key must not be copied any more.
       const created = state.created?.record.id === record.id ? null : state.created;
-      const announcement = `"${record.name}" is revoked.`;
+      const announcement = t('keys.isRevoked', { name: record.name });
       return { ...state, busy: false, keys, created, announcement };
     }
   }

@@ -6,6 +6,8 @@ import {
   type WorkerRecord,
 } from '../../lib/contract/v3/endpoints';
 import type { ShareRecord } from '../../lib/contract/v3/share';
+import { type TextKey, t } from '../texts';
+import { formatDate } from '../texts/format';
 import type { KeyRequest } from './admin-client';
 
 const everyday: readonly Scope[] = scopes.filter((scope) => scope !== 'admin');
@@ -13,34 +15,34 @@ const everyday: readonly Scope[] = scopes.filter((scope) => scope !== 'admin');
 /** Sets of scopes for typical uses of a key. */
 export const presets = {
   everyday: {
-    name: 'Everything but administration',
-    hint: 'Submit, read, upload, webhooks. Right for most programs.',
+    name: 'keys.presetEveryday',
+    hint: 'keys.presetEverydayHint',
     scopes: everyday,
   },
   submit: {
-    name: 'Submit and read',
-    hint: 'No access to webhook secrets and deliveries.',
+    name: 'keys.presetSubmit',
+    hint: 'keys.presetSubmitHint',
     scopes: ['predictions:write', 'predictions:read', 'uploads:write'],
   },
   read: {
-    name: 'Read only',
-    hint: 'Reads predictions and their videos; changes nothing.',
+    name: 'keys.presetRead',
+    hint: 'keys.presetReadHint',
     scopes: ['predictions:read'],
   },
   admin: {
-    name: 'Everything, with this page',
-    hint: 'Creates and revokes keys. It is also valid for signing in here.',
+    name: 'keys.presetAdmin',
+    hint: 'keys.presetAdminHint',
     scopes,
   },
-} as const satisfies Record<string, { name: string; hint: string; scopes: readonly Scope[] }>;
+} as const satisfies Record<string, { name: TextKey; hint: TextKey; scopes: readonly Scope[] }>;
 export type Preset = keyof typeof presets;
 
 /** Choices of a key's lifetime in days; empty means unlimited. */
 export const lifetimes = [
-  { days: '', name: 'Never' },
-  { days: '30', name: 'In 30 days' },
-  { days: '90', name: 'In 90 days' },
-  { days: '365', name: 'In a year' },
+  { days: '', name: 'keys.never' },
+  { days: '30', name: 'keys.in30Days' },
+  { days: '90', name: 'keys.in90Days' },
+  { days: '365', name: 'keys.inAYear' },
 ] as const;
 
 /** Values of the form. */
@@ -75,13 +77,9 @@ export function requestOf({ kind, name, preset, shared, days }: KeyForm): KeyReq
 /** Who can see prompts and images, for each choice of the form. */
 export function sharedSentence({ kind, shared }: Pick<KeyForm, 'kind' | 'shared'>): string {
   if (kind === 'api') {
-    return shared
-      ? 'Shared workers of other owners may take its jobs too, and those owners can see its prompts and images.'
-      : 'Only your own workers take its jobs, so no one else sees its prompts and images.';
+    return shared ? t('keys.sharedApi') : t('keys.ownApi');
   }
-  return shared
-    ? 'It also takes jobs of other owners who allow it, and you can then see their prompts and images.'
-    : 'It takes your own jobs only.';
+  return shared ? t('keys.sharedWorker') : t('keys.ownWorker');
 }
 
 /** Status of a key. */
@@ -100,32 +98,28 @@ export function isSession(record: KeyRecord): boolean {
 }
 
 export const kindNames = {
-  api: 'API key',
-  worker: 'Worker token',
-  'sign-in': 'Sign-in',
-} as const satisfies Record<KeyRecord['kind'], string>;
+  api: 'keys.kindApi',
+  worker: 'keys.kindWorker',
+  'sign-in': 'keys.kindSignIn',
+} as const satisfies Record<KeyRecord['kind'], TextKey>;
 
 /** What a key may do: the name of its preset, or its scopes. */
 export function permissionsOf(record: KeyRecord): string {
-  if (record.kind === 'worker') return 'Take jobs';
-  if (record.kind === 'sign-in') return 'This page';
+  if (record.kind === 'worker') return t('keys.mayTakeJobs');
+  if (record.kind === 'sign-in') return t('keys.mayUsePage');
   const own = [...record.scopes].sort().join();
   const preset = Object.values(presets).find(({ scopes }) => [...scopes].sort().join() === own);
-  return preset?.name ?? (record.scopes.join(', ') || 'Nothing');
+  return preset ? t(preset.name) : record.scopes.join(', ') || t('keys.mayNothing');
 }
 
 /** The number of the owner's workers, as a sentence. */
 export function workersSentence(workers: readonly Pick<WorkerRecord, 'state'>[]): string {
   const paused = workers.filter(({ state }) => state === 'paused').length;
-  if (workers.length === 0) return 'None of your workers is connected.';
-  const connected =
-    workers.length === 1
-      ? 'One of your workers is connected'
-      : `${workers.length} of your workers are connected`;
-  if (paused === 0) return `${connected}.`;
+  const values = { count: workers.length, paused };
+  if (paused === 0) return t('keys.workersConnected', values);
   return paused === workers.length
-    ? `${connected}, but paused.`
-    : `${connected}, ${paused} paused.`;
+    ? t('keys.workersPaused', values)
+    : t('keys.workersSomePaused', values);
 }
 
 /** Whether no worker would take a job. */
@@ -139,19 +133,22 @@ export function signInToken(hash: string): string | null {
 }
 
 export function dayOf(iso: string): string {
-  return new Date(iso).toLocaleDateString(undefined, { dateStyle: 'medium' });
+  return formatDate(iso, { dateStyle: 'medium' });
 }
 
 export function momentOf(iso: string): string {
-  return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  return formatDate(iso, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
 /** What a link shows besides the video. */
 export function shownSentence({ prompt, settings, image }: ShareRecord['include']): string {
   const shown = [
-    ...(prompt ? ['prompt'] : []),
-    ...(settings ? ['settings'] : []),
-    ...(image ? ['start image'] : []),
+    t('keys.showsVideo'),
+    ...(prompt ? [t('keys.showsPrompt')] : []),
+    ...(settings ? [t('keys.showsSettings')] : []),
+    ...(image ? [t('keys.showsImage')] : []),
   ];
-  return shown.length === 0 ? 'Only the video' : `Video, ${shown.join(', ')}`;
+  return shown.length === 1
+    ? t('keys.showsOnlyVideo')
+    : shown.reduce((first, second) => t('shared.listOf', { first, second }));
 }

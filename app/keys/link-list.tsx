@@ -1,6 +1,7 @@
 import type { RefObject } from 'react';
 import type { ShareRecord } from '../../lib/contract/v3/share';
 import { Fact } from '../shared/fact';
+import { t } from '../texts';
 import { dayOf, momentOf, shownSentence } from './keys-view';
 
 /** The open links to videos of this server, of the API and of the studio. */
@@ -14,40 +15,36 @@ export function LinkList(props: {
   return (
     <section className="panel" aria-labelledby="links-title">
       <h2 id="links-title" ref={heading} tabIndex={-1}>
-        Shared links
+        {t('keys.links')}
       </h2>
       <ul className="keys-list">
         {shares.map((share) => (
           <li key={share.id} className="keys-item">
             <div className="keys-head">
               <h3 className="keys-link-title">{share.title}</h3>
-              <span className="keys-kind">{share.uploaded ? 'Studio' : 'API'}</span>
+              <span className="keys-kind">{share.uploaded ? t('common.studio') : 'API'}</span>
               <button
                 type="button"
                 className="danger"
                 disabled={busy}
-                aria-label={`Revoke the link to ${share.title}`}
+                aria-label={t('keys.revokeLinkTo', { title: share.title })}
                 onClick={() => onRevoke(share)}
               >
-                Revoke
+                {t('keys.revoke')}
               </button>
             </div>
             <a className="keys-code" href={share.url} target="_blank" rel="noreferrer">
               {share.url}
             </a>
             <dl className="keys-facts">
-              <Fact name="Shows">{shownSentence(share.include)}</Fact>
-              <Fact name="Created">{dayOf(share.created_at)}</Fact>
-              <Fact name="Ends">{momentOf(share.expires_at)}</Fact>
+              <Fact name={t('keys.shows')}>{shownSentence(share.include)}</Fact>
+              <Fact name={t('keys.created')}>{dayOf(share.created_at)}</Fact>
+              <Fact name={t('keys.ends')}>{momentOf(share.expires_at)}</Fact>
             </dl>
           </li>
         ))}
       </ul>
-      {shares.length === 0 && (
-        <p className="field-hint">
-          No video is shared by a link. Share makes one, on a result in the studio.
-        </p>
-      )}
+      {shares.length === 0 && <p className="field-hint">{t('keys.noLinks')}</p>}
     </section>
   );
 }

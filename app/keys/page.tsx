@@ -7,7 +7,7 @@ export const metadata: Metadata = { title: 'Keys · Kinora' };
 
 export default function Page() {
   return (
-    <NeedsServer here="/keys" title="Keys">
+    <NeedsServer here="/keys" title="common.keys">
       <KeysPage />
     </NeedsServer>
   );

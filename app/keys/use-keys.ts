@@ -2,16 +2,13 @@ import { useCallback, useEffect, useReducer, useRef } from 'react';
 import { KinoraError } from '../../lib/contract/errors';
 import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
+import { errorTexts, t } from '../texts';
 import { AdminError, admin } from './admin-client';
 import { changeKeys, initialKeys, type Revocable } from './keys-state';
 import { type KeyForm, requestOf, signInToken } from './keys-view';
 
 /** Interval of reloading the lists, in milliseconds. */
 const reloadMs = 10_000;
-const signInFailed =
-  'Sign-in failed: the link was used or has expired, or the key is wrong or is not an admin key. Print a new link.';
-const termsNeeded = 'A key is made once the terms of use are accepted.';
-const sessionEnded = 'Your session has ended. Sign in again.';
 
 /** The state of the page and its actions. */
 export function useKeys() {
@@ -20,11 +17,11 @@ export function useKeys() {
   const changes = useRef(0);
 
   const fail = useCallback((thrown: unknown, type: 'failed' | 'loadFailed') => {
-    if (thrown instanceof KinoraError) return change({ type, problem: thrown.message });
+    if (thrown instanceof KinoraError) return change({ type, problem: errorTexts(thrown).message });
     if (!(thrown instanceof AdminError)) throw thrown;
     if (thrown.status !== 401) return change({ type, problem: thrown.message });
     forgetSession();
-    change({ type: 'signedOut', problem: sessionEnded });
+    change({ type: 'signedOut', problem: t('keys.sessionEnded') });
   }, []);
 
   const load = useCallback(async () => {
@@ -51,7 +48,7 @@ export function useKeys() {
         if (thrown.status === 401 && mayBeSignedIn()) return await load();
         change({
           type: 'signedOut',
-          problem: thrown.status === 401 ? signInFailed : thrown.message,
+          problem: thrown.status === 401 ? t('keys.signInFailed') : thrown.message,
         });
       }
     },
@@ -85,7 +82,7 @@ export function useKeys() {
     /** Creates a key; asks for the terms of use before the first one on this device. */
     create: (form: KeyForm) =>
       act(async () => {
-        if (!(await askTerms())) return change({ type: 'failed', problem: termsNeeded });
+        if (!(await askTerms())) return change({ type: 'failed', problem: t('keys.termsNeeded') });
         change({ type: 'created', created: await admin.createKey(requestOf(form)) });
       }),
     revoke: (target: Revocable) => {

@@ -7,7 +7,7 @@ export const metadata: Metadata = { title: 'Serve · Kinora' };
 
 export default function Page() {
   return (
-    <NeedsServer here="/serve" title="Serve">
+    <NeedsServer here="/serve" title="common.serve">
       <ServePage />
     </NeedsServer>
   );

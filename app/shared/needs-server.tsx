@@ -1,18 +1,18 @@
 import type { ReactNode } from 'react';
-import { t } from '../texts';
+import { type TextKey, t } from '../texts';
 import { hasServer } from './server';
 import { SiteHeader } from './site-header';
 
 type Here = NonNullable<Parameters<typeof SiteHeader>[0]['here']>;
 
 /** A page that works with the API's server only; in a copy of the app without one, it says so. */
-export function NeedsServer(props: { here: Here; title: string; children: ReactNode }) {
+export function NeedsServer(props: { here: Here; title: TextKey; children: ReactNode }) {
   if (hasServer) return props.children;
   return (
     <>
       <SiteHeader here={props.here} />
       <main id="main" tabIndex={-1} className="terms">
-        <h1>{props.title}</h1>
+        <h1>{t(props.title)}</h1>
         <p className="panel">
           {t.rich('shared.needsServer', { code: (command) => <code>{command}</code> })}
         </p>

@@ -1,12 +1,13 @@
 import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract/format';
 import { terms } from '../../../lib/contract/terms';
 import common from './common.json';
+import keys from './keys.json';
 import shared from './shared.json';
 
 const names = { phase: phaseNames, profile: profileTitles, component: componentTexts };
 
 /** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
-export const messages = { common, shared, names };
+export const messages = { common, shared, keys, names };
 
 /** Errors are in English already. */
 export const en = { messages, errors: null, terms };

@@ -90,6 +90,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   INTERRUPTED: ['生成过程中页面被关闭或重新加载。', '再运行一次；设置和图片已保留。'],
   PAUSED: ['生成已暂停，显卡空闲。', '可以随时继续：它会从停下的地方接着做。'],
   CHECKPOINT_INVALID: ['这次生成保存的状态无法使用。', '再运行一次；设置和图片已保留。'],
+  CHECKPOINT_MISMATCH: [
+    '保存的状态属于另一个模型、适配器或请求。',
+    '换回当时的模型和适配器，或重新运行；保存的内容仍然保留。',
+  ],
   BUSY: ['另一个生成正在运行。', '等它结束，或取消它。'],
   SERVER_UNREACHABLE: ['此页面的服务器没有响应。', '检查网络以及服务器是否在运行，然后重试。'],
   VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],

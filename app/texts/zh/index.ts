@@ -1,9 +1,10 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import keys from './keys.json';
 import { names } from './names';
 import shared from './shared.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
-export const zh: Texts = { messages: { common, shared, names }, errors, terms };
+export const zh: Texts = { messages: { common, shared, keys, names }, errors, terms };
