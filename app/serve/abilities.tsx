@@ -2,6 +2,7 @@ import Link from 'next/link';
 import type { ModelEntry } from '../../lib/contract/library';
 import { useLibrary } from '../library';
 import { CheckerDownload, useChecker } from '../shared/checker';
+import { t } from '../texts';
 
 /** Whether this browser has the safety checker and a language model, and which jobs it is not given without. */
 export function Abilities({ model }: { model: ModelEntry }) {
@@ -11,33 +12,28 @@ export function Abilities({ model }: { model: ModelEntry }) {
   const tool = library.snapshot.tools.find(({ ready }) => ready);
   return (
     <section className="panel" aria-labelledby="abilities-title">
-      <h2 id="abilities-title">Safety check and prompt optimiser</h2>
+      <h2 id="abilities-title">{t('serve.abilities')}</h2>
       <dl className="facts">
         <div>
-          <dt>Safety checker</dt>
-          <dd>{checker.status === 'ready' ? 'ready' : 'not in this browser'}</dd>
+          <dt>{t('serve.checker')}</dt>
+          <dd>{checker.status === 'ready' ? t('serve.ready') : t('serve.absent')}</dd>
         </div>
         <div>
-          <dt>Language model</dt>
-          <dd>{tool ? tool.manifest.name : 'not in this browser'}</dd>
+          <dt>{t('serve.languageModel')}</dt>
+          <dd>{tool ? tool.manifest.name : t('serve.absent')}</dd>
         </div>
       </dl>
       {checker.status === 'absent' && (
         <>
-          <p>
-            {model.origin === 'bundled'
-              ? 'The demonstration model takes jobs that ask for the check, and answers that nothing was checked.'
-              : 'Jobs that ask for the safety check are not given to this tab.'}
-          </p>
+          <p>{model.origin === 'bundled' ? t('serve.demonstrationChecks') : t('serve.noChecks')}</p>
           <CheckerDownload checker={checker} />
         </>
       )}
       {!tool && (
         <p className="field-hint">
-          Jobs that ask for the prompt optimiser come here only if no other worker has a language
-          model, and then run with their own prompt.{' '}
+          {t('serve.noOptimizer')}{' '}
           <Link href="/models#optimiser" prefetch={false}>
-            Language models
+            {t('serve.languageModels')}
           </Link>
         </p>
       )}

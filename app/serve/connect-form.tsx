@@ -4,6 +4,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import { BackendField, describedBy, FieldNotes } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
+import { errorTexts, t } from '../texts';
 import type { ConnectValues } from './use-connect';
 
 /** The options of the connection. They cannot be changed while the tab is connected. */
@@ -17,7 +18,8 @@ export function ConnectForm(props: {
   onConnect: () => void;
 }) {
   const { values, change, models, model, tokenError, connected, onConnect } = props;
-  const error = tokenError ? `${tokenError.message} ${tokenError.remedy}` : undefined;
+  const problem = tokenError && errorTexts(tokenError);
+  const error = problem ? `${problem.message} ${problem.remedy}` : undefined;
   return (
     <form
       className="panel connect"
@@ -27,10 +29,10 @@ export function ConnectForm(props: {
         onConnect();
       }}
     >
-      <h2 id="connect-title">Connect this tab</h2>
+      <h2 id="connect-title">{t('serve.connectTab')}</h2>
       <fieldset disabled={connected}>
         <div className="field">
-          <label htmlFor="token">Worker token</label>
+          <label htmlFor="token">{t('keys.kindWorker')}</label>
           <input
             id="token"
             type="password"
@@ -43,15 +45,13 @@ export function ConnectForm(props: {
           <FieldNotes
             id="token"
             error={error}
-            hint={
-              <>
-                From the{' '}
+            hint={t.rich('serve.tokenFrom', {
+              keys: (name) => (
                 <Link href="/keys" prefetch={false}>
-                  Keys page
+                  {name}
                 </Link>
-                , or from the output of the server’s first start.
-              </>
-            }
+              ),
+            })}
           />
           <label className="check">
             <input
@@ -59,11 +59,11 @@ export function ConnectForm(props: {
               checked={values.remember}
               onChange={(event) => change({ remember: event.target.checked })}
             />
-            Remember it in this browser, and connect again after a reload
+            {t('serve.remember')}
           </label>
         </div>
         <div className="field">
-          <label htmlFor="name">Name of this worker</label>
+          <label htmlFor="name">{t('serve.workerName')}</label>
           <input
             id="name"
             type="text"
@@ -77,7 +77,7 @@ export function ConnectForm(props: {
         <BackendField backend={values.backend} onChange={(backend) => change({ backend })} />
         {!connected && (
           <button type="submit" className="primary" disabled={!model?.ready}>
-            Connect
+            {t('serve.connect')}
           </button>
         )}
       </fieldset>

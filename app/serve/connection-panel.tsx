@@ -1,10 +1,12 @@
 import { useEffect, useRef } from 'react';
-import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
+import { formatBytes, formatSize } from '../../lib/contract/format';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { type Connection, type CurrentJob, isConnected } from '../../lib/worker/connection';
 import { useNow } from '../shared/browser';
 import { LiveText, Problem } from '../shared/messages';
 import { RunStage } from '../shared/run-stage';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 import { getServing } from './serving-store';
 import { announce, sentencesOf, titleOf } from './texts';
 
@@ -32,12 +34,12 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
       {sentencesOf(connection).map((sentence) => (
         <p key={sentence}>{sentence}</p>
       ))}
-      {status === 'connecting' && <progress aria-label="Connecting" />}
+      {status === 'connecting' && <progress aria-label={t('serve.connecting')} />}
       {status === 'reconnecting' && <NextAttempt at={connection.at} />}
       {status === 'working' && <JobProgress job={connection.job} progress={connection.progress} />}
       {status === 'uploading' && (
         <>
-          <progress aria-label={`Sending ${formatBytes(connection.bytes)}`} />
+          <progress aria-label={t('serve.sending', { bytes: formatBytes(connection.bytes) })} />
           <JobFacts job={connection.job} secondsRemaining={null} />
         </>
       )}
@@ -46,28 +48,24 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
           {isConnected(connection) &&
             (resumable ? (
               <button type="button" onClick={() => serving.resume()}>
-                Resume
+                {t('serve.resume')}
               </button>
             ) : (
               <button type="button" onClick={() => serving.pause()}>
-                {busy ? 'Pause after this job' : 'Pause'}
+                {busy ? t('serve.pauseAfter') : t('serve.pause')}
               </button>
             ))}
           {status === 'reconnecting' && (
             <button type="button" onClick={() => serving.retryNow()}>
-              Try now
+              {t('serve.tryNow')}
             </button>
           )}
           <button type="button" onClick={onDisconnect}>
-            {busy ? 'Disconnect and hand the job back' : 'Disconnect'}
+            {busy ? t('serve.handBack') : t('serve.disconnect')}
           </button>
         </div>
       )}
-      {!ended && (
-        <p className="field-hint">
-          Keep this tab open and visible: browsers slow down hidden tabs.
-        </p>
-      )}
+      {!ended && <p className="field-hint">{t('serve.keepVisible')}</p>}
       <LiveText {...announce(connection)} />
     </section>
   );
@@ -75,7 +73,7 @@ export function ConnectionPanel(props: { connection: Connection; onDisconnect: (
 
 function NextAttempt({ at }: { at: number }) {
   const seconds = Math.max(0, (at - useNow()) / 1000);
-  return <p>Next attempt in {formatSeconds(seconds)}.</p>;
+  return <p>{t('serve.nextAttempt', { time: formatTime(seconds) })}</p>;
 }
 
 /** Progress and preview of the current job. */
@@ -93,12 +91,15 @@ function JobFacts(props: { job: CurrentJob; secondsRemaining: number | null }) {
   const { job, secondsRemaining } = props;
   const elapsed = Math.max(0, useNow() - job.startedAt) / 1000;
   const facts = [
-    ['Job', job.id.slice(0, 8)],
-    ['Attempt', `${job.attempt}`],
-    ['Video', `${formatSize(job.size)}, ${job.duration} s`],
-    ['LoRAs', `${job.loras}`],
-    ['Elapsed', formatSeconds(elapsed)],
-    ['Remaining', secondsRemaining === null ? '–' : `about ${formatSeconds(secondsRemaining)}`],
+    [t('serve.job'), job.id.slice(0, 8)],
+    [t('serve.attempt'), `${job.attempt}`],
+    [t('serve.video'), t('serve.videoOf', { size: formatSize(job.size), seconds: job.duration })],
+    [t('serve.loras'), `${job.loras}`],
+    [t('serve.elapsed'), formatTime(elapsed)],
+    [
+      t('serve.remaining'),
+      secondsRemaining === null ? '–' : t('serve.about', { time: formatTime(secondsRemaining) }),
+    ],
   ];
   return (
     <dl className="facts">

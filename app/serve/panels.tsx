@@ -1,9 +1,11 @@
-import { formatSeconds, formatSize } from '../../lib/contract/format';
+import type { ErrorRecord } from '../../lib/contract/errors';
+import { formatSize } from '../../lib/contract/format';
 import type { PromptOptimizationStatus } from '../../lib/contract/prompt-optimization';
 import type { SafetyStatus } from '../../lib/contract/safety';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
-import { outcomeNames } from '../../lib/worker/serve-page';
+import { errorTexts, type TextKey, t } from '../texts';
+import { formatDate, formatTime, listOf } from '../texts/format';
 
 /** Which jobs this worker takes, of whom, and who can see their content. */
 export function TakesPanel(props: {
@@ -14,82 +16,81 @@ export function TakesPanel(props: {
   const identity = isConnected(connection) ? connection.identity : null;
   return (
     <section className="panel takes" aria-labelledby="takes-title">
-      <h2 id="takes-title">What it takes</h2>
+      <h2 id="takes-title">{t('serve.takes')}</h2>
       {options && (
         <dl className="facts">
           <div>
-            <dt>Model</dt>
+            <dt>{t('shared.model')}</dt>
             <dd>{options.model}</dd>
           </div>
           <div>
-            <dt>Precision</dt>
+            <dt>{t('serve.precision')}</dt>
             <dd>{options.precision}</dd>
           </div>
           <div>
-            <dt>Sizes</dt>
+            <dt>{t('serve.sizes')}</dt>
             <dd>{options.sizes.map(formatSize).join(', ')}</dd>
           </div>
           <div>
-            <dt>LoRAs</dt>
-            <dd>up to 3</dd>
+            <dt>{t('serve.loras')}</dt>
+            <dd>{t('serve.upTo', { count: 3 })}</dd>
           </div>
           <div>
-            <dt>Length</dt>
-            <dd>5 to 10 s</dd>
+            <dt>{t('serve.length')}</dt>
+            <dd>{t('serve.lengths', { from: 5, to: 10 })}</dd>
           </div>
           {identity && (
             <div>
-              <dt>Jobs of</dt>
-              <dd>{identity.shared ? `${identity.owner} and owners who share` : identity.owner}</dd>
+              <dt>{t('serve.jobsOf')}</dt>
+              <dd>
+                {identity.shared
+                  ? t('serve.ownerAndShared', { owner: identity.owner })
+                  : identity.owner}
+              </dd>
             </div>
           )}
           {identity && (
             <div>
-              <dt>Queue</dt>
-              <dd>{queueSentence(identity.waiting)}</dd>
+              <dt>{t('serve.queue')}</dt>
+              <dd>{t('serve.waiting', { count: identity.waiting })}</dd>
             </div>
           )}
         </dl>
       )}
       {identity && options && !accepts(identity.accepts_models, options.model) && (
         <p className="field-error">
-          This server gives its jobs to {identity.accepts_models.join(' or ')}, and not to this
-          model.
+          {t('serve.notAccepted', { models: listOf(identity.accepts_models, 'disjunction') })}
         </p>
       )}
-      <p className="field-hint">
-        The operator of a worker can see the prompts and images of its jobs; they are sent through
-        the server and this browser. They are not stored here: this page shows only the id, time and
-        outcome of each job, until the tab is closed.
-      </p>
+      <p className="field-hint">{t('serve.privacy')}</p>
     </section>
   );
-}
-
-function queueSentence(waiting: number): string {
-  if (waiting === 0) return 'empty';
-  return waiting === 1 ? '1 job waits' : `${waiting} jobs wait`;
 }
 
 function accepts(models: readonly string[], model: string): boolean {
   return models.length === 0 || models.includes('*') || models.includes(model);
 }
 
-const verdictNames: Readonly<Record<SafetyStatus, string>> = {
-  clear: 'Check: clear',
-  flagged: 'Check: flagged',
-  unverified: 'Check: no verdict',
-  off: 'No check asked for',
+const verdictNames: Readonly<Record<SafetyStatus, TextKey>> = {
+  clear: 'serve.checkClear',
+  flagged: 'serve.checkFlagged',
+  unverified: 'serve.checkNone',
+  off: 'serve.checkOff',
 };
 
-const promptNames: Readonly<Record<PromptOptimizationStatus, string>> = {
-  used: 'Prompt improved',
-  edited: 'Prompt improved',
-  salvaged: 'Prompt extended',
-  unchanged: 'Prompt unchanged',
-  unavailable: 'No language model',
-  failed: 'Prompt unchanged',
+const promptNames: Readonly<Record<PromptOptimizationStatus, TextKey>> = {
+  used: 'serve.promptImproved',
+  edited: 'serve.promptImproved',
+  salvaged: 'serve.promptExtended',
+  unchanged: 'serve.promptUnchanged',
+  unavailable: 'serve.promptUnavailable',
+  failed: 'serve.promptUnchanged',
 };
+
+function sentencesOf(error: ErrorRecord): string {
+  const { message, remedy } = errorTexts(error);
+  return `${message} ${remedy}`;
+}
 
 /** The jobs that have ended since the page was opened. */
 export function ServedList(props: { served: readonly ServedJob[]; completed: number }) {
@@ -97,25 +98,19 @@ export function ServedList(props: { served: readonly ServedJob[]; completed: num
   if (served.length === 0) return null;
   return (
     <section className="panel served" aria-labelledby="served-title">
-      <h2 id="served-title">
-        {completed === 1 ? '1 job done' : `${completed} jobs done`} since this page was opened
-      </h2>
+      <h2 id="served-title">{t('serve.done', { count: completed })}</h2>
       <ul>
         {served.map((job) => (
           <li key={`${job.id} ${job.attempt} ${job.endedAt}`} data-outcome={job.outcome}>
             <span className="served-id">{job.id.slice(0, 8)}</span>
-            <span className="served-outcome">{outcomeNames[job.outcome]}</span>
-            <span>{formatSeconds(job.seconds)}</span>
-            {job.safety && <span>{verdictNames[job.safety]}</span>}
-            {job.prompt && <span>{promptNames[job.prompt]}</span>}
+            <span className="served-outcome">{t(`names.outcome.${job.outcome}`)}</span>
+            <span>{formatTime(job.seconds)}</span>
+            {job.safety && <span>{t(verdictNames[job.safety])}</span>}
+            {job.prompt && <span>{t(promptNames[job.prompt])}</span>}
             <time dateTime={new Date(job.endedAt).toISOString()}>
-              {new Date(job.endedAt).toLocaleTimeString()}
+              {formatDate(new Date(job.endedAt).toISOString(), { timeStyle: 'medium' })}
             </time>
-            {job.error && (
-              <span className="served-error">
-                {job.error.message} {job.error.remedy}
-              </span>
-            )}
+            {job.error && <span className="served-error">{sentencesOf(job.error)}</span>}
           </li>
         ))}
       </ul>

@@ -5,6 +5,7 @@ import { useLibrary } from '../library';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { SiteHeader } from '../shared/site-header';
 import { pickModel, useModels } from '../shared/use-models';
+import { t } from '../texts';
 import { Abilities } from './abilities';
 import { ConnectForm } from './connect-form';
 import { ConnectionPanel } from './connection-panel';
@@ -38,7 +39,7 @@ export function ServePage() {
         <GpuBadge gpu={gpu} backend={backend} />
       </SiteHeader>
       <main id="main" tabIndex={-1} className="serve" data-ready={ready}>
-        <h1>Serve</h1>
+        <h1>{t('common.serve')}</h1>
         <div className="serve-columns" data-connected={connected}>
           <ConnectForm
             {...{ values, change, models, model, connected }}

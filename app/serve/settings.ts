@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { backends } from '../../lib/contract/prediction';
+import { t } from '../texts';
 
 const key = 'kinora:serving';
 
@@ -51,5 +52,8 @@ export function browserName(agent: string): string {
     ['Linux', /Linux/],
   ];
   const find = (names: [string, RegExp][]) => names.find(([, pattern]) => pattern.test(agent))?.[0];
-  return `${find(browsers) ?? 'A browser'} on ${find(systems) ?? 'some machine'}`;
+  return t('serve.browserOn', {
+    browser: find(browsers) ?? t('serve.aBrowser'),
+    system: find(systems) ?? t('serve.aMachine'),
+  });
 }

@@ -1,28 +1,28 @@
-import { phaseNames } from '../../lib/contract/format';
+import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
-import { skippedSentences } from '../../lib/worker/serve-page';
+import { t } from '../texts';
 
 /** Heading of the connection panel. */
 export function titleOf(connection: Connection): string {
   switch (connection.status) {
     case 'disconnected':
-      return 'Not connected';
+      return t('serve.notConnected');
     case 'connecting':
-      return 'Connecting …';
+      return t('serve.connectingNow');
     case 'refused':
-      return 'Refused';
+      return t('serve.refused');
     case 'reconnecting':
-      return 'Connection lost';
+      return t('serve.connectionLost');
     case 'idle':
-      return 'Ready for jobs';
+      return t('serve.readyForJobs');
     case 'paused':
-      return 'Paused';
+      return t('serve.paused');
     case 'waiting':
-      return 'Waiting for the GPU';
+      return t('serve.waitingForGpu');
     case 'working':
-      return 'Making a video';
+      return t('serve.making');
     case 'uploading':
-      return 'Sending the video';
+      return t('serve.sendingVideo');
   }
 }
 
@@ -30,56 +30,49 @@ export function titleOf(connection: Connection): string {
 export function sentencesOf(connection: Connection): readonly string[] {
   switch (connection.status) {
     case 'disconnected':
-      return connection.error
-        ? []
-        : [
-            'When it is connected, this tab computes the videos that programs request from this server.',
-          ];
+      return connection.error ? [] : [t('serve.whenConnected')];
     case 'reconnecting':
       return [connection.reason];
     case 'idle':
       return waitingSentences(connection.skipped);
     case 'paused':
-      return [
-        connection.error
-          ? 'This tab takes no job for five minutes, or until you resume.'
-          : 'This tab takes no job until you resume.',
-      ];
+      return [connection.error ? t('serve.pausedAfterError') : t('serve.pausedUntil')];
     case 'waiting':
-      return [
-        'The studio or another tab is using the GPU. This tab takes jobs again when that ends.',
-      ];
+      return [t('serve.gpuElsewhere')];
     case 'working':
     case 'uploading':
-      return [...unanswered(connection.answered), ...nextSentence[connection.next]];
+      return [...unanswered(connection.answered), ...nextSentences(connection.next)];
     default:
       return [];
   }
 }
 
 function waitingSentences(skipped: Skipped): readonly string[] {
-  const skips = skippedSentences(skipped);
-  return skips.length > 0 ? skips : ['The next job starts automatically.'];
+  const skips = Object.entries(skipped).map(([reason, count]) =>
+    t('serve.skipped', { reason: t(`serve.skips.${reason as SkipReason}`), count }),
+  );
+  return skips.length > 0 ? skips : [t('serve.nextStarts')];
 }
 
-const nextSentence: Readonly<Record<Next, readonly string[]>> = {
-  claim: [],
-  pause: ['It pauses after this job.'],
-};
+function nextSentences(next: Next): readonly string[] {
+  return next === 'pause' ? [t('serve.pausesAfter')] : [];
+}
 
 function unanswered(answered: boolean): readonly string[] {
   if (answered) return [];
-  return [
-    'The server does not respond at the moment. The work continues, and so do the attempts to reach it.',
-  ];
+  return [t('serve.unanswered')];
 }
 
 /** Topic and text for screen readers, see `LiveText`. */
 export function announce(connection: Connection): { topic: string; text: string } {
-  const title = titleOf(connection).replace(/ …$/, '');
-  if (connection.status !== 'working') return { topic: connection.status, text: `${title}.` };
+  const title = titleOf(connection).replace(/ ?…$/, '');
+  if (connection.status !== 'working')
+    return { topic: connection.status, text: t('serve.sentence', { text: title }) };
   const { phase, step, steps } = connection.progress;
-  const name = phase === null ? 'Starting' : phaseNames[phase];
-  const rest = phase === 'denoise' ? `, step ${step} of ${steps}` : '';
-  return { topic: `working ${connection.job.id} ${phase}`, text: `${title}: ${name}${rest}.` };
+  const name = phase === null ? t('shared.starting') : t(`names.phase.${phase}`);
+  const values = { title, name, step, steps };
+  return {
+    topic: `working ${connection.job.id} ${phase}`,
+    text: phase === 'denoise' ? t('serve.workingStep', values) : t('serve.working', values),
+  };
 }

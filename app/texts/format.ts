@@ -20,3 +20,8 @@ export function formatDate(iso: string, options: Intl.DateTimeFormatOptions): st
     new Date(iso),
   );
 }
+
+/** `a, b, or c` in the language of the page. */
+export function listOf(entries: readonly string[], type: Intl.ListFormatType): string {
+  return new Intl.ListFormat(language(), { type }).format(entries);
+}

@@ -1,13 +1,20 @@
 import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract/format';
 import { terms } from '../../../lib/contract/terms';
+import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
 import keys from './keys.json';
+import serve from './serve.json';
 import shared from './shared.json';
 
-const names = { phase: phaseNames, profile: profileTitles, component: componentTexts };
+const names = {
+  phase: phaseNames,
+  profile: profileTitles,
+  component: componentTexts,
+  outcome: outcomeNames,
+};
 
 /** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
-export const messages = { common, shared, keys, names };
+export const messages = { common, shared, keys, serve, names };
 
 /** Errors are in English already. */
 export const en = { messages, errors: null, terms };

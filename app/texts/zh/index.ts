@@ -3,8 +3,9 @@ import common from './common.json';
 import { errors } from './errors';
 import keys from './keys.json';
 import { names } from './names';
+import serve from './serve.json';
 import shared from './shared.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
-export const zh: Texts = { messages: { common, shared, keys, names }, errors, terms };
+export const zh: Texts = { messages: { common, shared, keys, serve, names }, errors, terms };

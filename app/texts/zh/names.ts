@@ -12,6 +12,12 @@ export const names: Texts['messages']['names'] = {
     check: '检查画面',
     finish: '写入文件',
   },
+  outcome: {
+    completed: '完成',
+    failed: '失败',
+    lost: '已取消或被接管',
+    released: '已交还',
+  },
   profile: { standard: '标准', 'ultra-fast': '极速' },
   component: {
     configuration: { name: '配置', purpose: '模型的各项尺寸和分词器' },
