@@ -4,11 +4,10 @@ import { requestDevice } from '../../lib/gpu/device';
 import { gpuLock } from '../../lib/predictions/locks';
 
 /**
- * How much memory the GPU gives, up to `wanted` bytes; a software GPU has no limit of its own.
- * Everything is given back at once.
+ * How much memory the GPU gives, up to `wanted` bytes. Everything is given back at once.
  *
  * @throws KinoraError `BUSY` while a video is being made, `WEBGPU_MISSING`, `ADAPTER_MISSING`,
- * `DEVICE_LOST`
+ * `ADAPTER_SOFTWARE` as an emulated GPU has no memory of its own, `DEVICE_LOST`
  */
 export function measureGpu(wanted: number): Promise<number> {
   // Beside a running video it would measure what that one has left, and endanger it.
@@ -16,6 +15,7 @@ export function measureGpu(wanted: number): Promise<number> {
     if (!lock) throw new KinoraError('BUSY');
     const gpu = await requestDevice();
     try {
+      if (gpu.software) throw new KinoraError('ADAPTER_SOFTWARE');
       return await probeBudget({ canHold: (bytes) => gpuCanHold(gpu, bytes) }, wanted);
     } finally {
       gpu.device.destroy();

@@ -4,7 +4,7 @@ import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
 import { Licence } from './download-sheet';
 import { type ModelView, precisionName, storedAdapter } from './model-view';
-import { formatRelativeError } from './wording';
+import { downloadSizes, formatRelativeError } from './wording';
 
 const origins = {
   bundled: 'Comes with Kinora',
@@ -22,6 +22,7 @@ export function ModelFacts(props: {
   const { entry, view, sharedChecker } = props;
   const { manifest, origin, precision, stored } = entry;
   const { bytesStored, verifiedAt, worst } = view;
+  const downloads = downloadSizes(manifest.choices);
   const few = storedAdapter(entry);
   const types = [
     ...new Set(
@@ -41,6 +42,7 @@ export function ModelFacts(props: {
             : 'Missing'}
       </Fact>
       <Fact name="Origin">{origins[origin]}</Fact>
+      {view.status === 'absent' && downloads && <Fact name="Download">{downloads}</Fact>}
       {precision && <Fact name="Precision">{precisionName(manifest, precision)}</Fact>}
       {few && (
         <Fact name="Few-step adapter">

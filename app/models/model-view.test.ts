@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PartState, PauseReason } from '../../lib/contract/library';
 import { announce, measureOf, precisionName, viewModel } from './model-view';
 import { entry, part, storedPart } from './testing';
-import { fitSentence, formatRelativeError } from './wording';
+import { downloadSizes, fitSentence, formatRelativeError } from './wording';
 
 function statusOf(statuses: readonly PartState['status'][], ready = false) {
   const parts = statuses.map((status) => part('transformer', { status }));
@@ -118,6 +118,16 @@ describe('what is stored', () => {
     expect(precisionName(manifest, 'int8')).toBe('Eight');
     expect(precisionName(manifest, 'int4')).toBe('4-bit');
   });
+});
+
+test('the size of a download is told as far as the manifest has it', () => {
+  const memory = { full: 2, least: 1 };
+  const choice = { precision: 'int8', name: '8-bit', description: '', memory } as const;
+  expect(downloadSizes([choice])).toBeNull();
+  const smaller = { ...choice, name: '4-bit', download: 9.7e9 };
+  expect(downloadSizes([{ ...choice, download: 13.5e9 }, smaller])).toBe(
+    'about 13.5 GB in 8-bit, 9.7 GB in 4-bit',
+  );
 });
 
 test('a precision fits, fits with blocks read from disk, or does not', () => {

@@ -1,3 +1,4 @@
+import { formatBytes } from '../../lib/contract/format';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { Problem } from '../shared/messages';
@@ -31,12 +32,19 @@ export function PrecisionChoices(props: {
             <span>
               {choice.name}
               <small>
-                {choice.description} {fitSentence(choice, given)}
+                {choice.description}{' '}
+                {choice.download && `About ${formatBytes(choice.download)} to fetch. `}
+                {fitSentence(choice, given)}
               </small>
             </span>
           </Choice>
         ))}
       </div>
+      {choices.length > 1 && choices.every(({ memory }) => memory.full === wanted) && (
+        <p className="field-hint">
+          Decoding the frames takes the most memory at full speed, and that is the same for each.
+        </p>
+      )}
       {gpu.status !== 'measured' && (
         <p className="measure-gpu">
           <button

@@ -1,4 +1,4 @@
-import { formatMemory } from '../../lib/contract/format';
+import { formatBytes, formatMemory } from '../../lib/contract/format';
 import type { PauseReason } from '../../lib/contract/library';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 
@@ -24,6 +24,14 @@ export const pauseSentences: Readonly<Record<PauseReason, string>> = {
 export function formatRelativeError(relativeError: number): string {
   const percent = 100 * relativeError;
   return `${percent >= 0.01 ? percent.toFixed(2) : percent.toExponential(1)} %`;
+}
+
+/** `about 13.5 GB in 8-bit, 9.7 GB in 4-bit`; null where the manifest does not say. */
+export function downloadSizes(choices: readonly PrecisionChoice[]): string | null {
+  const sizes = choices.flatMap(({ name, download }) =>
+    download === undefined ? [] : [`${formatBytes(download)} in ${name}`],
+  );
+  return sizes.length === 0 ? null : `about ${sizes.join(', ')}`;
 }
 
 /**

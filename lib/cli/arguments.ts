@@ -1,5 +1,12 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util';
-import { type Backend, backends, KinoraError, type Precision, precisions } from '../contract';
+import {
+  type Backend,
+  backends,
+  KinoraError,
+  type Precision,
+  precisions,
+  toKinoraError,
+} from '../contract';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
@@ -39,6 +46,27 @@ export function usageError(command: string, sentence: string): KinoraError {
 /** @throws KinoraError `REQUEST_INVALID` where words are left that a command does not take */
 export function refuseMore(command: string, [unexpected]: readonly string[]): void {
   if (unexpected !== undefined) throw usageError(command, `Unexpected argument '${unexpected}'.`);
+}
+
+/**
+ * For a command that takes only `--help`: prints it, or refuses anything else, and ends the process then.
+ *
+ * @param command as in `npm run {command}`
+ */
+export function readHelpOnly(command: string, help: string): void {
+  try {
+    const options = { help: { type: 'boolean', short: 'h', default: false } } as const;
+    const refuse = (sentence: string) => usageError(command, sentence);
+    const { values, positionals } = readArguments(process.argv.slice(2), options, refuse);
+    refuseMore(command, positionals);
+    if (!values.help) return;
+    process.stdout.write(help);
+    process.exit(0);
+  } catch (thrown) {
+    const error = toKinoraError(thrown);
+    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
+    process.exit(1);
+  }
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

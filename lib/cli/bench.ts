@@ -1,4 +1,5 @@
 import { toKinoraError } from '../contract';
+import { usageError } from './arguments';
 
 /** A benchmark, loaded when it is asked for; `args` is what follows its name. */
 interface Bench {
@@ -55,7 +56,8 @@ async function main([name = '--help', ...args]: readonly string[]): Promise<numb
   }
   const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
   if (!bench) {
-    process.stderr.write(`There is no benchmark "${name}".\n\n${help}`);
+    const error = usageError('bench', `There is no benchmark "${name}".`);
+    process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
     return 1;
   }
   try {

@@ -1,7 +1,16 @@
 /** `npm run export`: the app without the API, in `out-static/`. */
 import path from 'node:path';
+import { readHelpOnly } from './arguments';
 import { exportApp } from './export-app';
 import { root } from './paths';
+
+readHelpOnly(
+  'export',
+  `npm run export -- [--help]
+
+Builds the app without the API in out-static/, for any static host.
+`,
+);
 
 const bytes = await exportApp(path.join(root, 'out-static'));
 process.stdout.write(

@@ -1,12 +1,12 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import * as ort from 'onnxruntime-web';
 import { KinoraError, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
 import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
 import { classifierParity } from '../safety/parity';
+import { readArguments, usageError } from './arguments';
 import { withAppPage } from './browser/app-page';
 import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
@@ -32,6 +32,12 @@ interface Options {
   readonly backend: 'wasm' | 'webgpu';
   readonly tolerance: number | null;
 }
+
+const optionTypes = {
+  backend: { type: 'string', default: 'wasm' },
+  tolerance: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
 
 process.exitCode = await main();
 
@@ -60,7 +66,8 @@ async function main(): Promise<number> {
 }
 
 async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
-  const { values, positionals } = parse(args);
+  const refuse = (sentence: string) => usageError('parity', sentence);
+  const { values, positionals } = readArguments(args, optionTypes, refuse);
   if (values.help) return 'help';
   const backend = values.backend;
   if (backend !== 'wasm' && backend !== 'webgpu') {
@@ -84,22 +91,6 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
     });
   }
   return { folder, backend, tolerance };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        backend: { type: 'string', default: 'wasm' },
-        tolerance: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (cause) {
-    throw new KinoraError('PARAMETER_INVALID', (cause as Error).message, { cause });
-  }
 }
 
 async function limitsOf({ folder, tolerance }: Options) {

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { KinoraError, precisions, type Size, sizes, toKinoraError } from '../contract';
 import { modelFamilies } from '../models';
 import {
@@ -9,6 +8,7 @@ import {
   memoryReport,
 } from '../pipeline/memory/plan';
 import { familyOf } from '../pipeline/open';
+import { readArguments, usageError } from './arguments';
 import { diskFolder } from './disk-folder';
 import { readManifest } from './inputs';
 import { root } from './paths';
@@ -21,11 +21,20 @@ all of it on the GPU, or as it is made to fit a budget, and the least it can do 
 MODEL is an id of public/models, such as wan2.2-ti2v-5b.
 `;
 
+const optionTypes = {
+  size: { type: 'string', default: sizes[0] },
+  precision: { type: 'string' },
+  frames: { type: 'string' },
+  budget: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
+} as const;
+
 process.exitCode = await main();
 
 async function main(): Promise<number> {
   try {
-    const { values, positionals } = parse(process.argv.slice(2));
+    const refuse = (sentence: string) => usageError('plan', sentence);
+    const { values, positionals } = readArguments(process.argv.slice(2), optionTypes, refuse);
     if (values.help) {
       process.stdout.write(help);
       return 0;
@@ -44,24 +53,6 @@ async function main(): Promise<number> {
     const error = toKinoraError(thrown);
     process.stderr.write(`${error.code}: ${error.message}\n${error.remedy}\n`);
     return 1;
-  }
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        size: { type: 'string', default: sizes[0] },
-        precision: { type: 'string' },
-        frames: { type: 'string' },
-        budget: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (cause) {
-    throw new KinoraError('PARAMETER_INVALID', (cause as Error).message, { cause });
   }
 }
 

@@ -3,8 +3,7 @@
  * interleavings of the job store, contract fuzz, ten kills of a loaded server.
  */
 import { spawn } from 'node:child_process';
-import { parseArgs } from 'node:util';
-import { messageOf } from '../contract/v3';
+import { readHelpOnly } from './arguments';
 import { binary } from './build';
 import { root } from './paths';
 import { exitCode } from './process';
@@ -15,16 +14,7 @@ Runs the tests of the server for minutes instead of seconds: random interleaving
 random requests against the API, ten kills of a loaded server. Ctrl-C ends it.
 `;
 
-try {
-  const options = { help: { type: 'boolean', short: 'h' } } as const;
-  if (parseArgs({ options }).values.help) {
-    process.stdout.write(help);
-    process.exit(0);
-  }
-} catch (thrown) {
-  process.stderr.write(`PARAMETER_INVALID: ${messageOf(thrown)}\n${help}`);
-  process.exit(2);
-}
+readHelpOnly('soak', help);
 
 const child = spawn(
   process.execPath,

@@ -87,6 +87,8 @@ const precisionChoiceSchema = z.object({
   description: z.string().default(''),
   /** Device memory in bytes: with all weights resident, and the minimum (streamed blocks, tiled VAE). */
   memory: z.object({ full: z.int().positive(), least: z.int().positive() }),
+  /** About how many bytes are fetched, with the default adapter: known before the hub is asked. */
+  download: z.int().positive().optional(),
 });
 export type PrecisionChoice = z.output<typeof precisionChoiceSchema>;
 
