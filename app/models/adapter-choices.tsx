@@ -1,5 +1,6 @@
 import type { AdapterChoice, AdapterOffer } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
+import { t } from '../texts';
 
 /** Which few-step adapter to fetch, with what its licence allows; nothing where a model has none. */
 export function AdapterChoices(props: {
@@ -13,7 +14,7 @@ export function AdapterChoices(props: {
   if (offers.length === 0) return null;
   return (
     <fieldset className="field">
-      <legend>Few-step adapter, for ultra-fast videos</legend>
+      <legend>{t('models.adapterFor')}</legend>
       <div className="choices stacked">
         {offers.map(({ choice, adapter, licence }) => (
           <Choice
@@ -25,12 +26,14 @@ export function AdapterChoices(props: {
           >
             <span>
               {adapter.name}
-              {stored?.choice === choice && ' (here)'}
+              {stored?.choice === choice && ` ${t('models.here')}`}
               <small>
-                {adapter.scheduler.timesteps.length} steps. {adapter.description} Licence:{' '}
-                {licence.name}
-                {adapter.licence.commercial ? '.' : ': '}
-                {!adapter.licence.commercial && <strong>it may not be used commercially.</strong>}
+                {t.rich('models.adapterFacts', {
+                  steps: adapter.scheduler.timesteps.length,
+                  description: adapter.description ?? '',
+                  licence: licence.name,
+                })}{' '}
+                {!adapter.licence.commercial && <strong>{t('models.notCommercial')}</strong>}
               </small>
             </span>
           </Choice>
@@ -38,11 +41,8 @@ export function AdapterChoices(props: {
         {!stored && (
           <Choice name="adapter" value="" checked={chosen === null} onChange={() => onChoose(null)}>
             <span>
-              None
-              <small>
-                Ultra-fast then takes up to 20 steps and reuses some of them: several times the
-                work.
-              </small>
+              {t('shared.none')}
+              <small>{t('models.noAdapter')}</small>
             </span>
           </Choice>
         )}

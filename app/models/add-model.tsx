@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
+import { t } from '../texts';
 import { FilePicker } from './file-picker';
 import { Outcome } from './outcome';
 
@@ -19,13 +20,10 @@ export function AddModel(props: {
   };
   return (
     <section className="panel" aria-labelledby="add-model-title">
-      <h2 id="add-model-title">Add a model</h2>
-      <p className="field-hint">
-        Any model of the Wan2.2-TI2V architecture, as a diffusers folder, safetensors or GGUF. Every
-        tensor is checked before anything large is fetched.
-      </p>
+      <h2 id="add-model-title">{t('models.addModel')}</h2>
+      <p className="field-hint">{t('models.addModelHint')}</p>
       <form className="field" onSubmit={add}>
-        <label htmlFor="model-address">Address on the hub</label>
+        <label htmlFor="model-address">{t('models.hubAddressOf')}</label>
         <div className="row">
           <input
             id="model-address"
@@ -40,19 +38,19 @@ export function AddModel(props: {
             onChange={(event) => setAddress(event.target.value)}
           />
           <button type="submit" disabled={busy}>
-            Look it up
+            {t('models.lookUp')}
           </button>
         </div>
       </form>
       <FilePicker
-        what="of the model"
+        what={t('models.filesOfModel')}
         accept=".gguf,.safetensors,.json"
         folders
         multiple
         disabled={busy}
         onFiles={(files) => props.onAdd({ files })}
       >
-        Or from this computer: drop the model's folder or its files here.
+        {t('models.orDropModel')}
       </FilePicker>
       <Outcome doing={props.doing} done={props.done} problem={props.problem} />
     </section>

@@ -1,6 +1,7 @@
 import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
+import { errorTexts, t } from '../texts';
 import { readDropped, readPicked } from './local-files';
 
 /** Takes files from this computer: a folder, single files, or whatever is dropped here. */
@@ -30,13 +31,13 @@ export function FilePicker(props: {
     setProblem('');
     if (disabled) return;
     readDropped(event.dataTransfer).then(onFiles, (thrown: unknown) =>
-      setProblem(toKinoraError(thrown).message),
+      setProblem(errorTexts(toKinoraError(thrown)).message),
     );
   };
   return (
     <section
       className="drop-zone"
-      aria-label={`Files ${what}`}
+      aria-label={t('models.filesHere', { what })}
       data-over={over}
       onDragOver={(event) => {
         event.preventDefault();
@@ -49,11 +50,11 @@ export function FilePicker(props: {
       <div className="actions">
         {folders && (
           <button type="button" disabled={disabled} onClick={() => folder.current?.click()}>
-            Choose a folder
+            {t('models.chooseFolder')}
           </button>
         )}
         <button type="button" disabled={disabled} onClick={() => files.current?.click()}>
-          {multiple ? 'Choose files' : 'Choose a file'}
+          {multiple ? t('models.chooseFiles') : t('models.chooseFile')}
         </button>
       </div>
       {problem && <p className="field-error">{problem}</p>}
@@ -63,7 +64,7 @@ export function FilePicker(props: {
           className="visually-hidden"
           type="file"
           {...{ webkitdirectory: '' }}
-          aria-label={`Folder ${what}`}
+          aria-label={t('models.folderOf', { what })}
           tabIndex={-1}
           onChange={choose}
         />
@@ -73,7 +74,7 @@ export function FilePicker(props: {
         className="visually-hidden"
         type="file"
         {...{ multiple, accept }}
-        aria-label={`Single files ${what}`}
+        aria-label={t('models.singleFiles', { what })}
         tabIndex={-1}
         onChange={choose}
       />

@@ -1,5 +1,7 @@
+import type { ReactNode } from 'react';
 import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { LibraryEntry } from '../../lib/contract/library';
+import { t } from '../texts';
 import { viewModel } from './model-view';
 
 /** After a reload or a crash: what was under way, and one button to go on. */
@@ -11,15 +13,17 @@ export function InterruptedBanner(props: {
   return interrupted.map((entry) => {
     const { fraction, bytesDone } = viewModel(entry);
     // The size of a part that had not begun is not known until the hub is asked again.
-    const at =
-      fraction === null ? `after ${formatBytes(bytesDone)}` : `at ${formatPercent(fraction)}`;
+    const { id, name } = entry.manifest;
+    const strong = (inside: ReactNode) => <strong>{inside}</strong>;
     return (
-      <aside key={entry.manifest.id} className="banner" aria-label="Interrupted download">
+      <aside key={id} className="banner" aria-label={t('models.interruptedDownload')}>
         <p>
-          The download of <strong>{entry.manifest.name}</strong> was interrupted {at}.
+          {fraction === null
+            ? t.rich('models.interruptedAfter', { name, bytes: formatBytes(bytesDone), strong })
+            : t.rich('models.interruptedAt', { name, percent: formatPercent(fraction), strong })}
         </p>
         <button type="button" className="primary" onClick={() => props.onResume(entry)}>
-          Resume
+          {t('models.resume')}
         </button>
       </aside>
     );

@@ -1,6 +1,7 @@
 import { useId, useState } from 'react';
 import type { LocalFile, ModelEntry } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
+import { t } from '../texts';
 import { FilePicker } from './file-picker';
 
 /** For those who have the files already: they serve instead of the hub. */
@@ -16,10 +17,10 @@ export function LocalFiles(props: {
   const id = useId();
   return (
     <details className="more">
-      <summary id={`${manifest.id}-local`}>Use local files instead</summary>
+      <summary id={`${manifest.id}-local`}>{t('models.useLocal')}</summary>
       {manifest.choices.length > 1 && (
         <div className="field">
-          <label htmlFor={id}>Keep it as</label>
+          <label htmlFor={id}>{t('models.keepAs')}</label>
           <select
             id={id}
             value={precision}
@@ -39,15 +40,14 @@ export function LocalFiles(props: {
         </div>
       )}
       <FilePicker
-        what={`of ${manifest.name}`}
+        what={t('models.filesOf', { name: manifest.name })}
         accept=".gguf,.safetensors,.json"
         folders
         multiple
         disabled={disabled}
         onFiles={(files) => onFiles(entry, precision, files)}
       >
-        Drop a folder, or GGUF and safetensors files. Each is recognised by what is inside, checked
-        and converted; the files themselves stay as they are.
+        {t('models.localHint')}
       </FilePicker>
     </details>
   );

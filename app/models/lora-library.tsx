@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
+import { t } from '../texts';
 import { FilePicker } from './file-picker';
 import { LoraCard } from './lora-card';
 import { amountOf, fractionOf } from './model-view';
@@ -24,11 +25,8 @@ export function LoraLibrary(props: {
   };
   return (
     <section className="panel loras-panel" id="loras" aria-labelledby="loras-title">
-      <h2 id="loras-title">LoRA library</h2>
-      <p className="field-hint">
-        Small adapters that give a model a style or a motion. What is added here can be picked in
-        the studio, and its name works as a path in requests.
-      </p>
+      <h2 id="loras-title">{t('models.loraLibrary')}</h2>
+      <p className="field-hint">{t('models.loraHint')}</p>
       {loras.length > 0 && (
         <ul className="lora-list">
           {loras.map((lora) => (
@@ -50,16 +48,16 @@ export function LoraLibrary(props: {
             </p>
             <button
               type="button"
-              aria-label={`Cancel ${name}`}
+              aria-label={t('models.cancelName', { name })}
               onClick={() => actions.cancelLora(name)}
             >
-              Cancel
+              {t('models.cancel')}
             </button>
           </div>
         );
       })}
       <form className="field" onSubmit={add}>
-        <label htmlFor="lora-address">Address on the hub, or a link</label>
+        <label htmlFor="lora-address">{t('models.addressOrLink')}</label>
         <div className="row">
           <input
             id="lora-address"
@@ -68,23 +66,23 @@ export function LoraLibrary(props: {
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
-            placeholder="owner/name or https://…"
+            placeholder={t('models.addressExample')}
             required
             value={address}
             onChange={(event) => setAddress(event.target.value)}
           />
           <button type="submit" disabled={doing !== undefined}>
-            Add
+            {t('models.add')}
           </button>
         </div>
       </form>
       <FilePicker
-        what="of the LoRA"
+        what={t('models.filesOfLora')}
         accept=".safetensors"
         disabled={doing !== undefined}
         onFiles={(files) => actions.addLora({ files: files.map(({ file }) => file) })}
       >
-        Or from this computer: drop .safetensors files here.
+        {t('models.orDropLora')}
       </FilePicker>
       <Outcome {...{ doing, done, problem }} />
     </section>

@@ -1,6 +1,7 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
+import { t } from '../texts';
 import { LocalFiles } from './local-files-section';
 import { ModelControls } from './model-controls';
 import { ModelFacts } from './model-facts';
@@ -56,16 +57,12 @@ export function ModelCard(props: {
       </div>
       <p className="model-text">{manifest.description}</p>
       <ModelFacts {...{ entry, view, sharedChecker }} />
-      {isElsewhere && (
-        <p className="info">
-          Another tab of this browser works on this model: pause or cancel it there.
-        </p>
-      )}
-      {pausedBy && <p className="info">{pauseSentences[pausedBy]}</p>}
+      {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
+      {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}
       {(shown || isElsewhere) && status !== 'verifying' && (
         <div className="total">
           <progress
-            aria-label={`${manifest.name}, all parts`}
+            aria-label={t('models.allParts', { name: manifest.name })}
             {...(view.fraction !== null && { value: view.fraction, max: 1 })}
             {...(view.fraction === null && !active && !isElsewhere && { value: 0, max: 1 })}
           />
@@ -85,7 +82,7 @@ export function ModelCard(props: {
       />
       {!shown && !isElsewhere && parts.length > 0 && (
         <details className="more" open={parts.some(({ error }) => error) || undefined}>
-          <summary>{stored.length > 0 ? 'Parts and their sources' : 'Parts'}</summary>
+          <summary>{stored.length > 0 ? t('models.partsAndSources') : t('models.parts')}</summary>
           <ul className="parts">{partRows}</ul>
         </details>
       )}
@@ -96,24 +93,15 @@ export function ModelCard(props: {
   );
 }
 
+const partialStates = ['downloading', 'paused', 'interrupted', 'failed', 'elsewhere'] as const;
+type PartialState = (typeof partialStates)[number];
+
+function isPartial(state: string): state is PartialState {
+  return partialStates.some((one) => one === state);
+}
+
 function chipOf({ status, fraction, pausedBy }: ModelView): string {
-  const percent = fraction === null ? '' : ` ${formatPercent(fraction)}`;
-  switch (status) {
-    case 'ready':
-      return 'Ready';
-    case 'absent':
-      return 'Not downloaded';
-    case 'partial':
-      return 'Not complete';
-    case 'downloading':
-      return `Downloading${percent}`;
-    case 'verifying':
-      return 'Checking';
-    case 'paused':
-      return `${pausedBy === 'interrupted' ? 'Interrupted' : 'Paused'}${percent && ` at${percent}`}`;
-    case 'failed':
-      return `Stopped${percent && ` at${percent}`}`;
-    case 'elsewhere':
-      return `In another tab${percent && `:${percent}`}`;
-  }
+  const state = status === 'paused' && pausedBy === 'interrupted' ? 'interrupted' : status;
+  if (fraction === null || !isPartial(state)) return t(`models.status.${state}`);
+  return t(`models.statusAt.${state}`, { percent: formatPercent(fraction) });
 }

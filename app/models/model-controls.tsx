@@ -2,6 +2,7 @@ import Link from 'next/link';
 import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, hasSources, isBundled } from '../../lib/contract/manifest';
+import { t } from '../texts';
 import type { ModelView } from './model-view';
 import { precisionName } from './model-view';
 import type { LibraryActions } from './use-library-actions';
@@ -41,7 +42,7 @@ export function ModelControls(props: {
           prefetch={false}
           href={`/?model=${encodeURIComponent(id)}`}
         >
-          Make a video
+          {t('models.makeVideo')}
         </Link>
       )}
       {idle && incomplete && fetchable && (
@@ -51,7 +52,7 @@ export function ModelControls(props: {
           disabled={busy}
           onClick={() => actions.openSheet(entry)}
         >
-          {status === 'absent' ? 'Download' : 'Download the rest'}
+          {status === 'absent' ? t('models.download') : t('models.downloadRest')}
         </button>
       )}
       {idle && withoutChecker && !incomplete && (
@@ -60,12 +61,12 @@ export function ModelControls(props: {
           disabled={busy}
           onClick={() => actions.download(id, { precision: precision ?? manifest.precision })}
         >
-          Download the safety checker (22 MB)
+          {t('models.downloadChecker')}
         </button>
       )}
       {(active || isElsewhere) && (
         <button type="button" disabled={isElsewhere} onClick={() => actions.pause(id)}>
-          Pause
+          {t('models.pause')}
         </button>
       )}
       {isStopped && (fetchable || isBundled(manifest)) && (
@@ -75,7 +76,7 @@ export function ModelControls(props: {
           disabled={busy}
           onClick={() => actions.resume(entry)}
         >
-          {status === 'failed' ? 'Try again' : 'Resume'}
+          {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
         </button>
       )}
       {(active || isStopped || isElsewhere) && (
@@ -84,7 +85,7 @@ export function ModelControls(props: {
           disabled={isElsewhere}
           onClick={() => actions.askRemoval({ kind: 'download', id })}
         >
-          Cancel
+          {t('models.cancel')}
         </button>
       )}
       {status === 'ready' &&
@@ -97,17 +98,17 @@ export function ModelControls(props: {
             disabled={busy}
             onClick={() => actions.openSheet(entry, { precision: choice.precision })}
           >
-            Get it in {precisionName(manifest, choice.precision)}
+            {t('models.getIn', { precision: precisionName(manifest, choice.precision) })}
           </button>
         ))}
       {status === 'ready' && idle && fetchable && hasAdapters && !incomplete && (
         <button type="button" disabled={busy} onClick={() => actions.openSheet(entry)}>
-          Choose the few-step adapter
+          {t('models.chooseAdapter')}
         </button>
       )}
       {stored.length > 0 && idle && (
         <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
-          Check every byte
+          {t('models.checkBytes')}
         </button>
       )}
       {idle && bytesStored > 0 && (
@@ -117,7 +118,7 @@ export function ModelControls(props: {
           disabled={busy}
           onClick={() => actions.askRemoval({ kind: 'files', id })}
         >
-          Delete {formatBytes(bytesStored)}
+          {t('models.deleteBytes', { bytes: formatBytes(bytesStored) })}
         </button>
       )}
       {origin === 'added' && idle && (
@@ -127,7 +128,7 @@ export function ModelControls(props: {
           disabled={busy}
           onClick={() => actions.askRemoval({ kind: 'model', id })}
         >
-          Remove from the list
+          {t('models.removeFromList')}
         </button>
       )}
     </div>

@@ -13,6 +13,7 @@ import {
   type ModelManifest,
   type Precision,
 } from '../../lib/contract/manifest';
+import { t } from '../texts';
 import { precisionNames } from './wording';
 
 /** Where a model stands as a whole. */
@@ -139,7 +140,7 @@ export function announce(entry: LibraryEntry): { topic: string; text: string } {
 /** `8-bit`, as the manifest names it. */
 export function precisionName(manifest: ModelManifest, precision: Precision): string {
   const choice = manifest.choices.find((one) => one.precision === precision);
-  return choice?.name ?? precisionNames[precision];
+  return choice?.name ?? t(precisionNames[precision]);
 }
 
 /** The few-step adapter that is stored; undefined where none is, or another file. */

@@ -1,5 +1,6 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
+import { t } from '../texts';
 
 /** What came of the last thing that was done: at work, done, or what is wrong. */
 export function Outcome(props: {
@@ -25,7 +26,7 @@ export function LibraryProblem({ error }: { error: ErrorRecord }) {
     <Problem error={error}>
       {page && (
         <a href={page} target="_blank" rel="noreferrer">
-          Open the page of the repository
+          {t('models.openRepository')}
         </a>
       )}
     </Problem>

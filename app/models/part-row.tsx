@@ -1,7 +1,8 @@
-import { componentTexts, formatBytes, formatPercent } from '../../lib/contract/format';
+import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
 import { isConverted } from '../../lib/pipeline/installation';
+import { t } from '../texts';
 import { amountOf, fractionOf } from './model-view';
 import { LibraryProblem } from './outcome';
 import { formatRelativeError, precisionNames } from './wording';
@@ -18,7 +19,7 @@ export function PartRow(props: {
 }) {
   const { part, stored, steerable } = props;
   const { component, status, bytesDone, bytesTotal, notice, error } = part;
-  const { name, purpose } = componentTexts[component];
+  const name = t(`names.component.${component}.name`);
   const fraction = fractionOf(bytesDone, bytesTotal);
   const moving = status === 'downloading' || status === 'verifying';
   const active = moving || status === 'waiting';
@@ -30,21 +31,35 @@ export function PartRow(props: {
         <span className="part-state">{stateOf(part)}</span>
       </div>
       <div className="part-foot">
-        <p className="field-hint">{stored ? madeOf(stored) : purpose}</p>
+        <p className="field-hint">
+          {stored ? madeOf(stored) : t(`names.component.${component}.purpose`)}
+        </p>
         {steerable && (active || isStopped) && (
           <div className="actions small">
             {active && status !== 'verifying' && (
-              <button type="button" aria-label={`Pause ${name}`} onClick={props.onPause}>
-                Pause
+              <button
+                type="button"
+                aria-label={t('models.pauseName', { name })}
+                onClick={props.onPause}
+              >
+                {t('models.pause')}
               </button>
             )}
             {isStopped && (
-              <button type="button" aria-label={`Resume ${name}`} onClick={props.onResume}>
-                {status === 'failed' ? 'Try again' : 'Resume'}
+              <button
+                type="button"
+                aria-label={t('models.resumeName', { name })}
+                onClick={props.onResume}
+              >
+                {status === 'failed' ? t('common.tryAgain') : t('models.resume')}
               </button>
             )}
-            <button type="button" aria-label={`Cancel ${name}`} onClick={props.onCancel}>
-              Cancel
+            <button
+              type="button"
+              aria-label={t('models.cancelName', { name })}
+              onClick={props.onCancel}
+            >
+              {t('models.cancel')}
             </button>
           </div>
         )}
@@ -72,19 +87,19 @@ function stateOf(part: PartState): string {
   const percent = fraction === null ? '' : ` · ${formatPercent(fraction)}`;
   switch (status) {
     case 'absent':
-      return bytesTotal === null ? 'Not here' : formatBytes(bytesTotal);
+      return bytesTotal === null ? t('models.notHere') : formatBytes(bytesTotal);
     case 'waiting':
-      return 'Waits for its turn';
+      return t('models.waits');
     case 'downloading':
       return `${amountOf(bytesDone, bytesTotal)}${percent}`;
     case 'paused':
-      return `Paused${percent}`;
+      return `${t('models.status.paused')}${percent}`;
     case 'verifying':
-      return 'Checking …';
+      return t('models.checking');
     case 'complete':
       return `✓ ${formatBytes(bytesStored)}`;
     case 'failed':
-      return `Stopped${percent}`;
+      return `${t('models.status.failed')}${percent}`;
   }
 }
 
@@ -93,11 +108,11 @@ const quantised: readonly ComponentId[] = ['transformer', 'text_encoder'];
 
 /** `From Q8_0, kept as 8-bit, largest error 0.24 %`. */
 function madeOf({ sourceType, precision, worst, component }: StoredComponent): string {
-  if (!isConverted(component)) return componentTexts[component].purpose;
-  const kept = quantised.includes(component) ? `, kept as ${precisionNames[precision]}` : '';
+  if (!isConverted(component)) return t(`names.component.${component}.purpose`);
   const error =
     worst && worst.relativeError > 0
-      ? `largest error ${formatRelativeError(worst.relativeError)}`
-      : 'exact';
-  return `From ${sourceType}${kept}, ${error}`;
+      ? t('models.largestErrorOf', { error: formatRelativeError(worst.relativeError) })
+      : t('models.exact');
+  const values = { source: sourceType, precision: t(precisionNames[precision]), error };
+  return quantised.includes(component) ? t('models.madeKept', values) : t('models.made', values);
 }

@@ -2,6 +2,7 @@ import { formatBytes } from '../../lib/contract/format';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { Problem } from '../shared/messages';
+import { t } from '../texts';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
 
@@ -19,7 +20,7 @@ export function PrecisionChoices(props: {
   const wanted = Math.max(...choices.map(({ memory }) => memory.full));
   return (
     <fieldset className="field">
-      <legend>Precision</legend>
+      <legend>{t('serve.precision')}</legend>
       <div className="choices stacked">
         {choices.map((choice) => (
           <Choice
@@ -33,7 +34,8 @@ export function PrecisionChoices(props: {
               {choice.name}
               <small>
                 {choice.description}{' '}
-                {choice.download && `About ${formatBytes(choice.download)} to fetch. `}
+                {choice.download &&
+                  `${t('models.aboutToFetch', { bytes: formatBytes(choice.download) })} `}
                 {fitSentence(choice, given)}
               </small>
             </span>
@@ -41,9 +43,7 @@ export function PrecisionChoices(props: {
         ))}
       </div>
       {choices.length > 1 && choices.every(({ memory }) => memory.full === wanted) && (
-        <p className="field-hint">
-          Decoding the frames takes the most memory at full speed, and that is the same for each.
-        </p>
+        <p className="field-hint">{t('models.sameMemory')}</p>
       )}
       {gpu.status !== 'measured' && (
         <p className="measure-gpu">
@@ -53,7 +53,7 @@ export function PrecisionChoices(props: {
             disabled={gpu.status === 'measuring'}
             onClick={() => props.onMeasure(wanted)}
           >
-            {gpu.status === 'measuring' ? 'Asking the GPU for memory …' : 'Check what fits my GPU'}
+            {gpu.status === 'measuring' ? t('models.measuring') : t('models.measure')}
           </button>
         </p>
       )}

@@ -1,5 +1,6 @@
 import { formatBytes } from '../../lib/contract/format';
 import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
+import { t } from '../texts';
 import { Modal } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';
@@ -12,7 +13,7 @@ export function RemovalDialog(props: {
   onClose: () => void;
 }) {
   const { removal, library, onConfirm, onClose } = props;
-  const { title, text, button, keep = 'Keep it' } = wordsOf(removal, library);
+  const { title, text, button, keep = t('keys.keepIt') } = wordsOf(removal, library);
   return (
     <Modal titleId="removal-title" onClose={onClose}>
       <h2 id="removal-title">{title}</h2>
@@ -33,8 +34,8 @@ export function RemovalDialog(props: {
 function wordsOf({ kind, id }: Removal, library: LibrarySnapshot) {
   if (kind === 'lora') {
     const bytes = library.loras.find(({ name }) => name === id)?.bytes ?? 0;
-    const text = `This frees ${formatBytes(bytes)}. Videos made with it stay.`;
-    return { title: `Delete ${id}?`, text, button: 'Delete' };
+    const text = t('models.frees', { bytes: formatBytes(bytes) });
+    return { title: t('models.deleteQuestion', { name: id }), text, button: t('models.delete') };
   }
   const entry = entriesOf(library).find(({ manifest }) => manifest.id === id);
   const name = entry?.manifest.name ?? id;
@@ -43,19 +44,18 @@ function wordsOf({ kind, id }: Removal, library: LibrarySnapshot) {
   if (kind === 'download') {
     const unfinished = entry?.parts.filter(({ status }) => status !== 'complete') ?? [];
     const fetched = unfinished.reduce((sum, { bytesDone }) => sum + bytesDone, 0);
-    const lost =
-      fetched > 0 ? ` What has come of the others, ${formatBytes(fetched)}, is deleted.` : '';
+    const lost = fetched > 0 ? ` ${t('models.lost', { bytes: formatBytes(fetched) })}` : '';
     return {
-      title: `Cancel the download of ${name}?`,
-      text: `The parts that are complete stay.${lost}`,
-      button: 'Cancel the download',
-      keep: 'Go on with it',
+      title: t('models.cancelQuestion', { name }),
+      text: `${t('models.completeStay')}${lost}`,
+      button: t('shared.cancelDownload'),
+      keep: t('models.goOn'),
     };
   }
   if (kind === 'model') {
-    const text = `It is taken off the list, and what is stored of it is deleted (${stored}).`;
-    return { title: `Remove ${name}?`, text, button: 'Remove' };
+    const text = t('models.takenOff', { bytes: stored });
+    return { title: t('models.removeQuestion', { name }), text, button: t('models.remove') };
   }
-  const text = `This frees ${stored}. It can be downloaded again at any time. Videos made with it stay.`;
-  return { title: `Delete ${name}?`, text, button: 'Delete' };
+  const text = t('models.freesModel', { bytes: stored });
+  return { title: t('models.deleteQuestion', { name }), text, button: t('models.delete') };
 }

@@ -10,6 +10,7 @@ import type {
 import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
+import { t } from '../texts';
 import { adapterOf } from './model-view';
 import { addEach, type PageAction, type Removal, subjects, type Wanted } from './page-state';
 
@@ -87,10 +88,10 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
   };
 
   const fetchModel = (id: string, { precision, adapter }: Wanted) =>
-    run(id, 'Asking the hub …', (api) => api.download(id, precision, adapter));
+    run(id, t('models.askingHub'), (api) => api.download(id, precision, adapter));
 
   const takeFiles = (id: string, precision: Precision, files: readonly LocalFile[]) =>
-    run(id, 'Reading the files …', async (api) => {
+    run(id, t('models.readingFiles'), async (api) => {
       if (files.length === 0) throw new KinoraError('FILE_UNREADABLE', 'There were no files.');
       await api.importFiles(id, precision, files);
     });
@@ -98,9 +99,9 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
   async function addModel(source: Parameters<LibraryActions['addModel']>[0]): Promise<void> {
     const entry = await run(
       subjects.addModel,
-      'files' in source ? 'Looking at the files …' : 'Asking the hub …',
+      'files' in source ? t('models.lookingFiles') : t('models.askingHub'),
       (api) => api.addModel(source),
-      ({ manifest }) => `Added: ${manifest.name}.`,
+      ({ manifest }) => t('models.added', { names: manifest.name }),
     );
     if (!entry) return;
     const { manifest } = entry;
@@ -111,9 +112,9 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
   async function addTool(source: ModelSource): Promise<void> {
     const entry = await run(
       subjects.addTool,
-      'files' in source ? 'Looking at the file …' : 'Asking the hub …',
+      'files' in source ? t('models.lookingFile') : t('models.askingHub'),
       (api) => api.addTool(source),
-      ({ manifest }) => `Added: ${manifest.name}.`,
+      ({ manifest }) => t('models.added', { names: manifest.name }),
     );
     if (!entry || !('files' in source)) return;
     const { id, precision } = entry.manifest;
@@ -136,7 +137,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     resume: (entry, component) => {
       keepStorage();
       const { id } = entry.manifest;
-      void run(id, 'Asking the hub …', (api) =>
+      void run(id, t('models.askingHub'), (api) =>
         component ? api.resume(id, component) : resumeAll(api, entry),
       );
     },
@@ -144,15 +145,15 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     verify: (id) =>
       void run(
         id,
-        'Comparing every byte with its checksum …',
+        t('models.comparing'),
         (api) => api.verify(id),
-        () => 'Every byte was compared with its checksum.',
+        () => t('models.compared'),
       ),
     askRemoval: (removal) => change({ type: 'removalAsked', removal }),
     remove: ({ kind, id }) => {
       change({ type: 'removalAnswered' });
       const subject = kind === 'lora' ? subjects.addLora : id;
-      void run(subject, 'Deleting …', (api) => {
+      void run(subject, t('models.deleting'), (api) => {
         if (kind === 'lora') return api.deleteLora(id);
         if (kind === 'download') return api.cancel(id);
         return kind === 'model' ? api.forgetModel(id) : api.deleteModel(id);
@@ -170,7 +171,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
       keepStorage();
       void run(
         subjects.addLora,
-        'Reading the LoRA …',
+        t('models.readingLora'),
         (api) => {
           const add = async (one: Parameters<LibraryApi['addLora']>[0]) =>
             (await api.addLora(one)).name;
@@ -178,7 +179,7 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
             ? addEach(source.files, (file) => add({ file }))
             : add(source).then((name) => [name]);
         },
-        (names) => `Added: ${names.join(', ')}.`,
+        (names) => t('models.added', { names: names.join(', ') }),
       );
     },
     cancelLora: (name) =>
@@ -191,16 +192,16 @@ function createActions(change: Dispatch<PageAction>): LibraryActions {
     setHub: (base) =>
       void run(
         subjects.hub,
-        'Saving …',
+        t('models.saving'),
         (api) => api.setHub(base),
-        () => 'Saved.',
+        () => t('models.saved'),
       ),
     setHubToken: (token) =>
       void run(
         subjects.hub,
-        'Saving …',
+        t('models.saving'),
         (api) => api.setHubToken(token),
-        () => (token === null ? 'The token was removed.' : 'The token is kept in this browser.'),
+        () => (token === null ? t('models.tokenRemoved') : t('models.tokenKept')),
       ),
     persist: keepStorage,
   };

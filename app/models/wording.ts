@@ -1,23 +1,21 @@
 import { formatBytes, formatMemory } from '../../lib/contract/format';
 import type { PauseReason } from '../../lib/contract/library';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import { type TextKey, t } from '../texts';
 
 /** Names of the precisions where a manifest gives none. */
-export const precisionNames: Readonly<Record<Precision, string>> = {
-  f32: '32-bit',
-  int8: '8-bit',
-  int4: '4-bit',
+export const precisionNames: Readonly<Record<Precision, TextKey>> = {
+  f32: 'models.bits32',
+  int8: 'models.bits8',
+  int4: 'models.bits4',
 };
 
 /** Why nothing moves, and what to do. */
-export const pauseSentences: Readonly<Record<PauseReason, string>> = {
-  user: 'Paused. What is there is kept.',
-  network:
-    'Paused: the hub cannot be reached. It goes on by itself, where it stopped, when the connection is back.',
-  storage:
-    "Paused: the browser's storage is full. Delete another model or free disk space, then resume.",
-  interrupted:
-    'It stopped before it was complete: its page was closed, or another tab paused it. What is there is kept.',
+export const pauseSentences: Readonly<Record<PauseReason, TextKey>> = {
+  user: 'models.pausedByUser',
+  network: 'models.pausedByNetwork',
+  storage: 'models.pausedByStorage',
+  interrupted: 'models.pausedByInterruption',
 };
 
 /** `0.24 %`; a relative error of 0 has nothing to show. */
@@ -29,9 +27,13 @@ export function formatRelativeError(relativeError: number): string {
 /** `about 13.5 GB in 8-bit, 9.7 GB in 4-bit`; null where the manifest does not say. */
 export function downloadSizes(choices: readonly PrecisionChoice[]): string | null {
   const sizes = choices.flatMap(({ name, download }) =>
-    download === undefined ? [] : [`${formatBytes(download)} in ${name}`],
+    download === undefined
+      ? []
+      : [t('models.sizeIn', { bytes: formatBytes(download), precision: name })],
   );
-  return sizes.length === 0 ? null : `about ${sizes.join(', ')}`;
+  return sizes.length === 0
+    ? null
+    : t('models.aboutSizes', { sizes: sizes.join(t('models.comma')) });
 }
 
 /**
@@ -41,11 +43,10 @@ export function downloadSizes(choices: readonly PrecisionChoice[]): string | nul
  */
 export function fitSentence(choice: PrecisionChoice, given: number | null): string {
   const { full, least } = choice.memory;
-  const needs = `${formatMemory(full)} of GPU memory at full speed, ${formatMemory(least)} at least`;
-  if (given === null) return `Needs ${needs}.`;
-  if (given >= full) return `Fits your GPU at full speed: needs ${formatMemory(full)}.`;
-  if (given >= least) {
-    return `Fits your GPU, which gives ${formatMemory(given)}, with parts read from disk in every step: slower. Needs ${needs}.`;
-  }
-  return `Too large for your GPU, which gives ${formatMemory(given)}. Needs ${needs}.`;
+  const values = { full: formatMemory(full), least: formatMemory(least) };
+  const needs = t('models.needs', values);
+  if (given === null) return needs;
+  if (given >= full) return t('models.fits', values);
+  const sentence = given >= least ? 'models.fitsSlower' : 'models.tooLarge';
+  return `${t(sentence, { given: formatMemory(given) })} ${needs}`;
 }

@@ -3,6 +3,7 @@ import { terms } from '../../../lib/contract/terms';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
 import keys from './keys.json';
+import models from './models.json';
 import serve from './serve.json';
 import shared from './shared.json';
 
@@ -14,7 +15,7 @@ const names = {
 };
 
 /** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
-export const messages = { common, shared, keys, serve, names };
+export const messages = { common, shared, keys, models, serve, names };
 
 /** Errors are in English already. */
 export const en = { messages, errors: null, terms };

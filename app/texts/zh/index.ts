@@ -2,10 +2,15 @@ import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
 import keys from './keys.json';
+import models from './models.json';
 import { names } from './names';
 import serve from './serve.json';
 import shared from './shared.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
-export const zh: Texts = { messages: { common, shared, keys, serve, names }, errors, terms };
+export const zh: Texts = {
+  messages: { common, shared, keys, models, serve, names },
+  errors,
+  terms,
+};
