@@ -82,9 +82,9 @@ async function plannerOf(
   const manifest = await readManifest(id);
   const models = path.join(root, 'public/models');
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
-  return familyOf(modelFamilies, manifest).plan(wanted ?? manifest.precision, configuration, {
-    native: longestClip(manifest, size, count),
-  });
+  const family = familyOf(modelFamilies, manifest);
+  const counts = await family.count(wanted ?? manifest.precision, configuration);
+  return counts.planMemory({ native: longestClip(manifest, size, count) });
 }
 
 function format(id: string, plan: MemoryPlan): string {

@@ -121,11 +121,22 @@ export interface ModelAdapter {
   readonly misfit: KinoraError | null;
 }
 
+/** What work and memory of a run are counted from. */
+export interface ModelCounts {
+  readonly latents: Pick<LatentSpace, 'strides' | 'frameRate'>;
+  /** Floating-point operations of one pass of the denoiser over a clip and of its decode, for estimates of time. */
+  flops(size: LatentSize, decoder: DecoderKind): { readonly pass: number; readonly decode: number };
+  /** Bytes of weights that a stage reads. */
+  weightBytes(stage: 'text' | 'denoise'): number;
+  /** Counts the device bytes of each stage, so that a plan can be made. */
+  planMemory(request: PlanRequest): Promise<MemoryPlanner>;
+}
+
 /**
  * A model that was opened and checked, and what a run asks of it, stage by stage. No stage leaves
  * anything on the device but what its result holds.
  */
-export interface VideoModel {
+export interface VideoModel extends ModelCounts {
   readonly manifest: ModelManifest;
   /** Whether its files lie in the browser's store, where they may be replaced between runs. */
   readonly installed: boolean;
@@ -134,11 +145,6 @@ export interface VideoModel {
   readonly latents: LatentSpace;
   /** The decoders that the opened model has; `full` is always one of them. */
   readonly decoders: readonly DecoderKind[];
-  /** Floating-point operations of one pass of the denoiser over a clip and of its decode, for estimates of time. */
-  flops(size: LatentSize, decoder: DecoderKind): { readonly pass: number; readonly decode: number };
-  /** Bytes of weights that a stage reads. */
-  weightBytes(stage: 'text' | 'denoise'): number;
-
   /** The adapter that came with the model, for a profile of few steps; null where there is none. */
   readonly adapter: ModelAdapter | null;
   /**
@@ -155,8 +161,6 @@ export interface VideoModel {
   tokenize(prompts: readonly string[]): Promise<TokenIds[]>;
   /** Loads the tokenizer; what it returns counts the tokens that a whole prompt has, the end token included. */
   tokenCounter(): Promise<(prompt: string) => number>;
-  /** Counts the device bytes of each stage, so that a plan can be made. */
-  planMemory(request: PlanRequest): Promise<MemoryPlanner>;
   /** Text embeddings of each prompt. */
   encodeText(
     backend: Backend,
@@ -201,14 +205,8 @@ export interface ModelFamily {
    * where all its models are bundled.
    */
   readonly installation: ModelInstallation | null;
-  /** A memory plan from the configuration files alone, for weights of a precision. */
-  plan(
-    precision: Precision,
-    configuration: ModelFolder,
-    request: PlanRequest,
-  ): Promise<MemoryPlanner>;
-  /** Floating-point operations of one pass of the denoiser over the request's clip, as a benchmark counts them. */
-  passFlops(configuration: ModelFolder, request: PlanRequest): Promise<number>;
+  /** Counts of a model from its configuration files alone, for weights of a precision. */
+  count(precision: Precision, configuration: ModelFolder): Promise<ModelCounts>;
   /** The comparisons that a folder of reference tensors allows; none where a family has no references. */
   parityStages(
     goldens: ModelFolder,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { nodeBackend } from '../models/wan22/testing/model';
 import { wan22Family } from '../models/wan22/wan22';
 import { benchmarkModel } from '../pipeline/benchmark';
+import { latentSizeOf } from '../pipeline/latents';
 import { diskFolder, publicModels } from '../weights/testing/files';
 import { checkCost, checkerBenchmark, defaultArchitecture } from './benchmark';
 import { squareFlops } from './classifier';
@@ -19,7 +20,8 @@ test('the default checker is the published network, of 4.7 GMAC a square', () =>
 
 test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the fewest steps', async () => {
   const configuration = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
-  const pass = await wan22Family.passFlops(configuration, { native });
+  const counts = await wan22Family.count('int8', configuration);
+  const { pass } = counts.flops(latentSizeOf(counts.latents, native), 'full');
   const { squares, flop, bytes } = checkCost(native);
   expect([squares, bytes]).toEqual([32, 32 * 442_368]);
   expect(flop / 1e12).toBeCloseTo(0.3, 1);

@@ -1,40 +1,26 @@
-import {
-  type Backend,
-  type EngineRequest,
-  type ProgressEvent,
-  sizeInPixels,
-} from '../../lib/contract';
+import type { EngineRequest, ProgressEvent } from '../../lib/contract';
 import { probeDevice } from '../../lib/gpu';
-import { planClips } from '../../lib/pipeline/clips';
 import type { RunControl } from '../../lib/pipeline/control';
 import {
-  type DeviceClass,
+  type CountedRun,
+  deviceOf,
   keepRates,
   RunEstimator,
-  type RunWork,
   ratesFolder,
   readRates,
   stagesOf,
   usualRates,
+  workOf,
 } from '../../lib/pipeline/estimate';
-import { latentSizeOf } from '../../lib/pipeline/latents';
 import type { MemoryPlan } from '../../lib/pipeline/memory/plan';
 import type { VideoModel } from '../../lib/pipeline/model';
-import type { Sampling } from '../../lib/pipeline/profiles';
 import { sampledFrames } from '../../lib/safety';
 import { opfsFolder } from '../../lib/weights/store';
 
-/** What the work of a run is counted from. */
-export interface CountedRun {
+/** What the estimate of a run is made with. */
+export interface RunEstimateOptions extends Pick<CountedRun, 'sampling' | 'frames' | 'optimises'> {
   readonly request: EngineRequest;
   readonly model: VideoModel;
-  readonly sampling: Sampling;
-  readonly frames: number;
-  readonly optimises: boolean;
-}
-
-/** What the estimate of a run is made with. */
-export interface RunEstimateOptions extends CountedRun {
   readonly control: RunControl;
   readonly report: (event: ProgressEvent) => void;
 }
@@ -67,16 +53,27 @@ export class RunEstimate {
 
   /** Starts with what was measured on this device, if anything was. */
   static async open(options: RunEstimateOptions): Promise<RunEstimate> {
-    const { request, optimises, control, report } = options;
-    const { name, kind } = await deviceOf(request.backend);
+    const { request, model, optimises, control, report } = options;
+    const { parameters, safetyChecker, continuation } = request;
+    const gpu = request.backend === 'webgpu' ? await probeDevice() : null;
+    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency);
     const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
-    const stages = stagesOf(workOf(options));
+    const stages = stagesOf(
+      workOf({
+        ...options,
+        manifest: model.manifest,
+        counts: model,
+        size: parameters.size,
+        decodesOnly: continuation === 'finish' || continuation === 'refine',
+        checkedFrames: safetyChecker ? sampledFrames(options.frames).length : 0,
+      }),
+    );
     const usual = usualRates[kind];
-    const finishing = () => control.finishing || request.continuation === 'finish';
+    const finishing = () => control.finishing || continuation === 'finish';
     const estimator = new RunEstimator({ stages, usual, remembered, finishing });
     estimator.take({ type: 'phase', phase: optimises ? 'optimise' : 'load', clip: 0, clips: 1 });
-    return new RunEstimate(key, estimator, request.continuation === 'resume', report);
+    return new RunEstimate(key, estimator, continuation === 'resume', report);
   }
 
   /** Call it with each event before it is reported. */
@@ -119,34 +116,4 @@ export class RunEstimate {
     this.#saidAt = performance.now();
     this.report({ type: 'estimate', ...this.#estimator.current() });
   }
-}
-
-function workOf({ request, model, sampling, frames, optimises }: CountedRun): RunWork {
-  const { parameters, safetyChecker, continuation } = request;
-  const { manifest, latents } = model;
-  const native = manifest.nativeSizes[parameters.size];
-  const delivered = sizeInPixels(parameters.size);
-  return {
-    clips: planClips(frames, manifest.maxClipFrames, latents.strides.time),
-    sampling,
-    flops: (ofClip) =>
-      model.flops(latentSizeOf(latents, { ...native, frames: ofClip }), sampling.decoder),
-    bytes: { text: model.weightBytes('text'), denoise: model.weightBytes('denoise') },
-    pixels: {
-      native: native.width * native.height,
-      delivered: delivered.width * delivered.height,
-    },
-    optimises,
-    decodesOnly: continuation === 'finish' || continuation === 'refine',
-    checkedFrames: safetyChecker ? sampledFrames(frames).length : 0,
-  };
-}
-
-async function deviceOf(backend: Backend): Promise<{ name: string; kind: DeviceClass }> {
-  if (backend === 'wasm') return { name: `wasm ${navigator.hardwareConcurrency}`, kind: 'cpu' };
-  const { adapter, software } = await probeDevice();
-  return {
-    name: ['webgpu', ...Object.values(adapter)].join(' '),
-    kind: software ? 'emulated' : 'gpu',
-  };
 }

@@ -11,7 +11,7 @@ import {
 import { createBackend, type Runtime } from '../../gpu';
 import { modelFamilies } from '../../models';
 import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../../pipeline/benchmark';
-import type { ClipSize } from '../../pipeline/latents';
+import { type ClipSize, latentSizeOf } from '../../pipeline/latents';
 import { longestClip, type MemoryPlan } from '../../pipeline/memory/plan';
 import type { ModelFamily } from '../../pipeline/model';
 import { familyOf } from '../../pipeline/open';
@@ -47,10 +47,11 @@ export async function benchModel(args: readonly string[]): Promise<void> {
       ? await inNode(family, configuration, stages, onResult)
       : await inChromium(options.model, stages, onResult);
   const native = longestClip(manifest, '1280*720');
-  const planner = await family.plan(precision, configuration, { native });
+  const counts = await family.count(precision, configuration);
+  const planner = await counts.planMemory({ native });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
-  const passFlop = await family.passFlops(configuration, { native });
+  const { pass: passFlop } = counts.flops(latentSizeOf(counts.latents, native), 'full');
   print(`\n${checkLine(manifest, native, passFlop)}`);
   if (options.json === undefined) return;
   const { model, backend } = options;

@@ -26,11 +26,11 @@ import type {
   VideoModel,
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
-import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
-import { maxPromptTokens, readModelConfig } from './config';
+import { readModelConfig } from './config';
+import { clipFlops, countWan22 } from './counts';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
@@ -84,15 +84,8 @@ export class Wan22 implements VideoModel {
   }
 
   flops(size: LatentSize, decoder: DecoderKind) {
-    const { transformer, vae } = this.parts.config;
-    const tokens = size.frames * tokensPerFrame(transformer, size);
-    return {
-      pass: passFlops(transformer, tokens, maxPromptTokens),
-      decode:
-        decoder === 'tiny'
-          ? tinyDecoderFlops(shapesOf(this.#tinyDecoder), size)
-          : decoderFlops(vae, size),
-    };
+    const tiny = decoder === 'tiny' ? shapesOf(this.#tinyDecoder) : null;
+    return clipFlops(this.parts.config, size, tiny);
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {
@@ -246,16 +239,8 @@ export const wan22Family: ModelFamily = {
   installation: wan22Installation,
   open: async (manifest, folder) => new Wan22(await openParts(manifest, folder)),
   openInstalled: async (manifest, folder) => new Wan22(await openStoredParts(manifest, folder)),
-  async plan(precision, configuration, { native, promptTokens }) {
-    const request = { native, ...(promptTokens ? { promptTokens } : {}) };
-    return planWan22(await readModelConfig(configuration), precision, request);
-  },
-  async passFlops(configuration, { native }) {
-    const { transformer, vae } = await readModelConfig(configuration);
-    const strides = { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal };
-    const size = latentSizeOf({ strides }, native);
-    return passFlops(transformer, size.frames * tokensPerFrame(transformer, size), maxPromptTokens);
-  },
+  count: async (precision, configuration) =>
+    countWan22(await readModelConfig(configuration), precision),
   parityStages: wan22ParityStages,
   async benchmarkStages(configuration, options) {
     return wan22BenchmarkStages(await readModelConfig(configuration), options);

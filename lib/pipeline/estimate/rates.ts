@@ -1,3 +1,4 @@
+import type { DeviceReport } from '../../contract';
 import type { StoreFolder } from '../../weights/store';
 import type { Cost } from './work';
 
@@ -54,6 +55,24 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Rate
     'tiny-decode': { perUnit: 1e-9, startup: 0.5 },
   },
 };
+
+/**
+ * Name and class of a device, under which its rates are remembered.
+ *
+ * @param gpu null for the CPU
+ * @param threads of the CPU
+ */
+export function deviceOf(
+  gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,
+  threads: number,
+): { readonly name: string; readonly kind: DeviceClass } {
+  if (!gpu) return { name: `wasm ${threads}`, kind: 'cpu' };
+  const { adapter, software } = gpu;
+  return {
+    name: ['webgpu', ...Object.values(adapter)].join(' '),
+    kind: software ? 'emulated' : 'gpu',
+  };
+}
 
 /** What a new measurement counts against what was remembered. */
 const newShare = 0.5;

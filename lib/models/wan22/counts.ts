@@ -1,0 +1,59 @@
+import type { Precision } from '../../contract';
+import { framesPerSecond } from '../../contract';
+import type { LatentSize } from '../../pipeline/latents';
+import type { ModelCounts } from '../../pipeline/model';
+import { storedBytes } from '../../weights/store';
+import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
+import { publishedTinyDecoder } from './benchmark/work';
+import { type ModelConfig, maxPromptTokens } from './config';
+import { planWan22 } from './plan';
+import { componentRecipe } from './recipes';
+import type { TensorShapes } from './tensors';
+import { tokensPerFrame } from './tokens';
+
+/**
+ * Floating-point operations of a pass over a clip and of its decode.
+ *
+ * @param tinyDecoder tensors of the tiny decoder; null where the VAE decodes
+ */
+export function clipFlops(
+  { transformer, vae }: ModelConfig,
+  size: LatentSize,
+  tinyDecoder: TensorShapes | null,
+) {
+  const tokens = size.frames * tokensPerFrame(transformer, size);
+  return {
+    pass: passFlops(transformer, tokens, maxPromptTokens),
+    decode: tinyDecoder ? tinyDecoderFlops(tinyDecoder, size) : decoderFlops(vae, size),
+  };
+}
+
+/** A model that is not opened, counted by its configuration. Its tiny decoder is taken for the published one. */
+export function countWan22(config: ModelConfig, precision: Precision): ModelCounts {
+  const { vae } = config;
+  const tinyDecoder = publishedTinyDecoder(config);
+  const bytes = {
+    text: storedBytes(withoutEmbeddings(componentRecipe('text_encoder', config, precision))),
+    denoise: storedBytes(componentRecipe('transformer', config, precision)),
+  };
+  return {
+    latents: {
+      strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
+      frameRate: framesPerSecond,
+    },
+    flops: (size, decoder) => clipFlops(config, size, decoder === 'tiny' ? tinyDecoder : null),
+    weightBytes: (stage) => bytes[stage],
+    planMemory: ({ native, promptTokens, decoder, reusesBlocks = false }) =>
+      planWan22(config, precision, {
+        native,
+        reusesBlocks,
+        ...(promptTokens && { promptTokens }),
+        ...(decoder === 'tiny' && { tinyDecoder }),
+      }),
+  };
+}
+
+/** Of the embedding table a prompt reads its own rows only. */
+function withoutEmbeddings(recipe: ReturnType<typeof componentRecipe>) {
+  return { ...recipe, tensors: recipe.tensors.filter(({ name }) => name !== 'shared.weight') };
+}
