@@ -8,8 +8,7 @@ import {
 } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
 import { getRunner } from '../runner';
-import { t } from '../texts';
-import { Problem } from './messages';
+import { errorTexts, t } from '../texts';
 
 export type GpuState =
   | { readonly status: 'checking' }
@@ -112,9 +111,20 @@ export function GpuActions(props: {
 
 /** A problem of the GPU with its remedy and the actions on it. */
 export function GpuNotice({ error, children }: { error: ErrorRecord; children: ReactNode }) {
+  const { message, remedy, detail } = errorTexts(error);
   return (
-    <aside className="gpu-notice" aria-label={t('shared.gpuCheck')}>
-      <Problem error={error}>{children}</Problem>
+    <aside
+      className="gpu-notice problem"
+      aria-label={t('shared.gpuCheck')}
+      data-code={error.code}
+    >
+      {/* A software GPU works: one line is enough. */}
+      <details open={error.code !== 'ADAPTER_SOFTWARE'}>
+        <summary>{message}</summary>
+        {detail && <p lang="en">{detail}</p>}
+        <p>{remedy}</p>
+        <div className="actions">{children}</div>
+      </details>
     </aside>
   );
 }

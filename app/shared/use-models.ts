@@ -1,3 +1,4 @@
+import { useMemo } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
 import { type ProfileName, profileNames, profilesDiffer } from '../../lib/contract/profile';
@@ -15,9 +16,11 @@ export type ModelList =
 /** The models that this browser can run or download, ready ones first, and its LoRAs. */
 export function useModels(): ModelList {
   const library = useLibrary();
-  if (library.status !== 'ready') return library;
-  const { models, loras } = library.snapshot;
-  return { status: 'ready', models: readyFirst(models), loras };
+  return useMemo(() => {
+    if (library.status !== 'ready') return library;
+    const { models, loras } = library.snapshot;
+    return { status: 'ready', models: readyFirst(models), loras };
+  }, [library]);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { useLiveQuery } from 'dexie-react-hooks';
-import { useEffect, useEffectEvent, useState } from 'react';
+import { memo, useEffect, useEffectEvent, useState } from 'react';
 import { formatSize } from '../../lib/contract/format';
 import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
@@ -12,7 +12,7 @@ import type { PredictionActions } from './result-card';
 import { isTyping } from './shortcuts';
 
 /** The predictions of this browser that have ended, newest first. */
-export function History(props: {
+export const History = memo(function History(props: {
   predictions: readonly Prediction[];
   shownId: string | null;
   busy: boolean;
@@ -33,7 +33,7 @@ export function History(props: {
       </ul>
     </section>
   );
-}
+});
 
 /** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
 function HistoryItem(props: {

@@ -1,18 +1,9 @@
-import { profileTitles } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import type { ProfileName } from '../../lib/contract/profile';
 import type { ResolvedSampling } from '../../lib/pipeline/profiles';
-import { Choice } from '../shared/fields';
-import { profileChoices } from '../shared/use-models';
 import type { FormValues } from './form-state';
 import type { Choices } from './sampling';
 
-const texts: Readonly<Record<ProfileName, string>> = {
-  standard: 'As many steps as you set: the best quality.',
-  'ultra-fast': 'A fraction of the work; motion, colours and fine detail may suffer.',
-};
-
-/** Choice of the model's profile and of what it leaves open, with what will run in one line. */
+/** What the profile leaves open, with what will run in one line. The profile is chosen beside Generate. */
 export function ProfileField(props: {
   values: Choices;
   model: ModelEntry | undefined;
@@ -22,30 +13,11 @@ export function ProfileField(props: {
 }) {
   const { values, model, resolved, onChange } = props;
   if (!model) return null;
-  const choices = profileChoices(model);
   const { decoder } = model.manifest.profiles[values.profile];
   const adapter = resolved?.applied.adapter;
   return (
     <fieldset className="field" aria-describedby="profile-hint">
       <legend>Speed</legend>
-      {choices.length > 1 && (
-        <div className="choices">
-          {choices.map((name) => (
-            <Choice
-              key={name}
-              name="profile"
-              value={name}
-              checked={values.profile === name}
-              onChange={() => onChange({ profile: name })}
-            >
-              <span>
-                {profileTitles[name]}
-                <small>{texts[name]}</small>
-              </span>
-            </Choice>
-          ))}
-        </div>
-      )}
       {decoder === 'tiny' && (
         <Switch
           name="Full decode"

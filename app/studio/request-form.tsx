@@ -1,10 +1,13 @@
-import type { Dispatch, RefObject } from 'react';
+import type { Dispatch, ReactNode, RefObject } from 'react';
+import type { DeviceReport } from '../../lib/contract/engine';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
+import { forecastOfForm } from './forecast-request';
 import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
+import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
 import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
@@ -12,6 +15,7 @@ import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
+import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
 import { shownErrors } from './validation';
 
@@ -23,6 +27,11 @@ export function RequestForm(props: {
   models: ModelList;
   notice: FileNotice | null;
   startError: ErrorRecord | null;
+  /** What is wrong with the GPU; null where nothing is. */
+  gpuNotice: ReactNode;
+  gpu: DeviceReport | null;
+  /** Changes when a run has ended, which may have measured the device. */
+  revision: string;
   busy: boolean;
   ready: boolean;
   improve: Improve;
@@ -36,6 +45,7 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
   const errors = shownErrors(form);
+  const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
     <form
@@ -48,112 +58,123 @@ export function RequestForm(props: {
         props.onGenerate();
       }}
     >
-      <ImageField
-        image={files.image}
-        error={errors.image}
-        onFiles={props.onFiles}
-        onRemove={() => change({ type: 'imageSet', image: null })}
-      />
-      <div role="status" className="notice">
-        {notice?.kind === 'error' && <Problem error={notice.error} />}
-        {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
-      </div>
-      <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
-      <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
-      <ProfileField {...{ values, model, resolved }} onChange={set} />
-      <SizeField value={values.size} onChange={(size) => set({ size })} />
-      <div className="field-pair">
-        <NumberField
-          name="duration"
-          unit="s"
-          value={values.duration}
-          error={errors.duration}
-          onChange={(duration) => set({ duration })}
+      <div className="request-fields">
+        <ImageField
+          image={files.image}
+          error={errors.image}
+          onFiles={props.onFiles}
+          onRemove={() => change({ type: 'imageSet', image: null })}
         />
-        <NumberField
-          name="num_inference_steps"
-          value={values.num_inference_steps}
-          error={errors.num_inference_steps}
-          unused={unusedNote('num_inference_steps', resolved)}
-          onChange={(num_inference_steps) => set({ num_inference_steps })}
-        />
-      </div>
-      <details className="more">
-        <summary>More settings</summary>
-        <div className="field" data-unused={unguided || undefined}>
-          <label htmlFor="negative_prompt">Negative prompt</label>
-          <textarea
-            id="negative_prompt"
-            rows={2}
-            placeholder="What should the video not show?"
-            value={values.negative_prompt}
-            aria-describedby={unguided ? 'negative_prompt-hint' : undefined}
-            onChange={(event) => set({ negative_prompt: event.target.value })}
-          />
-          <FieldNotes
-            id="negative_prompt"
-            hint={unguided ? 'Not used: this video is made without guidance.' : undefined}
-          />
+        <div role="status" className="notice">
+          {notice?.kind === 'error' && <Problem error={notice.error} />}
+          {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
         </div>
+        <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
+        <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+        <ProfileField {...{ values, model, resolved }} onChange={set} />
+        <SizeField value={values.size} onChange={(size) => set({ size })} />
         <div className="field-pair">
           <NumberField
-            name="guidance_scale"
-            value={values.guidance_scale}
-            error={errors.guidance_scale}
-            unused={unusedNote('guidance_scale', resolved)}
-            hint="How closely it follows the prompt."
-            onChange={(guidance_scale) => set({ guidance_scale })}
+            name="duration"
+            unit="s"
+            value={values.duration}
+            error={errors.duration}
+            onChange={(duration) => set({ duration })}
           />
           <NumberField
-            name="flow_shift"
-            value={values.flow_shift}
-            error={errors.flow_shift}
-            unused={unusedNote('flow_shift', resolved)}
-            hint="Higher spends more steps on large motion."
-            onChange={(flow_shift) => set({ flow_shift })}
+            name="num_inference_steps"
+            value={values.num_inference_steps}
+            error={errors.num_inference_steps}
+            unused={unusedNote('num_inference_steps', resolved)}
+            onChange={(num_inference_steps) => set({ num_inference_steps })}
           />
         </div>
-        <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
-        <LoraField
-          loras={files.loras}
-          library={models.status === 'ready' ? models.loras : []}
-          errors={errors}
-          onFiles={props.onFiles}
-          onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
-          onRemove={(key) => change({ type: 'loraRemoved', key })}
-          onPick={(name) => {
-            const lora = { key: crypto.randomUUID(), name, file: null, scale: '1' };
-            change({ type: 'loraAdded', lora });
-          }}
-          onWord={(word) =>
-            set(
-              typedPrompt(
-                [values.prompt.trim(), word].filter(Boolean).join(', '),
-                values.optimization,
-              ),
-            )
-          }
-        />
-      </details>
-      <details className="more">
-        <summary>Advanced</summary>
-        <AdvancedFields
-          backend={values.backend}
-          memoryBudget={values.memoryBudget}
-          budgetError={errors.memoryBudget}
-          safetyChecker={values.safetyChecker}
-          model={model?.manifest.id ?? ''}
-          onChange={set}
-        />
-      </details>
-      {startError && (
-        <div role="alert">
-          <Problem error={startError} />
-        </div>
-      )}
-      <button type="submit" className="primary" disabled={!ready || busy || improving}>
-        {busy ? 'Generating …' : 'Generate'}
-      </button>
+        <details className="more">
+          <summary>More settings</summary>
+          <div className="field" data-unused={unguided || undefined}>
+            <label htmlFor="negative_prompt">Negative prompt</label>
+            <textarea
+              id="negative_prompt"
+              rows={2}
+              placeholder="What should the video not show?"
+              value={values.negative_prompt}
+              aria-describedby={unguided ? 'negative_prompt-hint' : undefined}
+              onChange={(event) => set({ negative_prompt: event.target.value })}
+            />
+            <FieldNotes
+              id="negative_prompt"
+              hint={unguided ? 'Not used: this video is made without guidance.' : undefined}
+            />
+          </div>
+          <div className="field-pair">
+            <NumberField
+              name="guidance_scale"
+              value={values.guidance_scale}
+              error={errors.guidance_scale}
+              unused={unusedNote('guidance_scale', resolved)}
+              hint="How closely it follows the prompt."
+              onChange={(guidance_scale) => set({ guidance_scale })}
+            />
+            <NumberField
+              name="flow_shift"
+              value={values.flow_shift}
+              error={errors.flow_shift}
+              unused={unusedNote('flow_shift', resolved)}
+              hint="Higher spends more steps on large motion."
+              onChange={(flow_shift) => set({ flow_shift })}
+            />
+          </div>
+          <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
+          <LoraField
+            loras={files.loras}
+            library={models.status === 'ready' ? models.loras : []}
+            errors={errors}
+            onFiles={props.onFiles}
+            onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
+            onRemove={(key) => change({ type: 'loraRemoved', key })}
+            onPick={(name) => {
+              const lora = { key: crypto.randomUUID(), name, file: null, scale: '1' };
+              change({ type: 'loraAdded', lora });
+            }}
+            onWord={(word) =>
+              set(
+                typedPrompt(
+                  [values.prompt.trim(), word].filter(Boolean).join(', '),
+                  values.optimization,
+                ),
+              )
+            }
+          />
+        </details>
+        <details className="more">
+          <summary>Advanced</summary>
+          <AdvancedFields
+            backend={values.backend}
+            memoryBudget={values.memoryBudget}
+            budgetError={errors.memoryBudget}
+            safetyChecker={values.safetyChecker}
+            model={model?.manifest.id ?? ''}
+            onChange={set}
+          />
+        </details>
+      </div>
+      <div className="request-notes">
+        {props.gpuNotice}
+        {startError && (
+          <div role="alert">
+            <Problem error={startError} />
+          </div>
+        )}
+      </div>
+      <GenerateBar
+        profile={values.profile}
+        {...{ model, forecast }}
+        onProfile={(profile) => set({ profile })}
+      >
+        <button type="submit" className="primary" disabled={!ready || busy || improving}>
+          {busy ? 'Generating …' : 'Generate'}
+        </button>
+      </GenerateBar>
     </form>
   );
 }

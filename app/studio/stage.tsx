@@ -1,16 +1,17 @@
-import { type ReactNode, useEffect, useRef } from 'react';
-import type { Prediction } from '../../lib/contract/prediction';
-import { sampleImagePath } from '../../lib/contract/request';
+import { memo, type ReactNode, useEffect, useRef } from 'react';
+import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
-import { Picture } from '../shared/icons';
+import type { GpuState } from '../shared/gpu';
 import { Problem } from '../shared/messages';
+import type { ModelList } from '../shared/use-models';
+import { FirstRun, SamplePicture } from './first-run';
 import { InterruptedCard } from './interrupted-card';
 import { ProgressPanel } from './progress-panel';
 import { type PredictionActions, ResultCard } from './result-card';
 import type { RunProblem } from './use-generate';
 
 /** The main area of the page: the running generation, a past prediction, or an introduction. */
-export function Stage(props: {
+export const Stage = memo(function Stage(props: {
   run: RunState;
   shown: Prediction | undefined;
   focused: boolean;
@@ -23,9 +24,12 @@ export function Stage(props: {
   /** For a run that failed of the GPU. */
   gpuActions: ReactNode;
   actions: PredictionActions;
+  gpu: GpuState;
+  backend: Backend;
+  models: ModelList;
   onSample: () => void;
 }) {
-  const { run, shown, focused, loading, justFound, gpuActions, actions, onSample } = props;
+  const { run, shown, focused, loading, justFound, gpuActions, actions } = props;
   const busy = run.status !== 'idle';
   // A running generation comes first; below it, only a prediction that the user has selected.
   const past = busy && !focused ? undefined : shown;
@@ -46,32 +50,20 @@ export function Stage(props: {
       {past?.status === 'failed' && (
         <FailedCard key={past.id} prediction={past} {...{ focused, busy, gpuActions, actions }} />
       )}
-      {!busy && !past && (loading ? <LoadingStage /> : <EmptyStage onSample={onSample} />)}
+      {!busy && !past && (loading ? <LoadingStage /> : <FirstRun {...props} />)}
     </>
   );
-}
+});
 
-/** A placeholder while the database is read, so that the layout does not jump. */
+/**
+ * A placeholder while the database is read, with the size of what is shown where there is no video. Its
+ * picture is in the page from the start, so that the browser fetches it before the scripts have run.
+ */
 function LoadingStage() {
-  return <div className="panel stage" />;
-}
-
-/** The introduction, shown while there is no video. */
-function EmptyStage({ onSample }: { onSample: () => void }) {
   return (
-    <section className="panel stage empty" aria-labelledby="empty-title">
-      <h2 id="empty-title">One image becomes a video</h2>
-      <p>
-        Choose an image, describe what should happen, and watch the result. Everything is computed
-        on your own GPU: image, prompt and video never leave this browser.
-      </p>
-      <Picture src={sampleImagePath} alt="" width={1280} height={720} />
-      <div className="actions">
-        <button type="button" onClick={onSample}>
-          Try the sample
-        </button>
-      </div>
-    </section>
+    <div className="panel stage empty loading" aria-hidden="true">
+      <SamplePicture />
+    </div>
   );
 }
 

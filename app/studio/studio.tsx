@@ -1,7 +1,15 @@
 'use client';
 
 import { useLiveQuery } from 'dexie-react-hooks';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import {
+  type Dispatch,
+  useCallback,
+  useEffect,
+  useEffectEvent,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
@@ -13,6 +21,7 @@ import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
+import type { FormAction } from './form-state';
 import { History, UndoToast } from './history';
 import { interruptionReason } from './interruption-text';
 import { RequestForm } from './request-form';
@@ -25,6 +34,7 @@ import { useGenerate } from './use-generate';
 import { useImprove } from './use-improve';
 import { useLaunchedFiles } from './use-launched-files';
 import { useSharedRequest } from './use-shared-request';
+import './studio.css';
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -42,7 +52,10 @@ export function Studio() {
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
   const recovered = useRecovery();
-  const ended = predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a)));
+  const ended = useMemo(
+    () => predictions?.filter(isAtRest).sort((a, b) => endOf(b).localeCompare(endOf(a))),
+    [predictions],
+  );
   // Until runs of pages that are gone are found, what ended last is not known.
   const loading =
     !ended || (recovered === null && !busy && ended.length < (predictions?.length ?? 0));
@@ -80,13 +93,21 @@ export function Studio() {
     onHelp: () => dialog.current?.showModal(),
   });
 
-  const loadSample = useCallback(async () => {
-    const response = await fetch(sampleImagePath);
-    const image = await readImage(await response.blob(), 'sample.jpg');
-    change({ type: 'imageSet', image });
-    change({ type: 'changed', values: { prompt: samplePrompt } });
-    formRef.current?.querySelector<HTMLElement>('#prompt')?.focus();
-  }, [change]);
+  /** Whether the sample was just filled in, and is to be run. */
+  const [trying, setTrying] = useState(false);
+  const { showError } = fileInput;
+  const trySample = useCallback(() => {
+    fillInSample(change).then(
+      () => setTrying(true),
+      (thrown) => showError(toKinoraError(thrown)),
+    );
+  }, [change, showError]);
+  const runSample = useEffectEvent(() => void runs.generate());
+  useEffect(() => {
+    if (!trying) return;
+    setTrying(false);
+    runSample();
+  }, [trying]);
 
   const { backend } = form.values;
   const problem = gpuProblem(gpu, backend, lastError);
@@ -118,43 +139,57 @@ export function Studio() {
           {...{ formRef, form, change, models, busy, ready, improve }}
           // What is about the prediction on the stage is shown there.
           startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
+          gpuNotice={problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
+          gpu={gpu.status === 'known' ? gpu.report : null}
+          revision={ended?.[0] ? endOf(ended[0]) : ''}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
           onGenerate={() => void runs.generate()}
         />
-        <div className="outcome">
+        <div className="workspace">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
           {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
-          {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
-          {stored?.error ? (
-            <div className="panel stage" role="alert">
-              <Problem error={stored.error} />
-            </div>
-          ) : (
-            <Stage
-              {...{ run, shown, loading, actions }}
-              // One sentence about the GPU is enough: the failed run has it already.
-              gpuActions={onStage ? gpuActions : null}
-              problem={runs.problem}
-              justFound={(recovered ?? 0) > 0}
-              focused={shown !== undefined && shown.id === shownId}
-              onSample={() =>
-                void loadSample().catch((thrown) => fileInput.showError(toKinoraError(thrown)))
-              }
+          <div className="stages">
+            {stored?.error ? (
+              <div className="panel stage" role="alert">
+                <Problem error={stored.error} />
+              </div>
+            ) : (
+              <Stage
+                {...{ run, shown, loading, actions, gpu, backend, models }}
+                // One sentence about the GPU is enough: the failed run has it already.
+                gpuActions={onStage ? gpuActions : null}
+                problem={runs.problem}
+                justFound={(recovered ?? 0) > 0}
+                focused={shown !== undefined && shown.id === shownId}
+                onSample={trySample}
+              />
+            )}
+          </div>
+          <div className="collections">
+            <History
+              {...{ busy, actions }}
+              predictions={predictions ?? noPredictions}
+              shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+              onShow={setShownId}
             />
-          )}
-          <History
-            {...{ busy, actions }}
-            predictions={predictions ?? []}
-            shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
-            onShow={setShownId}
-          />
+          </div>
         </div>
       </main>
       {fileInput.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
       <ShortcutsDialog dialog={dialog} />
     </>
   );
+}
+
+const noPredictions: readonly Prediction[] = [];
+
+/** Puts the sample's image and prompt into the form. @throws what fetching and reading it throws */
+async function fillInSample(change: Dispatch<FormAction>): Promise<void> {
+  const response = await fetch(sampleImagePath);
+  const image = await readImage(await response.blob(), 'sample.jpg');
+  change({ type: 'imageSet', image });
+  change({ type: 'changed', values: { prompt: samplePrompt } });
 }
 
 interface StoredPredictions {

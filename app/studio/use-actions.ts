@@ -3,6 +3,7 @@ import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
+import { useStable } from '../shared/use-stable';
 import { readLastFrame } from './files';
 import { type FormAction, fromParameters } from './form-state';
 import type { PredictionActions } from './result-card';
@@ -64,7 +65,7 @@ export function useActions(options: {
     onRemoved(id);
   }
 
-  const actions: PredictionActions = {
+  const actions = useStable<PredictionActions>({
     onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
@@ -74,6 +75,6 @@ export function useActions(options: {
     onRefine: (id) => void runs.refine(id),
     onDelete: (id) => reportErrors(remove(id)),
     onDeleted: showError,
-  };
+  });
   return { actions, deletedId, forgetDeleted };
 }

@@ -1,4 +1,4 @@
-import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
+import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Parameters } from '../../lib/contract/request';
 import type { Source } from '../../lib/predictions/database';
@@ -120,7 +120,10 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     return () => abort.abort();
   }, []);
 
-  const showError = (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() });
+  const showError = useCallback(
+    (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() }),
+    [],
+  );
   const showInfo = (text: string) => setNotice({ kind: 'info', text });
   return { addFiles, showError, showInfo, notice, dragging };
 }

@@ -1,0 +1,15 @@
+import { createWorkerClient } from '../lib/predictions/worker-client';
+import type { ForecastApi } from '../workers/forecast';
+import type { Forecast, ForecastRequest } from '../workers/forecast/forecast';
+
+const client = createWorkerClient<ForecastApi>(
+  'forecast',
+  () => new Worker(new URL('../workers/forecast.ts', import.meta.url), { type: 'module' }),
+  (remote) => ({ forecast: (request) => remote.forecast(request) }),
+);
+
+/** What a request takes; starts the worker on first use. @throws KinoraError */
+export async function askForecast(request: ForecastRequest): Promise<Forecast> {
+  const { api, crashed } = client.open();
+  return Promise.race([api.forecast(request), crashed]);
+}

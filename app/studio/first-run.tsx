@@ -1,0 +1,67 @@
+import Link from 'next/link';
+import { formatBytes } from '../../lib/contract/format';
+import type { ModelEntry } from '../../lib/contract/library';
+import type { Backend } from '../../lib/contract/prediction';
+import { sampleImagePath } from '../../lib/contract/request';
+import type { GpuState } from '../shared/gpu';
+import { Picture } from '../shared/icons';
+import type { ModelList } from '../shared/use-models';
+import { deviceSentence } from './first-run-text';
+import { forecastOfModel } from './forecast-request';
+import { useForecast } from './use-forecast';
+
+/** The introduction, shown while there is no video: what this device can do, and two ways to begin. */
+export function FirstRun(props: {
+  gpu: GpuState;
+  backend: Backend;
+  models: ModelList;
+  onSample: () => void;
+}) {
+  const { gpu, backend, models, onSample } = props;
+  const listed = models.status === 'ready' ? models.models : [];
+  const real = listed.find(({ origin }) => origin === 'listed');
+  return (
+    <section className="panel stage empty" aria-labelledby="empty-title">
+      <h2 id="empty-title">One image becomes a video</h2>
+      <p>
+        Choose an image, describe what should happen, and watch the result. Everything is computed
+        on your own device: image, prompt and video never leave this browser.
+      </p>
+      {real && <RealModel {...{ gpu, backend, real }} />}
+      <div className="actions">
+        <button type="button" className="primary" onClick={onSample}>
+          Try the sample
+        </button>
+        {real && !real.ready && (
+          <Link href={`/models#${real.manifest.id}`} prefetch={false} className="button">
+            Get {real.manifest.name}
+          </Link>
+        )}
+      </div>
+      <SamplePicture />
+    </section>
+  );
+}
+
+function RealModel(props: { gpu: GpuState; backend: Backend; real: ModelEntry }) {
+  const { gpu, backend, real } = props;
+  const report = gpu.status === 'known' ? gpu.report : null;
+  const standard = useForecast(forecastOfModel(real, 'standard', backend, report));
+  const fast = useForecast(forecastOfModel(real, 'ultra-fast', backend, report));
+  const { name } = real.manifest;
+  return (
+    <p className="device-sentence" role="status">
+      {deviceSentence(gpu, backend, name, { standard, fast })}
+      {standard && !real.ready && ` ${name} is a download of about ${size(standard.weightBytes)}.`}
+    </p>
+  );
+}
+
+function size(bytes: number): string {
+  return formatBytes(Math.round(bytes / 1e9) * 1e9);
+}
+
+/** In the page from the start, so that the browser fetches it while the scripts load. */
+export function SamplePicture() {
+  return <Picture src={sampleImagePath} alt="" width={1280} height={720} />;
+}

@@ -1,0 +1,134 @@
+import {
+  type Backend,
+  type DeviceReport,
+  KinoraError,
+  type ModelManifest,
+  type Precision,
+  type Size,
+} from '../../lib/contract';
+import {
+  deviceOf,
+  forecastTime,
+  ratesFolder,
+  readRates,
+  stagesOf,
+  type TimeForecast,
+  usualRates,
+  workOf,
+} from '../../lib/pipeline/estimate';
+import { longestClip, type MemoryPlan, MemoryPlanner } from '../../lib/pipeline/memory/plan';
+import type { ModelCounts, ModelFamilies } from '../../lib/pipeline/model';
+import { familyOf } from '../../lib/pipeline/open';
+import type { Sampling } from '../../lib/pipeline/profiles';
+import { sampledFrames } from '../../lib/safety/check';
+import { httpFolder, type ModelFolder } from '../../lib/weights';
+import { modelFolderOf, openModelStore, opfsFolder } from '../../lib/weights/store';
+
+/** A request of which is to be known what it takes, before anything is computed or opened for it. */
+export interface ForecastRequest {
+  readonly manifest: ModelManifest;
+  /** Of its weights in this browser, or as they would be fetched. */
+  readonly precision: Precision;
+  readonly sampling: Sampling;
+  readonly size: Size;
+  /** Seconds. */
+  readonly duration: number;
+  readonly backend: Backend;
+  /** The engine's report; null where there is none. */
+  readonly gpu: DeviceReport | null;
+  /** Upper limit of device memory in bytes. */
+  readonly memoryBudget?: number;
+  readonly checked: boolean;
+  /** Whether the memory is counted too, which takes seconds for a large model. */
+  readonly withMemory: boolean;
+}
+
+/** Bytes of device memory. */
+export interface MemoryForecast {
+  /** With everything resident. */
+  readonly full: number;
+  /** In the smallest plan. */
+  readonly least: number;
+  /** Within the budget; null where nothing fits it. */
+  readonly planned: number | null;
+}
+
+/** What a request takes. LoRAs are not counted: they add little. */
+export interface Forecast {
+  readonly time: TimeForecast;
+  /** Null where it was not asked for. */
+  readonly memory: MemoryForecast | null;
+  /** Bytes of the model's weights, as they are fetched and stored. */
+  readonly weightBytes: number;
+}
+
+/**
+ * Counts a request by the configuration files of its model. It uses no GPU.
+ *
+ * @throws KinoraError of configuration files that are missing or invalid
+ */
+export async function forecast(
+  families: ModelFamilies,
+  request: ForecastRequest,
+): Promise<Forecast> {
+  const { manifest, precision, sampling, size, duration, backend } = request;
+  const family = familyOf(families, manifest);
+  const configuration = await configurationOf(manifest);
+  const counts = await family.count(precision, configuration);
+  const frames = counts.latents.frameRate * duration + 1;
+  const gpu = backend === 'webgpu' ? request.gpu : null;
+  const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
+  const plan = planner && planWithin(planner, request.memoryBudget);
+  const device = deviceOf(gpu, navigator.hardwareConcurrency);
+  const rates = await readRates(opfsFolder(ratesFolder), `${device.name} | ${manifest.id}`).catch(
+    () => ({}),
+  );
+  const checkedFrames = request.checked ? sampledFrames(frames).length : 0;
+  const stages = stagesOf(
+    workOf({ manifest, counts, sampling, size, frames, optimises: false, checkedFrames }),
+  );
+  const installation = await family.installation?.plan(configuration);
+  const stored = (['transformer', 'text_encoder', 'vae'] as const).map(
+    (component) => installation?.storedBytes(component, precision, true) ?? 0,
+  );
+  return {
+    time: forecastTime(stages, usualRates[device.kind], rates, plan?.decodeWork),
+    memory: planner && {
+      full: planner.full.peak,
+      least: planner.least.peak,
+      planned: plan?.peak ?? null,
+    },
+    weightBytes: stored.reduce((sum, bytes) => sum + bytes, 0),
+  };
+}
+
+async function plannerOf(
+  counts: ModelCounts,
+  { manifest, sampling, size }: ForecastRequest,
+  frames: number,
+  gpu: DeviceReport | null,
+): Promise<MemoryPlanner> {
+  const { costs } = await counts.planMemory({
+    native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
+    decoder: sampling.decoder,
+    reusesBlocks: sampling.cache?.kind === 'magcache',
+  });
+  return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
+}
+
+/** Null where nothing fits. */
+function planWithin(planner: MemoryPlanner, budget: number | undefined): MemoryPlan | null {
+  try {
+    return budget === undefined ? planner.full : planner.fit(budget);
+  } catch (thrown) {
+    if (thrown instanceof KinoraError && thrown.code === 'OUT_OF_MEMORY') return null;
+    throw thrown;
+  }
+}
+
+/** The configuration files of a bundled or listed model, or of one that was added to this browser. */
+async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
+  if (base === undefined) return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
+  const url = new URL(`/models/${base}`, self.location.origin);
+  return httpFolder(url, files ? { files } : {});
+}
