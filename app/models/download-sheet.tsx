@@ -3,6 +3,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
 import { AdapterChoices } from './adapter-choices';
+import { Licence } from './licence';
 import { Modal } from './modal';
 import { storedAdapter } from './model-view';
 import type { Sheet, Wanted } from './page-state';
@@ -125,16 +126,6 @@ function InView({ children }: { children: ReactNode }) {
     place.current?.scrollIntoView({ block: 'end' });
   }, []);
   return <div ref={place}>{children}</div>;
-}
-
-/** The licence with its text, where there is an address of it. */
-export function Licence({ name, url }: { name: string; url?: string | undefined }) {
-  if (!url) return <>{name}</>;
-  return (
-    <a href={url} target="_blank" rel="noreferrer">
-      {name}
-    </a>
-  );
 }
 
 function hostOf(hub: string): string {

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { LoraEntry } from '../../lib/contract/library';
-import { Licence } from './download-sheet';
+import { Licence } from './licence';
 
 /** One adapter of the library: what it is for and how to call it. */
 export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => void }) {

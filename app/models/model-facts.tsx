@@ -2,7 +2,7 @@ import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
-import { Licence } from './download-sheet';
+import { Licence } from './licence';
 import { type ModelView, precisionName, storedAdapter } from './model-view';
 import { downloadSizes, formatRelativeError } from './wording';
 

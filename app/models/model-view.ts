@@ -6,13 +6,13 @@ import type {
   PauseReason,
   StoredComponent,
 } from '../../lib/contract/library';
+import type { ModelManifest } from '../../lib/contract/manifest';
 import {
   type AdapterChoice,
   type AdapterOffer,
   adapterOffers,
-  type ModelManifest,
   type Precision,
-} from '../../lib/contract/manifest';
+} from '../../lib/contract/manifest-parts';
 import { t } from '../texts';
 import { precisionNames } from './wording';
 

@@ -5,7 +5,7 @@ import { entriesOf, type LibraryEntry } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
 import type { ToolManifest } from '../../lib/contract/tools';
 import { getLibrary } from '../library';
-import { Licence } from '../models/download-sheet';
+import { Licence } from '../models/licence';
 import { fractionOf } from '../models/model-view';
 import { t } from '../texts';
 import { Problem } from './messages';

@@ -1,7 +1,7 @@
 import { useMemo } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LoraEntry, ModelEntry } from '../../lib/contract/library';
-import { type ProfileName, profileNames, profilesDiffer } from '../../lib/contract/profile';
+import { type ProfileName, profileNames, profilesDiffer } from '../../lib/contract/profile-names';
 import { getLibrary, useLibrary } from '../library';
 
 export type ModelList =

@@ -1,5 +1,6 @@
 import { KinoraError } from '../../lib/contract/errors';
-import { framesPerSecond, type Parameters, parseParameters } from '../../lib/contract/request';
+import { framesPerSecond } from '../../lib/contract/parameters';
+import type { Parameters } from '../../lib/contract/request';
 import { readImageFile } from '../../lib/video/image';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
@@ -29,6 +30,7 @@ export async function readSettings(
 ): Promise<{ values: Partial<FormValues>; loras: Parameters['loras'] }> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readVideoMetadata } = await import('../../lib/video/metadata');
+  const { parseParameters } = await import('../../lib/contract/request');
   const metadata = await readVideoMetadata(file);
   const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
   const parameters = fromParameters(parseParameters(metadata));

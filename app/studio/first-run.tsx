@@ -1,8 +1,8 @@
 import Link from 'next/link';
 import { formatBytes } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
+import { sampleImagePath } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
-import { sampleImagePath } from '../../lib/contract/request';
 import type { GpuState } from '../shared/gpu';
 import { Picture } from '../shared/icons';
 import type { ModelList } from '../shared/use-models';

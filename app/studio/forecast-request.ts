@@ -1,7 +1,7 @@
 import type { DeviceReport } from '../../lib/contract/engine';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
+import { parameterRanges } from '../../lib/contract/parameters';
 import type { ProfileName } from '../../lib/contract/profile';
-import { parameterRanges } from '../../lib/contract/request';
 import { type ResolvedSampling, resolveSampling } from '../../lib/pipeline/profiles';
 import type { ForecastRequest } from '../../workers/forecast/forecast';
 import { type FormValues, toBudgetBytes, toNumber } from './form-state';

@@ -1,15 +1,23 @@
+import { parameterRanges, type Size } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
-import {
-  type Parameters,
-  type ParametersInput,
-  parameterRanges,
-  type Size,
-} from '../../lib/contract/request';
+import type { Parameters, ParametersInput } from '../../lib/contract/request';
 
 /** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;
+
+/** Labels of the numbers. */
+export const labels: Readonly<Record<NumberName, string>> = {
+  num_inference_steps: 'Steps',
+  duration: 'Duration',
+  guidance_scale: 'Guidance',
+  flow_shift: 'Flow shift',
+  seed: 'Seed',
+};
+
+/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
+export const budgetRange = { min: 0.001, max: 1024 } as const;
 
 /** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
 export interface FormValues extends Record<NumberName, string> {

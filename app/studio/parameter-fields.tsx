@@ -1,11 +1,10 @@
+import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
-import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/request';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
-import type { FormValues, NumberName } from './form-state';
+import { budgetRange, type FormValues, labels, type NumberName } from './form-state';
 import type { UnusedNote } from './sampling';
-import { budgetRange, labels } from './validation';
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
 export function NumberField(props: {

@@ -17,7 +17,7 @@ import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
-import { shownErrors } from './validation';
+import { useShownErrors } from './use-shown-errors';
 
 /** All settings of a video, and the Generate button. */
 export function RequestForm(props: {
@@ -44,7 +44,7 @@ export function RequestForm(props: {
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
-  const errors = shownErrors(form);
+  const errors = useShownErrors(form);
   const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (

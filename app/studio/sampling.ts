@@ -1,6 +1,5 @@
-import type { unusedParameters } from '../../lib/contract/applied';
 import type { ModelEntry } from '../../lib/contract/library';
-import { parameterRanges } from '../../lib/contract/request';
+import { parameterRanges, type unusedParameters } from '../../lib/contract/parameters';
 import { type ResolvedSampling, resolveSampling } from '../../lib/pipeline/profiles';
 import { type FormValues, toNumber } from './form-state';
 

@@ -1,14 +1,21 @@
-import { memo, type ReactNode, useEffect, useRef } from 'react';
+import { lazy, memo, type ReactNode, Suspense, useEffect, useRef } from 'react';
 import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
 import type { GpuState } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import type { ModelList } from '../shared/use-models';
 import { FirstRun, SamplePicture } from './first-run';
-import { InterruptedCard } from './interrupted-card';
-import { ProgressPanel } from './progress-panel';
-import { type PredictionActions, ResultCard } from './result-card';
+import type { PredictionActions } from './result-card';
 import type { RunProblem } from './use-generate';
+
+// None of them is shown before the database is read; what they need is not to delay the form.
+const ResultCard = lazy(async () => ({ default: (await import('./result-card')).ResultCard }));
+const ProgressPanel = lazy(async () => ({
+  default: (await import('./progress-panel')).ProgressPanel,
+}));
+const InterruptedCard = lazy(async () => ({
+  default: (await import('./interrupted-card')).InterruptedCard,
+}));
 
 /** The main area of the page: the running generation, a past prediction, or an introduction. */
 export const Stage = memo(function Stage(props: {
@@ -35,7 +42,7 @@ export const Stage = memo(function Stage(props: {
   const past = busy && !focused ? undefined : shown;
   const problem = props.problem && props.problem.id === past?.id ? props.problem.error : null;
   return (
-    <>
+    <Suspense fallback={<LoadingStage />}>
       {busy && <ProgressPanel run={run} />}
       {past?.status === 'completed' && (
         <ResultCard key={past.id} prediction={past} {...{ focused, busy, problem, actions }} />
@@ -51,7 +58,7 @@ export const Stage = memo(function Stage(props: {
         <FailedCard key={past.id} prediction={past} {...{ focused, busy, gpuActions, actions }} />
       )}
       {!busy && !past && (loading ? <LoadingStage /> : <FirstRun {...props} />)}
-    </>
+    </Suspense>
   );
 });
 

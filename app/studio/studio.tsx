@@ -11,8 +11,8 @@ import {
   useState,
 } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
-import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
 import { getRunner, useRun } from '../runner';

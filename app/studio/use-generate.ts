@@ -1,6 +1,5 @@
 import { type Dispatch, type RefObject, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { openLora } from '../../lib/library';
 import type { StartedRun } from '../../lib/predictions/current-run';
 import type { SourceLora } from '../../lib/predictions/database';
 import type { Runner } from '../../lib/predictions/runner';
@@ -14,7 +13,6 @@ import {
   toParameters,
 } from './form-state';
 import { chosenSampling } from './sampling';
-import { findErrors } from './validation';
 
 /** An error before a run began, or of one that decodes a finished video again. */
 export interface RunProblem {
@@ -74,6 +72,7 @@ export function useGenerate(options: {
   const memory = memoryBudget === undefined ? {} : { memoryBudget };
 
   async function generate(): Promise<void> {
+    const { findErrors } = await import('./validation');
     const { image, loras } = form.files;
     if (!image || Object.keys(findErrors(form)).length > 0) {
       change({ type: 'checked' });
@@ -117,7 +116,9 @@ export function useGenerate(options: {
 
 /** The file of a selected LoRA: its own, or the library's file of this name. */
 export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
-  return { name, file: file ?? (await openLora(name)) };
+  if (file) return { name, file };
+  const { openLora } = await import('../../lib/library');
+  return { name, file: await openLora(name) };
 }
 
 function revealFirstError(form: HTMLFormElement | null): void {

@@ -1,6 +1,6 @@
 import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
-import { resolveSeed } from '../../lib/contract/request';
+import { resolveSeed } from '../../lib/contract/parameters';
 import { type BrowserModelState, browserModelState } from '../../lib/language-model/browser-model';
 import { withScales } from '../../lib/predictions/database';
 import { getLibrary } from '../library';

@@ -1,21 +1,16 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
-import { type FormState, type NumberName, toBudgetBytes, toNumber } from './form-state';
-
-/** Labels of the numbers. */
-export const labels: Readonly<Record<NumberName, string>> = {
-  num_inference_steps: 'Steps',
-  duration: 'Duration',
-  guidance_scale: 'Guidance',
-  flow_shift: 'Flow shift',
-  seed: 'Seed',
-};
+import {
+  budgetRange,
+  type FormState,
+  labels,
+  type NumberName,
+  toBudgetBytes,
+  toNumber,
+} from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
-
-/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
-export const budgetRange = { min: 0.001, max: 1024 } as const;
 
 /** Messages by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, or the key of a LoRA. */
 export type FieldErrors = Readonly<Record<string, string>>;

@@ -1,8 +1,6 @@
 import { z } from 'zod';
+import { unusedParameters } from './parameters';
 import { adapterLicenceSchema, decoderKinds, schedulerKinds } from './profile';
-
-/** Parameters of a request that a profile may not use. */
-export const unusedParameters = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
 
 /** How steps reuse results of earlier ones; see `lib/pipeline/caches`. */
 export const cacheKinds = ['none', 'magcache', 'easycache'] as const;

@@ -1,13 +1,8 @@
 import { z } from 'zod';
 import { at } from './at';
+import { decoderKinds } from './profile-names';
 
-/** The variants of every model: what a request chooses by name. */
-export const profileNames = ['standard', 'ultra-fast'] as const;
-export type ProfileName = (typeof profileNames)[number];
-
-/** How latents become frames: the VAE's own decoder, or a small and fast one that is a little less faithful. */
-export const decoderKinds = ['full', 'tiny'] as const;
-export type DecoderKind = (typeof decoderKinds)[number];
+export * from './profile-names';
 
 /**
  * How the latents are sampled.
@@ -109,9 +104,3 @@ export const profilesSchema = z.object({
   'ultra-fast': profileSchema.prefault({}),
 });
 export type Profiles = z.output<typeof profilesSchema>;
-
-/** Whether a model's variants compute differently. Where they do not there is nothing to choose. */
-export function profilesDiffer(profiles: Profiles): boolean {
-  // Parsing writes the fields of both in the order of the schema.
-  return JSON.stringify(profiles.standard) !== JSON.stringify(profiles['ultra-fast']);
-}

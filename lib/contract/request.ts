@@ -1,28 +1,8 @@
 import { z } from 'zod';
 import { KinoraError } from './errors';
+import { maxPromptLength, maxSeed, parameterRanges, sizes } from './parameters';
 
-/** Frames per second of every video. */
-export const framesPerSecond = 24;
-/** Largest image file, in bytes. */
-export const maxImageBytes = 20_000_000;
-/** Largest image, in pixels. */
-export const maxImagePixels = 40_000_000;
-/** Largest explicit seed. */
-export const maxSeed = 9_999_999_999;
-
-/** The sample image that is part of Kinora, as a path of the app's origin (a file in `public/`). */
-export const sampleImagePath = '/samples/still.jpg';
-/** A prompt for the sample image. */
-export const samplePrompt =
-  'Dusk over a mountain lake. A small sailing boat glides slowly to the right, the water ripples and ' +
-  'glitters in the last light, thin clouds drift across an orange sky. Calm, cinematic, static camera.';
-
-/** Longest prompt in characters. The text encoder reads its first 512 tokens. */
-export const maxPromptLength = 10_000;
-
-/** The sizes of videos in the notation of the v3 API: `width*height` in pixels. */
-export const sizes = ['1280*720', '720*1280'] as const;
-export type Size = (typeof sizes)[number];
+export * from './parameters';
 
 /** One adapter of a request: its location and its strength. */
 const loraSchema = z.object({
@@ -89,15 +69,6 @@ export const parametersSchema = z.object({
 export type Parameters = z.output<typeof parametersSchema>;
 /** Parameters as a caller may write them; defaults may be absent. */
 export type ParametersInput = z.input<typeof parametersSchema>;
-
-/** Range and default of each number, for forms, the command line and messages. */
-export const parameterRanges = {
-  num_inference_steps: { min: 1, max: 40, step: 1, default: 30 },
-  duration: { min: 5, max: 10, step: 1, default: 5 },
-  guidance_scale: { min: 1, max: 10, step: 0.1, default: 5 },
-  flow_shift: { min: 1, max: 10, step: 0.1, default: 5 },
-  seed: { min: -1, max: maxSeed, step: 1, default: -1 },
-} as const;
 
 /**
  * Validates parameters and fills in defaults.
@@ -171,24 +142,4 @@ function rangeOf(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): stri
   return issue.inclusive === false
     ? ` must be ${beyond} than ${limit}.`
     : ` must be at ${word} ${limit}.`;
-}
-
-/** Width and height in pixels of a requested size. */
-export function sizeInPixels(size: Size): { width: number; height: number } {
-  const [width, height] = size.split('*').map(Number) as [number, number];
-  return { width, height };
-}
-
-/** Number of frames of a video: 24 per second and the start image. */
-export function frameCount(durationSeconds: number): number {
-  return framesPerSecond * durationSeconds + 1;
-}
-
-/** The seed itself, or for −1 a random one in [0, {@link maxSeed}]. */
-export function resolveSeed(seed: number): number {
-  if (seed >= 0) return seed;
-  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-  // 53 random bits: the probabilities of two seeds differ by about one in a million.
-  const unit = ((high >>> 5) * 67_108_864 + (low >>> 6)) / 9_007_199_254_740_992;
-  return Math.floor(unit * (maxSeed + 1));
 }

@@ -1,4 +1,4 @@
-import { KinoraError } from '../contract';
+import { KinoraError } from '../contract/errors';
 import type { OpenLanguageModel, TextRequest } from './language-model';
 
 /** `downloadable`: the browser would first fetch gigabytes; `downloading`: it is doing so. */

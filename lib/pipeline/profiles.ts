@@ -1,16 +1,10 @@
-import {
-  type Applied,
-  type CacheKind,
-  type DecoderKind,
-  type FewStepAdapter,
-  KinoraError,
-  type Parameters,
-  type Profile,
-  type ProfileName,
-  profileNames,
-  unusedParameters,
-} from '../contract';
+import type { Applied, CacheKind } from '../contract/applied';
+import { KinoraError } from '../contract/errors';
 import { profileTitles } from '../contract/format';
+import { unusedParameters } from '../contract/parameters';
+import type { FewStepAdapter, Profile } from '../contract/profile';
+import { type DecoderKind, type ProfileName, profileNames } from '../contract/profile-names';
+import type { Parameters } from '../contract/request';
 import type { StepCache } from './caches';
 import type { VideoModel } from './model';
 

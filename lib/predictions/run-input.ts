@@ -1,10 +1,11 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
+import { resolveSeed } from '../contract/parameters';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
 import type { PromptOptimization } from '../contract/prompt-optimization';
 import { isRefusedPrompt } from '../contract/prompt-refusal';
-import { type ParametersInput, parseParameters, resolveSeed } from '../contract/request';
+import type { ParametersInput } from '../contract/request';
 import { type Source, type SourceLora, withScales } from './database';
 
 /** The input of a run. */
@@ -34,7 +35,9 @@ export interface RunInput {
 export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
 
 /** Validates the input; sets the id, and the seed if it is −1. */
-export function createPrediction(input: RunInput): Prediction {
+export async function createPrediction(input: RunInput): Promise<Prediction> {
+  // The schemas are large: a page loads them with the first run.
+  const { parseParameters } = await import('../contract/request');
   const parameters = parseParameters(input.parameters);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
   withScales(input.loras, parameters);

@@ -51,7 +51,7 @@ export class Runner {
    *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
   async start(input: RunInput, onProgress?: OnProgress): Promise<StartedRun> {
-    const prediction = createPrediction(input);
+    const prediction = await createPrediction(input);
     const { id } = prediction;
     return this.#begin(prediction, null, async (signal, onStarted) => {
       const { image, imageName, loras } = input;

@@ -1,4 +1,5 @@
-import { KinoraError, maxImageBytes, maxImagePixels } from '../contract';
+import { KinoraError } from '../contract/errors';
+import { maxImageBytes, maxImagePixels } from '../contract/parameters';
 
 /** Format and size of an image file, from its header. */
 export interface ImageHeader {
