@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { showInIcon } from './progress-icon';
 
 /** What every page shows of a job that runs in this tab. */
 export interface RunningJob {
@@ -25,13 +26,14 @@ export function showJob(href: RunningJob['href'], job: Omit<RunningJob, 'href'> 
   for (const listener of listeners) listener();
 }
 
-/** Puts the progress before the title of whatever page is open. */
+/** Puts the progress before the title of whatever page is open, and into its icon. */
 export function showInTitle(): void {
   const own = document.title.replace(/^(\d+%|…) · /, '');
   const [job] = jobs;
   const percent = job?.percent === null ? '…' : `${job?.percent}%`;
   const title = job ? `${percent} · ${own}` : own;
   if (document.title !== title) document.title = title;
+  showInIcon(job ? (job.percent ?? 0) : null);
 }
 
 const subscribe = (listener: () => void) => {

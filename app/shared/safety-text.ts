@@ -1,4 +1,5 @@
-import { isFlagged, type Safety } from '../../lib/contract/safety';
+import type { Safety } from '../../lib/contract/safety';
+import { isFlagged } from '../../lib/contract/safety-flag';
 import type { RunProgress } from '../../lib/predictions/run-state';
 import { t } from '../texts';
 

@@ -1,5 +1,4 @@
 import Link from 'next/link';
-import { formatBytes } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import { sampleImagePath } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
@@ -52,13 +51,11 @@ function RealModel(props: { gpu: GpuState; backend: Backend; real: ModelEntry })
   return (
     <p className="device-sentence" role="status">
       {deviceSentence(gpu, backend, name, { standard, fast })}
-      {standard && !real.ready && ` ${name} is a download of about ${size(standard.weightBytes)}.`}
+      {standard &&
+        !real.ready &&
+        ` ${name} takes about ${Math.round(standard.weightBytes / 1e9)} GB of this browser’s storage.`}
     </p>
   );
-}
-
-function size(bytes: number): string {
-  return formatBytes(Math.round(bytes / 1e9) * 1e9);
 }
 
 /** In the page from the start, so that the browser fetches it while the scripts load. */

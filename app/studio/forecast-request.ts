@@ -22,7 +22,7 @@ export function forecastOfForm(
   if (!entry || !resolved || !(duration >= min && duration <= max)) return null;
   if (!Number.isInteger(duration) || !canCompute(values.backend, gpu)) return null;
   const budget = toBudgetBytes(values.memoryBudget);
-  const { manifest, origin, stored } = entry;
+  const { manifest, stored } = entry;
   const transformer = stored.find(({ component }) => component === 'transformer');
   return {
     manifest,
@@ -34,7 +34,7 @@ export function forecastOfForm(
     gpu,
     ...(budget !== undefined && budget > 0 && { memoryBudget: budget }),
     withMemory: true,
-    checked: values.safetyChecker && (origin === 'bundled' || hasSafetyChecker(entry)),
+    checked: values.safetyChecker && hasSafetyChecker(entry),
   };
 }
 

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+export * from './safety-flag';
+
 /**
  * What the safety checker found in a video. `clear` and `flagged` come from a checker that ran; `off`
  * means that none was asked for; `unverified` means that one was asked for and gave no verdict.
@@ -48,13 +50,4 @@ export function uncheckedSafety(
   reason: UnverifiedReason | null = null,
 ): Safety {
   return safetySchema.parse({ status, reason });
-}
-
-/**
- * The flag of the API: true where a checker flagged the video, and where a check that was asked for
- * failed. False means checked and clear, not asked for, or the demonstration model without a checker.
- */
-export function isFlagged(safety: Pick<Safety, 'status' | 'reason'>): boolean {
-  if (safety.status === 'flagged') return true;
-  return safety.status === 'unverified' && safety.reason !== 'demonstration';
 }

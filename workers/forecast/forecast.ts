@@ -5,6 +5,7 @@ import {
   type ModelManifest,
   type Precision,
   type Size,
+  sourcesFor,
 } from '../../lib/contract';
 import {
   deviceOf,
@@ -58,7 +59,7 @@ export interface Forecast {
   readonly time: TimeForecast;
   /** Null where it was not asked for. */
   readonly memory: MemoryForecast | null;
-  /** Bytes of the model's weights, as they are fetched and stored. */
+  /** Bytes that the model's weights take in the store. */
   readonly weightBytes: number;
 }
 
@@ -88,9 +89,11 @@ export async function forecast(
     workOf({ manifest, counts, sampling, size, frames, optimises: false, checkedFrames }),
   );
   const installation = await family.installation?.plan(configuration);
-  const stored = (['transformer', 'text_encoder', 'vae'] as const).map(
-    (component) => installation?.storedBytes(component, precision, true) ?? 0,
-  );
+  const stored = (['transformer', 'text_encoder', 'vae'] as const).map((component) => {
+    const source = sourcesFor(manifest, precision).find((each) => each.component === component);
+    const blocks = source?.files.some(({ path }) => path.endsWith('.gguf')) ?? false;
+    return installation?.storedBytes(component, precision, blocks) ?? 0;
+  });
   return {
     time: forecastTime(stages, usualRates[device.kind], rates, plan?.decodeWork),
     memory: planner && {
@@ -128,7 +131,8 @@ function planWithin(planner: MemoryPlanner, budget: number | undefined): MemoryP
 
 /** The configuration files of a bundled or listed model, or of one that was added to this browser. */
 async function configurationOf({ id, base, files }: ModelManifest): Promise<ModelFolder> {
-  if (base === undefined) return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
+  if (base === undefined)
+    return modelFolderOf((await openModelStore()).folder(id).folder('configuration'));
   const url = new URL(`/models/${base}`, self.location.origin);
   return httpFolder(url, files ? { files } : {});
 }
