@@ -6,7 +6,7 @@ const secondsOfDay = 24 * 3600;
 /** `about 3 min 20 s`; `more than a day` where the exact number helps nobody. */
 export function durationText({ seconds, measured }: Forecast['time']): string {
   if (seconds > secondsOfDay) return 'more than a day';
-  const text = formatSeconds(rounded(seconds));
+  const text = formatSeconds(rounded(seconds)).replace(/ 00 (s|min)$/, '');
   return measured ? `about ${text}` : `roughly ${text}`;
 }
 

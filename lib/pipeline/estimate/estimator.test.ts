@@ -4,6 +4,7 @@ import { fullMemory } from '../../contract/testing/memory';
 import { planClips } from '../clips';
 import type { Sampling } from '../profiles';
 import { RunEstimator } from './estimator';
+import { forecastTime } from './forecast';
 import { type Rates, usualRates } from './rates';
 import { type RunWork, stagesOf } from './work';
 
@@ -165,6 +166,14 @@ test('a first run promises nothing before a step was measured, and says why it c
   expect([...reasons].filter((reason) => reason !== null)).toEqual([
     'First run on this device: measuring.',
   ]);
+});
+
+test('before a run begins its time is known from the rates of an earlier one, and rough without', () => {
+  const total = first.said.at(-1)?.at ?? 0;
+  const known = forecastTime(stagesOf(work), usualRates.gpu, remembered);
+  expect(known.measured).toBe(true);
+  expect(Math.abs(known.seconds / total - 1)).toBeLessThan(0.05);
+  expect(forecastTime(stagesOf(work), usualRates.gpu, {}).measured).toBe(false);
 });
 
 test('measured rates are those of the device', () => {

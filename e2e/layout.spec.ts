@@ -1,0 +1,63 @@
+import { gzipSync } from 'node:zlib';
+import { expect, test } from './support/fixtures';
+
+for (const [width, height] of [
+  [1280, 720],
+  [390, 844],
+] as const) {
+  test(`Generate, time and memory are in sight at ${width}×${height}`, async ({ studio, page }) => {
+    await page.setViewportSize({ width, height });
+    await expect(studio.generateButton).toBeInViewport({ ratio: 1 });
+    const form = page.getByRole('form', { name: 'Video settings' });
+    await expect(form.getByRole('definition').first()).toHaveText(/^(about|roughly) \d+ /);
+    await expect(form.getByRole('definition').nth(1)).toHaveText(/^\d+ MiB$/);
+    await page.getByText('More settings').click();
+    await (await studio.field('Seed')).focus();
+    await expect(studio.generateButton).toBeInViewport({ ratio: 1 });
+    await expect(page.getByRole('radio', { name: 'Ultra-fast' })).toBeInViewport({ ratio: 1 });
+  });
+}
+
+test('the sample runs at once, and the tab shows how far it is', async ({ studio, page }) => {
+  await studio.chooseCpu();
+  const icon = page.locator('link[rel="icon"]').first();
+  const own = await icon.getAttribute('href');
+  await expect(page.getByText(/with Wan2\.2 TI2V 5B takes more than a day/)).toBeVisible();
+  await page.getByRole('button', { name: 'Try the sample' }).click();
+  await expect(studio.progress).toBeVisible();
+  await expect(studio.prompt).toHaveValue(/mountain lake/);
+  await expect(page).toHaveTitle(/\d+% · Kinora/);
+  await expect(icon).toHaveAttribute('href', /^data:image\/svg/);
+  await studio.progress.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await expect(studio.failure).toBeVisible();
+  await expect(icon).toHaveAttribute('href', String(own));
+});
+
+test('the notice on the GPU does not move the stage', async ({ page }) => {
+  const stage = page.locator('.stage').first();
+  const stageTop = async () => (await stage.boundingBox())?.y;
+  await page.goto('/', { waitUntil: 'commit' });
+  await stage.waitFor();
+  const before = await stageTop();
+  await expect(page.getByRole('complementary', { name: 'GPU check' })).toBeVisible();
+  expect(await stageTop()).toBe(before);
+});
+
+/** Kilobytes that the studio's own scripts may take, compressed. */
+const mostKilobytes = 200;
+
+test('Generate can be pressed after at most 200 kB of scripts', async ({ request, baseURL }) => {
+  const html = await (await request.get('/')).text();
+  const tags = [...html.matchAll(/<script\b[^>]*\bsrc="([^"]+)"[^>]*>/g)];
+  // Browsers without modules load the polyfills; none of those has WebGPU.
+  const sources = tags.filter(([tag]) => !/nomodule/i.test(tag)).map(([, source]) => source ?? '');
+  expect(sources.length).toBeGreaterThan(5);
+  const sizes = await Promise.all(
+    [...new Set(sources)].map(async (source) => {
+      const answer = await request.get(new URL(source, baseURL).href);
+      return { source, bytes: gzipSync(await answer.body()).length };
+    }),
+  );
+  const total = sizes.reduce((sum, { bytes }) => sum + bytes, 0);
+  expect(total / 1000, JSON.stringify(sizes)).toBeLessThanOrEqual(mostKilobytes);
+});
