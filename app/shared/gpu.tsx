@@ -113,11 +113,7 @@ export function GpuActions(props: {
 export function GpuNotice({ error, children }: { error: ErrorRecord; children: ReactNode }) {
   const { message, remedy, detail } = errorTexts(error);
   return (
-    <aside
-      className="gpu-notice problem"
-      aria-label={t('shared.gpuCheck')}
-      data-code={error.code}
-    >
+    <aside className="gpu-notice problem" aria-label={t('shared.gpuCheck')} data-code={error.code}>
       {/* A software GPU works: one line is enough. */}
       <details open={error.code !== 'ADAPTER_SOFTWARE'}>
         <summary>{message}</summary>

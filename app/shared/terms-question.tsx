@@ -1,4 +1,4 @@
-import { termsVersion } from '../../lib/contract/terms';
+import { termsVersion } from '../../lib/contract/terms-text';
 import { Modal } from '../models/modal';
 import { t } from '../texts';
 import { Problem } from './messages';

@@ -1,5 +1,5 @@
 import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract/format';
-import { terms } from '../../../lib/contract/terms';
+import { terms } from '../../../lib/contract/terms-text';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
 import keys from './keys.json';
