@@ -3,7 +3,6 @@ import { createEngineClient } from '../lib/predictions/engine-client';
 import { idle, type RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
-import { readImageFile } from '../lib/video/image';
 import { keepAwake, warnOnLeave } from './shared/browser';
 import { percentDone } from './shared/run-progress';
 import { showJob } from './shared/running-job';
@@ -22,7 +21,7 @@ function createRunner(): Runner {
     createEngineClient(
       () => new Worker(new URL('../workers/engine.ts', import.meta.url), { type: 'module' }),
     ),
-    readImageFile,
+    async (file) => (await import('../lib/video/image')).readImageFile(file),
   );
   created.subscribe(() => follow(created.getSnapshot()));
   return created;

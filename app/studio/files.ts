@@ -1,7 +1,6 @@
 import { KinoraError } from '../../lib/contract/errors';
 import { framesPerSecond } from '../../lib/contract/parameters';
 import type { Parameters } from '../../lib/contract/request';
-import { readImageFile } from '../../lib/video/image';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
 /**
@@ -10,6 +9,7 @@ import { type ChosenImage, type FormValues, fromParameters } from './form-state'
  * @throws KinoraError one of the `IMAGE_…` codes, or `FILE_UNREADABLE`
  */
 export async function readImage(file: Blob, name: string): Promise<ChosenImage> {
+  const { readImageFile } = await import('../../lib/video/image');
   const image = await readImageFile(file);
   try {
     (await createImageBitmap(image)).close();

@@ -1,7 +1,6 @@
 import Link from 'next/link';
 import type { Dispatch } from 'react';
 import { formatPercent, formatSeconds } from '../../lib/contract/format';
-import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { useLibrary } from '../library';
 import { useNow } from '../shared/browser';
 import { describedBy, FieldNotes } from '../shared/fields';
@@ -26,7 +25,7 @@ export function PromptField(props: {
   const { prompt, optimization } = values;
   const { state, browserModel, start } = improve;
   const running = state.status === 'running';
-  const idle = running || busy || prompt.trim() === '' || isRefusedPrompt(prompt);
+  const idle = running || busy || prompt.trim() === '' || error !== undefined;
   return (
     <div className="field">
       <div className="field-head prompt-head">

@@ -1,7 +1,6 @@
 import type { LoraFile } from '../../lib/contract/engine';
 import type { OptimizerApi } from '../../lib/contract/optimizer';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
-import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { openBrowserModel } from '../../lib/language-model/browser-model';
 import { createOptimizerClient } from '../optimizer-client';
 import type { ImproveRequest } from './improve-state';
@@ -34,6 +33,7 @@ export async function runImprove(
   try {
     const improve = request.source === 'library' ? withLibrary : withBrowser;
     const record = await Promise.race([improve(request, run, api), crashed]);
+    const { isRefusedPrompt } = await import('../../lib/contract/prompt-refusal');
     if (!isRefusedPrompt(record.text)) return record;
     const reasons = [...record.reasons, 'refused'];
     return { ...record, status: 'failed', text: request.prompt, reasons };

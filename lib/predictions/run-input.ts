@@ -4,7 +4,6 @@ import { resolveSeed } from '../contract/parameters';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
 import type { PromptOptimization } from '../contract/prompt-optimization';
-import { isRefusedPrompt } from '../contract/prompt-refusal';
 import type { ParametersInput } from '../contract/request';
 import { type Source, type SourceLora, withScales } from './database';
 
@@ -36,8 +35,9 @@ export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
 
 /** Validates the input; sets the id, and the seed if it is −1. */
 export async function createPrediction(input: RunInput): Promise<Prediction> {
-  // The schemas are large: a page loads them with the first run.
+  // They are large: a page loads them with the first run.
   const { parseParameters } = await import('../contract/request');
+  const { isRefusedPrompt } = await import('../contract/prompt-refusal');
   const parameters = parseParameters(input.parameters);
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
   withScales(input.loras, parameters);
