@@ -13,6 +13,7 @@ import {
   toParameters,
 } from './form-state';
 import { chosenSampling } from './sampling';
+import type { FieldErrors } from './validation';
 
 /** An error before a run began, or of one that decodes a finished video again. */
 export interface RunProblem {
@@ -72,9 +73,16 @@ export function useGenerate(options: {
   const memory = memoryBudget === undefined ? {} : { memoryBudget };
 
   async function generate(): Promise<void> {
-    const { findErrors } = await import('./validation');
+    let errors: FieldErrors;
+    try {
+      const { findErrors } = await import('./validation');
+      errors = findErrors(form);
+    } catch (thrown) {
+      setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
+      return;
+    }
     const { image, loras } = form.files;
-    if (!image || Object.keys(findErrors(form)).length > 0) {
+    if (!image || Object.keys(errors).length > 0) {
       change({ type: 'checked' });
       // The marks are rendered in the next frame.
       requestAnimationFrame(() => revealFirstError(formRef.current));
