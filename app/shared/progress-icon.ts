@@ -4,11 +4,11 @@ const own = new WeakMap<HTMLLinkElement, string>();
 /** Shows progress as the icon of the tab. @param percent 0 … 100; null brings the page's own icon back */
 export function showInIcon(percent: number | null): void {
   for (const link of document.querySelectorAll<HTMLLinkElement>('link[rel="icon"]')) {
-    const href = own.get(link) ?? link.href;
+    const href = own.get(link) ?? link.getAttribute('href') ?? '';
     own.set(link, href);
     const shown = percent === null ? href : drawn(percent);
     // The browser loads an icon anew whenever it is set.
-    if (link.href !== shown) link.href = shown;
+    if (link.getAttribute('href') !== shown) link.setAttribute('href', shown);
   }
 }
 
