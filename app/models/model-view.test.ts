@@ -126,7 +126,7 @@ test('the size of a download is told as far as the manifest has it', () => {
   expect(downloadSizes([choice])).toBeNull();
   const smaller = { ...choice, name: '4-bit', download: 9.7e9 };
   expect(downloadSizes([{ ...choice, download: 13.5e9 }, smaller])).toBe(
-    'about 13.5 GB in 8-bit, 9.7 GB in 4-bit',
+    'About 13.5 GB in 8-bit, 9.7 GB in 4-bit',
   );
 });
 

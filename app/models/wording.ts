@@ -24,7 +24,7 @@ export function formatRelativeError(relativeError: number): string {
   return `${percent >= 0.01 ? percent.toFixed(2) : percent.toExponential(1)} %`;
 }
 
-/** `about 13.5 GB in 8-bit, 9.7 GB in 4-bit`; null where the manifest does not say. */
+/** `About 13.5 GB in 8-bit, 9.7 GB in 4-bit`; null where the manifest does not say. */
 export function downloadSizes(choices: readonly PrecisionChoice[]): string | null {
   const sizes = choices.flatMap(({ name, download }) =>
     download === undefined

@@ -11,6 +11,7 @@ import { hasServer } from '../shared/server';
 import { forgetSession, mayBeSignedIn } from '../shared/session';
 import { changeShare, type ShareEvent } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';
+import './share-dialog.css';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
@@ -63,7 +64,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
         Share
       </button>
       {file && state.status !== 'closed' && (
-        <Modal titleId="share-title" onClose={close}>
+        <Modal titleId="share-title" className="share-dialog" onClose={close}>
           <h2 id="share-title">Share this video</h2>
           {state.status === 'choosing' && (
             <>
@@ -189,12 +190,14 @@ function Shared(props: {
       <p className="field-hint">
         It ends on {end}. Your links are listed on the <Link href="/keys">Keys page</Link>.
       </p>
-      <button type="button" className="primary" onClick={copy}>
-        {copied ? 'Copied' : 'Copy the link'}
-      </button>{' '}
-      <button type="button" className="danger" onClick={onRevoke}>
-        Delete it from the server
-      </button>
+      <div className="actions">
+        <button type="button" className="primary" onClick={copy}>
+          {copied ? 'Copied' : 'Copy the link'}
+        </button>
+        <button type="button" className="danger" onClick={onRevoke}>
+          Delete it from the server
+        </button>
+      </div>
     </section>
   );
 }

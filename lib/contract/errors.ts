@@ -84,7 +84,7 @@ const table = {
   ],
   HUB_UNREACHABLE: [
     'The hub cannot be reached.',
-    'Check the connection and the hub address, or use local files; a download goes on where it stopped.',
+    'Check the connection and the hub address, or use local files.',
   ],
   HUB_NOT_FOUND: [
     'The hub has no such repository or file.',

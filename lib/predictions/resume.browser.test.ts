@@ -1,33 +1,19 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { type ErrorCode, KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
-import { readImageFile } from '../video/image';
-import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
 import { listRuns, openRunFiles } from './run-files';
-import { Runner } from './runner';
 import { hasLatents, savedRunBytes, sweepRuns } from './saved-runs';
-import { PredictionStore } from './store';
-import { cleanUp } from './testing/clean-up';
-import { FakeEngine, gate } from './testing/engine';
+import { gate } from './testing/engine';
 import { newInput } from './testing/input';
 import { newPrediction, resultOf } from './testing/prediction';
+import { engine, runner, soon, store, withRunner } from './testing/runner';
 import { listVideos, readVideo } from './videos';
 
-/** Long enough for a slow machine. */
-const soon = { timeout: 30_000 };
-let store: PredictionStore;
-let engine: FakeEngine;
-let runner: Runner;
-
+withRunner();
 beforeEach(() => {
-  store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
-  engine = new FakeEngine();
   engine.saves = true;
-  runner = new Runner(store, engine, readImageFile);
 });
-
-afterEach(() => cleanUp(store.database));
 
 /** Starts a run that stops before its second step, until the returned function is called. */
 async function runToSecondStep() {

@@ -1,30 +1,14 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { KinoraError } from '../contract/errors';
 import { parseParameters } from '../contract/request';
-import { readImageFile } from '../video/image';
-import { KinoraDatabase } from './database';
 import { gpuLock, predictionLock } from './locks';
-import { Runner } from './runner';
-import { PredictionStore } from './store';
-import { cleanUp } from './testing/clean-up';
-import { FakeEngine, gate } from './testing/engine';
+import { gate } from './testing/engine';
 import { newInput } from './testing/input';
 import { newPrediction } from './testing/prediction';
+import { engine, runner, soon, store, withRunner } from './testing/runner';
 import { listVideos, readVideo, writeVideo } from './videos';
 
-/** Long enough for a slow machine. */
-const soon = { timeout: 30_000 };
-let store: PredictionStore;
-let engine: FakeEngine;
-let runner: Runner;
-
-beforeEach(() => {
-  store = new PredictionStore(new KinoraDatabase(`test-${crypto.randomUUID()}`));
-  engine = new FakeEngine();
-  runner = new Runner(store, engine, readImageFile);
-});
-
-afterEach(() => cleanUp(store.database));
+withRunner();
 
 test('the row exists with its seed before the engine starts, and ends with the video', async () => {
   const early: (string | undefined)[] = [];

@@ -137,7 +137,8 @@ function tags(shown: Shown, { page, oembed }: PageLinks): Markup {
 /** @param base relative address of the folder with the files of the link */
 function videoElement(shown: Shown, base: string): Markup {
   const poster = shown.hasImage && !shown.isFlagged ? html` poster="${base}image"` : null;
-  return html`<video src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${shown.title}"></video>`;
+  const shape = shown.height > shown.width ? html` class="tall"` : null;
+  return html`<video${shape} src="${base}video.mp4"${poster} width="${shown.width}" height="${shown.height}" controls loop playsinline preload="metadata" aria-label="${shown.title}"></video>`;
 }
 
 /** A flagged picture is shown when it is asked for. */

@@ -10,7 +10,9 @@ header{padding:16px 0}
 header a{color:inherit;font-weight:700;text-decoration:none}
 a{color:var(--strong);text-underline-offset:3px}
 :focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-video,.still{display:block;width:100%;height:auto;max-height:78vh;object-fit:contain;background:#000;border-radius:14px}
+video,.still{display:block;height:auto;border-radius:14px}
+video{width:min(100%,78vh*16/9);background:#000}
+video.tall{width:min(100%,78vh*9/16)}
 h1{margin:20px 0 8px;font-size:1.4rem;line-height:1.3;overflow-wrap:anywhere}
 h2{margin:24px 0 8px;font-size:1rem}
 p{margin:8px 0;max-width:70ch;overflow-wrap:anywhere;white-space:pre-line}
@@ -18,7 +20,7 @@ p{margin:8px 0;max-width:70ch;overflow-wrap:anywhere;white-space:pre-line}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 20px;margin:0}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere}
-.still{max-width:320px;max-height:320px;width:auto;background:none}
+.still{max-width:320px;max-height:320px;width:auto}
 .open{display:inline-block;margin:12px 0;padding:10px 18px;border-radius:9px;background:var(--accent);color:var(--on-accent);font-weight:600;text-decoration:none}
 summary{padding:16px;border:1px solid var(--line);border-radius:14px;background:var(--surface);cursor:pointer}
 details[open] summary{margin-bottom:12px}

@@ -1,62 +1,30 @@
-import { createHash } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type ApiPrediction, type WorkerJob, webhookBodySchema } from '../../../lib/contract/v3';
-import { outputKey } from '../../files/outputs/parts';
 import { deliveries } from '../../store/schema';
-import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
-import { clearSafety } from '../../testing/jobs';
-import { makeVideo } from '../../testing/video';
+import { submission } from '../../testing/api';
+import {
+  api,
+  claim,
+  claimed,
+  complete,
+  key,
+  model,
+  result,
+  send,
+  submit,
+  video,
+  withApiOwner,
+  work,
+} from '../../testing/api-owner';
 
-const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
 const hook = `${model}?webhook=https://93.184.215.14/hook`;
+withApiOwner();
 
-let api: TestApi;
-let video: Uint8Array;
-let sha256 = '';
-beforeAll(async () => {
-  api = await openTestApi({ KINORA_SYNC_SECONDS: '30' });
-  video = await makeVideo();
-  sha256 = createHash('sha256').update(video).digest('hex');
-}, 60_000);
-afterAll(() => api?.close(), 60_000);
-
-/** Each test has an owner of its own, so that it sees no other test's jobs and workers. */
-let key = '';
-let token = '';
-let owners = 0;
-beforeEach(async () => {
-  const owner = `owner${owners++}`;
-  [key, token] = [await api.key(owner), await api.workerToken(owner)];
-});
-
-const send = (body: object, path = model) => api.send('POST', path, { key, body });
-const submit = async (body: object = submission, path = model): Promise<ApiPrediction> =>
-  (await send(body, path)).json.data;
-const result = async (id: string): Promise<ApiPrediction> =>
-  (await api.send('GET', `/api/v3/predictions/${id}/result`, { key })).json.data;
 const listed = async (): Promise<ApiPrediction[]> =>
   (await api.send('GET', '/api/v3/predictions?include_inputs=true', { key })).json.data.items;
-const work = (path: string, body: object) =>
-  api.send('POST', `/api/worker/${path}`, { key: token, body });
-const claim = async (more = {}): Promise<WorkerJob | null> =>
-  (await work('claim', { ...declarationOf(more), wait_seconds: 0 })).json.data.job;
-const claimed = async (): Promise<WorkerJob> => {
-  const job = await claim();
-  if (!job) throw new Error('No job was given.');
-  return job;
-};
 const heartbeat = ({ id, lease_token }: WorkerJob, more: object = {}) =>
   work(`jobs/${id}/heartbeat`, { lease_token, ...more });
-async function complete({ id, lease_token, parameters: { seed } }: WorkerJob) {
-  const name = { jobId: id, leaseToken: lease_token, sha256 };
-  const options = { type: 'video/mp4', maxBytes: 1_000_000 };
-  await api.relay.files.blobs.put(outputKey(name), video, options);
-  const result = { sha256, bytes: video.length, seed, inference_ms: 1234, encoder: 'none' };
-  const made = { model: 'tiny', precision: 'f32', safety: clearSafety };
-  const done = await work(`jobs/${id}/complete`, { lease_token, ...result, ...made });
-  expect(done.status).toBe(200);
-}
 /** Webhooks of a job in the outbox. */
 const webhooksOf = async (id: string) => {
   const rows = await api.relay.store.db.select().from(deliveries).where(eq(deliveries.jobId, id));
@@ -108,7 +76,7 @@ test('a waiting prediction says for what, and the models say how many workers se
   expect(await result(id)).toMatchObject({ waiting_for: 'worker', queue_position: 0 });
   expect(await serving()).toEqual([0, 0, 0, 0]);
   // One that is connected, and takes only shorter videos.
-  expect(await claim({ max_duration: 5 })).toBeNull();
+  expect((await claim({ max_duration: 5 })).job).toBeNull();
   expect(await result(id)).toMatchObject({ waiting_for: 'worker' });
   expect(await serving()).toEqual([1, 1, 1, 1]);
 

@@ -1,81 +1,40 @@
-import { createHash } from 'node:crypto';
 import { eq } from 'drizzle-orm';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   type Applied,
   promptOptimizationSchema,
   type Safety,
   safetySchema,
 } from '../../../lib/contract';
-import {
-  type ApiPrediction,
-  type Completion,
-  endpoints,
-  type WorkerJob,
-} from '../../../lib/contract/v3';
+import { endpoints } from '../../../lib/contract/v3';
 import { outputKey } from '../../files/outputs/parts';
 import { createHeldClaims, createWatches } from '../../jobs';
 import { deliveries } from '../../store/schema';
-import { declarationOf, openTestApi, submission, type TestApi } from '../../testing/api';
+import { declarationOf, submission } from '../../testing/api';
+import {
+  api,
+  claim,
+  claimed,
+  complete,
+  completionOf,
+  key,
+  model,
+  result,
+  sha256,
+  submit,
+  token,
+  upload,
+  video,
+  withApiOwner,
+  work,
+} from '../../testing/api-owner';
 import { clearSafety } from '../../testing/jobs';
-import { makeVideo } from '../../testing/video';
 import { answer } from '../answer';
 import { describeJob } from './describe';
 
-const model = '/api/v3/kinora/wan-2.2/i2v-720p-lora';
+withApiOwner();
 
-let api: TestApi;
-let video: Uint8Array;
-let sha256 = '';
-beforeAll(async () => {
-  api = await openTestApi({ KINORA_SYNC_SECONDS: '30' });
-  video = await makeVideo();
-  sha256 = createHash('sha256').update(video).digest('hex');
-}, 60_000);
-afterAll(() => api?.close(), 60_000);
-
-/** Each test has an owner of its own, so that it sees no other test's jobs. */
-let key = '';
-let token = '';
-let owners = 0;
-beforeEach(async () => {
-  const owner = `owner${owners++}`;
-  [key, token] = [await api.key(owner), await api.workerToken(owner)];
-});
-
-const submit = async (body: object = submission, as = key): Promise<ApiPrediction> =>
-  (await api.send('POST', model, { key: as, body })).json.data;
-const result = async (id: string): Promise<ApiPrediction> =>
-  (await api.send('GET', `/api/v3/predictions/${id}/result`, { key })).json.data;
-const work = (path: string, body: object, as = token) =>
-  api.send('POST', `/api/worker/${path}`, { key: as, body });
-const claim = async (more = {}, as = token) =>
-  (await work('claim', { ...declarationOf(more), wait_seconds: 0 }, as)).json.data;
-const claimed = async (): Promise<WorkerJob> => (await claim()).job;
 const lost = { status: 409, json: { error_code: 'LEASE_LOST' } };
-
-const completionOf = ({ lease_token }: WorkerJob) => ({
-  lease_token,
-  sha256,
-  bytes: video.length,
-  seed: 7,
-  inference_ms: 1234,
-  model: 'tiny',
-  precision: 'f32',
-  encoder: 'none',
-  safety: clearSafety,
-});
-
-/** Puts the video where an upload under this lease ends. */
-async function upload(job: WorkerJob, bytes = video): Promise<void> {
-  const name = { jobId: job.id, leaseToken: job.lease_token, sha256 };
-  const options = { type: 'video/mp4', maxBytes: 1_000_000 };
-  await api.relay.files.blobs.put(outputKey(name), bytes, options);
-}
-async function complete(job: WorkerJob, more: Partial<Completion> = {}) {
-  await upload(job);
-  return work(`jobs/${job.id}/complete`, { ...completionOf(job), ...more });
-}
 
 describe('claiming', () => {
   test('gives a job with everything that it needs, and an explicit seed', async () => {
@@ -401,18 +360,10 @@ describe('completing', () => {
 
   test('ends a synchronous submission with its outputs', async () => {
     const held = submit({ ...submission, enable_sync_mode: true });
-    await expect.poll(async () => (await claim()).job, { timeout: 20_000 }).not.toBeNull();
-    // Which job it is: the one that is being worked on.
-    const { jobs } = await api.relay.jobs.list(
-      (await api.relay.keys.authenticate(`Bearer ${key}`, 'api')).owner,
-      { page: 1, pageSize: 1 },
-    );
-    const [running] = jobs;
-    if (!running?.leaseToken) throw new Error('The job is not leased.');
-    const job = { id: running.id, lease_token: running.leaseToken } as WorkerJob;
+    const job = await vi.waitFor(claimed, { timeout: 20_000 });
     await complete(job);
     const prediction = await held;
-    expect(prediction).toMatchObject({ id: running.id, status: 'completed' });
+    expect(prediction).toMatchObject({ id: job.id, status: 'completed' });
     expect(prediction.outputs).toHaveLength(1);
     expect(prediction).not.toHaveProperty('code');
   });
