@@ -13,6 +13,7 @@ import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
+import { useLoraMisfits } from './use-loras';
 import { shownErrors } from './validation';
 
 /** All settings of a video, and the Generate button. */
@@ -27,6 +28,7 @@ export function RequestForm(props: {
   ready: boolean;
   improve: Improve;
   onFiles: (files: readonly File[]) => void;
+  onPickLora: (name: string) => void;
   onGenerate: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
@@ -36,6 +38,7 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
   const errors = shownErrors(form);
+  const misfits = useLoraMisfits(files.loras, model?.manifest.id ?? null);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
     <form
@@ -118,13 +121,12 @@ export function RequestForm(props: {
           loras={files.loras}
           library={models.status === 'ready' ? models.loras : []}
           errors={errors}
+          misfits={misfits}
           onFiles={props.onFiles}
           onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
+          onMove={(key, by) => change({ type: 'loraMoved', key, by })}
           onRemove={(key) => change({ type: 'loraRemoved', key })}
-          onPick={(name) => {
-            const lora = { key: crypto.randomUUID(), name, file: null, scale: '1' };
-            change({ type: 'loraAdded', lora });
-          }}
+          onPick={props.onPickLora}
           onWord={(word) =>
             set(
               typedPrompt(

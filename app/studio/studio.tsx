@@ -120,6 +120,7 @@ export function Studio() {
           startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
+          onPickLora={fileInput.pickLora}
           onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
