@@ -1,13 +1,15 @@
 import type { Dispatch, RefObject } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
+import type { Example } from './examples';
 import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
+import { NegativePromptField } from './negative-prompt-field';
 import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
+import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
@@ -29,6 +31,7 @@ export function RequestForm(props: {
   improve: Improve;
   onFiles: (files: readonly File[]) => void;
   onPickLora: (name: string) => void;
+  onExample: (example: Example) => void;
   onGenerate: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
@@ -61,8 +64,14 @@ export function RequestForm(props: {
         {notice?.kind === 'error' && <Problem error={notice.error} />}
         {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
       </div>
-      <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
+      <PromptField
+        {...{ values, improve, busy, change }}
+        error={errors.prompt}
+        tokenizer={model?.ready ? model.manifest.id : null}
+        onExample={props.onExample}
+      />
       <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+      <PresetField values={values} onChange={set} />
       <ProfileField {...{ values, model, resolved }} onChange={set} />
       <SizeField value={values.size} onChange={(size) => set({ size })} />
       <div className="field-pair">
@@ -83,21 +92,12 @@ export function RequestForm(props: {
       </div>
       <details className="more">
         <summary>More settings</summary>
-        <div className="field" data-unused={unguided || undefined}>
-          <label htmlFor="negative_prompt">Negative prompt</label>
-          <textarea
-            id="negative_prompt"
-            rows={2}
-            placeholder="What should the video not show?"
-            value={values.negative_prompt}
-            aria-describedby={unguided ? 'negative_prompt-hint' : undefined}
-            onChange={(event) => set({ negative_prompt: event.target.value })}
-          />
-          <FieldNotes
-            id="negative_prompt"
-            hint={unguided ? 'Not used: this video is made without guidance.' : undefined}
-          />
-        </div>
+        <NegativePromptField
+          value={values.negative_prompt}
+          unused={unguided}
+          ofModel={model?.manifest.negativePrompt}
+          onChange={(negative_prompt) => set({ negative_prompt })}
+        />
         <div className="field-pair">
           <NumberField
             name="guidance_scale"

@@ -12,6 +12,7 @@ import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/g
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
+import { loadExample } from './examples';
 import { readImage } from './files';
 import { History, UndoToast } from './history';
 import { interruptionReason } from './interruption-text';
@@ -121,6 +122,11 @@ export function Studio() {
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
           onPickLora={fileInput.pickLora}
+          onExample={(example) =>
+            void loadExample(example, change).catch((thrown) =>
+              fileInput.showError(toKinoraError(thrown)),
+            )
+          }
           onGenerate={() => void runs.generate()}
         />
         <div className="outcome">
