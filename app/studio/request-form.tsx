@@ -3,6 +3,7 @@ import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
+import { CodeButton } from './code-button';
 import type { Example } from './examples';
 import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
 import { ImageField } from './image-field';
@@ -148,6 +149,10 @@ export function RequestForm(props: {
           onChange={set}
         />
       </details>
+      <CodeButton
+        form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+        library={models.status === 'ready' ? models.loras : []}
+      />
       {startError && (
         <div role="alert">
           <Problem error={startError} />
