@@ -44,8 +44,6 @@ export interface ChosenLora {
   /** Null for a LoRA of the library, which is opened by its name when a run starts. */
   readonly file: Blob | null;
   readonly scale: string;
-  /** By the metadata of a file; those of the library are in its entry. */
-  readonly triggerWords?: readonly string[];
 }
 
 export interface FormFiles {

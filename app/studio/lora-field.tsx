@@ -1,11 +1,11 @@
 import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
-import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LoraEntry } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { ArrowIcon, CloseIcon } from '../shared/icons';
 import { type ChosenLora, maxLoras } from './form-state';
 import './lora.css';
+import type { LoraCheck } from './use-loras';
 import type { FieldErrors } from './validation';
 
 /** Up to three LoRAs with their scales, from the library or from files. */
@@ -13,8 +13,8 @@ export function LoraField(props: {
   loras: readonly ChosenLora[];
   library: readonly LoraEntry[];
   errors: FieldErrors;
-  /** Why LoRAs do not fit the selected model, by their keys. */
-  misfits: Readonly<Record<string, ErrorRecord>>;
+  /** By the keys of the LoRAs. */
+  checks: Readonly<Record<string, LoraCheck>>;
   onFiles: (files: readonly File[]) => void;
   onPick: (name: string) => void;
   onScale: (key: string, scale: string) => void;
@@ -22,7 +22,7 @@ export function LoraField(props: {
   onRemove: (key: string) => void;
   onWord: (word: string) => void;
 }) {
-  const { loras, library, errors, misfits, onFiles, onPick, onScale, onMove, onRemove, onWord } =
+  const { loras, library, errors, checks, onFiles, onPick, onScale, onMove, onRemove, onWord } =
     props;
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
@@ -41,9 +41,9 @@ export function LoraField(props: {
             <LoraRow
               key={lora.key}
               lora={lora}
-              entry={library.find(({ name }) => lora.file === null && name === lora.name)}
               place={{ first: index === 0, last: index === loras.length - 1 }}
-              error={errors[lora.key] ?? misfits[lora.key]?.message}
+              words={checks[lora.key]?.triggerWords ?? []}
+              error={errors[lora.key] ?? checks[lora.key]?.misfit?.message}
               onMove={(by) => onMove(lora.key, by)}
               onScale={(scale) => onScale(lora.key, scale)}
               onRemove={() => onRemove(lora.key)}
@@ -101,7 +101,8 @@ export function LoraField(props: {
 /** One selected LoRA: its scale, its place among the others, and its trigger words. */
 function LoraRow(props: {
   lora: ChosenLora;
-  entry: LoraEntry | undefined;
+  /** Its trigger words. */
+  words: readonly string[];
   place: { readonly first: boolean; readonly last: boolean };
   error: string | undefined;
   onScale: (scale: string) => void;
@@ -109,8 +110,7 @@ function LoraRow(props: {
   onRemove: () => void;
   onWord: (word: string) => void;
 }) {
-  const { lora, entry, place, error, onScale, onMove, onRemove, onWord } = props;
-  const words = entry?.triggerWords ?? lora.triggerWords ?? [];
+  const { lora, words, place, error, onScale, onMove, onRemove, onWord } = props;
   return (
     <li>
       <div className="lora-row">

@@ -16,7 +16,7 @@ import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
-import { useLoraMisfits } from './use-loras';
+import { useLoraChecks } from './use-loras';
 import { shownErrors } from './validation';
 
 /** All settings of a video, and the Generate button. */
@@ -42,7 +42,7 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
   const errors = shownErrors(form);
-  const misfits = useLoraMisfits(files.loras, model?.manifest.id ?? null);
+  const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
     <form
@@ -122,7 +122,7 @@ export function RequestForm(props: {
           loras={files.loras}
           library={models.status === 'ready' ? models.loras : []}
           errors={errors}
-          misfits={misfits}
+          checks={checks}
           onFiles={props.onFiles}
           onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
           onMove={(key, by) => change({ type: 'loraMoved', key, by })}

@@ -11,9 +11,12 @@ export function useLoraInput(
   change: Dispatch<FormAction>,
 ) {
   async function add(file: File, name: string, own: File | null): Promise<void> {
-    const triggerWords = (await inspect(file, values.model))?.triggerWords ?? [];
-    const lora = { key: crypto.randomUUID(), name, file: own, scale: '1' };
-    change({ type: 'loraAdded', lora: { ...lora, ...(own && { triggerWords }) } });
+    const model = pickModel(await loadModels(), values.model);
+    if (model) await inspect(model.manifest.id, file);
+    change({
+      type: 'loraAdded',
+      lora: { key: crypto.randomUUID(), name, file: own, scale: '1' },
+    });
   }
 
   return {
@@ -49,49 +52,53 @@ function requirePlace(count: number, more: number): void {
   });
 }
 
-/**
- * What the header of a LoRA says for the selected model; null where that cannot be told here.
- *
- * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `FILE_UNREADABLE`
- */
-async function inspect(file: File, selected: string) {
-  const model = pickModel(await loadModels(), selected);
-  if (!model) return null;
-  return getLibrary().call((api) => api.inspectLora(model.manifest.id, file));
+/** @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `FILE_UNREADABLE` */
+function inspect(model: string, file: File) {
+  return getLibrary().call((api) => api.inspectLora(model, file));
+}
+
+/** What the header of a chosen LoRA says. */
+export interface LoraCheck {
+  /** Why it does not fit the model; null where it does. */
+  readonly misfit: ErrorRecord | null;
+  readonly triggerWords: readonly string[];
 }
 
 /**
- * Why chosen LoRAs do not fit the model, by their keys; checked again when the model or the list changes.
+ * The headers of the chosen LoRAs, by their keys, read again when the model or the list changes.
  *
  * @param model its id; null until it is known
  */
-export function useLoraMisfits(
+export function useLoraChecks(
   loras: readonly ChosenLora[],
   model: string | null,
-): Readonly<Record<string, ErrorRecord>> {
-  const [found, setFound] = useState<Readonly<Record<string, ErrorRecord>>>({});
+): Readonly<Record<string, LoraCheck>> {
+  const [checks, setChecks] = useState<Readonly<Record<string, LoraCheck>>>({});
   const keys = loras.map(({ key }) => key).join();
-  const misfits = useEffectEvent(async (id: string) => {
-    const checked = loras.map(async ({ key, name, file }) => {
-      try {
-        const content = file ? new File([file], name) : await openLora(name);
-        await getLibrary().call((api) => api.inspectLora(id, content));
-        return [];
-      } catch (thrown) {
-        return [[key, toKinoraError(thrown).toRecord()] as const];
-      }
-    });
-    return Object.fromEntries((await Promise.all(checked)).flat());
-  });
+  const checkAll = useEffectEvent((id: string) =>
+    Promise.all(loras.map((lora) => check(lora, id))),
+  );
   useEffect(() => {
     if (model === null || keys === '') return;
     let stale = false;
-    void misfits(model).then((all) => {
-      if (!stale) setFound(all);
+    void checkAll(model).then((entries) => {
+      if (!stale) setChecks(Object.fromEntries(entries));
     });
     return () => {
       stale = true;
     };
   }, [keys, model]);
-  return found;
+  return checks;
+}
+
+async function check(
+  { key, name, file }: ChosenLora,
+  model: string,
+): Promise<readonly [key: string, check: LoraCheck]> {
+  try {
+    const facts = await inspect(model, file ? new File([file], name) : await openLora(name));
+    return [key, { misfit: null, triggerWords: facts?.triggerWords ?? [] }];
+  } catch (thrown) {
+    return [key, { misfit: toKinoraError(thrown).toRecord(), triggerWords: [] }];
+  }
 }
