@@ -64,7 +64,12 @@ export function PromptField(props: {
       />
       <PromptLengthNote id="prompt-length" text={prompt} model={used ? tokenizer : null} />
       <FieldNotes id="prompt" error={error} />
-      <PromptTools {...{ prompt, onExample }} disabled={running} onPrompt={type} />
+      <PromptTools
+        {...{ prompt, onExample }}
+        disabled={running}
+        onPrompt={type}
+        onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
+      />
       {state.status === 'offering' && <LanguageModelOffer {...{ improve, busy }} />}
       {state.status !== 'offering' && browserModel !== 'unavailable' && !running && (
         <button type="button" className="small" disabled={idle} onClick={() => start('browser')}>

@@ -12,10 +12,13 @@ type Tool = keyof typeof tools;
 export function PromptTools(props: {
   prompt: string;
   disabled: boolean;
+  /** The prompt was edited. */
   onPrompt: (prompt: string) => void;
+  /** Another prompt takes its place. */
+  onReplace: (prompt: string) => void;
   onExample: (example: Example) => void;
 }) {
-  const { prompt, disabled, onPrompt, onExample } = props;
+  const { prompt, disabled, onPrompt, onReplace, onExample } = props;
   const [open, setOpen] = useState<Tool | null>(null);
   const [earlier, setEarlier] = useState<readonly string[]>([]);
 
@@ -62,8 +65,8 @@ export function PromptTools(props: {
           <Earlier
             prompts={earlier}
             disabled={disabled}
-            onPrompt={(text) => {
-              onPrompt(text);
+            onChoose={(text) => {
+              onReplace(text);
               setOpen(null);
             }}
           />
@@ -95,15 +98,15 @@ export function PromptTools(props: {
 function Earlier(props: {
   prompts: readonly string[];
   disabled: boolean;
-  onPrompt: (prompt: string) => void;
+  onChoose: (prompt: string) => void;
 }) {
-  const { prompts, disabled, onPrompt } = props;
+  const { prompts, disabled, onChoose } = props;
   if (prompts.length === 0) return <p className="field-hint">There are no videos yet.</p>;
   return (
     <ul className="earlier">
       {prompts.map((prompt) => (
         <li key={prompt}>
-          <button type="button" disabled={disabled} onClick={() => onPrompt(prompt)}>
+          <button type="button" disabled={disabled} onClick={() => onChoose(prompt)}>
             {prompt}
           </button>
         </li>
