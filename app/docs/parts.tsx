@@ -1,5 +1,5 @@
 import { createElement, Fragment, type ReactNode } from 'react';
-import { CopyButton } from '../shared/copy-button';
+import { CopyButton } from './copy-button';
 import { readSnippet, type SnippetName } from './snippet';
 
 /** One section of the page, whose heading is a link target. */

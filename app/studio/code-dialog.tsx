@@ -1,8 +1,8 @@
 import Link from 'next/link';
 import { useState } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
+import { CopyButton } from '../docs/copy-button';
 import { Modal } from '../models/modal';
-import { CopyButton } from '../shared/copy-button';
 import { hasServer } from '../shared/server';
 import './code-dialog.css';
 import type { FormState } from './form-state';
