@@ -6,6 +6,7 @@ import type { FormValues } from './form-state';
 import {
   builtInPresets,
   hasPreset,
+  isPresetName,
   maxPresetName,
   type Preset,
   type PresetAction,
@@ -78,7 +79,7 @@ function OwnPresets(props: {
   const { presets, onAction, onSave } = props;
   const [name, setName] = useState('');
   const save = () => {
-    if (name.trim() === '') return;
+    if (!isPresetName(name)) return;
     onSave(name);
     setName('');
   };
@@ -98,7 +99,7 @@ function OwnPresets(props: {
           onChange={(event) => setName(event.target.value)}
           onKeyDown={(event) => onEnter(event, save)}
         />
-        <button type="button" disabled={name.trim() === ''} onClick={save}>
+        <button type="button" disabled={!isPresetName(name)} onClick={save}>
           Save
         </button>
       </div>

@@ -22,8 +22,10 @@ test('presets are saved, replaced by name, renamed and deleted', () => {
   expect(presets).toEqual([{ id: '1', name: 'Rainy', values: other }, saved('Fast', '2')]);
 
   presets = changePresets(presets, { type: 'renamed', id: '2', name: 'Rainy' });
-  presets = changePresets(presets, { type: 'renamed', id: '2', name: '  ' });
-  presets = changePresets(presets, { type: 'saved', ...saved(' ', '4') });
+  for (const name of [' ', 'Draft ']) {
+    presets = changePresets(presets, { type: 'saved', ...saved(name, '4') });
+    presets = changePresets(presets, { type: 'renamed', id: '2', name });
+  }
   expect(presets.map(({ name }) => name)).toEqual(['Rainy', 'Fast']);
   presets = changePresets(presets, { type: 'renamed', id: '2', name: 'Quick' });
   presets = changePresets(presets, { type: 'deleted', id: '1' });

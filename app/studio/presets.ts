@@ -40,11 +40,16 @@ export type PresetAction =
 /** Longest name, in characters. */
 export const maxPresetName = 40;
 
-/** Pure reducer of the list. A name that is empty, or another preset's, renames nothing. */
+/** Whether a preset may be saved under a name: not under that of a preset that comes with Kinora. */
+export function isPresetName(name: string): boolean {
+  return name.trim() !== '' && !builtInPresets.some((preset) => preset.name === name.trim());
+}
+
+/** Pure reducer of the list. A name that is not allowed, or another preset's, renames nothing. */
 export function changePresets(presets: readonly Preset[], action: PresetAction): readonly Preset[] {
   if (action.type === 'deleted') return presets.filter(({ id }) => id !== action.id);
   const name = action.name.trim().slice(0, maxPresetName);
-  if (name === '') return presets;
+  if (!isPresetName(name)) return presets;
   const same = presets.find((preset) => preset.name === name);
   if (action.type === 'renamed') {
     if (same) return presets;
