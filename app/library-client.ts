@@ -29,6 +29,7 @@ function overComlink(remote: Remote<LibraryApi>): LibraryApi {
     verify: (id) => remote.verify(id),
     deleteModel: (id) => remote.deleteModel(id),
     addLora: (source) => remote.addLora(source),
+    inspectLora: (model, file) => remote.inspectLora(model, file),
     deleteLora: (name) => remote.deleteLora(name),
   };
 }

@@ -14,7 +14,7 @@ function toApi(remote: Remote<OptimizerApi>): OptimizerApi {
     optimize: (request, onText) =>
       onText ? remote.optimize(request, proxy(onText)) : remote.optimize(request),
     cancel: () => remote.cancel(),
-    countTokens: (model, text) => remote.countTokens(model, text),
+    measurePrompt: (model, text) => remote.measurePrompt(model, text),
     triggerWords: (loras) => remote.triggerWords(loras),
   };
 }

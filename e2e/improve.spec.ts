@@ -63,6 +63,7 @@ test(
     await page
       .getByLabel('LoRA files')
       .setInputFiles(await Promise.all(words.map(loraWithTrigger)));
+    await expect(page.getByRole('button', { name: /^Remove sks/ })).toHaveCount(3);
     await studio.improveButton.click();
     await page.getByRole('button', { name: 'Use the browser’s own model', exact: true }).click();
     await expect(studio.improved).toContainText('Improved by the browser’s own model');

@@ -59,10 +59,14 @@ test('a prompt is rewritten as it is shown; trigger words and tokens come from t
   expect(record.text).not.toBe('');
   expect(texts.at(-1)).toBe(record.text);
   expect(record.milliseconds).toBeGreaterThan(0);
-  const tokens = await optimizer.countTokens('tiny', 'a cat walks');
+  const { tokens } = await optimizer.measurePrompt('tiny', 'a cat walks');
   expect(record.reasons).toEqual(['sks style', `${tokens} tokens`]);
   // The real model is not installed here: the bundled tokenizer counts for it.
-  expect(await optimizer.countTokens('wan2.2-ti2v-5b', 'a '.repeat(600))).toBeGreaterThan(512);
+  expect(await optimizer.measurePrompt('wan2.2-ti2v-5b', 'a '.repeat(600))).toMatchObject({
+    tokens: 1201,
+    limit: 512,
+    kept: 510,
+  });
 });
 
 test('without a language model the prompt stays, and the record says so', async () => {

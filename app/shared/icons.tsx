@@ -34,6 +34,14 @@ export function CloseIcon() {
   );
 }
 
+export function ArrowIcon({ up }: { up: boolean }) {
+  return (
+    <Icon>
+      <path d={up ? 'm6 14 6-6 6 6' : 'm6 10 6 6 6-6'} />
+    </Icon>
+  );
+}
+
 /** The logo. */
 export function Mark() {
   return (

@@ -30,6 +30,23 @@ test('the empty form has the defaults of the contract', () => {
   expect(toParameters(emptyForm)).toEqual({ prompt: '', ...defaults });
 });
 
+test('adapters change places, and stay at the ends', () => {
+  let state = filled();
+  for (const key of ['a', 'b', 'c']) {
+    state = changeForm(state, { type: 'loraAdded', lora: lora(key) });
+  }
+  const after = (key: string, by: 1 | -1) => {
+    state = changeForm(state, { type: 'loraMoved', key, by });
+    return state.files.loras.map((one) => one.key).join('');
+  };
+  expect([after('a', 1), after('c', -1), after('c', -1), after('a', 1)]).toEqual([
+    'bac',
+    'bca',
+    'cba',
+    'cba',
+  ]);
+});
+
 test('parameters are unchanged by the form', () => {
   const parameters = parseParameters({
     prompt: 'p',

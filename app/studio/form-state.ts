@@ -72,6 +72,7 @@ export type FormAction =
   | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
   | { readonly type: 'loraScaled'; readonly key: string; readonly scale: string }
+  | { readonly type: 'loraMoved'; readonly key: string; readonly by: 1 | -1 }
   | { readonly type: 'loraRemoved'; readonly key: string }
   | { readonly type: 'lorasSet'; readonly loras: readonly ChosenLora[] }
   | { readonly type: 'checked' };
@@ -124,6 +125,8 @@ export function changeForm(state: FormState, action: FormAction): FormState {
           lora.key === action.key ? { ...lora, scale: action.scale } : lora,
         ),
       );
+    case 'loraMoved':
+      return withLoras(state, moved(files.loras, action.key, action.by));
     case 'loraRemoved':
       return withLoras(
         state,
@@ -138,6 +141,14 @@ export function changeForm(state: FormState, action: FormAction): FormState {
 
 function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
   return { ...state, files: { ...state.files, loras } };
+}
+
+/** The list with one entry moved by a place; the same where it is at that end already. */
+function moved(loras: readonly ChosenLora[], key: string, by: number): readonly ChosenLora[] {
+  const from = loras.findIndex((lora) => lora.key === key);
+  const [lora, other] = [loras[from], loras[from + by]];
+  if (!lora || !other) return loras;
+  return loras.map((one) => (one === lora ? other : one === other ? lora : one));
 }
 
 /** The parameters of the form, not validated: an empty number is NaN. */

@@ -2,8 +2,10 @@ import Link from 'next/link';
 import { type ChangeEvent, useRef } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
-import { CloseIcon } from '../shared/icons';
+import { ArrowIcon, CloseIcon } from '../shared/icons';
 import { type ChosenLora, maxLoras } from './form-state';
+import './lora.css';
+import type { LoraCheck } from './use-loras';
 import type { FieldErrors } from './validation';
 
 /** Up to three LoRAs with their scales, from the library or from files. */
@@ -11,13 +13,17 @@ export function LoraField(props: {
   loras: readonly ChosenLora[];
   library: readonly LoraEntry[];
   errors: FieldErrors;
+  /** By the keys of the LoRAs. */
+  checks: Readonly<Record<string, LoraCheck>>;
   onFiles: (files: readonly File[]) => void;
   onPick: (name: string) => void;
   onScale: (key: string, scale: string) => void;
+  onMove: (key: string, by: 1 | -1) => void;
   onRemove: (key: string) => void;
   onWord: (word: string) => void;
 }) {
-  const { loras, library, errors, onFiles, onPick, onScale, onRemove, onWord } = props;
+  const { loras, library, errors, checks, onFiles, onPick, onScale, onMove, onRemove, onWord } =
+    props;
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
@@ -31,12 +37,14 @@ export function LoraField(props: {
       <legend>LoRA</legend>
       {loras.length > 0 && (
         <ul className="loras">
-          {loras.map((lora) => (
+          {loras.map((lora, index) => (
             <LoraRow
               key={lora.key}
               lora={lora}
-              entry={library.find(({ name }) => lora.file === null && name === lora.name)}
-              error={errors[lora.key]}
+              place={{ first: index === 0, last: index === loras.length - 1 }}
+              words={checks[lora.key]?.triggerWords ?? []}
+              error={errors[lora.key] ?? checks[lora.key]?.misfit?.message}
+              onMove={(by) => onMove(lora.key, by)}
               onScale={(scale) => onScale(lora.key, scale)}
               onRemove={() => onRemove(lora.key)}
               onWord={onWord}
@@ -79,8 +87,8 @@ export function LoraField(props: {
         Add LoRA
       </button>
       <p className="field-hint">
-        Up to three .safetensors files for this model, scales 0 to 4. Keep those that you use often
-        in the{' '}
+        Up to three .safetensors files for this model, scales 0 to 4; several can be chosen at once.
+        Keep those that you use often in the{' '}
         <Link href="/models#loras" prefetch={false}>
           LoRA library
         </Link>
@@ -90,17 +98,19 @@ export function LoraField(props: {
   );
 }
 
-/** One selected LoRA: its scale, and its trigger words if it is from the library. */
+/** One selected LoRA: its scale, its place among the others, and its trigger words. */
 function LoraRow(props: {
   lora: ChosenLora;
-  entry: LoraEntry | undefined;
+  /** Its trigger words. */
+  words: readonly string[];
+  place: { readonly first: boolean; readonly last: boolean };
   error: string | undefined;
   onScale: (scale: string) => void;
+  onMove: (by: 1 | -1) => void;
   onRemove: () => void;
   onWord: (word: string) => void;
 }) {
-  const { lora, entry, error, onScale, onRemove, onWord } = props;
-  const words = entry?.triggerWords ?? [];
+  const { lora, words, place, error, onScale, onMove, onRemove, onWord } = props;
   return (
     <li>
       <div className="lora-row">
@@ -119,6 +129,23 @@ function LoraRow(props: {
           {...describedBy(lora.key, error)}
           onChange={(event) => onScale(event.target.value)}
         />
+        {!(place.first && place.last) && (
+          <span className="lora-moves">
+            {([-1, 1] as const).map((by) => (
+              <button
+                key={by}
+                type="button"
+                aria-label={`Move ${lora.name} ${by < 0 ? 'up' : 'down'}`}
+                title={by < 0 ? 'Move up' : 'Move down'}
+                // Not disabled: the focus would be lost where a move ends the list.
+                aria-disabled={by < 0 ? place.first : place.last}
+                onClick={() => onMove(by)}
+              >
+                <ArrowIcon up={by < 0} />
+              </button>
+            ))}
+          </span>
+        )}
         <button
           type="button"
           className="icon"

@@ -1,15 +1,18 @@
 import Link from 'next/link';
-import type { Dispatch } from 'react';
+import { type Dispatch, useState } from 'react';
 import { formatPercent, formatSeconds } from '../../lib/contract/format';
 import { useLibrary } from '../library';
 import { useNow } from '../shared/browser';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { LiveText, Problem } from '../shared/messages';
 import { PartDownload } from '../shared/part-download';
+import type { Example } from './examples';
 import { type FormAction, type FormValues, typedPrompt } from './form-state';
 import { type ImproveState, isApplied } from './improve-state';
 import { outcomeText, ranOutOfTime } from './optimization-text';
+import { PromptLengthNote } from './prompt-length';
 import { Difference } from './prompt-record';
+import { PromptTools } from './prompt-tools';
 import { type Improve, improveLimits } from './use-improve';
 
 /** The prompt, with the button that improves it and what comes of that. */
@@ -20,8 +23,15 @@ export function PromptField(props: {
   /** A generation is running: it needs the memory. */
   busy: boolean;
   change: Dispatch<FormAction>;
+  /** Id of the selected model, where it is in this browser: its tokenizer measures the prompt. */
+  tokenizer: string | null;
+  onExample: (example: Example) => void;
 }) {
-  const { values, error, improve, busy, change } = props;
+  const { values, error, improve, busy, change, tokenizer, onExample } = props;
+  // The tokenizer is loaded by the first person who writes.
+  const [used, setUsed] = useState(false);
+  const type = (text: string) =>
+    change({ type: 'changed', values: typedPrompt(text, optimization) });
   const { prompt, optimization } = values;
   const { state, browserModel, start } = improve;
   const running = state.status === 'running';
@@ -48,11 +58,17 @@ export function PromptField(props: {
         readOnly={running}
         aria-busy={running}
         {...describedBy('prompt', error)}
-        onChange={(event) =>
-          change({ type: 'changed', values: typedPrompt(event.target.value, optimization) })
-        }
+        onFocus={() => setUsed(true)}
+        onChange={(event) => type(event.target.value)}
       />
+      <PromptLengthNote id="prompt-length" text={prompt} model={used ? tokenizer : null} />
       <FieldNotes id="prompt" error={error} />
+      <PromptTools
+        {...{ prompt, onExample }}
+        disabled={running}
+        onPrompt={type}
+        onReplace={(text) => change({ type: 'changed', values: { prompt: text } })}
+      />
       {state.status === 'offering' && <LanguageModelOffer {...{ improve, busy }} />}
       {state.status !== 'offering' && browserModel !== 'unavailable' && !running && (
         <button type="button" className="small" disabled={idle} onClick={() => start('browser')}>

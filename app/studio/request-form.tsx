@@ -1,22 +1,26 @@
 import type { Dispatch, ReactNode, RefObject } from 'react';
 import type { DeviceReport } from '../../lib/contract/engine';
 import type { ErrorRecord } from '../../lib/contract/errors';
-import { FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
+import { CodeButton } from './code-button';
+import type { Example } from './examples';
 import { forecastOfForm } from './forecast-request';
 import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
+import { NegativePromptField } from './negative-prompt-field';
 import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
+import { PresetField } from './preset-field';
 import { ProfileField } from './profile-field';
 import { PromptField } from './prompt-field';
 import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
+import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
 
 /** All settings of a video, and the Generate button. */
@@ -36,6 +40,8 @@ export function RequestForm(props: {
   ready: boolean;
   improve: Improve;
   onFiles: (files: readonly File[]) => void;
+  onPickLora: (name: string) => void;
+  onExample: (example: Example) => void;
   onGenerate: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
@@ -45,6 +51,7 @@ export function RequestForm(props: {
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
   const errors = useShownErrors(form);
+  const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
   const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
   const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
   return (
@@ -69,8 +76,14 @@ export function RequestForm(props: {
           {notice?.kind === 'error' && <Problem error={notice.error} />}
           {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
         </div>
-        <PromptField {...{ values, improve, busy, change }} error={errors.prompt} />
+        <PromptField
+          {...{ values, improve, busy, change }}
+          error={errors.prompt}
+          tokenizer={model?.ready ? model.manifest.id : null}
+          onExample={props.onExample}
+        />
         <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+        <PresetField values={values} onChange={set} />
         <ProfileField {...{ values, model, resolved }} onChange={set} />
         <SizeField value={values.size} onChange={(size) => set({ size })} />
         <div className="field-pair">
@@ -91,21 +104,12 @@ export function RequestForm(props: {
         </div>
         <details className="more">
           <summary>More settings</summary>
-          <div className="field" data-unused={unguided || undefined}>
-            <label htmlFor="negative_prompt">Negative prompt</label>
-            <textarea
-              id="negative_prompt"
-              rows={2}
-              placeholder="What should the video not show?"
-              value={values.negative_prompt}
-              aria-describedby={unguided ? 'negative_prompt-hint' : undefined}
-              onChange={(event) => set({ negative_prompt: event.target.value })}
-            />
-            <FieldNotes
-              id="negative_prompt"
-              hint={unguided ? 'Not used: this video is made without guidance.' : undefined}
-            />
-          </div>
+          <NegativePromptField
+            value={values.negative_prompt}
+            unused={unguided}
+            ofModel={model?.manifest.negativePrompt}
+            onChange={(negative_prompt) => set({ negative_prompt })}
+          />
           <div className="field-pair">
             <NumberField
               name="guidance_scale"
@@ -129,13 +133,12 @@ export function RequestForm(props: {
             loras={files.loras}
             library={models.status === 'ready' ? models.loras : []}
             errors={errors}
+            checks={checks}
             onFiles={props.onFiles}
             onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
+            onMove={(key, by) => change({ type: 'loraMoved', key, by })}
             onRemove={(key) => change({ type: 'loraRemoved', key })}
-            onPick={(name) => {
-              const lora = { key: crypto.randomUUID(), name, file: null, scale: '1' };
-              change({ type: 'loraAdded', lora });
-            }}
+            onPick={props.onPickLora}
             onWord={(word) =>
               set(
                 typedPrompt(
@@ -157,6 +160,10 @@ export function RequestForm(props: {
             onChange={set}
           />
         </details>
+        <CodeButton
+          form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+          library={models.status === 'ready' ? models.loras : []}
+        />
       </div>
       <div className="request-notes">
         {props.gpuNotice}

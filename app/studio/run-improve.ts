@@ -66,7 +66,7 @@ async function withBrowser(
       model: own,
       triggerWords: await api.triggerWords(loras),
       seed,
-      countTokens: (text) => api.countTokens(model, text),
+      countTokens: async (text) => (await api.measurePrompt(model, text)).tokens,
       timeLimitMs: limitMs,
       signal,
       onText,

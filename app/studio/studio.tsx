@@ -20,6 +20,7 @@ import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/g
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
+import { loadExample } from './examples';
 import { readImage } from './files';
 import type { FormAction } from './form-state';
 import { History, UndoToast } from './history';
@@ -144,6 +145,12 @@ export function Studio() {
           revision={ended?.[0] ? endOf(ended[0]) : ''}
           notice={fileInput.notice}
           onFiles={(files) => void fileInput.addFiles(files)}
+          onPickLora={fileInput.pickLora}
+          onExample={(example) =>
+            void loadExample(example, change).catch((thrown) =>
+              fileInput.showError(toKinoraError(thrown)),
+            )
+          }
           onGenerate={() => void runs.generate()}
         />
         <div className="workspace">

@@ -5,13 +5,8 @@ import type { Source } from '../../lib/predictions/database';
 import { getLibrary } from '../library';
 import { getRunner } from '../runner';
 import { readImage, readSettings } from './files';
-import {
-  type ChosenLora,
-  type FormAction,
-  type FormState,
-  type FormValues,
-  maxLoras,
-} from './form-state';
+import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
+import { useLoraInput } from './use-loras';
 
 /** The outcome of the last files. */
 export type FileNotice =
@@ -20,6 +15,8 @@ export type FileNotice =
 
 export interface FileInput {
   readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** Adds a LoRA of the library. */
+  readonly pickLora: (name: string) => void;
   /** Says what was done, in the place of the notice. */
   readonly showInfo: (text: string) => void;
   /** Shows an error in the place of the notice. */
@@ -35,36 +32,25 @@ export interface FileInput {
 export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
   const [notice, setNotice] = useState<FileNotice | null>(null);
   const [dragging, setDragging] = useState(false);
-  const loraCount = form.files.loras.length;
   const hasImage = form.files.image !== null;
+  const loraInput = useLoraInput(form, change);
+  const showError = useCallback(
+    (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() }),
+    [],
+  );
 
   async function addFiles(files: readonly File[]): Promise<void> {
     setNotice(null);
     try {
-      let loras = loraCount;
-      for (const file of files) {
-        if (isLora(file)) {
-          loras += 1;
-          addLora(file, loras);
-        } else if (isVideo(file)) {
-          await restoreSettings(file, files.some(isImage));
-        } else {
-          change({ type: 'imageSet', image: await readImage(file, file.name) });
-        }
+      for (const file of files.filter((one) => !isLora(one))) {
+        if (isVideo(file)) await restoreSettings(file, files.some(isImage));
+        else change({ type: 'imageSet', image: await readImage(file, file.name) });
       }
+      const loras = files.filter(isLora);
+      if (loras.length > 0) await loraInput.addFiles(loras);
     } catch (thrown) {
-      setNotice({ kind: 'error', error: toKinoraError(thrown).toRecord() });
+      showError(toKinoraError(thrown));
     }
-  }
-
-  function addLora(file: File, count: number): void {
-    if (count > maxLoras) {
-      throw new KinoraError('PARAMETER_INVALID', `A video can use at most ${maxLoras} LoRAs.`, {
-        remedy: 'Remove one first.',
-      });
-    }
-    const key = crypto.randomUUID();
-    change({ type: 'loraAdded', lora: { key, name: file.name, file, scale: '1' } });
   }
 
   /** @param brought whether an image came with the video */
@@ -120,12 +106,12 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     return () => abort.abort();
   }, []);
 
-  const showError = useCallback(
-    (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() }),
-    [],
-  );
   const showInfo = (text: string) => setNotice({ kind: 'info', text });
-  return { addFiles, showError, showInfo, notice, dragging };
+  const pickLora = (name: string) => {
+    setNotice(null);
+    loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
+  };
+  return { addFiles, pickLora, showError, showInfo, notice, dragging };
 }
 
 /** Image and name of the prediction of this browser that the settings are of; undefined without one. */

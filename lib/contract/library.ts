@@ -235,6 +235,14 @@ export interface LibraryApi {
 
   /** @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `ADDRESS_INVALID`, … */
   addLora(source: { readonly address: string } | { readonly file: File }): Promise<LoraEntry>;
+  /**
+   * Checks by its header whether a LoRA fits a model.
+   *
+   * @param model id of the model
+   * @returns null where nothing of the model is here to compare it with
+   * @throws KinoraError `LORA_INVALID`, `LORA_WRONG_BASE`, `FILE_UNREADABLE`, `MODEL_UNKNOWN`
+   */
+  inspectLora(model: string, file: File): Promise<Pick<LoraEntry, 'base' | 'triggerWords'> | null>;
   /** Ends a running download of it too, whose `addLora` then rejects with `CANCELLED`. */
   deleteLora(name: string): Promise<void>;
 }

@@ -101,6 +101,8 @@ export const manifestSchema = z.object({
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
   defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),
+  /** The negative prompt that its makers use. It is offered, and never used unasked. */
+  negativePrompt: z.string().min(1).optional(),
   /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */
   magcache: magCacheSchema.optional(),
   /** What each variant means for this model. */

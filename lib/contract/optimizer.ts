@@ -1,6 +1,16 @@
 import type { LoraFile } from './engine';
 import type { PromptOptimization } from './prompt-optimization';
 
+/** The length of a prompt, by the tokenizer of a video model. */
+export interface PromptLength {
+  /** Of the whole prompt, its end token included. */
+  readonly tokens: number;
+  /** Most tokens that the model reads. */
+  readonly limit: number;
+  /** Characters (UTF-16) of the prompt that the model reads; what comes after them is cut. */
+  readonly kept: number;
+}
+
 /** A prompt to improve. */
 export interface OptimizerRequest {
   readonly prompt: string;
@@ -30,10 +40,12 @@ export interface OptimizerApi {
   /** Ends the running optimisation with `CANCELLED`. */
   cancel(): Promise<void>;
   /**
-   * Tokens of a text with the tokenizer of a video model: what an optimisation on the page, with the
-   * browser's own language model, counts by.
+   * Measures a text with the tokenizer of a video model, which stays in memory: about 170 MB for the real one.
+   *
+   * @param model the bundled model's tokenizer serves where it is not installed; it counts at least as many
+   * @throws KinoraError `MODEL_UNKNOWN`, and those of the model's files
    */
-  countTokens(model: string, text: string): Promise<number>;
+  measurePrompt(model: string, text: string): Promise<PromptLength>;
   /** Trigger words of adapters by the metadata of their files. */
   triggerWords(loras: readonly LoraFile[]): Promise<readonly string[]>;
 }

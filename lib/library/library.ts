@@ -13,14 +13,15 @@ import {
   type StorageReport,
   type ToolEntry,
 } from '../contract';
+import type { LoraFacts } from '../pipeline/installation';
 import { parseHub } from '../weights/hub';
 import { addedModel } from './add-model';
 import { addedTool } from './add-tool';
 import { Downloads } from './downloads';
 import type { LibraryEnvironment, LibraryMessage, SnapshotListener } from './environment';
 import { HubAccess } from './hub-access';
-import { type LocalFiles, matchFiles } from './local-files';
-import type { LoraSource } from './lora-download';
+import { type LocalFiles, localSource, matchFiles } from './local-files';
+import { type LoraSource, openLoraHeader } from './lora-download';
 import { LoraLibrary } from './lora-library';
 import type { ManagedModel } from './managed-model';
 import { planDownload } from './plan';
@@ -208,6 +209,16 @@ export class Library implements LibraryApi {
     } finally {
       this.#changedOnDisk();
     }
+  }
+
+  async inspectLora(model: string, file: File): Promise<LoraFacts | null> {
+    await this.#start();
+    const { id } = this.#registry.get(model).manifest;
+    const models = (await this.#registry.configurations()).filter((one) => one.id === id);
+    if (models.length === 0) return null;
+    const bytes = localSource({ path: file.name, file });
+    const header = await openLoraHeader(bytes, file.name);
+    return this.#environment.installation.inspectLora(header, file.name, models);
   }
 
   async deleteLora(name: string): Promise<void> {

@@ -64,6 +64,34 @@ test('a link and a local file serve as well; the same name gets a number', async
   expect(byFile.sha256).toBe(byLink.sha256);
 });
 
+test('a file is checked against one model before it is used, and refused when its base is another', async () => {
+  const library = now().openTab();
+  const words = { trigger_words: 'sks style' };
+  const file = async (name: string) =>
+    new File([await goldenBytes(`loras/${name}.safetensors`)], `${name}.safetensors`);
+  const peft = await file('a_peft');
+  expect(await library.inspectLora('tiny', peft)).toMatchObject({
+    base: expect.stringContaining('Tiny'),
+    triggerWords: [],
+  });
+  const named = safetensorsBytes(
+    { 'blocks.0.ffn.net.0.proj.diff_b': f32([128], Array(128).fill(0)) },
+    words,
+  );
+  expect(await library.inspectLora('tiny', new File([named], 'b.safetensors'))).toMatchObject({
+    triggerWords: ['sks style'],
+  });
+  await expect(library.inspectLora('wan2.2-ti2v-5b', peft)).rejects.toMatchObject({
+    code: 'LORA_WRONG_BASE',
+  });
+  await expect(library.inspectLora('tiny', await file('wrong_base_14b'))).rejects.toMatchObject({
+    code: 'LORA_WRONG_BASE',
+    message: expect.stringContaining('Wan 14B'),
+  });
+  await expect(library.inspectLora('gone', peft)).rejects.toMatchObject({ code: 'MODEL_UNKNOWN' });
+  expect(await now().loras.list()).toEqual([]);
+});
+
 test('added by two tabs at once it is fetched by one, and the other says so', async () => {
   const bytes = await goldenBytes('loras/b_lightx2v_diff_b.safetensors');
   const address = `${repository}/twice.safetensors`;

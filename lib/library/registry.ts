@@ -186,17 +186,17 @@ export class ModelRegistry {
     this.#apply(await withLock(choicesLock, () => readChoices(models)));
   }
 
-  /** The configurations of the models that a LoRA may be made for. */
-  async configurations(): Promise<{ name: string; configuration: ModelFolder }[]> {
+  /** The configurations of the models that a LoRA may be made for, as far as they are here. */
+  async configurations(): Promise<{ id: string; name: string; configuration: ModelFolder }[]> {
     const found = [];
     // The base model first: a LoRA that fits none is compared with it.
     const base = this.#models.get(baseModel);
     for (const model of new Set([...(base ? [base] : []), ...this.#models.values()])) {
-      const { name } = model.manifest;
+      const { id, name } = model.manifest;
       const stored = model.folder.folder('configuration');
       const there = (await readStoredComponent(stored)) !== null;
       const folder = there ? modelFolderOf(stored) : model.listed.base;
-      if (folder) found.push({ name, configuration: folder });
+      if (folder) found.push({ id, name, configuration: folder });
     }
     return found;
   }

@@ -1,4 +1,5 @@
 import type { DecoderKind, KinoraError, LoraFile, ModelManifest, Precision } from '../contract';
+import type { PromptLength } from '../contract/optimizer';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
@@ -159,8 +160,8 @@ export interface VideoModel extends ModelCounts {
   readonly triggerWords: readonly string[];
   /** Token ids of each prompt; what is too long is cut. */
   tokenize(prompts: readonly string[]): Promise<TokenIds[]>;
-  /** Loads the tokenizer; what it returns counts the tokens that a whole prompt has, the end token included. */
-  tokenCounter(): Promise<(prompt: string) => number>;
+  /** Loads the tokenizer; what it returns tells how long a prompt is, and how much of it the model reads. */
+  promptMeter(): Promise<(prompt: string) => PromptLength>;
   /** Text embeddings of each prompt. */
   encodeText(
     backend: Backend,

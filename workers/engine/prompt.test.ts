@@ -17,7 +17,7 @@ const earlier: PromptOptimization = {
 };
 const model = {
   triggerWords: ['sks'],
-  tokenCounter: async () => (text: string) => text.length,
+  promptMeter: async () => (text: string) => ({ tokens: text.length, limit: 512, kept: 0 }),
 } as unknown as VideoModel;
 const none: OptimizerParts = {
   find: async () => null,

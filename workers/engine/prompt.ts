@@ -24,13 +24,13 @@ export async function optimisationOf(
     if (promptOptimizer.text === prompt) return promptOptimizer;
     return { ...promptOptimizer, status: 'edited', text: prompt };
   }
-  let counter: Promise<(text: string) => number> | undefined;
+  let meter: ReturnType<VideoModel['promptMeter']> | undefined;
   const record = await optimiserStep(optimizer, prompt, {
     triggerWords: model.triggerWords,
     seed,
     async countTokens(text) {
-      counter ??= model.tokenCounter();
-      return (await counter)(text);
+      meter ??= model.promptMeter();
+      return (await meter)(text).tokens;
     },
     signal,
     report,

@@ -6,7 +6,7 @@ import {
   type PromptOptimization,
 } from '../../lib/contract';
 import { installErrorTransfer } from '../../lib/contract/error-transfer';
-import type { OptimizerApi, OptimizerRequest } from '../../lib/contract/optimizer';
+import type { OptimizerApi, OptimizerRequest, PromptLength } from '../../lib/contract/optimizer';
 import { type OptimizerParts, optimizeWithInstalled } from '../../lib/language-model';
 import { triggerWords } from '../../lib/models/wan22/lora-metadata';
 import type { ModelFamilies, VideoModel } from '../../lib/pipeline/model';
@@ -26,8 +26,8 @@ export class Optimizer implements OptimizerApi {
   readonly #parts: OptimizerWorkerParts;
   #running: AbortController | undefined;
   /** The last tokenizer, by the id of its model. */
-  #counter:
-    | { readonly model: string; readonly count: Promise<(text: string) => number> }
+  #meter:
+    | { readonly model: string; readonly measure: Promise<(text: string) => PromptLength> }
     | undefined;
 
   constructor(parts: OptimizerWorkerParts) {
@@ -46,7 +46,7 @@ export class Optimizer implements OptimizerApi {
       return await optimizeWithInstalled(this.#parts, prompt, {
         triggerWords: await this.triggerWords(loras),
         seed,
-        countTokens: (text) => this.countTokens(model, text),
+        countTokens: async (text) => (await this.measurePrompt(model, text)).tokens,
         signal,
         ...(timeLimitMs === undefined ? {} : { timeLimitMs }),
         ...(onText ? { onText } : {}),
@@ -57,7 +57,7 @@ export class Optimizer implements OptimizerApi {
       throw thrown;
     } finally {
       this.#running = undefined;
-      this.#counter = undefined;
+      this.#meter = undefined;
     }
   }
 
@@ -65,12 +65,12 @@ export class Optimizer implements OptimizerApi {
     this.#running?.abort();
   }
 
-  async countTokens(model: string, text: string): Promise<number> {
-    if (this.#counter?.model !== model) {
-      const count = this.#open(model).then((opened) => opened.tokenCounter());
-      this.#counter = { model, count };
+  async measurePrompt(model: string, text: string): Promise<PromptLength> {
+    if (this.#meter?.model !== model) {
+      const measure = this.#open(model).then((opened) => opened.promptMeter());
+      this.#meter = { model, measure };
     }
-    return (await this.#counter.count)(text);
+    return (await this.#meter.measure)(text);
   }
 
   async triggerWords(loras: readonly LoraFile[]): Promise<readonly string[]> {

@@ -106,8 +106,8 @@ class Fade implements VideoModel {
     return prompts.map((prompt) => [...prompt].map((character) => character.codePointAt(0) ?? 0));
   }
 
-  async tokenCounter() {
-    return (prompt: string) => prompt.length;
+  async promptMeter() {
+    return ({ length }: string) => ({ tokens: length, limit: 512, kept: length });
   }
 
   planMemory(request: PlanRequest): Promise<MemoryPlanner> {

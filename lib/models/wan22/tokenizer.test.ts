@@ -37,8 +37,25 @@ describe('encodePrompt', () => {
   });
 
   test('counts the tokens that a long prompt has before it is cut', () => {
-    expect(tokenizer.countTokens('a '.repeat(2000))).toBeGreaterThan(512);
-    expect(tokenizer.countTokens('a cat')).toBe(tokenizer.encodePrompt('a cat').length);
+    expect(tokenizer.measure('a '.repeat(2000)).tokens).toBeGreaterThan(512);
+    const { length } = tokenizer.encodePrompt('a cat');
+    expect(tokenizer.measure('a cat')).toEqual({ tokens: length, limit: 512, kept: 5 });
+  });
+
+  test.each([
+    ['words', 'A cat &amp; a dog walk slowly through the wet grass.  '.repeat(60)],
+    ['a text without white space', '一只猫慢慢走过潮湿的草地，'.repeat(200)],
+    ['pairs of surrogates', '🦊a'.repeat(1000)],
+  ])('%s: what is kept is all that the model reads, and no character more', (_, text) => {
+    const { tokens, limit, kept } = tokenizer.measure(text);
+    expect(tokens).toBeGreaterThan(limit);
+    const pieces = (prompt: string) => tokenizer.encodePrompt(prompt).slice(0, -1);
+    const own = pieces(text.slice(0, kept));
+    // The last piece may be the blank before a word of which nothing is read.
+    expect(own.length).toBeGreaterThanOrEqual(limit - 2);
+    expect(own).toEqual(pieces(text).slice(0, own.length));
+    // One word more does not fit.
+    expect(tokenizer.measure(`${text.slice(0, kept)} a`).tokens).toBeGreaterThan(limit);
   });
 });
 

@@ -2,6 +2,7 @@ import { Tokenizer } from '@huggingface/tokenizers';
 import { decodeHTML } from 'entities';
 import { z } from 'zod';
 import { KinoraError } from '../../contract';
+import type { PromptLength } from '../../contract/optimizer';
 import type { ModelFolder } from '../../weights';
 import { maxPromptTokens } from './config';
 
@@ -29,8 +30,8 @@ export interface PromptTokenizer {
    * A longer prompt loses its end but keeps the end token.
    */
   encodePrompt(text: string): number[];
-  /** Tokens of the whole prompt with its end token; {@link encodePrompt} cuts what is over 512. */
-  countTokens(text: string): number;
+  /** How long a prompt is, and how much of it {@link encodePrompt} keeps. */
+  measure(text: string): PromptLength;
 }
 
 const configSchema = z.looseObject({
@@ -84,8 +85,25 @@ export function createTokenizer(files: TokenizerFiles): PromptTokenizer {
     tokenizer.encode(cleanPrompt(text), { add_special_tokens: false }).ids;
   return {
     encodePrompt: (text) => [...encode(text).slice(0, limit - 1), endId],
-    countTokens: (text) => encode(text).length + 1,
+    measure(text) {
+      const tokens = encode(text).length + 1;
+      const fits = (characters: number) => encode(text.slice(0, characters)).length < limit;
+      const kept = tokens > limit ? longestPrefix(text, fits) : text.length;
+      return { tokens, limit, kept };
+    },
   };
+}
+
+/** Characters of the longest beginning that fits; it ends between two characters, not inside of one. */
+function longestPrefix(text: string, fits: (characters: number) => boolean): number {
+  let [least, most] = [0, text.length];
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (fits(middle)) least = middle;
+    else most = middle - 1;
+  }
+  const isSplit = (text.codePointAt(least - 1) ?? 0) > 0xffff;
+  return isSplit ? least - 1 : least;
 }
 
 function build(tokenizerJson: object, configJson: object): Tokenizer {

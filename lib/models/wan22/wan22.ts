@@ -6,6 +6,7 @@ import {
   type ModelManifest,
   sha256,
 } from '../../contract';
+import type { PromptLength } from '../../contract/optimizer';
 import type { Backend } from '../../gpu';
 import {
   type Frame,
@@ -138,8 +139,8 @@ export class Wan22 implements VideoModel {
     return prompts.map(encodePrompt);
   }
 
-  async tokenCounter(): Promise<(prompt: string) => number> {
-    return (await loadTokenizer(this.parts.folder)).countTokens;
+  async promptMeter(): Promise<(prompt: string) => PromptLength> {
+    return (await loadTokenizer(this.parts.folder)).measure;
   }
 
   async planMemory({
