@@ -5,6 +5,7 @@ import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
 import { readImageFile } from '../lib/video/image';
 import { keepAwake, warnOnLeave } from './shared/browser';
+import { announceRuns } from './shared/finished';
 import { percentDone } from './shared/run-progress';
 import { showJob } from './shared/running-job';
 
@@ -25,6 +26,7 @@ function createRunner(): Runner {
     readImageFile,
   );
   created.subscribe(() => follow(created.getSnapshot()));
+  announceRuns(created);
   return created;
 }
 

@@ -170,12 +170,6 @@ export function typedPrompt(
   return { prompt, optimization: gone ? null : optimization };
 }
 
-/** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
-export function toBudgetBytes(memoryBudget: string): number | undefined {
-  const gibibytes = toNumber(memoryBudget);
-  return memoryBudget.trim() === '' ? undefined : Math.round(gibibytes * 2 ** 30);
-}
-
 /** Like `Number`, but an empty text is NaN and not 0. */
 export function toNumber(text: string): number {
   return text.trim() === '' ? Number.NaN : Number(text);

@@ -1,7 +1,8 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
-import { type FormState, type NumberName, toBudgetBytes, toNumber } from './form-state';
+import { budgetError } from '../shared/device';
+import { type FormState, type NumberName, toNumber } from './form-state';
 
 /** Labels of the numbers. */
 export const labels: Readonly<Record<NumberName, string>> = {
@@ -13,9 +14,6 @@ export const labels: Readonly<Record<NumberName, string>> = {
 };
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
-
-/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
-export const budgetRange = { min: 0.001, max: 1024 } as const;
 
 /** Messages by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, or the key of a LoRA. */
 export type FieldErrors = Readonly<Record<string, string>>;
@@ -40,11 +38,8 @@ export function findErrors(state: FormState): FieldErrors {
     const message = messageFor({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
     if (message) errors[key] = message.replace('loras.0.scale', 'Scale');
   }
-  const budget = toBudgetBytes(state.values.memoryBudget);
-  const { min, max } = budgetRange;
-  if (budget !== undefined && !(budget >= min * 2 ** 30 && budget <= max * 2 ** 30)) {
-    errors.memoryBudget = `GPU memory must be a number from ${min} to ${max} GiB, or empty.`;
-  }
+  const budget = budgetError(state.values.memoryBudget);
+  if (budget) errors.memoryBudget = budget;
   return errors;
 }
 
