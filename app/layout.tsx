@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import './globals.css';
 import { Footer } from './shared/footer';
 import { TermsDialog } from './shared/terms-dialog';
+import { frameColors, themeScript } from './shared/theme-script';
 import { LanguageRoot } from './texts/language-root';
 
 export const metadata: Metadata = {
@@ -13,14 +14,19 @@ export const metadata: Metadata = {
 export const viewport: Viewport = {
   colorScheme: 'light dark',
   themeColor: [
-    { media: '(prefers-color-scheme: light)', color: '#faf8f5' },
-    { media: '(prefers-color-scheme: dark)', color: '#151312' },
+    { media: '(prefers-color-scheme: light)', color: frameColors.light },
+    { media: '(prefers-color-scheme: dark)', color: frameColors.dark },
   ],
 };
 
 export default function RootLayout({ children }: { children: ReactNode }) {
   return (
-    <html lang="en">
+    // The script changes this element before React sees it.
+    <html lang="en" suppressHydrationWarning>
+      <head>
+        {/* biome-ignore lint/security/noDangerouslySetInnerHtml: A constant of ours, which must run before the first paint. */}
+        <script dangerouslySetInnerHTML={{ __html: themeScript }} />
+      </head>
       <body>
         <LanguageRoot>
           {children}

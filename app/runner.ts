@@ -4,6 +4,7 @@ import { idle, type RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
 import { keepAwake, warnOnLeave } from './shared/browser';
+import { announceRuns } from './shared/finished';
 import { percentDone } from './shared/run-progress';
 import { showJob } from './shared/running-job';
 
@@ -24,6 +25,7 @@ function createRunner(): Runner {
     async (file) => (await import('../lib/video/image')).readImageFile(file),
   );
   created.subscribe(() => follow(created.getSnapshot()));
+  announceRuns(created);
   return created;
 }
 

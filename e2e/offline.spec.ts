@@ -163,6 +163,34 @@ test('with the server stopped the app starts cold, makes a video and says what n
 });
 
 test(
+  'the stored app is deleted in the settings, but not while its server is away',
+  full,
+  async ({ installed, front }) => {
+    const { page } = installed;
+    const app = page.getByRole('listitem').filter({ hasText: 'App files' });
+    const remove = app.getByRole('button', { name: 'Delete app files' });
+    await withSilentConsole(page, async () => {
+      await page.goto(`${front.origin}/settings`);
+      await installed.stored();
+      await page.reload();
+      await expect(app).toContainText(/\d MB/);
+      await remove.click();
+      await expect(app.getByText('0 B', { exact: true })).toBeVisible();
+      expect(await page.evaluate(() => caches.keys())).toEqual([]);
+      await page.reload();
+      await installed.stored();
+      await page.reload();
+      await expect(app).toContainText(/\d MB/);
+    });
+    await front.stop();
+    await remove.click();
+    await expect(page.getByText('The files stay')).toBeVisible();
+    await page.reload();
+    await expect(app).toContainText(/\d MB/);
+  },
+);
+
+test(
   'an installed model works without network, and an update switches as a whole',
   full,
   async ({ installed, front, hub }) => {

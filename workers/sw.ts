@@ -39,6 +39,16 @@ worker.addEventListener('message', (event) => {
   event.waitUntil(answer().then((text) => event.ports[0]?.postMessage(text)));
 });
 
+/** Brings the app to the front where the browser shows notifications by the service worker. */
+worker.addEventListener('notificationclick', (event) => {
+  event.notification.close();
+  const show = async () => {
+    const [page] = await worker.clients.matchAll({ type: 'window' });
+    await (page ? page.focus() : worker.clients.openWindow('/'));
+  };
+  event.waitUntil(show());
+});
+
 async function takeShared(request: Request): Promise<Response> {
   await keepSharedFiles(await request.formData());
   return Response.redirect('/', 303);

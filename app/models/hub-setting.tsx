@@ -8,6 +8,8 @@ import { shownAddress, type TypedAddress } from './page-state';
 /** Where model files come from: the hub itself, or a mirror of it. */
 export function HubSetting(props: {
   library: Pick<LibrarySnapshot, 'hub' | 'hasHubToken'>;
+  /** Whether it is unfolded at first. */
+  open?: boolean;
   doing: string | undefined;
   done: string | undefined;
   problem: ErrorRecord | undefined;
@@ -30,7 +32,7 @@ export function HubSetting(props: {
     setToken('');
   };
   return (
-    <details className="panel more">
+    <details className="panel more" open={props.open}>
       <summary>Hub address</summary>
       <form className="field" onSubmit={save}>
         <label htmlFor="hub">Base address of the hub</label>

@@ -1,3 +1,4 @@
+import Link from 'next/link';
 import type { Dispatch } from 'react';
 import {
   hasSafetyChecker,
@@ -63,7 +64,11 @@ export function LibraryView(props: {
           />
         </div>
         <div className="models-side">
-          <StorageBar storage={library.storage} onPersist={actions.persist} />
+          <StorageBar storage={library.storage} onPersist={actions.persist}>
+            <Link href="/settings" prefetch={false}>
+              What takes it, and how to free it
+            </Link>
+          </StorageBar>
           <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />
           <HubSetting
             {...{ library }}

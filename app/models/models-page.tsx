@@ -1,9 +1,9 @@
 'use client';
 
 import { useEffect, useReducer } from 'react';
-import { getLibrary, useLibrary } from '../library';
-import { Problem } from '../shared/messages';
+import { useLibrary } from '../library';
 import { SiteHeader } from '../shared/site-header';
+import { LibraryStatus } from './library-status';
 import { LibraryView } from './library-view';
 import { changePage, initialPage } from './page-state';
 import { useLibraryActions } from './use-library-actions';
@@ -20,14 +20,7 @@ export function ModelsPage() {
       <SiteHeader here="/models" />
       <main id="main" tabIndex={-1} className="models">
         <h1>Models</h1>
-        {library.status === 'loading' && <progress aria-label="Opening the library" />}
-        {library.status === 'failed' && (
-          <Problem error={library.error}>
-            <button type="button" onClick={() => getLibrary().restart()}>
-              Try again
-            </button>
-          </Problem>
-        )}
+        <LibraryStatus library={library} />
         {library.status === 'ready' && (
           <LibraryView library={library.snapshot} {...{ page, change, actions }} />
         )}

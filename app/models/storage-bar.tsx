@@ -1,9 +1,13 @@
+import type { ReactNode } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { StorageReport } from '../../lib/contract/library';
-import { KeptLatents } from './kept-latents';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
-export function StorageBar(props: { storage: StorageReport; onPersist: () => void }) {
+export function StorageBar(props: {
+  storage: StorageReport;
+  onPersist: () => void;
+  children: ReactNode;
+}) {
   const { usage, quota, atLeast, persistent } = props.storage;
   return (
     <section className="panel storage" aria-labelledby="storage-title">
@@ -29,7 +33,7 @@ export function StorageBar(props: { storage: StorageReport; onPersist: () => voi
           </button>
         </div>
       )}
-      <KeptLatents />
+      {props.children}
     </section>
   );
 }

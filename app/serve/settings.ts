@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { backends } from '../../lib/contract/prediction';
 import { t } from '../texts';
 
 const key = 'kinora:serving';
@@ -9,7 +8,6 @@ const schema = z.object({
   token: z.string().nullable(),
   name: z.string(),
   model: z.string(),
-  backend: z.enum(backends),
   /** Whether the tab was connected when the page was closed; it then connects again. */
   connected: z.boolean(),
 });

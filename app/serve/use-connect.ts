@@ -1,9 +1,10 @@
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
+import { budgetOf, changeDevice, useDevice } from '../shared/device';
 import { askTerms } from '../shared/terms-store';
 import { checkToken, getServing } from './serving-store';
 import { browserName, loadSettings, saveSettings } from './settings';
@@ -15,10 +16,11 @@ export interface ConnectValues {
   readonly name: string;
   /** Empty until a model is selected. */
   readonly model: string;
+  /** A setting of this browser, the same as in the studio. */
   readonly backend: Backend;
 }
 
-const blank: ConnectValues = { token: '', remember: false, name: '', model: '', backend: 'webgpu' };
+const blank = { token: '', remember: false, name: '', model: '' };
 
 /**
  * The values of the connect form, which are stored in this browser, and its actions.
@@ -27,19 +29,22 @@ const blank: ConnectValues = { token: '', remember: false, name: '', model: '', 
  * @param hub base address for LoRAs; null while the library is loading
  */
 export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: string | null) {
-  const [values, setValues] = useState(blank);
+  const [typed, setTyped] = useState(blank);
+  const { backend, memoryBudget } = useDevice();
+  const values: ConnectValues = useMemo(() => ({ ...typed, backend }), [typed, backend]);
   const [tokenError, setTokenError] = useState<ErrorRecord | null>(null);
   const reconnect = useRef(false);
   useEffect(() => {
     const stored = loadSettings();
     const name = stored?.name || browserName(navigator.userAgent);
-    const { token = null, model = '', backend = 'webgpu', connected = false } = stored ?? {};
-    setValues({ token: token ?? '', remember: token !== null, name, model, backend });
+    const { token = null, model = '', connected = false } = stored ?? {};
+    setTyped({ token: token ?? '', remember: token !== null, name, model });
     reconnect.current = connected && token !== null;
   }, []);
 
   const change = useCallback((changed: Partial<ConnectValues>) => {
-    setValues((before) => ({ ...before, ...changed }));
+    changeDevice(changed);
+    setTyped((before) => ({ ...before, ...changed }));
     setTokenError(null);
   }, []);
 
@@ -51,11 +56,13 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
       if (!(await askTerms())) return;
       save(values, model, true);
       const { name, backend } = values;
-      void getServing().connect({ ...optionsOf(model, backend, hub), token, name: name.trim() });
+      const memory = budgetOf(memoryBudget);
+      const options = { ...optionsOf(model, backend, hub), ...memory };
+      void getServing().connect({ ...options, token, name: name.trim() });
     } catch (thrown) {
       setTokenError(toKinoraError(thrown).toRecord());
     }
-  }, [values, model, hub]);
+  }, [values, memoryBudget, model, hub]);
 
   const disconnect = useCallback(() => {
     if (model) save(values, model, false);
@@ -89,7 +96,7 @@ export function optionsOf(
 }
 
 function save(values: ConnectValues, model: ModelEntry, connected: boolean): void {
-  const { name, backend } = values;
+  const { name } = values;
   const token = values.remember ? values.token.trim() : null;
-  saveSettings({ token, name, model: model.manifest.id, backend, connected });
+  saveSettings({ token, name, model: model.manifest.id, connected });
 }

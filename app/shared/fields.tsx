@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { type Backend, backends } from '../../lib/contract/prediction';
 import { t } from '../texts';
+import { budgetRange } from './device';
 
 /** Attributes that connect an input to its hint and its error, which {@link FieldNotes} renders. */
 export function describedBy(id: string, error: string | undefined, hint?: boolean) {
@@ -69,5 +70,39 @@ export function BackendField(props: { backend: Backend; onChange: (backend: Back
       </div>
       <p className="field-hint">{t('shared.backendHint')}</p>
     </fieldset>
+  );
+}
+
+/** The same in every language. */
+const unit = 'GiB';
+
+/** Upper limit of the GPU memory, in GiB. */
+export function MemoryField(props: {
+  value: string;
+  error: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const { value, error, onChange } = props;
+  return (
+    <div className="field">
+      <div className="field-head">
+        <label htmlFor="memoryBudget">{t('shared.gpuMemory')}</label>
+        <span className="number">
+          <input
+            id="memoryBudget"
+            type="number"
+            inputMode="decimal"
+            {...budgetRange}
+            step="any"
+            placeholder={t('shared.gpuMemoryAuto')}
+            value={value}
+            {...describedBy('memoryBudget', error, true)}
+            onChange={(event) => onChange(event.target.value)}
+          />
+          <span className="unit">{unit}</span>
+        </span>
+      </div>
+      <FieldNotes id="memoryBudget" error={error} hint={t('shared.gpuMemoryHint')} />
+    </div>
   );
 }

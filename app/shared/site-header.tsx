@@ -6,6 +6,7 @@ import { t } from '../texts';
 import { AppButtons } from './app-buttons';
 import { Mark } from './icons';
 import { RunningJobs } from './running-jobs';
+import { SaveNotice } from './save-notice';
 
 const pages = [
   { href: '/', name: 'common.studio' },
@@ -13,6 +14,7 @@ const pages = [
   { href: '/serve', name: 'common.serve' },
   { href: '/keys', name: 'common.keys' },
   { href: '/docs', name: 'common.docs' },
+  { href: '/settings', name: 'common.settings' },
 ] as const;
 
 /** The name of the app, in every language. */
@@ -29,28 +31,31 @@ export function SiteHeader(props: {
   children?: ReactNode;
 }) {
   return (
-    <header className="top">
-      <a className="skip" href="#main">
-        {t('common.skipToContent')}
-      </a>
-      <p className="brand">
-        <Mark /> {brand}
-      </p>
-      <nav aria-label={t('common.pages')}>
-        {pages.map(({ href, name }) => (
-          <Link
-            key={href}
-            href={href}
-            prefetch={false}
-            aria-current={href === props.here ? 'page' : undefined}
-          >
-            {t(name)}
-          </Link>
-        ))}
-      </nav>
-      <RunningJobs here={props.here} />
-      <AppButtons />
-      {props.children}
-    </header>
+    <>
+      <header className="top">
+        <a className="skip" href="#main">
+          {t('common.skipToContent')}
+        </a>
+        <p className="brand">
+          <Mark /> {brand}
+        </p>
+        <nav aria-label={t('common.pages')}>
+          {pages.map(({ href, name }) => (
+            <Link
+              key={href}
+              href={href}
+              prefetch={false}
+              aria-current={href === props.here ? 'page' : undefined}
+            >
+              {t(name)}
+            </Link>
+          ))}
+        </nav>
+        <RunningJobs here={props.here} />
+        <AppButtons />
+        {props.children}
+      </header>
+      <SaveNotice />
+    </>
   );
 }

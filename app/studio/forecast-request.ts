@@ -4,7 +4,8 @@ import { parameterRanges } from '../../lib/contract/parameters';
 import type { ProfileName } from '../../lib/contract/profile';
 import { type ResolvedSampling, resolveSampling } from '../../lib/pipeline/profiles';
 import type { ForecastRequest } from '../../workers/forecast/forecast';
-import { type FormValues, toBudgetBytes, toNumber } from './form-state';
+import { toBudgetBytes } from '../shared/device';
+import { type FormValues, toNumber } from './form-state';
 
 /**
  * What to forecast for the form; null where it is not complete.

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parseParameters } from '../../lib/contract/request';
+import { toBudgetBytes } from '../shared/device';
 import {
   type ChosenLora,
   changeForm,
@@ -7,7 +8,6 @@ import {
   type FormState,
   fromDraft,
   fromParameters,
-  toBudgetBytes,
   toParameters,
 } from './form-state';
 import { findErrors, shownErrors } from './validation';

@@ -16,9 +16,6 @@ export const labels: Readonly<Record<NumberName, string>> = {
   seed: 'Seed',
 };
 
-/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
-export const budgetRange = { min: 0.001, max: 1024 } as const;
-
 /** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
 export interface FormValues extends Record<NumberName, string> {
   readonly prompt: string;
@@ -187,12 +184,6 @@ export function typedPrompt(
 ): Pick<FormValues, 'prompt' | 'optimization'> {
   const gone = prompt.trim() === '' || prompt === optimization?.original;
   return { prompt, optimization: gone ? null : optimization };
-}
-
-/** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
-export function toBudgetBytes(memoryBudget: string): number | undefined {
-  const gibibytes = toNumber(memoryBudget);
-  return memoryBudget.trim() === '' ? undefined : Math.round(gibibytes * 2 ** 30);
 }
 
 /** Like `Number`, but an empty text is NaN and not 0. */

@@ -1,9 +1,9 @@
 import { parameterRanges, resolveSeed, type Size, sizes } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
 import { CheckerDownload, useChecker } from '../shared/checker';
-import { BackendField, Choice, describedBy, FieldNotes } from '../shared/fields';
+import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
-import { budgetRange, type FormValues, labels, type NumberName } from './form-state';
+import { type FormValues, labels, type NumberName } from './form-state';
 import type { UnusedNote } from './sampling';
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
@@ -139,30 +139,11 @@ export function AdvancedFields(props: {
   return (
     <>
       <BackendField backend={backend} onChange={(name) => onChange({ backend: name })} />
-      <div className="field">
-        <div className="field-head">
-          <label htmlFor="memoryBudget">GPU memory</label>
-          <span className="number">
-            <input
-              id="memoryBudget"
-              type="number"
-              inputMode="decimal"
-              {...budgetRange}
-              step="any"
-              placeholder="auto"
-              value={memoryBudget}
-              {...describedBy('memoryBudget', budgetError, true)}
-              onChange={(event) => onChange({ memoryBudget: event.target.value })}
-            />
-            <span className="unit">GiB</span>
-          </span>
-        </div>
-        <FieldNotes
-          id="memoryBudget"
-          error={budgetError}
-          hint="Upper limit. Empty: measured before each video. With less memory, parts of the model are read from disk in every step; the video stays the same."
-        />
-      </div>
+      <MemoryField
+        value={memoryBudget}
+        error={budgetError}
+        onChange={(value) => onChange({ memoryBudget: value })}
+      />
       <SafetyField
         value={safetyChecker}
         model={model}

@@ -1,5 +1,5 @@
 import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, type KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { Parameters } from '../../lib/contract/request';
 import type { Source } from '../../lib/predictions/database';
 import { getLibrary } from '../library';

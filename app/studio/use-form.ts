@@ -1,6 +1,15 @@
-import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
+import {
+  type Dispatch,
+  useCallback,
+  useEffect,
+  useMemo,
+  useReducer,
+  useRef,
+  useState,
+} from 'react';
 import { type Draft, loadDraft, saveDraft } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
+import { changeDevice, useDevice } from '../shared/device';
 import {
   changeForm,
   emptyForm,
@@ -12,18 +21,27 @@ import {
 } from './form-state';
 
 /**
- * The form and its draft. `ready` becomes true when the last draft is restored; until then nothing is
- * saved, so that the empty form does not overwrite the draft.
+ * The form and its draft; backend and memory limit are a setting of this browser. `ready` becomes true when
+ * the last draft is restored; until then nothing is saved, so that the empty form does not overwrite the
+ * draft.
  */
 export function useForm(): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
-  const [form, change] = useReducer(changeForm, emptyForm);
+  const [state, dispatch] = useReducer(changeForm, emptyForm);
+  const device = useDevice();
+  const form = useMemo(() => {
+    return { ...state, values: { ...state.values, ...device } };
+  }, [state, device]);
+  const change = useCallback((action: FormAction) => {
+    if (action.type === 'changed') changeDevice(action.values);
+    dispatch(action);
+  }, []);
   const [ready, setReady] = useState(false);
 
   useEffect(() => {
     let current = true;
     void restore().then((draft) => {
       if (!current) return;
-      change({ type: 'restored', ...draft });
+      dispatch({ type: 'restored', ...draft });
       setReady(true);
     });
     return () => {

@@ -4,14 +4,9 @@ import type { StartedRun } from '../../lib/predictions/current-run';
 import type { SourceLora } from '../../lib/predictions/database';
 import type { Runner } from '../../lib/predictions/runner';
 import { getRunner } from '../runner';
+import { toBudgetBytes } from '../shared/device';
 import { loadModels, pickModel } from '../shared/use-models';
-import {
-  type ChosenLora,
-  type FormAction,
-  type FormState,
-  toBudgetBytes,
-  toParameters,
-} from './form-state';
+import { type ChosenLora, type FormAction, type FormState, toParameters } from './form-state';
 import { chosenSampling } from './sampling';
 import type { FieldErrors } from './validation';
 

@@ -1,14 +1,8 @@
 import { KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
 import { parameterRanges, parseParameters } from '../../lib/contract/request';
-import {
-  budgetRange,
-  type FormState,
-  labels,
-  type NumberName,
-  toBudgetBytes,
-  toNumber,
-} from './form-state';
+import { budgetError } from '../shared/device';
+import { type FormState, labels, type NumberName, toNumber } from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
 
@@ -35,11 +29,8 @@ export function findErrors(state: FormState): FieldErrors {
     const message = messageFor({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
     if (message) errors[key] = message.replace('loras.0.scale', 'Scale');
   }
-  const budget = toBudgetBytes(state.values.memoryBudget);
-  const { min, max } = budgetRange;
-  if (budget !== undefined && !(budget >= min * 2 ** 30 && budget <= max * 2 ** 30)) {
-    errors.memoryBudget = `GPU memory must be a number from ${min} to ${max} GiB, or empty.`;
-  }
+  const budget = budgetError(state.values.memoryBudget);
+  if (budget) errors.memoryBudget = budget;
   return errors;
 }
 

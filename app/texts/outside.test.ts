@@ -32,6 +32,8 @@ const files = globSync('app/**/*.{ts,tsx}', {
     'app/texts/**',
     'app/layout.tsx',
     'app/headless/**',
+    // A script as a text.
+    'app/shared/theme-script.ts',
   ],
 }).sort();
 

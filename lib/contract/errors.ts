@@ -195,6 +195,10 @@ const table = {
   ],
   FILE_UNREADABLE: ['A file could not be read.', 'Check that it exists and may be read.'],
   FILE_UNWRITABLE: ['A file cannot be written there.', 'Choose another place for it.'],
+  NOTIFICATIONS_DENIED: [
+    'The browser shows no notifications of this page.',
+    'Allow them in the browser’s settings for this site, then turn them on again.',
+  ],
   BROWSER_MISSING: [
     'No Chrome or Chromium was found, and none could be installed.',
     'Install Google Chrome or Chromium, or set KINORA_BROWSER to its path.',

@@ -1,3 +1,4 @@
+import { KinoraError } from '../contract/errors';
 import {
   type AppFile,
   type AppVersion,
@@ -64,8 +65,8 @@ export class VersionCache {
 
   /** Deletes every other build. Call it when no page of another build is open. */
   async deleteOthers(): Promise<void> {
-    for (const name of await caches.keys()) {
-      if (name.startsWith(prefix) && name !== prefix + this.#build) await caches.delete(name);
+    for (const name of await storedBuilds()) {
+      if (name !== prefix + this.#build) await caches.delete(name);
     }
   }
 
@@ -111,21 +112,63 @@ export class VersionCache {
     ReadonlyMap<string, { hash: string; read: () => Promise<Response | undefined> }>
   > {
     const found = new Map<string, { hash: string; read: () => Promise<Response | undefined> }>();
-    for (const name of await caches.keys()) {
-      if (!name.startsWith(prefix) || name === prefix + this.#build) continue;
+    for (const name of await storedBuilds()) {
+      if (name === prefix + this.#build) continue;
       const cache = await caches.open(name);
-      const list = await cache.match(listKey);
-      if (!list) continue;
-      const { files }: AppVersion = await list.json();
-      const stored = new Set((await cache.keys()).map(({ url }) => url));
-      for (const { hash, ...file } of files) {
-        const path = plainPath(file.path);
-        if (!stored.has(new URL(path, location.origin).href)) continue;
+      for (const { hash, path } of await storedFiles(cache)) {
         found.set(path, { hash, read: () => cache.match(path, { ignoreVary: true }) });
       }
     }
     return found;
   }
+}
+
+/** The files of a build that are in its cache, by their paths there. */
+async function storedFiles(cache: Cache): Promise<readonly AppFile[]> {
+  const list = await cache.match(listKey);
+  if (!list) return [];
+  const { files }: AppVersion = await list.json();
+  const stored = new Set((await cache.keys()).map(({ url }) => url));
+  return files
+    .map((file) => ({ ...file, path: plainPath(file.path) }))
+    .filter(({ path }) => stored.has(new URL(path, location.origin).href));
+}
+
+/** How much the stored files of the app take in this browser, in bytes; 0 where none are stored. */
+export async function storedAppBytes(): Promise<number> {
+  let bytes = 0;
+  for (const name of await storedBuilds()) {
+    for (const file of await storedFiles(await caches.open(name))) bytes += file.bytes;
+  }
+  return bytes;
+}
+
+/**
+ * Deletes the stored files of the app and its service worker; the next visit stores them again.
+ *
+ * @throws KinoraError `SERVER_UNREACHABLE` where they could not be fetched again: they stay then
+ */
+export async function deleteStoredApp(): Promise<void> {
+  const builds = await storedBuilds();
+  try {
+    // Any answer will do: the list of files is never taken from a cache.
+    const build = builds[0]?.slice(prefix.length) ?? '';
+    await fetch(versionPath(build), { cache: 'no-store' });
+  } catch (cause) {
+    throw new KinoraError('SERVER_UNREACHABLE', undefined, {
+      cause,
+      remedy: 'The files stay: without the server they could not be stored again.',
+    });
+  }
+  await (await navigator.serviceWorker.getRegistration())?.unregister();
+  for (const name of builds) await caches.delete(name);
+}
+
+/** Names of the caches with the app's files. */
+async function storedBuilds(): Promise<string[]> {
+  // Browsers have caches at https and localhost only.
+  if (!('caches' in globalThis)) return [];
+  return (await caches.keys()).filter((name) => name.startsWith(prefix));
 }
 
 /** Whether this browser needs a file from the start. ONNX Runtime has a variant for each kind of browser. */

@@ -76,6 +76,7 @@ const prospects: Readonly<Record<ErrorCode, Prospect>> = {
   SERVER_UNREACHABLE: 'elsewhere',
   FILE_UNREADABLE: 'suspect',
   FILE_UNWRITABLE: 'unfit',
+  NOTIFICATIONS_DENIED: 'never',
   BROWSER_MISSING: 'unfit',
   INTERNAL: 'suspect',
 };

@@ -1,5 +1,6 @@
 'use client';
 import { useEffect, useRef, useState } from 'react';
+import { useIsDark } from '../../shared/theme';
 import { configuration } from './configuration';
 
 /** The part of Scalar's browser build that this page uses. */
@@ -13,7 +14,7 @@ const source = '/scalar/standalone.js';
 export function Reference() {
   const container = useRef<HTMLDivElement>(null);
   const [failed, setFailed] = useState(false);
-  const isDark = useDarkScheme();
+  const isDark = useIsDark();
 
   useEffect(() => {
     if (isDark === undefined) return;
@@ -51,19 +52,6 @@ export function Reference() {
       <div ref={container} className="reference" />
     </>
   );
-}
-
-/** Whether the system prefers dark colours; undefined during server rendering. */
-function useDarkScheme(): boolean | undefined {
-  const [isDark, setIsDark] = useState<boolean>();
-  useEffect(() => {
-    const query = matchMedia('(prefers-color-scheme: dark)');
-    const read = () => setIsDark(query.matches);
-    read();
-    query.addEventListener('change', read);
-    return () => query.removeEventListener('change', read);
-  }, []);
-  return isDark;
 }
 
 /** Loads Scalar's script once. Resolves when it has run. */

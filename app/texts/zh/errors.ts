@@ -99,6 +99,10 @@ export const errors: Readonly<Record<ErrorCode, readonly [message: string, remed
   VIDEO_UNREADABLE: ['这个文件不是 Kinora 制作的视频。', '使用 Kinora 制作的 MP4。'],
   FILE_UNREADABLE: ['有文件无法读取。', '检查它是否存在、是否允许读取。'],
   FILE_UNWRITABLE: ['无法在那里写入文件。', '为它换一个位置。'],
+  NOTIFICATIONS_DENIED: [
+    '浏览器不显示这个页面的通知。',
+    '在浏览器的网站设置里允许通知，然后重新打开它。',
+  ],
   BROWSER_MISSING: [
     '没有找到 Chrome 或 Chromium，也无法安装。',
     '安装 Google Chrome 或 Chromium，或把 KINORA_BROWSER 设为它的路径。',

@@ -5,12 +5,13 @@ import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
 import serve from './serve.json';
+import settings from './settings.json';
 import shared from './shared.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, keys, models, serve, names },
+  messages: { common, shared, keys, models, serve, settings, names },
   errors,
   terms,
 };

@@ -1,0 +1,17 @@
+import { getLibrary } from '../library';
+import type { LibraryState } from '../library-store';
+import { Problem } from '../shared/messages';
+import { t } from '../texts';
+
+/** The library while it opens, or why it cannot be; nothing once it is there. */
+export function LibraryStatus({ library }: { library: LibraryState }) {
+  if (library.status === 'loading') return <progress aria-label="Opening the library" />;
+  if (library.status === 'ready') return null;
+  return (
+    <Problem error={library.error}>
+      <button type="button" onClick={() => getLibrary().restart()}>
+        {t('common.tryAgain')}
+      </button>
+    </Problem>
+  );
+}

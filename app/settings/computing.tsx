@@ -1,0 +1,20 @@
+import { budgetError, changeDevice, useDevice } from '../shared/device';
+import { BackendField, MemoryField } from '../shared/fields';
+import { t } from '../texts';
+
+/** What computes the videos of this browser; the studio has the same fields. */
+export function Computing() {
+  const { backend, memoryBudget } = useDevice();
+  return (
+    <section className="panel" aria-labelledby="computing-title">
+      <h2 id="computing-title">{t('settings.computing')}</h2>
+      <p className="field-hint">{t('settings.computingHint')}</p>
+      <BackendField backend={backend} onChange={(name) => changeDevice({ backend: name })} />
+      <MemoryField
+        value={memoryBudget}
+        error={budgetError(memoryBudget)}
+        onChange={(value) => changeDevice({ memoryBudget: value })}
+      />
+    </section>
+  );
+}

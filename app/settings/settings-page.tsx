@@ -1,0 +1,65 @@
+'use client';
+
+import { useReducer } from 'react';
+import { useLibrary } from '../library';
+import { HubSetting } from '../models/hub-setting';
+import { LibraryStatus } from '../models/library-status';
+import { changePage, initialPage, subjects } from '../models/page-state';
+import { RemovalDialog } from '../models/removal-dialog';
+import { StorageBar } from '../models/storage-bar';
+import { useLibraryActions } from '../models/use-library-actions';
+import { SiteHeader } from '../shared/site-header';
+import { t } from '../texts';
+import { Appearance } from './appearance';
+import { Computing } from './computing';
+import { FinishedSection } from './finished-section';
+import { StoredKinds } from './stored-kinds';
+
+/** What is chosen once, for this browser. */
+export function SettingsPage() {
+  const library = useLibrary();
+  const [page, change] = useReducer(changePage, initialPage);
+  const actions = useLibraryActions(change);
+  const { removal, doing, done, problems } = page;
+  const { hub } = subjects;
+  return (
+    <>
+      <SiteHeader here="/settings" />
+      <main id="main" tabIndex={-1} className="models settings">
+        <h1>{t('settings.title')}</h1>
+        <div className="models-columns">
+          <div className="models-main">
+            <Appearance />
+            <Computing />
+            <FinishedSection />
+          </div>
+          <div className="models-side">
+            <LibraryStatus library={library} />
+            {library.status === 'ready' && (
+              <>
+                <StorageBar storage={library.snapshot.storage} onPersist={actions.persist}>
+                  <StoredKinds library={library.snapshot} {...{ page, actions }} />
+                </StorageBar>
+                <HubSetting
+                  open
+                  library={library.snapshot}
+                  {...{ doing: doing[hub], done: done[hub], problem: problems[hub] }}
+                  onSave={actions.setHub}
+                  onToken={actions.setHubToken}
+                />
+              </>
+            )}
+          </div>
+        </div>
+        {removal && library.status === 'ready' && (
+          <RemovalDialog
+            {...{ removal }}
+            library={library.snapshot}
+            onConfirm={actions.remove}
+            onClose={() => change({ type: 'removalAnswered' })}
+          />
+        )}
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,160 @@
+import { useCallback, useEffect, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
+import { formatBytes } from '../../lib/contract/format';
+import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
+import { deleteStoredApp, storedAppBytes } from '../../lib/offline/version-cache';
+import {
+  keptLatentsLimit,
+  type SavedRunBytes,
+  savedRunBytes,
+  sweepRuns,
+} from '../../lib/predictions/saved-runs';
+import { getLibrary } from '../library';
+import { viewModel } from '../models/model-view';
+import { Outcome } from '../models/outcome';
+import { type PageState, subjects } from '../models/page-state';
+import type { LibraryActions } from '../models/use-library-actions';
+import { getRunner } from '../runner';
+import { t } from '../texts';
+import { Kind } from './kind';
+import { StoredVideos } from './stored-videos';
+
+/** What Kinora stores in this browser, by kind, and how to free it. */
+export function StoredKinds(props: {
+  library: LibrarySnapshot;
+  page: PageState;
+  actions: LibraryActions;
+}) {
+  const { library, page, actions } = props;
+  const { runs, appBytes, read } = useStoredBytes();
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const free = (work: () => Promise<void>) => {
+    setProblem(null);
+    work()
+      .then(() => Promise.all([read(), getLibrary().refresh()]))
+      .catch((thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()));
+  };
+  return (
+    <>
+      <ul className="kinds">
+        <StoredModels {...{ library, page, actions }} />
+        <StoredVideos onDelete={free} />
+        {runs && (
+          <Kind
+            name={t('settings.latents')}
+            bytes={runs.latents}
+            hint={t('settings.latentsHint', { limit: formatBytes(keptLatentsLimit) })}
+          >
+            <button
+              type="button"
+              className="danger"
+              disabled={runs.latents === 0}
+              onClick={() => free(() => sweepRuns(getRunner().store, 0))}
+            >
+              {t('settings.deleteLatents')}
+            </button>
+          </Kind>
+        )}
+        {runs && runs.interrupted > 0 && (
+          <Kind
+            name={t('settings.interrupted')}
+            bytes={runs.interrupted}
+            hint={t('settings.interruptedHint')}
+          />
+        )}
+        {appBytes !== null && (
+          <Kind name={t('settings.appFiles')} bytes={appBytes} hint={t('settings.appFilesHint')}>
+            <button
+              type="button"
+              className="danger"
+              disabled={appBytes === 0}
+              onClick={() => free(deleteStoredApp)}
+            >
+              {t('settings.deleteAppFiles')}
+            </button>
+          </Kind>
+        )}
+      </ul>
+      <Outcome doing={undefined} done={undefined} problem={problem ?? undefined} />
+    </>
+  );
+}
+
+/** Models, tools and LoRAs, each with its size. */
+function StoredModels(props: {
+  library: LibrarySnapshot;
+  page: PageState;
+  actions: LibraryActions;
+}) {
+  const { library, page, actions } = props;
+  const entries = entriesOf(library)
+    .map((entry) => ({ entry, view: viewModel(entry) }))
+    .filter(({ view }) => view.bytesStored > 0);
+  const files = [
+    ...entries.map(({ entry: { manifest }, view: { status, bytesStored } }) => ({
+      kind: 'files' as const,
+      id: manifest.id,
+      name: manifest.name,
+      bytes: bytesStored,
+      // What is at work is paused or cancelled on the Models page first.
+      idle: status === 'ready' || status === 'partial' || status === 'absent',
+    })),
+    ...library.loras.map(({ name, bytes }) => ({
+      kind: 'lora' as const,
+      id: name,
+      name,
+      bytes,
+      idle: true,
+    })),
+  ];
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const failed = files.map(
+    ({ kind, id }) => page.problems[kind === 'lora' ? subjects.addLora : id],
+  );
+  return (
+    <>
+      <Kind name={t('settings.storedModels')} bytes={total} hint={t('settings.storedModelsHint')}>
+        {files.length > 0 && (
+          <ul className="kind-files">
+            {files.map(({ kind, id, name, bytes, idle }) => (
+              <li key={id}>
+                <span>{name}</span>
+                <span className="measure">{formatBytes(bytes)}</span>
+                <button
+                  type="button"
+                  className="danger small"
+                  disabled={!idle || page.doing[id] !== undefined}
+                  title={idle ? undefined : t('settings.atWork')}
+                  aria-label={t('settings.deleteNamed', { name })}
+                  onClick={() => actions.askRemoval({ kind, id })}
+                >
+                  {t('models.delete')}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Kind>
+      <Outcome doing={undefined} done={undefined} problem={failed.find(Boolean)} />
+    </>
+  );
+}
+
+interface StoredBytes {
+  readonly runs: SavedRunBytes | null;
+  readonly appBytes: number | null;
+}
+
+/** What is read from the browser's storage; null where it cannot be read. */
+function useStoredBytes(): StoredBytes & { read: () => Promise<void> } {
+  const [bytes, setBytes] = useState<StoredBytes>({ runs: null, appBytes: null });
+  const read = useCallback(async () => {
+    const [runs, appBytes] = await Promise.all([
+      savedRunBytes(getRunner().store).catch(() => null),
+      storedAppBytes().catch(() => null),
+    ]);
+    setBytes({ runs, appBytes });
+  }, []);
+  useEffect(() => void read(), [read]);
+  return { ...bytes, read };
+}

@@ -1,0 +1,91 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import { useState } from 'react';
+import { formatBytes } from '../../lib/contract/format';
+import type { Prediction } from '../../lib/contract/prediction';
+import {
+  bytesOf,
+  deletableVideos,
+  deleteVideos,
+  videosOf,
+} from '../../lib/predictions/stored-videos';
+import { Modal } from '../models/modal';
+import { getRunner } from '../runner';
+import { t } from '../texts';
+import { Kind } from './kind';
+
+/** Which videos are deleted, by their age in days. */
+const ages = [
+  { days: 0, name: 'settings.allVideos' },
+  { days: 7, name: 'settings.olderThanWeek' },
+  { days: 30, name: 'settings.olderThanMonth' },
+  { days: 180, name: 'settings.olderThanHalfYear' },
+] as const;
+
+/** Finished videos, and the deletion of many at once. */
+export function StoredVideos(props: { onDelete: (work: () => Promise<void>) => void }) {
+  const rows = useLiveQuery(readRows, []);
+  const [days, setDays] = useState(0);
+  const [asking, setAsking] = useState(false);
+  const videos = videosOf(rows ?? []);
+  const chosen = deletableVideos(videos, days, Date.now());
+  return (
+    <Kind
+      name={t('settings.videos')}
+      bytes={rows ? bytesOf(videos) : null}
+      hint={t('settings.videosHint', { count: videos.length })}
+    >
+      <select
+        aria-label={t('settings.whichVideos')}
+        value={days}
+        onChange={(event) => setDays(Number(event.target.value))}
+      >
+        {ages.map((age) => (
+          <option key={age.days} value={age.days}>
+            {t(age.name)}
+          </option>
+        ))}
+      </select>
+      <button
+        type="button"
+        className="danger"
+        disabled={chosen.length === 0}
+        onClick={() => setAsking(true)}
+      >
+        {t('settings.deleteVideos', { count: chosen.length })}
+      </button>
+      {asking && (
+        <Modal titleId="delete-videos-title" onClose={() => setAsking(false)}>
+          <h2 id="delete-videos-title">
+            {t('settings.deleteVideosQuestion', { count: chosen.length })}
+          </h2>
+          <p className="dialog-text">
+            {t('settings.deleteVideosText', { bytes: formatBytes(bytesOf(chosen)) })}
+          </p>
+          <div className="actions">
+            {/* The harmless one first: it has the focus. */}
+            <button type="button" onClick={() => setAsking(false)}>
+              {t('settings.keepThem')}
+            </button>
+            <button
+              type="button"
+              className="danger"
+              onClick={() => {
+                setAsking(false);
+                props.onDelete(() => deleteVideos(getRunner().store, chosen));
+              }}
+            >
+              {t('models.delete')}
+            </button>
+          </div>
+        </Modal>
+      )}
+    </Kind>
+  );
+}
+
+/** No rows where the database is blocked: the studio says so. */
+async function readRows(): Promise<readonly Prediction[]> {
+  return getRunner()
+    .store.list()
+    .catch(() => []);
+}

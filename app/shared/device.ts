@@ -1,0 +1,66 @@
+import { useSyncExternalStore } from 'react';
+import type { Backend } from '../../lib/contract/prediction';
+import { t } from '../texts';
+import { StoredValue } from './stored-value';
+
+/** What computes the videos of this browser, and how much of it: the same in the studio and in the settings. */
+export interface DeviceSetting {
+  readonly backend: Backend;
+  /** Upper limit of GPU memory in GiB, as typed; empty means measured. */
+  readonly memoryBudget: string;
+}
+
+const stored = new StoredValue<DeviceSetting>(
+  'kinora:device',
+  { backend: 'webgpu', memoryBudget: '' },
+  read,
+);
+
+/** A stored setting; undefined for anything else. Without a schema: those are a large script. */
+function read(json: unknown): DeviceSetting | undefined {
+  const { backend, memoryBudget } = (json ?? {}) as Partial<Record<keyof DeviceSetting, unknown>>;
+  if (backend !== 'webgpu' && backend !== 'wasm') return undefined;
+  return typeof memoryBudget === 'string' ? { backend, memoryBudget } : undefined;
+}
+
+/** The setting as it is now; on the server the default. */
+export const getDevice = stored.getSnapshot;
+
+/** Changes the setting in all tabs; what is absent stays. */
+export function changeDevice({ backend, memoryBudget }: Partial<DeviceSetting>): void {
+  const before = getDevice();
+  const after = {
+    backend: backend ?? before.backend,
+    memoryBudget: memoryBudget ?? before.memoryBudget,
+  };
+  if (after.backend === before.backend && after.memoryBudget === before.memoryBudget) return;
+  stored.set(after);
+}
+
+/** The setting; renders again when any tab changes it. */
+export function useDevice(): DeviceSetting {
+  return useSyncExternalStore(stored.subscribe, stored.getSnapshot, stored.getServerSnapshot);
+}
+
+/** Range of the memory limit in GiB. The memory plan decides whether a model fits into it. */
+export const budgetRange = { min: 0.001, max: 1024 } as const;
+
+/** A memory limit in bytes; undefined if the field is empty, NaN if it is not a number. */
+export function toBudgetBytes(memoryBudget: string): number | undefined {
+  return memoryBudget.trim() === '' ? undefined : Math.round(Number(memoryBudget) * 2 ** 30);
+}
+
+/** The option of a run for a valid memory limit; empty where there is none. */
+export function budgetOf(memoryBudget: string): { memoryBudget?: number } {
+  const bytes = toBudgetBytes(memoryBudget);
+  return bytes === undefined || budgetError(memoryBudget) ? {} : { memoryBudget: bytes };
+}
+
+/** What is wrong with a memory limit; undefined where nothing is. */
+export function budgetError(memoryBudget: string): string | undefined {
+  const budget = toBudgetBytes(memoryBudget);
+  const { min, max } = budgetRange;
+  if (budget === undefined || (budget >= min * 2 ** 30 && budget <= max * 2 ** 30))
+    return undefined;
+  return t('shared.gpuMemoryRange', { min, max });
+}

@@ -1,0 +1,38 @@
+import { useSyncExternalStore } from 'react';
+import { StoredValue } from './stored-value';
+import { themeKey } from './theme-script';
+
+/** The colours of all pages: the system's, or always the same. */
+export const themes = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+
+const stored = new StoredValue<Theme>(themeKey, 'system', (json) =>
+  themes.find((theme) => theme === json),
+);
+
+/** Changes the colours of all tabs: the script in the page's head applies them. */
+export const setTheme = stored.set;
+
+/** The theme that the user has chosen; `system` during server rendering. */
+export function useTheme(): Theme {
+  return useSyncExternalStore(stored.subscribe, stored.getSnapshot, stored.getServerSnapshot);
+}
+
+const systemIsDark = '(prefers-color-scheme: dark)';
+
+function subscribeToSystem(listener: () => void): () => void {
+  const query = window.matchMedia(systemIsDark);
+  query.addEventListener('change', listener);
+  return () => query.removeEventListener('change', listener);
+}
+
+/** Whether the page is dark now; undefined during server rendering. */
+export function useIsDark(): boolean | undefined {
+  const theme = useTheme();
+  const system = useSyncExternalStore(
+    subscribeToSystem,
+    () => window.matchMedia(systemIsDark).matches,
+    () => undefined,
+  );
+  return theme === 'system' || system === undefined ? system : theme === 'dark';
+}

@@ -1,0 +1,201 @@
+import type { Locator, Page } from 'playwright';
+import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
+import {
+  test as base,
+  expect,
+  expectAccessible,
+  full,
+  picturePath,
+  withSilentConsole,
+} from './support/fixtures';
+
+/** The settings page, opened. The test fails when it writes anything to the console. */
+const test = base.extend<{ settings: Page }>({
+  settings: async ({ page }, use) => {
+    await withSilentConsole(page, async () => {
+      await openSettings(page);
+      await use(page);
+    });
+  },
+});
+
+async function openSettings(page: Page): Promise<void> {
+  await page.goto('/settings');
+  await expect(page.getByRole('region', { name: 'Storage' })).toBeVisible();
+}
+
+/** The colours of the page: those of its background. */
+function isDark(page: Page): Promise<boolean> {
+  return page.evaluate(() => {
+    const [red = 255] = getComputedStyle(document.body).backgroundColor.match(/\d+/g) ?? [];
+    return Number(red) < 128;
+  });
+}
+
+test('the theme is there before the first paint, in all tabs, and axe finds nothing', async ({
+  settings: page,
+  context,
+}) => {
+  await page.emulateMedia({ colorScheme: 'light' });
+  const other = await context.newPage();
+  await other.goto('/terms');
+  expect(await isDark(other)).toBe(false);
+  await page.getByRole('radio', { name: 'Dark' }).check();
+  await expect.poll(() => isDark(other)).toBe(true);
+  await other.close();
+  await page.addInitScript(() => {
+    requestAnimationFrame(() => {
+      const { colorScheme } = getComputedStyle(document.documentElement);
+      document.documentElement.dataset.first = colorScheme;
+    });
+  });
+  await page.reload();
+  await expect(page.locator('html')).toHaveAttribute('data-first', 'dark');
+  const frame = () => page.locator('meta[name="theme-color"]').first().getAttribute('content');
+  expect([await isDark(page), await frame()]).toEqual([true, '#151312']);
+  await expectAccessible(page, [{ colorScheme: 'light', width: 390 }]);
+  await page.getByRole('radio', { name: 'System' }).check();
+  await page.emulateMedia({ colorScheme: 'light' });
+  await expect.poll(() => isDark(page)).toBe(false);
+  await expectAccessible(page, [{ colorScheme: 'light', width: 1280 }]);
+});
+
+test('backend and memory limit are the same here and in the studio, in all tabs', async ({
+  settings: page,
+  context,
+}) => {
+  const computing = page.getByRole('region', { name: 'Computing' });
+  const studio = await context.newPage();
+  await studio.goto('/');
+  await studio.getByText('Advanced', { exact: true }).click();
+  await computing.getByRole('radio', { name: 'CPU' }).check();
+  await computing.getByLabel('GPU memory').fill('0');
+  await expect(computing.getByText('GPU memory must be a number')).toBeVisible();
+  await computing.getByLabel('GPU memory').fill('7.5');
+  await expect(studio.getByRole('radio', { name: 'CPU' })).toBeChecked();
+  await expect(studio.getByLabel('GPU memory')).toHaveValue('7.5');
+  await studio.getByLabel('GPU memory').fill('6');
+  await expect(computing.getByLabel('GPU memory')).toHaveValue('6');
+  await studio.close();
+  await page.getByRole('link', { name: 'Studio' }).click();
+  await page.getByText('Advanced', { exact: true }).click();
+  await expect(page.getByRole('radio', { name: 'CPU' })).toBeChecked();
+  await expect(page.getByLabel('GPU memory')).toHaveValue('6');
+});
+
+test(
+  'a stored model is listed with its size, and deleted',
+  full,
+  async ({ settings: page, models, hub }) => {
+    await models.setHub(hub.url);
+    await models.addFromHub(goldenRepository);
+    await models.confirmDownload();
+    await models.waitForStatus(models.model('Golden'), 'Ready');
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByRole('button', { name: 'Delete Golden' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Delete Golden?' });
+    await expect(dialog).toContainText(/This frees \d/);
+    await expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await expect(page.getByRole('button', { name: 'Delete Golden' })).toHaveCount(0);
+  },
+);
+
+test(
+  'a finished video is saved into the folder, or the page says why not; storage is freed by kind',
+  full,
+  async ({ settings: page, studio, context }) => {
+    test.slow();
+    await context.grantPermissions(['notifications']);
+    // Only the dialog is ours: the folder is one of the origin private file system.
+    await page.addInitScript(() => {
+      const showDirectoryPicker = async () =>
+        (await navigator.storage.getDirectory()).getDirectoryHandle('Films', { create: true });
+      Object.assign(window, { showDirectoryPicker });
+    });
+    const saved = () =>
+      page.evaluate(async () => {
+        const names: string[] = [];
+        const root = await navigator.storage.getDirectory();
+        const folder = await root.getDirectoryHandle('Films', { create: true });
+        for await (const [name, handle] of folder.entries()) {
+          const file = await (handle as FileSystemFileHandle).getFile();
+          names.push(`${name}: ${file.size > 1000}`);
+        }
+        return names;
+      });
+
+    await test.step('everything is off until it is asked for', async () => {
+      await openSettings(page);
+      const finished = page.getByRole('region', { name: 'When a video is finished' });
+      for (const name of ['Show a notification', 'Play a short sound']) {
+        await expect(finished.getByLabel(name)).not.toBeChecked();
+        await finished.getByLabel(name).click();
+        await expect(finished.getByLabel(name)).toBeChecked();
+      }
+      await finished.getByRole('button', { name: 'Choose a folder' }).click();
+      await expect(finished.getByText('saved into “Films”')).toBeVisible();
+      await page.reload();
+      for (const name of ['Show a notification', 'Play a short sound']) {
+        await expect(finished.getByLabel(name)).toBeChecked();
+      }
+      await expect(finished.getByText('saved into “Films”')).toBeVisible();
+    });
+
+    await test.step('the video is saved', async () => {
+      await studio.open();
+      await studio.fill({ image: picturePath, prompt: 'A lantern swings', steps: 1 });
+      await studio.chooseCpu();
+      await page.getByRole('radio', { name: /Ultra-fast/i }).check();
+      await studio.generate();
+      await studio.waitForResult();
+      await expect.poll(saved).toEqual([expect.stringMatching(/^kinora-\d+-\w{8}\.mp4: true$/)]);
+    });
+
+    await test.step('without its folder it is named on every page, until it is saved', async () => {
+      await page.evaluate(async () => {
+        const root = await navigator.storage.getDirectory();
+        await root.removeEntry('Films', { recursive: true });
+      });
+      await studio.generate();
+      await studio.waitForResult();
+      const notice = page.getByRole('alert').filter({ hasText: 'does not exist any more' });
+      await expect(notice).toContainText('One finished video is in this browser only.');
+      await expectAccessible(page);
+      await page.getByRole('link', { name: 'Terms of use' }).click();
+      await page.getByRole('link', { name: 'Models' }).click();
+      await expect(notice).toBeVisible();
+      expect(await saved()).toEqual([]);
+      await notice.getByRole('button', { name: 'Try again' }).click();
+      await expect(notice).toHaveCount(0);
+      expect(await saved()).toHaveLength(1);
+    });
+
+    await test.step('latents and videos are deleted', async () => {
+      await page.getByRole('link', { name: 'Settings' }).click();
+      const kind = (name: string) =>
+        page.getByRole('listitem').filter({ has: page.getByRole('heading', { name }) });
+      const latents = kind('Latents for Refine');
+      const nothing = (place: Locator) => place.getByText('0 B', { exact: true });
+      await expect(latents).toContainText('kB');
+      await latents.getByRole('button').click();
+      await expect(nothing(latents)).toBeVisible();
+      const videos = kind('Videos');
+      await videos.getByRole('combobox').selectOption('Older than a week');
+      await expect(videos.getByRole('button', { name: 'Delete videos' })).toBeDisabled();
+      await videos.getByRole('combobox').selectOption('All');
+      await videos.getByRole('button', { name: 'Delete 2 videos' }).click();
+      await expectAccessible(page);
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+      await expect(nothing(videos)).toBeVisible();
+      const left = await page.evaluate(async () => {
+        const root = await navigator.storage.getDirectory();
+        const folder = await root.getDirectoryHandle('videos');
+        let count = 0;
+        for await (const _ of folder.keys()) count += 1;
+        return count;
+      });
+      expect(left).toBe(0);
+    });
+  },
+);

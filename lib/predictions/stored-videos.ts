@@ -1,0 +1,45 @@
+import type { Prediction } from '../contract/prediction';
+import type { PredictionStore } from './store';
+
+type Completed = Extract<Prediction, { status: 'completed' }>;
+
+const dayMs = 86_400_000;
+
+/** The finished videos among predictions. */
+export function videosOf(rows: readonly Prediction[]): Completed[] {
+  return rows.filter((row) => row.status === 'completed');
+}
+
+/**
+ * The videos that a clean-up deletes: no favourites.
+ *
+ * @param days only those that were finished at least as many days ago
+ * @param now milliseconds since the epoch
+ */
+export function deletableVideos(
+  videos: readonly Completed[],
+  days: number,
+  now: number,
+): Completed[] {
+  return videos.filter(
+    (video) => !isFavourite(video) && now - Date.parse(video.completedAt) >= days * dayMs,
+  );
+}
+
+/** How much storage videos take, in bytes. */
+export function bytesOf(videos: readonly Completed[]): number {
+  return videos.reduce((sum, { result }) => sum + result.videoBytes, 0);
+}
+
+/** Deletes videos for good, with their requests and input files; not those that a tab works on. */
+export async function deleteVideos(
+  store: PredictionStore,
+  videos: readonly Completed[],
+): Promise<void> {
+  for (const { id } of videos) await store.remove(id);
+  await store.purge(0);
+}
+
+function isFavourite(video: Completed): boolean {
+  return 'favourite' in video && video.favourite === true;
+}
