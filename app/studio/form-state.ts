@@ -1,4 +1,4 @@
-import type { Backend } from '../../lib/contract/prediction';
+import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
 import {
@@ -161,6 +161,21 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
   };
 }
 
+/** The form's values for the run of an earlier request: its parameters, model and switches. */
+export function fromRun(
+  run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters'> &
+    Pick<Prediction, 'decoder' | 'cache' | 'promptOptimizer'>,
+): Partial<FormValues> {
+  const { model, profile, backend, decoder, cache, promptOptimizer } = run;
+  return {
+    ...fromParameters(run.parameters),
+    ...{ model, profile, backend },
+    fullDecode: decoder === 'full',
+    cache: cache === true,
+    optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
+  };
+}
+
 /** The prompt as the user typed it, with the optimisation that it comes from. */
 export function typedPrompt(
   prompt: string,
@@ -174,6 +189,11 @@ export function typedPrompt(
 export function toBudgetBytes(memoryBudget: string): number | undefined {
   const gibibytes = toNumber(memoryBudget);
   return memoryBudget.trim() === '' ? undefined : Math.round(gibibytes * 2 ** 30);
+}
+
+/** The text of a memory limit in bytes, which {@link toBudgetBytes} reads. */
+export function fromBudgetBytes(bytes: number | undefined): string {
+  return bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3)));
 }
 
 /** Like `Number`, but an empty text is NaN and not 0. */

@@ -1,5 +1,6 @@
 import type { Dispatch, RefObject } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import type { ParametersInput } from '../../lib/contract/request';
 import { FieldNotes } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
@@ -14,6 +15,7 @@ import { samplingOf, unusedNote } from './sampling';
 import type { FileNotice } from './use-file-input';
 import type { Improve } from './use-improve';
 import { shownErrors } from './validation';
+import { QueueNote, VariationsField } from './variations-field';
 
 /** All settings of a video, and the Generate button. */
 export function RequestForm(props: {
@@ -26,10 +28,17 @@ export function RequestForm(props: {
   busy: boolean;
   ready: boolean;
   improve: Improve;
+  /** How many requests wait in the queue. */
+  waiting: number;
+  /** One of them is in the form. */
+  editing: boolean;
   onFiles: (files: readonly File[]) => void;
   onGenerate: () => void;
+  onVariations: (changes: readonly Partial<ParametersInput>[]) => void;
+  onCancelEdit: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
+  const { waiting, editing } = props;
   const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
@@ -151,9 +160,15 @@ export function RequestForm(props: {
           <Problem error={startError} />
         </div>
       )}
-      <button type="submit" className="primary" disabled={!ready || busy || improving}>
-        {busy ? 'Generating …' : 'Generate'}
+      <VariationsField
+        {...{ values, resolved }}
+        disabled={!ready || improving}
+        onAdd={props.onVariations}
+      />
+      <button type="submit" className="primary" disabled={!ready || improving}>
+        {editing ? 'Save changes' : 'Generate'}
       </button>
+      <QueueNote {...{ waiting, editing }} onCancelEdit={props.onCancelEdit} />
     </form>
   );
 }

@@ -7,7 +7,8 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/request';
 import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import { getRunner, useRun } from '../runner';
+import { useQueue, useShownRun } from '../queue';
+import { getRunner } from '../runner';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -15,10 +16,12 @@ import { useModels } from '../shared/use-models';
 import { readImage } from './files';
 import { History, UndoToast } from './history';
 import { interruptionReason } from './interruption-text';
+import { QueuePanel } from './queue-panel';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
 import { useActions } from './use-actions';
+import { useEdit } from './use-edit';
 import { useFileInput } from './use-file-input';
 import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
@@ -31,7 +34,7 @@ export function Studio() {
   const { form, change, ready } = useForm();
   const models = useModels();
   const { gpu, check } = useGpu();
-  const run = useRun();
+  const run = useShownRun();
   const busy = run.status !== 'idle';
   const stored = useLiveQuery(readPredictions, []);
   const predictions = stored?.predictions;
@@ -49,10 +52,13 @@ export function Studio() {
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
   const lastError = errorOf(predictions?.[0]);
   const improve = useImprove(form, change);
+  const queue = useQueue();
+  const edit = useEdit(form, change, queue.entries);
   const runs = useGenerate({
     form,
     change,
     formRef,
+    edit,
     onStart: () => setShownId(null),
     onEnded: setShownId,
   });
@@ -119,6 +125,10 @@ export function Studio() {
           // What is about the prediction on the stage is shown there.
           startError={runs.problem && runs.problem.id !== shown?.id ? runs.problem.error : null}
           notice={fileInput.notice}
+          waiting={queue.entries.length}
+          editing={edit.id !== null}
+          onVariations={(changes) => void runs.enqueue(changes)}
+          onCancelEdit={edit.end}
           onFiles={(files) => void fileInput.addFiles(files)}
           onGenerate={() => void runs.generate()}
         />
@@ -143,6 +153,11 @@ export function Studio() {
               }
             />
           )}
+          <QueuePanel
+            {...{ queue, run, edit }}
+            predictions={predictions ?? []}
+            onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
+          />
           <History
             {...{ busy, actions }}
             predictions={predictions ?? []}
