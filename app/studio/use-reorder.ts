@@ -1,9 +1,18 @@
-import { type KeyboardEvent, type PointerEvent, type RefObject, useRef, useState } from 'react';
+import {
+  type KeyboardEvent,
+  type PointerEvent as ReactPointerEvent,
+  type RefObject,
+  useEffect,
+  useEffectEvent,
+  useState,
+} from 'react';
 
-/** Where a row is held while it is dragged. */
+/** The row that is moved, and where it would be put down. */
 interface Drag {
   readonly id: string;
   readonly index: number;
+  /** Whether it is put down: the list is about to have this order. */
+  readonly dropped: boolean;
 }
 
 /** The order of a list while one of its rows is moved, and the handlers of each row's handle. */
@@ -17,10 +26,7 @@ export interface Reorder<Row> {
 
 interface HandleProps {
   readonly onKeyDown: (event: KeyboardEvent) => void;
-  readonly onPointerDown: (event: PointerEvent) => void;
-  readonly onPointerMove: (event: PointerEvent) => void;
-  readonly onPointerUp: () => void;
-  readonly onPointerCancel: () => void;
+  readonly onPointerDown: (event: ReactPointerEvent) => void;
 }
 
 /**
@@ -35,31 +41,37 @@ export function useReorder<Row extends { readonly id: string }>(
   onMove: (id: string, index: number) => Promise<void>,
 ): Reorder<Row> {
   const [drag, setDrag] = useState<Drag | null>(null);
-  /** Set from pointer down until pointer up. */
-  const held = useRef(false);
   const shown = drag ? moved(rows, drag) : rows;
-  const indexIn = (list: readonly Row[], id: string) => list.findIndex((row) => row.id === id);
+  const held = drag !== null && !drag.dropped;
 
-  const drop = (): void => {
-    held.current = false;
+  const move = useEffectEvent((event: PointerEvent) => {
     if (!drag) return;
-    const { id, index } = drag;
+    const index = indexAt(element.current, event.clientY, drag.index);
+    if (index !== drag.index) setDrag({ ...drag, index });
+  });
+  const drop = useEffectEvent(() => {
+    if (!drag || rows[drag.index]?.id === drag.id) return setDrag(null);
     // The row stays where it was put until the list has the new order.
-    if (index === indexIn(rows, id)) setDrag(null);
-    else void onMove(id, index).finally(() => setDrag(null));
-  };
+    setDrag({ ...drag, dropped: true });
+    void onMove(drag.id, drag.index).finally(() => setDrag(null));
+  });
+  useEffect(() => {
+    if (!held) return;
+    const end = new AbortController();
+    // Of the window: an element that is moved in the document loses the pointer.
+    window.addEventListener('pointermove', (event) => move(event), end);
+    window.addEventListener('pointerup', () => drop(), end);
+    window.addEventListener('pointercancel', () => setDrag(null), end);
+    window.addEventListener('keydown', ({ key }) => key === 'Escape' && setDrag(null), end);
+    return () => end.abort();
+  }, [held]);
 
   return {
     rows: shown,
-    dragged: drag?.id ?? null,
+    dragged: held ? drag.id : null,
     handleOf: (id) => ({
       onKeyDown(event) {
-        if (event.key === 'Escape') {
-          held.current = false;
-          setDrag(null);
-          return;
-        }
-        const index = indexIn(shown, id);
+        const index = shown.findIndex((row) => row.id === id);
         const target = targetOf(event.key, index, rows.length - 1);
         if (target === null) return;
         event.preventDefault();
@@ -67,19 +79,7 @@ export function useReorder<Row extends { readonly id: string }>(
       },
       onPointerDown(event) {
         if (event.button !== 0) return;
-        held.current = true;
-        event.currentTarget.setPointerCapture(event.pointerId);
-        setDrag({ id, index: indexIn(rows, id) });
-      },
-      onPointerMove(event) {
-        if (!held.current || drag?.id !== id) return;
-        const index = indexAt(element.current, event.clientY, drag.index);
-        if (index !== drag.index) setDrag({ id, index });
-      },
-      onPointerUp: drop,
-      onPointerCancel() {
-        held.current = false;
-        setDrag(null);
+        setDrag({ id, index: shown.findIndex((row) => row.id === id), dropped: false });
       },
     }),
   };

@@ -47,30 +47,32 @@ export function VariationsField(props: {
       </div>
       <fieldset className="field variations">
         <legend>Grid</legend>
-        {variedNames.map((name) => (
-          <div key={name} className="field">
-            <label htmlFor={`vary-${name}`}>Vary {labels[name].toLowerCase()}</label>
-            <input
-              id={`vary-${name}`}
-              type="text"
-              inputMode="decimal"
-              autoComplete="off"
-              placeholder={`${values[name]}, …`}
-              // What the profile fixes cannot be varied.
-              disabled={typeof unusedNote(name, resolved)?.shown === 'string'}
-              value={lists[name]}
-              {...describedBy(`vary-${name}`, errors[name])}
-              onChange={(event) => setLists({ ...lists, [name]: event.target.value })}
-              onKeyDown={(event) => {
-                if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return;
-                // It adds the grid, and does not submit the form.
-                event.preventDefault();
-                addGrid();
-              }}
-            />
-            <FieldNotes id={`vary-${name}`} error={errors[name]} />
-          </div>
-        ))}
+        <div className="variations-lists">
+          {variedNames.map((name) => (
+            <div key={name} className="field">
+              <label htmlFor={`vary-${name}`}>Vary {labels[name].toLowerCase()}</label>
+              <input
+                id={`vary-${name}`}
+                type="text"
+                inputMode="decimal"
+                autoComplete="off"
+                placeholder={`${values[name]}, …`}
+                // What the profile fixes cannot be varied.
+                disabled={typeof unusedNote(name, resolved)?.shown === 'string'}
+                value={lists[name]}
+                {...describedBy(`vary-${name}`, errors[name])}
+                onChange={(event) => setLists({ ...lists, [name]: event.target.value })}
+                onKeyDown={(event) => {
+                  if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return;
+                  // It adds the grid, and does not submit the form.
+                  event.preventDefault();
+                  addGrid();
+                }}
+              />
+              <FieldNotes id={`vary-${name}`} error={errors[name]} />
+            </div>
+          ))}
+        </div>
         <FieldNotes
           id="grid"
           error={
