@@ -3,7 +3,7 @@ import Link from 'next/link';
 import { useEffect, useRef, useState } from 'react';
 import type { Prediction } from '../../lib/contract/prediction';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import type { QueueEntry, RequestQueue } from '../../lib/predictions/queue/queue';
+import type { QueueEntry, QueuePause, RequestQueue } from '../../lib/predictions/queue/queue';
 import type { RunState } from '../../lib/predictions/run-state';
 import { getQueueRunner, type QueueView } from '../queue';
 import { getRunner } from '../runner';
@@ -77,12 +77,8 @@ export function QueuePanel(props: {
       </div>
       {pause && entries.length > 0 && (
         <div className="queue-pause" role="status">
-          <p>
-            {working.length > 0
-              ? 'The queue pauses when this video is done.'
-              : 'The queue is paused. What waits here is kept, also when this page is closed.'}
-          </p>
-          {pause.error && <Problem error={pause.error} />}
+          <p>{pauseText(pause, working.length > 0)}</p>
+          {pause.reason === 'entry' && <Problem error={pause.error} />}
         </div>
       )}
       {(working.length > 0 || apiJob) && (
@@ -133,6 +129,15 @@ export function QueuePanel(props: {
       <LiveText topic={`${entries.length}`} text={waitingText(entries.length)} />
     </section>
   );
+}
+
+function pauseText(pause: QueuePause, working: boolean): string {
+  if (pause.reason === 'entry') return 'The queue is paused: its first video cannot be started.';
+  if (working) return 'The queue pauses when this video is done.';
+  if (pause.reason === 'asked' || pause.code === 'PAUSED') {
+    return 'The queue is paused. What waits here is kept, also when this page is closed.';
+  }
+  return 'The queue is paused: what stopped the last video would stop the next one too.';
 }
 
 /** How many requests wait, in words. */

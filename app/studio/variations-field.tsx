@@ -5,10 +5,15 @@ import { describedBy, FieldNotes } from '../shared/fields';
 import { type FormValues, toNumber } from './form-state';
 import { waitingText } from './queue-panel';
 import { unusedNote } from './sampling';
-import { labels } from './validation';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
 
 const seedCount = 4;
+
+const varyLabels: Readonly<Record<VariedName, string>> = {
+  num_inference_steps: 'Vary steps',
+  guidance_scale: 'Vary guidance',
+  flow_shift: 'Vary shift',
+};
 
 /** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
 export function VariationsField(props: {
@@ -50,7 +55,7 @@ export function VariationsField(props: {
         <div className="variations-lists">
           {variedNames.map((name) => (
             <div key={name} className="field">
-              <label htmlFor={`vary-${name}`}>Vary {labels[name].toLowerCase()}</label>
+              <label htmlFor={`vary-${name}`}>{varyLabels[name]}</label>
               <input
                 id={`vary-${name}`}
                 type="text"

@@ -129,7 +129,7 @@ for (const [code, then] of [
       return;
     }
     expect(await made()).toEqual(['1 failed']);
-    expect(await tab.queue.pauseState()).toMatchObject({ error: { code } });
+    expect(await tab.queue.pauseState()).toEqual({ reason: 'run', code });
     // Its entries are removed: the pause was meant for them.
     await tab.queue.remove((await tab.queue.list()).map(({ id }) => id));
     expect(await tab.queueRunner.add(await inputs(3))).toBe(true);
@@ -146,7 +146,7 @@ test('an entry that cannot be started stays, and the queue is paused', async () 
   await queueRunner.add([{ ...input, loras: [{ name: 'gone', file: null }] }]);
   await expect
     .poll(() => tab.queue.pauseState(), soon)
-    .toMatchObject({ error: { code: 'LORA_MISSING' } });
+    .toMatchObject({ reason: 'entry', error: { code: 'LORA_MISSING' } });
   expect(await waiting(tab)).toHaveLength(1);
   expect(await made()).toEqual([]);
 });

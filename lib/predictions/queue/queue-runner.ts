@@ -1,4 +1,4 @@
-import { type ErrorRecord, isResumable, toKinoraError } from '../../contract/errors';
+import { type ErrorCode, isResumable, toKinoraError } from '../../contract/errors';
 import type { SourceLora } from '../database';
 import { queueLock } from '../locks';
 import { createPrediction, type WaitingInput, type WaitingLora } from '../run-input';
@@ -146,12 +146,12 @@ export class QueueRunner {
       const started = await this.runner.start({ ...input, loras }, undefined, id);
       if (pauseAfter) await this.queue.pause();
       const { status, ...row } = await started.ended;
-      if (status !== 'completed' && 'error' in row) await this.#pauseAfter(row.error);
+      if (status !== 'completed' && 'error' in row) await this.#pauseAfter(row.error.code);
       return id;
     } catch (thrown) {
       // A person was quicker with another run of this tab: this one waits until it ends.
       if (this.runner.getSnapshot().status !== 'idle') return null;
-      await this.queue.pause(toKinoraError(thrown).toRecord());
+      await this.queue.pause({ reason: 'entry', error: toKinoraError(thrown).toRecord() });
       return null;
     }
   }
@@ -164,9 +164,9 @@ export class QueueRunner {
    * Pauses the queue after a failure that would hit the next run as well: of the device, of the storage or of
    * the model's files. What is wrong with one request says nothing of the next one.
    */
-  async #pauseAfter(error: ErrorRecord): Promise<void> {
-    if (isResumable(error.code) && (await this.queue.list()).length > 0) {
-      await this.queue.pause(error);
+  async #pauseAfter(code: ErrorCode): Promise<void> {
+    if (isResumable(code) && (await this.queue.list()).length > 0) {
+      await this.queue.pause({ reason: 'run', code });
     }
   }
 

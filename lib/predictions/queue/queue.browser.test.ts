@@ -71,7 +71,7 @@ test('a paused queue gives nothing out', async () => {
   await add('a');
   await queue.pause();
   expect(await queue.next()).toBeNull();
-  expect(await queue.pauseState()).toEqual({ error: null });
+  expect(await queue.pauseState()).toEqual({ reason: 'asked' });
   await queue.unpause();
   expect(await queue.pauseState()).toBeNull();
   expect((await queue.next())?.input.parameters.prompt).toBe('a');

@@ -1,4 +1,4 @@
-import type { ErrorRecord } from '../../contract/errors';
+import type { ErrorCode, ErrorRecord } from '../../contract/errors';
 import { databaseError, type KinoraDatabase } from '../database';
 import { newPredictionId, type WaitingInput } from '../run-input';
 import { loadSetting, saveSetting } from '../settings';
@@ -18,10 +18,14 @@ export interface QueueEntry {
   readonly thumbnail?: Blob;
 }
 
-/** Why the queue is paused: because of the error of a run, or because a person wants it (null). */
-export interface QueuePause {
-  readonly error: ErrorRecord | null;
-}
+/** Why the queue is paused. */
+export type QueuePause =
+  /** A person wants it. */
+  | { readonly reason: 'asked' }
+  /** A run has ended with an error that the next one would meet too; its prediction has the details. */
+  | { readonly reason: 'run'; readonly code: ErrorCode }
+  /** The first entry could not be started. */
+  | { readonly reason: 'entry'; readonly error: ErrorRecord };
 
 /** Key of the setting that holds the {@link QueuePause}. */
 const pauseKey = 'queue-pause';
@@ -120,13 +124,9 @@ export class RequestQueue {
     return ((await loadSetting(this.database, pauseKey)) as QueuePause | undefined) ?? null;
   }
 
-  /**
-   * Pauses the queue: a run is not affected, but nothing starts after it.
-   *
-   * @param error why, if a person has not asked for it
-   */
-  async pause(error: ErrorRecord | null = null): Promise<void> {
-    await saveSetting(this.database, pauseKey, { error } satisfies QueuePause);
+  /** Pauses the queue: a run is not affected, but nothing starts after it. */
+  async pause(why: QueuePause = { reason: 'asked' }): Promise<void> {
+    await saveSetting(this.database, pauseKey, why);
   }
 
   /** Ends a pause. */
