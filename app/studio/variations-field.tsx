@@ -29,10 +29,9 @@ export function VariationsField(props: {
     flow_shift: '',
   });
   const seed = toNumber(values.seed);
-  const { changes, errors } = gridOf(lists, seed);
-  const count = changes.length;
+  const { changes, count, errors } = gridOf(lists, seed);
   const tooMany = count > maxGrid;
-  const addGrid = () => count > 0 && !tooMany && !disabled && onAdd(changes);
+  const addGrid = () => changes.length > 0 && !disabled && onAdd(changes);
   return (
     <details className="more">
       <summary>Variations</summary>
@@ -85,7 +84,7 @@ export function VariationsField(props: {
           }
           hint="Several values with commas between them, one video for each combination, all with one seed. Empty: as above."
         />
-        <button type="button" disabled={disabled || count === 0 || tooMany} onClick={addGrid}>
+        <button type="button" disabled={disabled || changes.length === 0} onClick={addGrid}>
           {addText(count)}
         </button>
       </fieldset>

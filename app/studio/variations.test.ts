@@ -27,7 +27,13 @@ test('a grid has every combination once, all with the same seed', () => {
     { seed, num_inference_steps: 30, flow_shift: 3 },
     { seed, num_inference_steps: 30, flow_shift: 5 },
   ]);
-  expect(gridOf(none, 7)).toEqual({ changes: [], errors: {} });
+  expect(gridOf(none, 7)).toEqual({ changes: [], count: 0, errors: {} });
+});
+
+test('a grid that is too large has a number of videos, and none of them', () => {
+  const many = Array.from({ length: 40 }, (_, index) => index + 1).join(',');
+  const grid = gridOf({ ...none, num_inference_steps: many, flow_shift: '3 5' }, 7);
+  expect(grid).toEqual({ changes: [], count: 80, errors: {} });
 });
 
 test('a value that is no number or out of its range is named, and there is no grid', () => {

@@ -11,7 +11,10 @@ export const maxGrid = 24;
 
 /** A grid: the changes of each video, or why there is none. */
 export interface Grid {
+  /** Empty where there are errors, or more than {@link maxGrid} videos. */
   readonly changes: readonly Partial<ParametersInput>[];
+  /** How many videos it has. */
+  readonly count: number;
   /** The first invalid value of each parameter, as a sentence. */
   readonly errors: Partial<Readonly<Record<VariedName, string>>>;
 }
@@ -31,14 +34,19 @@ export function seedVariations(seed: number, count: number): Partial<ParametersI
  */
 export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number): Grid {
   const errors: Partial<Record<VariedName, string>> = {};
-  let changes: Partial<ParametersInput>[] = [{ seed: resolveSeed(seed) }];
-  for (const name of variedNames) {
+  const varied = variedNames.flatMap((name) => {
     const values = [...new Set(lists[name].split(/[\s,;]+/).filter(Boolean))].map(toNumber);
     const [error] = values.flatMap((value) => numberError(name, value) ?? []);
     if (error) errors[name] = error;
-    if (values.length === 0) continue;
-    changes = changes.flatMap((change) => values.map((value) => ({ ...change, [name]: value })));
-  }
-  const varied = variedNames.some((name) => lists[name].trim() !== '');
-  return { changes: varied && Object.keys(errors).length === 0 ? changes : [], errors };
+    return values.length > 0 ? [{ name, values }] : [];
+  });
+  const invalid = varied.length === 0 || Object.keys(errors).length > 0;
+  const count = invalid ? 0 : varied.reduce((product, { values }) => product * values.length, 1);
+  if (count === 0 || count > maxGrid) return { changes: [], count, errors };
+  const changes = varied.reduce<Partial<ParametersInput>[]>(
+    (soFar, { name, values }) =>
+      soFar.flatMap((change) => values.map((value) => ({ ...change, [name]: value }))),
+    [{ seed: resolveSeed(seed) }],
+  );
+  return { changes, count, errors };
 }
