@@ -86,32 +86,33 @@ test('what is generated meanwhile waits in the queue, is changed there, and runs
   });
 });
 
-test('variations are added with their values, and say what is wrong with them', async ({
-  studio,
-  page,
-}) => {
-  const { queue, waiting } = studio;
-  await startLongRun(studio);
-  await (await studio.field('Seed')).fill('7');
-  await page.getByText('Variations', { exact: true }).click();
-  await page.getByRole('button', { name: '4 seeds' }).click();
-  await expect(waiting).toHaveText([/seed 7/, /seed 8/, /seed 9/, /seed 10/]);
-  await queue.getByRole('button', { name: 'Remove all' }).click();
-  await page.getByLabel('Vary steps').fill('1, 41');
-  await expect(page.getByLabel('Vary steps')).toHaveAccessibleDescription(/from 1 to 40/);
-  await page.getByLabel('Vary steps').fill('1, 2');
-  await page.getByLabel('Vary guidance').fill('3 4.5');
-  await page.getByRole('button', { name: 'Add 4 videos to the queue' }).click();
-  await expect(waiting).toHaveText([
-    /1 steps · guidance 3 .* seed 7/,
-    /1 steps · guidance 4.5 /,
-    /2 steps · guidance 3 /,
-    /2 steps · guidance 4.5 /,
-  ]);
-  await queue.getByRole('button', { name: 'Remove all' }).click();
-  await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-  await expect(studio.failure).toBeVisible();
-});
+test(
+  'variations are added with their values, and say what is wrong with them',
+  full,
+  async ({ studio, page }) => {
+    const { queue, waiting } = studio;
+    await startLongRun(studio);
+    await (await studio.field('Seed')).fill('7');
+    await page.getByText('Variations', { exact: true }).click();
+    await page.getByRole('button', { name: '4 seeds' }).click();
+    await expect(waiting).toHaveText([/seed 7/, /seed 8/, /seed 9/, /seed 10/]);
+    await queue.getByRole('button', { name: 'Remove all' }).click();
+    await page.getByLabel('Vary steps').fill('1, 41');
+    await expect(page.getByLabel('Vary steps')).toHaveAccessibleDescription(/from 1 to 40/);
+    await page.getByLabel('Vary steps').fill('1, 2');
+    await page.getByLabel('Vary guidance').fill('3 4.5');
+    await page.getByRole('button', { name: 'Add 4 videos to the queue' }).click();
+    await expect(waiting).toHaveText([
+      /1 steps · guidance 3 .* seed 7/,
+      /1 steps · guidance 4.5 /,
+      /2 steps · guidance 3 /,
+      /2 steps · guidance 4.5 /,
+    ]);
+    await queue.getByRole('button', { name: 'Remove all' }).click();
+    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+    await expect(studio.failure).toBeVisible();
+  },
+);
 
 test(
   'a queue goes on in another tab when the one that runs it is closed',
