@@ -15,14 +15,15 @@ export function RunningJobs({ here }: { here: string | undefined }) {
     .map((job) => (
       <Link key={job.href} href={job.href} prefetch={false} className="running-job">
         <progress aria-hidden {...(job.percent !== null && { value: job.percent, max: 100 })} />
-        <span>{textOf(job)}</span>
+        <span>{jobText(job)}</span>
       </Link>
     ));
 }
 
 const titles = { '/': 'common.jobOfStudio', '/serve': 'common.jobOfServe' } as const;
 
-function textOf({ href, percent, secondsRemaining, waiting }: RunningJob): string {
+/** What a job is, how far it is and how long it takes. */
+export function jobText({ href, percent, secondsRemaining, waiting }: RunningJob): string {
   const share = percent === null ? null : `${percent} %`;
   const left =
     secondsRemaining === null ? null : t('common.jobLeft', { time: formatTime(secondsRemaining) });

@@ -1,5 +1,5 @@
 import { parameterRanges, type Size } from '../../lib/contract/parameters';
-import type { Backend } from '../../lib/contract/prediction';
+import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
 import type { Parameters, ParametersInput } from '../../lib/contract/request';
@@ -177,6 +177,21 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
   };
 }
 
+/** The form's values for the run of an earlier request: its parameters, model and switches. */
+export function fromRun(
+  run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters'> &
+    Pick<Prediction, 'decoder' | 'cache' | 'promptOptimizer'>,
+): Partial<FormValues> {
+  const { model, profile, backend, decoder, cache, promptOptimizer } = run;
+  return {
+    ...fromParameters(run.parameters),
+    ...{ model, profile, backend },
+    fullDecode: decoder === 'full',
+    cache: cache === true,
+    optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
+  };
+}
+
 /** The prompt as the user typed it, with the optimisation that it comes from. */
 export function typedPrompt(
   prompt: string,
@@ -184,6 +199,11 @@ export function typedPrompt(
 ): Pick<FormValues, 'prompt' | 'optimization'> {
   const gone = prompt.trim() === '' || prompt === optimization?.original;
   return { prompt, optimization: gone ? null : optimization };
+}
+
+/** The text of a memory limit in bytes, which `toBudgetBytes` of `app/shared/device.ts` reads. */
+export function fromBudgetBytes(bytes: number | undefined): string {
+  return bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3)));
 }
 
 /** Like `Number`, but an empty text is NaN and not 0. */

@@ -1,6 +1,7 @@
 import type { Dispatch, ReactNode, RefObject } from 'react';
 import type { DeviceReport } from '../../lib/contract/engine';
 import type { ErrorRecord } from '../../lib/contract/errors';
+import type { ParametersInput } from '../../lib/contract/request';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
@@ -22,6 +23,7 @@ import { useForecast } from './use-forecast';
 import type { Improve } from './use-improve';
 import { useLoraChecks } from './use-loras';
 import { useShownErrors } from './use-shown-errors';
+import { QueueNote, VariationsField } from './variations-field';
 
 /** All settings of a video, and the Generate button. */
 export function RequestForm(props: {
@@ -39,12 +41,19 @@ export function RequestForm(props: {
   busy: boolean;
   ready: boolean;
   improve: Improve;
+  /** How many requests wait in the queue. */
+  waiting: number;
+  /** One of them is in the form. */
+  editing: boolean;
   onFiles: (files: readonly File[]) => void;
   onPickLora: (name: string) => void;
   onExample: (example: Example) => void;
   onGenerate: () => void;
+  onVariations: (changes: readonly Partial<ParametersInput>[]) => void;
+  onCancelEdit: () => void;
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
+  const { waiting, editing } = props;
   const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
@@ -160,6 +169,11 @@ export function RequestForm(props: {
             onChange={set}
           />
         </details>
+        <VariationsField
+          {...{ values, resolved }}
+          disabled={!ready || improving}
+          onAdd={props.onVariations}
+        />
         <CodeButton
           form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
           library={models.status === 'ready' ? models.loras : []}
@@ -167,6 +181,7 @@ export function RequestForm(props: {
       </div>
       <div className="request-notes">
         {props.gpuNotice}
+        <QueueNote {...{ waiting, editing }} onCancelEdit={props.onCancelEdit} />
         {startError && (
           <div role="alert">
             <Problem error={startError} />
@@ -178,8 +193,8 @@ export function RequestForm(props: {
         {...{ model, forecast }}
         onProfile={(profile) => set({ profile })}
       >
-        <button type="submit" className="primary" disabled={!ready || busy || improving}>
-          {busy ? 'Generating …' : 'Generate'}
+        <button type="submit" className="primary" disabled={!ready || improving}>
+          {editing ? 'Save changes' : 'Generate'}
         </button>
       </GenerateBar>
     </form>

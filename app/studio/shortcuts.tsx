@@ -40,8 +40,10 @@ export function useShortcuts(actions: {
 }): void {
   const onKey = useEffectEvent((event: KeyboardEvent) => {
     const command = event.ctrlKey || event.metaKey;
-    if (command && event.key === 'Enter') actions.onGenerate();
-    else if (command && event.key === '.') actions.onCancel();
+    if (command && event.key === 'Enter') {
+      // A key that is held down adds one video to the queue, not one each time it repeats.
+      if (!event.repeat) actions.onGenerate();
+    } else if (command && event.key === '.') actions.onCancel();
     else if (event.key === '?' && !command && !isTyping(event.target)) actions.onHelp();
     else return;
     event.preventDefault();

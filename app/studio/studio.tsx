@@ -15,7 +15,8 @@ import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
 import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import { getRunner, useRun } from '../runner';
+import { useQueue, useShownRun } from '../queue';
+import { getRunner } from '../runner';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -25,10 +26,12 @@ import { readImage } from './files';
 import type { FormAction } from './form-state';
 import { History, UndoToast } from './history';
 import { interruptionReason } from './interruption-text';
+import { QueuePanel } from './queue-panel';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
 import { useActions } from './use-actions';
+import { useEdit } from './use-edit';
 import { useFileInput } from './use-file-input';
 import { useForm } from './use-form';
 import { useGenerate } from './use-generate';
@@ -42,7 +45,7 @@ export function Studio() {
   const { form, change, ready } = useForm();
   const models = useModels();
   const { gpu, check } = useGpu();
-  const run = useRun();
+  const run = useShownRun();
   const busy = run.status !== 'idle';
   const stored = useLiveQuery(readPredictions, []);
   const predictions = stored?.predictions;
@@ -63,10 +66,13 @@ export function Studio() {
   const shown = loading ? undefined : (ended.find(({ id }) => id === shownId) ?? ended[0]);
   const lastError = errorOf(predictions?.[0]);
   const improve = useImprove(form, change);
+  const queue = useQueue();
+  const edit = useEdit(form, change, queue.entries);
   const runs = useGenerate({
     form,
     change,
     formRef,
+    edit,
     onStart: () => setShownId(null),
     onEnded: setShownId,
   });
@@ -144,6 +150,10 @@ export function Studio() {
           gpu={gpu.status === 'known' ? gpu.report : null}
           revision={ended?.[0] ? endOf(ended[0]) : ''}
           notice={fileInput.notice}
+          waiting={queue.entries.length}
+          editing={edit.id !== null}
+          onVariations={(changes) => void runs.enqueue(changes)}
+          onCancelEdit={edit.end}
           onFiles={(files) => void fileInput.addFiles(files)}
           onPickLora={fileInput.pickLora}
           onExample={(example) =>
@@ -174,6 +184,11 @@ export function Studio() {
             )}
           </div>
           <div className="collections">
+            <QueuePanel
+              {...{ queue, run, edit }}
+              predictions={predictions ?? noPredictions}
+              onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
+            />
             <History
               {...{ busy, actions }}
               predictions={predictions ?? noPredictions}

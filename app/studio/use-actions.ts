@@ -5,7 +5,7 @@ import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import { useStable } from '../shared/use-stable';
 import { readLastFrame } from './files';
-import { type FormAction, fromParameters } from './form-state';
+import { type FormAction, fromRun } from './form-state';
 import type { PredictionActions } from './result-card';
 import type { FileInput } from './use-file-input';
 import type { Generate } from './use-generate';
@@ -28,15 +28,8 @@ export function useActions(options: {
   };
 
   async function applySettings(prediction: Prediction): Promise<void> {
-    const { id, parameters, model, profile, backend, promptOptimizer } = prediction;
-    const switches = {
-      fullDecode: prediction.decoder === 'full',
-      cache: prediction.cache === true,
-    };
-    const optimization = typeof promptOptimizer === 'object' ? promptOptimizer : null;
-    const values = fromParameters(parameters);
-    const run = { model, profile, backend, optimization, ...switches };
-    change({ type: 'changed', values: { ...values, ...run } });
+    const { id, parameters } = prediction;
+    change({ type: 'changed', values: fromRun(prediction) });
     const source = await getRunner().store.source(id);
     const { seed } = parameters;
     if (!source) {

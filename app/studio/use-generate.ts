@@ -1,13 +1,24 @@
-import { type Dispatch, type RefObject, useRef, useState } from 'react';
+import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { ParametersInput } from '../../lib/contract/request';
 import type { StartedRun } from '../../lib/predictions/current-run';
 import type { SourceLora } from '../../lib/predictions/database';
+import type { WaitingInput } from '../../lib/predictions/run-input';
 import type { Runner } from '../../lib/predictions/runner';
+import { getQueueRunner } from '../queue';
 import { getRunner } from '../runner';
 import { toBudgetBytes } from '../shared/device';
 import { loadModels, pickModel } from '../shared/use-models';
-import { type ChosenLora, type FormAction, type FormState, toParameters } from './form-state';
+import {
+  type ChosenImage,
+  type ChosenLora,
+  type FormAction,
+  type FormState,
+  toParameters,
+} from './form-state';
 import { chosenSampling } from './sampling';
+import { isTyping } from './shortcuts';
+import type { Edit } from './use-edit';
 import type { FieldErrors } from './validation';
 
 /** An error before a run began, or of one that decodes a finished video again. */
@@ -19,7 +30,10 @@ export interface RunProblem {
 
 /** The runs that the page can start. */
 export interface Generate {
+  /** Adds the form's request to the queue; while one of the queue is edited, replaces that one. */
   readonly generate: () => Promise<void>;
+  /** Adds a request to the queue for each element: the form's, with these parameters changed. */
+  readonly enqueue: (changes: readonly Partial<ParametersInput>[]) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
   readonly resume: (id: string) => Promise<void>;
   readonly finish: (id: string) => Promise<void>;
@@ -27,17 +41,25 @@ export interface Generate {
   readonly problem: RunProblem | null;
 }
 
-/** Starts runs from the form and of past predictions. */
+/** Adds requests of the form to the queue, and starts runs of past predictions. */
 export function useGenerate(options: {
   form: FormState;
   change: Dispatch<FormAction>;
   formRef: RefObject<HTMLFormElement | null>;
+  edit: Pick<Edit, 'id' | 'end'>;
   onStart: () => void;
   onEnded: (id: string) => void;
 }): Generate {
-  const { form, change, formRef, onStart, onEnded } = options;
+  const { form, change, formRef, edit, onStart, onEnded } = options;
   const [problem, setProblem] = useState<RunProblem | null>(null);
   const starting = useRef(false);
+  /** The form as it was when a request of it was added last. */
+  const added = useRef<FormState | null>(null);
+  const onStopped = useEffectEvent((id: string) => {
+    // A person who writes the next prompt meanwhile keeps the focus.
+    if (form === added.current || !isTyping(document.activeElement)) onEnded(id);
+  });
+  useEffect(() => getQueueRunner().onStopped((id) => onStopped(id)), []);
 
   async function start(
     work: (runner: Runner) => Promise<StartedRun>,
@@ -67,7 +89,8 @@ export function useGenerate(options: {
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
   const memory = memoryBudget === undefined ? {} : { memoryBudget };
 
-  async function generate(): Promise<void> {
+  /** Gives the form's request to `work`; where the form has errors, shows them. */
+  async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
     let errors: FieldErrors;
     try {
       const { findErrors } = await import('./validation');
@@ -76,44 +99,83 @@ export function useGenerate(options: {
       setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
       return;
     }
-    const { image, loras } = form.files;
+    const { image } = form.files;
     if (!image || Object.keys(errors).length > 0) {
       change({ type: 'checked' });
       // The marks are rendered in the next frame.
       requestAnimationFrame(() => revealFirstError(formRef.current));
       return;
     }
-    await start(async (runner) => {
-      const model = pickModel(await loadModels(), form.values.model);
-      if (!model) throw new KinoraError('MODEL_UNKNOWN');
-      const { id, name } = model.manifest;
-      if (!model.ready) {
-        throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
-      }
-      return runner.start({
-        image: image.file,
-        imageName: image.name,
-        parameters: toParameters(form),
-        model: id,
-        profile: form.values.profile,
-        ...chosenSampling(model, form.values),
-        backend: form.values.backend,
-        loras: await Promise.all(loras.map(openChosen)),
-        safetyChecker: form.values.safetyChecker,
-        ...(form.values.optimization && { promptOptimizer: form.values.optimization }),
-        ...memory,
+    if (starting.current) return;
+    void (navigator as Partial<Navigator>).storage?.persist();
+    setProblem(null);
+    starting.current = true;
+    try {
+      await work(await formRequest(form, image));
+    } catch (thrown) {
+      setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
+    } finally {
+      starting.current = false;
+    }
+  }
+
+  function enqueue(changes: readonly Partial<ParametersInput>[]): Promise<void> {
+    return submit(async (input) => {
+      added.current = form;
+      const inputs = changes.map((changed) => {
+        return { ...input, parameters: { ...input.parameters, ...changed } };
       });
+      if (await getQueueRunner().add(inputs)) onStart();
+    });
+  }
+
+  function replace(id: string): Promise<void> {
+    return submit(async (input) => {
+      if (!(await getQueueRunner().replace(id, input))) {
+        throw new KinoraError('BUSY', 'The turn of this video has come: it was not changed.', {
+          remedy: 'Press Generate to make another one with what is in the form now.',
+        });
+      }
+      edit.end();
     });
   }
 
   const { backend, safetyChecker } = form.values;
   return {
-    generate,
+    generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
+    enqueue,
     runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, backend, safetyChecker })),
     resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
     finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),
     refine: (id) => start((runner) => runner.refine(id, memory), id),
     problem,
+  };
+}
+
+/** The form's request: the model is the one that is chosen now, or would be chosen. */
+async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
+  const { values, files } = form;
+  const model = pickModel(await loadModels(), values.model);
+  if (!model) throw new KinoraError('MODEL_UNKNOWN');
+  const { id, name } = model.manifest;
+  if (!model.ready) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
+  }
+  // An adapter that is gone is reported now, not when the turn of the request comes.
+  await Promise.all(files.loras.map(openChosen));
+  const memoryBudget = toBudgetBytes(values.memoryBudget);
+  return {
+    image: image.file,
+    imageName: image.name,
+    parameters: toParameters(form),
+    model: id,
+    profile: values.profile,
+    ...chosenSampling(model, values),
+    backend: values.backend,
+    loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
+    safetyChecker: values.safetyChecker,
+    ...(values.optimization && { promptOptimizer: values.optimization }),
+    ...(memoryBudget !== undefined && { memoryBudget }),
   };
 }
 

@@ -22,8 +22,8 @@ export function findErrors(state: FormState): FieldErrors {
   const prompt = promptError(state.values.prompt);
   if (prompt) errors.prompt = prompt;
   for (const name of numberNames) {
-    const message = messageFor({ prompt: '-', [name]: toNumber(state.values[name]) });
-    if (message) errors[name] = message.replace(name, labels[name]);
+    const message = numberError(name, toNumber(state.values[name]));
+    if (message) errors[name] = message;
   }
   for (const { key, name, scale } of state.files.loras) {
     const message = messageFor({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
@@ -32,6 +32,11 @@ export function findErrors(state: FormState): FieldErrors {
   const budget = budgetError(state.values.memoryBudget);
   if (budget) errors.memoryBudget = budget;
   return errors;
+}
+
+/** What is wrong with a number, as a sentence; null where it is valid. */
+export function numberError(name: NumberName, value: number): string | null {
+  return messageFor({ prompt: '-', [name]: value })?.replace(name, labels[name]) ?? null;
 }
 
 /** The errors to show: missing fields only after Generate was pressed, what is invalid at once. */

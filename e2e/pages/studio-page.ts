@@ -27,6 +27,8 @@ export class StudioPage {
   /** A run that can be resumed. */
   readonly interrupted: Locator;
   readonly history: Locator;
+  /** What runs and what waits. */
+  readonly queue: Locator;
 
   constructor(readonly page: Page) {
     const form = page.getByRole('form', { name: 'Video settings' });
@@ -46,6 +48,12 @@ export class StudioPage {
     this.failure = page.getByRole('region', { name: /Cancelled|The video failed/ });
     this.interrupted = page.getByRole('region', { name: /^(Interrupted|Paused) (at|while) / });
     this.history = page.getByRole('region', { name: 'Past videos' });
+    this.queue = page.getByRole('region', { name: 'Queue', exact: true });
+  }
+
+  /** The requests of the queue in the order in which they will run. */
+  get waiting(): Locator {
+    return this.queue.getByRole('list', { name: 'Waiting' }).getByRole('listitem');
   }
 
   /** Opens the page and waits until it takes input. */

@@ -1,8 +1,8 @@
 import Dexie, { type EntityTable } from 'dexie';
-import type { LoraFile } from '../contract/engine';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { Parameters } from '../contract/request';
+import type { QueueEntry } from './queue/queue';
 
 /** One adapter file of a prediction; its scale is in `parameters.loras` at the same index. */
 export interface SourceLora {
@@ -11,14 +11,14 @@ export interface SourceLora {
 }
 
 /**
- * Adds the scales of the parameters to the adapter files.
+ * Adds the scales of the parameters to the adapters.
  *
  * @throws KinoraError `REQUEST_INVALID` if the numbers of files and scales differ
  */
-export function withScales(
-  files: readonly SourceLora[],
+export function withScales<File extends Blob | null>(
+  files: readonly { readonly name: string; readonly file: File }[],
   { loras }: Pick<Parameters, 'loras'>,
-): LoraFile[] {
+): { readonly name: string; readonly file: File; readonly scale: number }[] {
   const scaled = files.flatMap(({ name, file }, index) => {
     const scale = loras[index]?.scale;
     return scale === undefined ? [] : [{ name, file, scale }];
@@ -71,6 +71,7 @@ export class KinoraDatabase extends Dexie {
   declare sources: EntityTable<Source, 'predictionId'>;
   declare trash: EntityTable<Removed, 'id'>;
   declare drafts: EntityTable<Draft, 'id'>;
+  declare queue: EntityTable<QueueEntry, 'id'>;
   declare posters: EntityTable<Poster, 'predictionId'>;
   declare settings: EntityTable<Setting, 'id'>;
 

@@ -15,6 +15,9 @@ export function ifUnlocked(id: string, work: () => Promise<void>): Promise<boole
 /** Web Lock of the one tab that generates. */
 export const gpuLock = 'kinora:gpu';
 
+/** Web Lock of the one tab that runs what waits in the queue. */
+export const queueLock = 'kinora:queue';
+
 /**
  * Runs `work` while this tab holds the GPU lock.
  *

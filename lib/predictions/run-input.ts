@@ -30,11 +30,29 @@ export interface RunInput {
   readonly memoryBudget?: number;
 }
 
+/** An adapter of a request that waits. */
+export interface WaitingLora {
+  readonly name: string;
+  /** Null for an adapter of the library, which is opened by its name when the run starts. */
+  readonly file: Blob | null;
+}
+
+/** The input of a run that waits for its turn. */
+export type WaitingInput = Omit<RunInput, 'loras'> & { readonly loras: readonly WaitingLora[] };
+
 /** Settings of the device, which are not part of a prediction. */
 export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
 
-/** Validates the input; sets the id, and the seed if it is −1. */
-export async function createPrediction(input: RunInput): Promise<Prediction> {
+/** An id that no other prediction has. */
+export function newPredictionId(): string {
+  return crypto.randomUUID().replaceAll('-', '');
+}
+
+/** Validates the input; sets the seed if it is −1. */
+export async function createPrediction(
+  input: WaitingInput,
+  id = newPredictionId(),
+): Promise<Prediction> {
   // They are large: a page loads them with the first run.
   const { parseParameters } = await import('../contract/request');
   const { isRefusedPrompt } = await import('../contract/prompt-refusal');
@@ -42,7 +60,7 @@ export async function createPrediction(input: RunInput): Promise<Prediction> {
   if (isRefusedPrompt(parameters.prompt)) throw new KinoraError('PROMPT_REFUSED');
   withScales(input.loras, parameters);
   return {
-    id: crypto.randomUUID().replaceAll('-', ''),
+    id,
     model: input.model,
     profile: input.profile ?? 'standard',
     backend: input.backend,

@@ -16,6 +16,7 @@ import { endingWith } from './prediction-state';
 import {
   createPrediction,
   type DeviceOptions,
+  newPredictionId,
   type RunInput,
   requestOf,
   switchesOf,
@@ -47,12 +48,16 @@ export class Runner {
    * Creates a prediction and starts it. Resolves when the row exists, with its explicit seed.
    *
    * @param onProgress receives every event of the engine
+   * @param id of the entry of the queue that it is; it becomes the id of the prediction
    * @throws KinoraError `BUSY`, `PROMPT_EMPTY`, `PROMPT_REFUSED`, `PARAMETER_INVALID`, `REQUEST_INVALID`, an error of the
    *   image check, or `STORAGE_FULL` if image and adapters cannot be stored; then there is no row
    */
-  async start(input: RunInput, onProgress?: OnProgress): Promise<StartedRun> {
-    const prediction = await createPrediction(input);
-    const { id } = prediction;
+  async start(
+    input: RunInput,
+    onProgress?: OnProgress,
+    id = newPredictionId(),
+  ): Promise<StartedRun> {
+    const prediction = await createPrediction(input, id);
     return this.#begin(prediction, null, async (signal, onStarted) => {
       const { image, imageName, loras } = input;
       await this.checkImage(image);

@@ -13,15 +13,17 @@ export class PredictionStore {
   constructor(readonly database = new KinoraDatabase()) {}
 
   /**
-   * Adds a prediction and its input files in one transaction.
+   * Adds a prediction and its input files in one transaction, and removes the entry of the queue that it
+   * comes from: the one with its id.
    *
    * @throws KinoraError `STORAGE_FULL`
    */
   async create(prediction: Prediction, source: Omit<Source, 'predictionId'>): Promise<void> {
-    const { predictions, sources } = this.database;
+    const { predictions, sources, queue } = this.database;
     await this.#write(async () => {
       await predictions.add(prediction);
       await sources.add({ ...source, predictionId: prediction.id });
+      await queue.delete(prediction.id);
     });
   }
 
@@ -126,11 +128,10 @@ export class PredictionStore {
   }
 
   async #write<T>(work: () => PromiseLike<T>): Promise<T> {
-    const { predictions, sources, trash } = this.database;
+    const { predictions, sources, trash, queue } = this.database;
     try {
-      return await this.database.transaction('rw', [predictions, sources, trash], async () =>
-        work(),
-      );
+      const tables = [predictions, sources, trash, queue];
+      return await this.database.transaction('rw', tables, async () => work());
     } catch (thrown) {
       throw databaseError(thrown);
     }

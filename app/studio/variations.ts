@@ -1,0 +1,52 @@
+import { maxSeed, type ParametersInput, resolveSeed } from '../../lib/contract/request';
+import { toNumber } from './form-state';
+import { numberError } from './validation';
+
+/** The parameters that a grid varies. */
+export const variedNames = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
+export type VariedName = (typeof variedNames)[number];
+
+/** Most videos of one grid. */
+export const maxGrid = 24;
+
+/** A grid: the changes of each video, or why there is none. */
+export interface Grid {
+  /** Empty where there are errors, or more than {@link maxGrid} videos. */
+  readonly changes: readonly Partial<ParametersInput>[];
+  /** How many videos it has. */
+  readonly count: number;
+  /** The first invalid value of each parameter, as a sentence. */
+  readonly errors: Partial<Readonly<Record<VariedName, string>>>;
+}
+
+/** Changes of videos that differ in nothing but the seed; a random one (−1) is replaced for each. */
+export function seedVariations(seed: number, count: number): Partial<ParametersInput>[] {
+  return Array.from({ length: count }, (_, index) => ({
+    seed: seed >= 0 ? (seed + index) % (maxSeed + 1) : resolveSeed(-1),
+  }));
+}
+
+/**
+ * Every combination of the values.
+ *
+ * @param lists numbers separated by commas or spaces; a parameter without any is not varied
+ * @param seed of all of them; a random one (−1) is replaced once, so that only the values make a difference
+ */
+export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number): Grid {
+  const errors: Partial<Record<VariedName, string>> = {};
+  const varied = variedNames.flatMap((name) => {
+    const values = [...new Set(lists[name].split(/[\s,;]+/).filter(Boolean))].map(toNumber);
+    const [error] = values.flatMap((value) => numberError(name, value) ?? []);
+    if (error) errors[name] = error;
+    return values.length > 0 ? [{ name, values }] : [];
+  });
+  const invalid = varied.length === 0 || Object.keys(errors).length > 0;
+  const count = invalid ? 0 : varied.reduce((product, { values }) => product * values.length, 1);
+  if (count === 0 || count > maxGrid) return { changes: [], count, errors };
+  const changes = varied.reduce<Partial<ParametersInput>[]>(
+    (soFar, { name, values }) =>
+      soFar.flatMap((change) => values.map((value) => ({ ...change, [name]: value }))),
+    [{ seed: resolveSeed(seed) }],
+  );
+  return { changes, count, errors };
+}

@@ -1,0 +1,190 @@
+import { type ErrorCode, isResumable, toKinoraError } from '../../contract/errors';
+import type { SourceLora } from '../database';
+import { queueLock } from '../locks';
+import { createPrediction, type WaitingInput, type WaitingLora } from '../run-input';
+import type { Runner } from '../runner';
+import { makeThumbnail } from '../thumbnail';
+import type { QueueEntry, RequestQueue } from './queue';
+
+/**
+ * Runs what waits in the queue, one after the other: in one tab at a time, the one that holds the queue's Web
+ * Lock. It holds the lock until nothing more can start; when it is closed, another tab goes on.
+ * {@link subscribe} and {@link isActive} fit React's `useSyncExternalStore`.
+ */
+export class QueueRunner {
+  #active = false;
+  /** Whether this tab has the lock, or waits for it. */
+  #requested = false;
+  /** Whether something was added or resumed since the last look at the queue. */
+  #changed = false;
+  readonly #listeners = new Set<() => void>();
+  readonly #stopListeners = new Set<(id: string) => void>();
+
+  constructor(
+    readonly queue: RequestQueue,
+    readonly runner: Runner,
+    /** Opens an adapter of the library. */
+    readonly openLora: (lora: WaitingLora) => Promise<SourceLora>,
+  ) {}
+
+  /** Whether this tab runs the queue; true also between two runs. */
+  readonly isActive = (): boolean => this.#active;
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  /**
+   * Calls `listener` with the id of the last prediction when this tab has run the queue.
+   *
+   * @returns a function that ends this
+   */
+  onStopped(listener: (id: string) => void): () => void {
+    this.#stopListeners.add(listener);
+    return () => this.#stopListeners.delete(listener);
+  }
+
+  /**
+   * Adds requests at the end. Where nothing waits and nothing of the queue runs, the first one starts at once,
+   * in this tab.
+   *
+   * @param inputs at least one; all have the same image
+   * @returns whether it starts at once
+   * @throws KinoraError of {@link Runner.start} for what is wrong with a request or its image, `STORAGE_FULL`;
+   *   then nothing was added
+   */
+  async add(inputs: readonly WaitingInput[]): Promise<boolean> {
+    const thumbnail = await this.#check(inputs);
+    return this.#go(async (free) => {
+      const empty = (await this.queue.list()).length === 0;
+      // A pause ends with the entries that it was meant for.
+      if (free && empty) await this.queue.unpause();
+      await this.queue.add(inputs, thumbnail);
+      return free && empty;
+    });
+  }
+
+  /**
+   * Replaces the request of an entry.
+   *
+   * @returns false if it does not wait any more
+   * @throws KinoraError like {@link add}
+   */
+  async replace(id: string, input: WaitingInput): Promise<boolean> {
+    return this.queue.replace(id, input, await this.#check([input]));
+  }
+
+  /** Ends a pause; what waits runs in this tab, unless another one is at it. */
+  async unpause(): Promise<void> {
+    await this.#go(() => this.queue.unpause());
+  }
+
+  /** Runs what waits, if anything does: at once, or when the tab that runs the queue is closed. */
+  wake(): void {
+    this.#changed = true;
+    if (this.#requested) return;
+    this.#requested = true;
+    // `#run` does not reject; a request is denied only while the page is closed.
+    navigator.locks.request(queueLock, () => this.#run()).catch(() => {});
+  }
+
+  /** Validates requests that have the same image. @returns its thumbnail */
+  async #check(inputs: readonly WaitingInput[]): Promise<Blob | null> {
+    for (const input of inputs) await createPrediction(input);
+    const [first] = inputs;
+    if (!first) return null;
+    await this.runner.checkImage(first.image);
+    // Without one, the list shows no picture.
+    return makeThumbnail(first.image).catch(() => null);
+  }
+
+  /**
+   * Changes the queue, then runs it. If the lock is free, it is acquired before the change: other tabs learn of
+   * the change, but the tab in which a person has asked for a video is the one that makes it.
+   */
+  #go<T>(change: (free: boolean) => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const options = { ifAvailable: true };
+      const request = navigator.locks.request(queueLock, options, async (lock) => {
+        this.#requested ||= lock !== null;
+        const changed = change(lock !== null);
+        changed.then(resolve, reject);
+        await changed.catch(() => {});
+        if (lock) await this.#run();
+        else this.wake();
+      });
+      request.catch(reject);
+    });
+  }
+
+  /** Runs entries until none can start. The caller holds the lock. */
+  async #run(): Promise<void> {
+    let last: string | null = null;
+    this.#setActive(true);
+    try {
+      for (;;) {
+        this.#changed = false;
+        await this.#idle();
+        const entry = await this.queue.next();
+        if (entry) last = (await this.#runEntry(entry)) ?? last;
+        else if (!this.#changed) break;
+      }
+    } catch {
+      // The database cannot be read: the next change tries again.
+    } finally {
+      this.#requested = false;
+      this.#setActive(false);
+      if (last !== null) for (const listener of this.#stopListeners) listener(last);
+    }
+  }
+
+  /** @returns the id of the prediction, or null if it could not be started */
+  async #runEntry({ id, input, pauseAfter }: QueueEntry): Promise<string | null> {
+    try {
+      const loras = await Promise.all(input.loras.map((lora) => this.#open(lora)));
+      const started = await this.runner.start({ ...input, loras }, undefined, id);
+      if (pauseAfter) await this.queue.pause();
+      const { status, ...row } = await started.ended;
+      if (status !== 'completed' && 'error' in row) await this.#pauseAfter(row.error.code);
+      return id;
+    } catch (thrown) {
+      // A person was quicker with another run of this tab: this one waits until it ends.
+      if (this.runner.getSnapshot().status !== 'idle') return null;
+      await this.queue.pause({ reason: 'entry', error: toKinoraError(thrown).toRecord() });
+      return null;
+    }
+  }
+
+  async #open({ name, file }: WaitingLora): Promise<SourceLora> {
+    return file ? { name, file } : this.openLora({ name, file });
+  }
+
+  /**
+   * Pauses the queue after a failure that would hit the next run as well: of the device, of the storage or of
+   * the model's files. What is wrong with one request says nothing of the next one.
+   */
+  async #pauseAfter(code: ErrorCode): Promise<void> {
+    if (isResumable(code) && (await this.queue.list()).length > 0) {
+      await this.queue.pause({ reason: 'run', code });
+    }
+  }
+
+  /** Resolves when this tab has no run. */
+  #idle(): Promise<void> {
+    return new Promise((resolve) => {
+      const check = () => {
+        if (this.runner.getSnapshot().status !== 'idle') return;
+        unsubscribe();
+        resolve();
+      };
+      const unsubscribe = this.runner.subscribe(check);
+      check();
+    });
+  }
+
+  #setActive(active: boolean): void {
+    this.#active = active;
+    for (const listener of this.#listeners) listener();
+  }
+}
