@@ -14,6 +14,7 @@ import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { ShareButton } from './share-dialog';
 import { Verdict } from './verdict';
+import { videoName } from './video-name';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
 
@@ -66,7 +67,7 @@ export function ResultCard(props: {
   }, [focused]);
   const optimization = result.promptOptimization;
   const prompt = optimization?.text ?? parameters.prompt;
-  const name = `kinora-${result.seed}-${id.slice(0, 8)}.mp4`;
+  const name = videoName(prediction);
   return (
     <section className="panel stage" aria-labelledby="result-title">
       <h2 id="result-title" ref={heading} tabIndex={-1}>

@@ -13,7 +13,9 @@ import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { readImage } from './files';
-import { History, UndoToast } from './history';
+import { Gallery } from './gallery/gallery';
+import { UndoToast } from './gallery/undo-toast';
+import { useDeletions } from './gallery/use-deletions';
 import { interruptionReason } from './interruption-text';
 import { RequestForm } from './request-form';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
@@ -56,14 +58,21 @@ export function Studio() {
     onStart: () => setShownId(null),
     onEnded: setShownId,
   });
-  const { actions, deletedId, forgetDeleted } = useActions({
+  const deletions = useDeletions({
+    removed: ({ ids, from }) => {
+      if (!shown || !ids.includes(shown.id)) return;
+      // What is shown by its id gets the focus: on the stage, the focus was in what is gone.
+      const next = ended?.find(({ id }) => !ids.includes(id));
+      setShownId(from === 'stage' ? (next?.id ?? null) : null);
+    },
+    restored: ({ ids, from }) => from === 'stage' && setShownId(ids[0] ?? null),
+  });
+  const actions = useActions({
     change,
     runs,
     showError: fileInput.showError,
     showInfo: fileInput.showInfo,
-    // The focus was in what is gone: it moves to what is shown then.
-    onRemoved: (id) =>
-      id === shown?.id && setShownId(ended?.find((one) => one.id !== id)?.id ?? null),
+    remove: (id) => deletions.remove([id], 'stage'),
   });
   useEffect(() => {
     // The Models page links here with a model. The draft is restored first: it would overwrite the model.
@@ -124,7 +133,7 @@ export function Studio() {
         />
         <div className="outcome">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
-          {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
+          {deletions.list.length > 0 && <UndoToast {...deletions} />}
           {problem && !onStage && <GpuNotice error={problem}>{gpuActions}</GpuNotice>}
           {stored?.error ? (
             <div className="panel stage" role="alert">
@@ -143,11 +152,17 @@ export function Studio() {
               }
             />
           )}
-          <History
-            {...{ busy, actions }}
-            predictions={predictions ?? []}
+          <Gallery
+            {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
+            predictions={predictions ?? noPredictions}
             shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+            undone={deletions.undone}
             onShow={setShownId}
+            onDelete={(ids) =>
+              deletions
+                .remove(ids, 'gallery')
+                .catch((thrown) => fileInput.showError(toKinoraError(thrown)))
+            }
           />
         </div>
       </main>
@@ -156,6 +171,8 @@ export function Studio() {
     </>
   );
 }
+
+const noPredictions: readonly Prediction[] = [];
 
 interface StoredPredictions {
   readonly predictions?: readonly Prediction[];
