@@ -1,25 +1,23 @@
 import { useLayoutEffect, useRef, useState } from 'react';
 
-type Functions = Readonly<Record<string, (...args: never[]) => void>>;
+type Functions = Record<string, (...args: unknown[]) => unknown>;
 
 /**
- * Event handlers for components that are rendered again only when their properties change: the same object
- * in each render, whose functions call the latest ones.
- *
- * @param functions always with the same names
+ * The same functions for as long as the component lives, each of which calls the one that was given last:
+ * what is memoised does not render again for a new closure. Call them in handlers and effects.
  */
-export function useStable<T extends Functions>(functions: T): T {
-  const latest = useRef(functions);
+export function useStable<T extends object>(functions: T): T {
+  const latest = useRef(functions as Functions);
   useLayoutEffect(() => {
-    latest.current = functions;
+    latest.current = functions as Functions;
   });
-  const [stable] = useState(() => {
-    const names = Object.keys(functions);
-    const callLatest = (name: string) => [
-      name,
-      (...args: never[]) => latest.current[name]?.(...args),
-    ];
-    return Object.fromEntries(names.map(callLatest)) as T;
-  });
-  return stable;
+  const [stable] = useState(() =>
+    Object.fromEntries(
+      Object.keys(functions).map((name) => [
+        name,
+        (...args: unknown[]) => latest.current[name]?.(...args),
+      ]),
+    ),
+  );
+  return stable as T;
 }

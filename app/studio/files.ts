@@ -1,6 +1,5 @@
 import { KinoraError } from '../../lib/contract/errors';
 import { framesPerSecond, type Parameters, parseParameters } from '../../lib/contract/request';
-import { drawFrame } from '../../lib/predictions/video-frame';
 import { readImageFile } from '../../lib/video/image';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
 
@@ -48,7 +47,33 @@ export async function readSettings(
  * @throws KinoraError `VIDEO_UNREADABLE` if the browser cannot play the file
  */
 export async function readLastFrame(video: Blob): Promise<Blob> {
-  // The middle of the last frame, because its end may already be the end of the stream.
-  const lastFrame = (duration: number) => Math.max(0, duration - 0.5 / framesPerSecond);
-  return (await drawFrame(video, lastFrame)).convertToBlob({ type: 'image/png' });
+  const url = URL.createObjectURL(video);
+  const element = document.createElement('video');
+  element.muted = true;
+  element.preload = 'auto';
+  try {
+    const loaded = once(element, 'loadeddata');
+    element.src = url;
+    await loaded;
+    const sought = once(element, 'seeked');
+    // The middle of the last frame, because its end may already be the end of the stream.
+    element.currentTime = Math.max(0, element.duration - 0.5 / framesPerSecond);
+    await sought;
+    const canvas = new OffscreenCanvas(element.videoWidth, element.videoHeight);
+    canvas.getContext('2d')?.drawImage(element, 0, 0);
+    return await canvas.convertToBlob({ type: 'image/png' });
+  } finally {
+    element.removeAttribute('src');
+    element.load();
+    URL.revokeObjectURL(url);
+  }
+}
+
+function once(element: HTMLVideoElement, event: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    element.addEventListener(event, () => resolve(), { once: true });
+    element.addEventListener('error', () => reject(new KinoraError('VIDEO_UNREADABLE')), {
+      once: true,
+    });
+  });
 }

@@ -1,6 +1,6 @@
+import { KinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import type { PredictionStore } from './store';
-import { drawFrame } from './video-frame';
 import { readVideo } from './videos';
 
 /** Longer side of a poster in pixels. */
@@ -18,11 +18,46 @@ export async function savePoster(
 ): Promise<boolean> {
   try {
     const video = await readVideo(prediction.result.videoFile);
-    const frame = await drawFrame(video, (duration) => duration / 2, posterSize);
+    const frame = await drawMiddle(video);
     const picture = await frame.convertToBlob({ type: 'image/jpeg', quality: 0.8 });
     await store.setPoster(prediction.id, picture);
     return true;
   } catch {
     return false; // Lists show the start image instead.
   }
+}
+
+/** Decodes the frame in the middle of a video, and makes it smaller. @throws KinoraError `VIDEO_UNREADABLE` */
+async function drawMiddle(video: Blob): Promise<OffscreenCanvas> {
+  const url = URL.createObjectURL(video);
+  const element = document.createElement('video');
+  element.muted = true;
+  element.preload = 'auto';
+  try {
+    const loaded = once(element, 'loadeddata');
+    element.src = url;
+    await loaded;
+    const sought = once(element, 'seeked');
+    element.currentTime = element.duration / 2;
+    await sought;
+    const { videoWidth, videoHeight } = element;
+    const scale = Math.min(1, posterSize / Math.max(videoWidth, videoHeight));
+    const [width, height] = [Math.round(videoWidth * scale), Math.round(videoHeight * scale)];
+    const canvas = new OffscreenCanvas(width, height);
+    canvas.getContext('2d')?.drawImage(element, 0, 0, width, height);
+    return canvas;
+  } finally {
+    element.removeAttribute('src');
+    element.load();
+    URL.revokeObjectURL(url);
+  }
+}
+
+function once(element: HTMLVideoElement, event: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    element.addEventListener(event, () => resolve(), { once: true });
+    element.addEventListener('error', () => reject(new KinoraError('VIDEO_UNREADABLE')), {
+      once: true,
+    });
+  });
 }
