@@ -92,7 +92,7 @@ const GalleryList = memo(function GalleryList(
         )}
       </div>
       <p className="gallery-count">
-        <span role="status">{shown.length === 1 ? '1 video' : `${shown.length} videos`}</span>
+        <span role="status">{countText(shown.length, applied.status === 'failed')}</span>
         {filter.status === 'videos' && failed > 0 && (
           <button
             type="button"
@@ -140,3 +140,8 @@ const GalleryList = memo(function GalleryList(
     </section>
   );
 });
+
+function countText(count: number, failed: boolean): string {
+  if (failed) return `${count} failed`;
+  return count === 1 ? '1 video' : `${count} videos`;
+}

@@ -21,7 +21,7 @@ export function Toolbar(props: {
       <input
         type="search"
         aria-label="Search in prompts"
-        placeholder="Search in prompts"
+        placeholder="Search prompts"
         value={filter.search}
         onChange={(event) => change({ search: event.target.value })}
       />

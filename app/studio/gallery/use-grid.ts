@@ -36,6 +36,8 @@ export function useGrid(count: number): Grid {
     scrollPaddingStart: 72,
     useFlushSync: false,
   });
+  // The browser keeps what is visible in its place when rows above it turn out higher or lower.
+  virtualizer.shouldAdjustScrollPositionOnItemSizeChange = () => false;
   useEffect(() => {
     // Cards of another width have another height.
     if (cardWidth > 0) virtualizer.measure();
