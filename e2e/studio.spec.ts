@@ -42,6 +42,8 @@ for (const device of ['CPU', 'GPU'] as const) {
         expect({ width, height }).toEqual({ width: 1280, height: 720 });
         expect(Math.abs(seconds - 121 / 24)).toBeLessThan(0.05);
         await expect(studio.result).toContainText('1234567890');
+        // A frame of the video: the start image is 320 pixels wide there.
+        await expect(studio.history.locator('img')).toHaveJSProperty('naturalWidth', 480);
       });
 
       await test.step('the download is what it says', async () => {

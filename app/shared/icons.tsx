@@ -26,6 +26,14 @@ export function ImageIcon() {
   );
 }
 
+export function StarIcon() {
+  return (
+    <Icon>
+      <path d="m12 4 2.4 5 5.6.7-4.1 3.8 1 5.5-4.9-2.7L7.1 19l1-5.5L4 9.7 9.6 9Z" />
+    </Icon>
+  );
+}
+
 export function CloseIcon() {
   return (
     <Icon>

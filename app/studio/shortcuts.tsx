@@ -5,6 +5,7 @@ const modifier = 'Ctrl or ⌘';
 const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
   [`${modifier} + Enter`, 'Generate'],
   [`${modifier} + .`, 'Cancel'],
+  ['Delete', 'Delete the past video that has the focus'],
   [`${modifier} + Z`, 'Bring back a deleted video'],
   [`${modifier} + V`, 'Paste an image'],
   ['?', 'Show these shortcuts'],

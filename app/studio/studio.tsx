@@ -24,7 +24,9 @@ import { useModels } from '../shared/use-models';
 import { loadExample } from './examples';
 import { readImage } from './files';
 import type { FormAction } from './form-state';
-import { History, UndoToast } from './history';
+import { Gallery } from './gallery/gallery';
+import { UndoToast } from './gallery/undo-toast';
+import { useDeletions } from './gallery/use-deletions';
 import { interruptionReason } from './interruption-text';
 import { QueuePanel } from './queue-panel';
 import { RequestForm } from './request-form';
@@ -76,14 +78,21 @@ export function Studio() {
     onStart: () => setShownId(null),
     onEnded: setShownId,
   });
-  const { actions, deletedId, forgetDeleted } = useActions({
+  const deletions = useDeletions({
+    removed: ({ ids, from }) => {
+      if (!shown || !ids.includes(shown.id)) return;
+      // What is shown by its id gets the focus: on the stage, the focus was in what is gone.
+      const next = ended?.find(({ id }) => !ids.includes(id));
+      setShownId(from === 'stage' ? (next?.id ?? null) : null);
+    },
+    restored: ({ ids, from }) => from === 'stage' && setShownId(ids[0] ?? null),
+  });
+  const actions = useActions({
     change,
     runs,
     showError: fileInput.showError,
     showInfo: fileInput.showInfo,
-    // The focus was in what is gone: it moves to what is shown then.
-    onRemoved: (id) =>
-      id === shown?.id && setShownId(ended?.find((one) => one.id !== id)?.id ?? null),
+    remove: (id) => deletions.remove([id], 'stage'),
   });
   useEffect(() => {
     // The Models page links here with a model. The draft is restored first: it would overwrite the model.
@@ -165,7 +174,7 @@ export function Studio() {
         />
         <div className="workspace">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
-          {deletedId && <UndoToast key={deletedId} id={deletedId} onGone={forgetDeleted} />}
+          {deletions.list.length > 0 && <UndoToast {...deletions} />}
           <div className="stages">
             {stored?.error ? (
               <div className="panel stage" role="alert">
@@ -189,11 +198,15 @@ export function Studio() {
               predictions={predictions ?? noPredictions}
               onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
             />
-            <History
-              {...{ busy, actions }}
+            <Gallery
+              {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
               predictions={predictions ?? noPredictions}
               shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+              undone={deletions.undone}
               onShow={setShownId}
+              onDelete={(ids) =>
+                deletions.remove(ids, 'gallery').catch((thrown) => showError(toKinoraError(thrown)))
+              }
             />
           </div>
         </div>

@@ -1,4 +1,4 @@
-import { type Dispatch, useCallback, useState } from 'react';
+import type { Dispatch } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
 import { withScales } from '../../lib/predictions/database';
@@ -10,18 +10,15 @@ import type { PredictionActions } from './result-card';
 import type { FileInput } from './use-file-input';
 import type { Generate } from './use-generate';
 
-/** The actions on past predictions, and the id of the prediction that was just deleted. */
+/** The actions on past predictions. */
 export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
   showInfo: FileInput['showInfo'];
   runs: Pick<Generate, 'runAgain' | 'resume' | 'finish' | 'refine'>;
-  /** Called with the id of a prediction that was deleted. */
-  onRemoved: (id: string) => void;
-}): { actions: PredictionActions; deletedId: string | null; forgetDeleted: () => void } {
-  const { change, showError, showInfo, runs, onRemoved } = options;
-  const [deletedId, setDeletedId] = useState<string | null>(null);
-  const forgetDeleted = useCallback(() => setDeletedId(null), []);
+  remove: (id: string) => Promise<void>;
+}): PredictionActions {
+  const { change, showError, showInfo, runs, remove } = options;
 
   const reportErrors = (work: Promise<void>) => {
     work.catch((thrown: unknown) => showError(toKinoraError(thrown)));
@@ -52,13 +49,7 @@ export function useActions(options: {
     document.getElementById('prompt')?.focus();
   }
 
-  async function remove(id: string): Promise<void> {
-    if (!(await getRunner().store.remove(id))) return;
-    setDeletedId(id);
-    onRemoved(id);
-  }
-
-  const actions = useStable<PredictionActions>({
+  return useStable<PredictionActions>({
     onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
@@ -69,5 +60,4 @@ export function useActions(options: {
     onDelete: (id) => reportErrors(remove(id)),
     onDeleted: showError,
   });
-  return { actions, deletedId, forgetDeleted };
 }

@@ -22,6 +22,8 @@ interface PredictionBase {
   readonly decoder?: DecoderKind;
   /** As in `EngineRequest`; absent where the profile decides. */
   readonly cache?: boolean;
+  /** Marked by the user; absent where it is not. */
+  readonly favourite?: true;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }

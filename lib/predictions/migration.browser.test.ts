@@ -154,7 +154,7 @@ test('rows of all tables get the standard profile and keep everything else', asy
   expect(await source?.image.text()).toBe('image bytes');
   expect(await source?.loras[0]?.file.text()).toBe('lora bytes');
   expect(await source?.thumbnail?.text()).toBe('jpeg bytes');
-  expect(await store.restore(deleted.id)).toBe(true);
+  expect(await store.restore([deleted.id])).toEqual([deleted.id]);
   expect(await store.get(deleted.id)).toEqual({ ...deleted, profile: 'standard' });
   expect(await (await store.source(deleted.id))?.image.text()).toBe('image bytes');
 });

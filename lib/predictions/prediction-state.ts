@@ -15,6 +15,8 @@ export type PredictionEvent =
   /** The video was decoded again, in full quality. */
   | { readonly type: 'refined'; readonly result: GenerationResult }
   | { readonly type: 'checked'; readonly safety: Safety }
+  /** The user marks it, or removes the mark. */
+  | { readonly type: 'marked'; readonly favourite: boolean }
   | { readonly type: 'failed'; readonly at: string; readonly error: ErrorRecord };
 
 /**
@@ -22,19 +24,20 @@ export type PredictionEvent =
  * `created → failed` if it was cancelled while it waited for the GPU. A run with a checkpoint becomes
  * `interrupted` instead of `failed` where it can be resumed, and `resumed` makes it `processing` again. A
  * final state does not change, but `checked` replaces the safety record of a completed prediction, and
- * `refined` its result.
+ * `refined` its result. `marked` is valid in every state.
  *
  * @returns the same object if the event is not valid in the present state
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { safetyChecker, promptOptimizer, decoder, cache } = prediction;
+  const { safetyChecker, promptOptimizer, decoder, cache, favourite } = prediction;
   const base = {
     ...{ id, model, profile, backend, parameters, createdAt },
     ...(safetyChecker !== undefined && { safetyChecker }),
     ...(promptOptimizer !== undefined && { promptOptimizer }),
     ...(decoder !== undefined && { decoder }),
     ...(cache !== undefined && { cache }),
+    ...(favourite && { favourite }),
   };
   switch (event.type) {
     case 'started':
@@ -75,6 +78,10 @@ export function advancePrediction(prediction: Prediction, event: PredictionEvent
     case 'refined':
       if (prediction.status !== 'completed') return prediction;
       return { ...prediction, result: event.result };
+    case 'marked': {
+      const { favourite: _, ...rest } = prediction;
+      return event.favourite ? { ...rest, favourite: true } : rest;
+    }
     case 'failed':
       if (isAtRest(prediction)) return prediction;
       return { ...base, status: 'failed', completedAt: event.at, error: event.error };

@@ -135,12 +135,12 @@ test('the next page finds the run of a page that is gone, which can be finished 
 
 test('an interrupted run survives its deletion until the trash is emptied', async () => {
   const { id } = await interruptedBy('OUT_OF_MEMORY');
-  expect(await store.remove(id)).toBe(true);
+  expect(await store.remove([id])).toEqual([id]);
   await runner.recover();
-  expect(await store.restore(id)).toBe(true);
+  expect(await store.restore([id])).toEqual([id]);
   expect(await idsOfRuns()).toEqual([id]);
-  await store.remove(id);
-  await store.purge(0);
+  await store.remove([id]);
+  await store.purge([id]);
   expect(await idsOfRuns()).toEqual([]);
 });
 

@@ -12,6 +12,7 @@ import { CurrentRun, inUse, type StartedRun } from './current-run';
 import type { Source } from './database';
 import { checkVideo, type EngineClient, runEngine } from './engine-client';
 import { withGpu } from './locks';
+import { savePoster } from './poster';
 import { endingWith } from './prediction-state';
 import {
   createPrediction,
@@ -138,10 +139,11 @@ export class Runner {
         );
         const timings = addTimings(result.timings, refined.timings);
         const { lastStep } = result;
-        return await this.store.dispatch(id, {
+        const row = await this.store.dispatch(id, {
           type: 'refined',
           result: { ...refined, timings, ...(lastStep && { lastStep }) },
         });
+        return this.#withPoster(row);
       } catch (thrown) {
         const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
         if (error.code === 'PROMPT_REFUSED') await this.store.deleteRow(id);
@@ -285,12 +287,11 @@ export class Runner {
         if (event.type === 'step') last = event;
         onProgress?.(event);
       });
-      if (result.finishedEarly && last && last.step < last.steps) {
-        const { step, steps } = last;
-        const ended = { ...result, lastStep: { step, steps } };
-        return this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
-      }
-      return this.store.dispatch(id, { type: 'completed', at: now(), result });
+      const early = result.finishedEarly && last && last.step < last.steps ? last : null;
+      const lastStep = early && { step: early.step, steps: early.steps };
+      const ended = lastStep ? { ...result, lastStep } : result;
+      const row = await this.store.dispatch(id, { type: 'completed', at: now(), result: ended });
+      return this.#withPoster(row);
     };
     try {
       return await withGpu(work, () => this.#run.apply({ type: 'queued' }), signal);
@@ -337,6 +338,12 @@ export class Runner {
     const checkpoint = event.type === 'checkpoint' ? event.checkpoint : null;
     // Without the note the run can still finish; at worst it cannot be resumed.
     this.store.dispatch(id, { type: 'checkpointed', checkpoint }).catch(() => {});
+  }
+
+  /** Makes the poster meanwhile; the list makes it where the page is closed too early. */
+  #withPoster(row: Prediction): Prediction {
+    if (row.status === 'completed') void savePoster(this.store, row);
+    return row;
   }
 
   async #saveThumbnail(id: string, image: Blob): Promise<void> {

@@ -70,23 +70,23 @@ test('create is all or nothing', async () => {
 
 test('remove hides, restore undoes it, purge deletes the video', async () => {
   const id = await create();
-  expect(await store.remove(id)).toBe(false); // It has not ended.
+  expect(await store.remove([id])).toEqual([]); // It has not ended.
   await complete(id);
   const before = await store.get(id);
 
-  expect(await store.remove(id)).toBe(true);
+  expect(await store.remove([id])).toEqual([id]);
   expect(await store.list()).toEqual([]);
   await sweep(store); // The video must stay for an undo.
   await store.purge(); // It was deleted too recently.
-  expect(await store.restore(id)).toBe(true);
+  expect(await store.restore([id])).toEqual([id]);
   expect(await store.get(id)).toEqual(before);
   expect(await (await store.source(id))?.image.text()).toBe('image bytes');
   expect((await readVideo(`${id}.mp4`)).size).toBe(5);
 
-  await store.remove(id);
-  await store.purge(0);
+  await store.remove([id]);
+  await store.purge([id]);
   expect(await listVideos()).toEqual([]);
-  expect(await store.restore(id)).toBe(false);
+  expect(await store.restore([id])).toEqual([]);
   expect(await store.source(id)).toBeUndefined();
 });
 

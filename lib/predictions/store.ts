@@ -5,7 +5,7 @@ import { advancePrediction, isAtRest, type PredictionEvent } from './prediction-
 import { removeRun } from './run-files';
 import { removeVideo } from './videos';
 
-/** How long a deleted prediction can be restored, in milliseconds. */
+/** How long a deleted prediction can be restored at least, in milliseconds. */
 const undoMs = 60_000;
 
 /** The predictions of this browser. Only this class writes their rows. */
@@ -68,46 +68,70 @@ export class PredictionStore {
     await this.#write(() => this.database.sources.update(id, { thumbnail }));
   }
 
+  /** The picture of a finished video, of one of its frames; undefined until it is made. */
+  async poster(id: string): Promise<Blob | undefined> {
+    return (await this.database.posters.get(id))?.picture;
+  }
+
+  /** Saves the picture of a finished video, unless the video was deleted in the meantime. */
+  async setPoster(id: string, picture: Blob): Promise<void> {
+    await this.#write(async () => {
+      if (await this.getAnywhere(id))
+        await this.database.posters.put({ predictionId: id, picture });
+    });
+  }
+
   /**
-   * Moves a prediction to the trash. {@link restore} brings it back, {@link purge} deletes its files.
+   * Moves predictions to the trash. {@link restore} brings them back, {@link purge} deletes their files.
    *
-   * @returns false if there is no such prediction, or if a run works on it
+   * @returns the ids of those that were moved: not those that do not exist, or that a run works on
    */
-  async remove(id: string): Promise<boolean> {
+  async remove(ids: readonly string[]): Promise<string[]> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
-      const prediction = await predictions.get(id);
-      if (!prediction || !isAtRest(prediction)) return false;
-      const source = (await sources.get(id)) ?? null;
-      await trash.put({ id, prediction, source, removedAt: Date.now() });
-      await predictions.delete(id);
-      await sources.delete(id);
-      return true;
+      const found = await predictions.bulkGet([...ids]);
+      const rows = found.filter((row) => row !== undefined).filter(isAtRest);
+      const moved = rows.map(({ id }) => id);
+      const files = await sources.bulkGet(moved);
+      const removedAt = Date.now();
+      await trash.bulkPut(
+        rows.map((prediction, index) => {
+          return { id: prediction.id, prediction, source: files[index] ?? null, removedAt };
+        }),
+      );
+      await predictions.bulkDelete(moved);
+      await sources.bulkDelete(moved);
+      return moved;
     });
   }
 
-  /** Restores a deleted prediction; returns false if it was purged. */
-  async restore(id: string): Promise<boolean> {
+  /** Restores deleted predictions. @returns the ids of those that were not purged yet */
+  async restore(ids: readonly string[]): Promise<string[]> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
-      const removed = await trash.get(id);
-      if (!removed) return false;
-      await predictions.put(removed.prediction);
-      if (removed.source) await sources.put(removed.source);
-      await trash.delete(id);
-      return true;
+      const removed = (await trash.bulkGet([...ids])).filter((one) => one !== undefined);
+      const restored = removed.map(({ id }) => id);
+      await predictions.bulkPut(removed.map(({ prediction }) => prediction));
+      await sources.bulkPut(removed.map(({ source }) => source).filter((one) => one !== null));
+      await trash.bulkDelete(restored);
+      return restored;
     });
   }
 
-  /** Empties the trash of predictions that were deleted more than `olderThanMs` ago. */
-  async purge(olderThanMs = undoMs): Promise<void> {
+  /** Deletes predictions in the trash for good: these, or all that were deleted more than a minute ago. */
+  async purge(ids?: readonly string[]): Promise<void> {
     const { trash } = this.database;
-    const limit = Date.now() - olderThanMs;
-    const removed = await trash.where('removedAt').belowOrEqual(limit).toArray();
+    const removed = ids
+      ? (await trash.bulkGet([...ids])).filter((one) => one !== undefined)
+      : await trash
+          .where('removedAt')
+          .belowOrEqual(Date.now() - undoMs)
+          .toArray();
     for (const { id, prediction } of removed) {
       // The row is deleted first: `sweep` finds files without a row, but a row must have its files.
       const count = await trash.where('id').equals(id).delete();
       if (count === 0) continue; // It was restored, or purged by another tab, in the meantime.
+      await this.database.posters.delete(id);
       if (prediction.status === 'completed') await removeVideo(prediction.result.videoFile);
       await removeRun(id);
     }
@@ -124,13 +148,14 @@ export class PredictionStore {
     await this.#write(async () => {
       await this.database.predictions.delete(id);
       await this.database.sources.delete(id);
+      await this.database.posters.delete(id);
     });
   }
 
   async #write<T>(work: () => PromiseLike<T>): Promise<T> {
-    const { predictions, sources, trash, queue } = this.database;
+    const { predictions, sources, trash, queue, posters } = this.database;
+    const tables = [predictions, sources, trash, queue, posters];
     try {
-      const tables = [predictions, sources, trash, queue];
       return await this.database.transaction('rw', tables, async () => work());
     } catch (thrown) {
       throw databaseError(thrown);

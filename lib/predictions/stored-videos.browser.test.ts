@@ -46,5 +46,5 @@ test('old videos are deleted for good; younger ones, favourites and other rows s
   await deleteVideos(store, chosen);
   expect(idsOf(await store.list())).toEqual([today, favourite, other.id].sort());
   expect((await listVideos()).sort()).toEqual([`${today}.mp4`, `${favourite}.mp4`].sort());
-  expect(await store.restore(old)).toBe(false);
+  expect(await store.restore([old])).toEqual([]);
 });

@@ -22,7 +22,7 @@ export function deletableVideos(
   now: number,
 ): Completed[] {
   return videos.filter(
-    (video) => !isFavourite(video) && now - Date.parse(video.completedAt) >= days * dayMs,
+    (video) => !video.favourite && now - Date.parse(video.completedAt) >= days * dayMs,
   );
 }
 
@@ -36,10 +36,5 @@ export async function deleteVideos(
   store: PredictionStore,
   videos: readonly Completed[],
 ): Promise<void> {
-  for (const { id } of videos) await store.remove(id);
-  await store.purge(0);
-}
-
-function isFavourite(video: Completed): boolean {
-  return 'favourite' in video && video.favourite === true;
+  await store.purge(await store.remove(videos.map(({ id }) => id)));
 }

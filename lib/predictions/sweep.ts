@@ -10,11 +10,14 @@ import { isServedVideo, listVideos, ownerOf, removeVideo } from './videos';
  */
 export async function sweep(store: PredictionStore): Promise<void> {
   const videos = (await listVideos()).filter((file) => !isServedVideo(file));
-  for (const id of new Set(videos.map(ownerOf))) {
+  const rows = await store.list();
+  const used = new Set(rows.map((row) => row.status === 'completed' && row.result.videoFile));
+  // Each of these lists all files again, so videos that have their row are left out.
+  const unused = videos.filter((file) => !used.has(file));
+  for (const id of new Set(unused.map(ownerOf))) {
     await ifUnlocked(id, () => removeUnusedVideos(store, id));
   }
   // Rows are listed before files: a video that another tab completes now has no row in this list.
-  const rows = await store.list();
   const files = new Set(await listVideos());
   for (const row of rows) {
     if (row.status === 'completed' && !files.has(row.result.videoFile)) {

@@ -1,0 +1,164 @@
+import { type MouseEvent, memo, type RefCallback, useId, useState } from 'react';
+import { formatSize } from '../../../lib/contract/format';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { getRunner } from '../../runner';
+import { StarIcon } from '../../shared/icons';
+import { blurReason } from '../../shared/safety-text';
+import { interruptionTitle } from '../interruption-text';
+import { Poster } from './poster';
+
+/** What the buttons of a card do; the same object in each render. */
+export interface CardActions {
+  readonly onShow: (id: string) => void;
+  readonly onResume: (id: string) => void;
+  readonly onRunAgain: (id: string) => void;
+  readonly onDelete: (id: string) => void;
+  /** Selects it; with the shift key, all from the last one to it. */
+  readonly onSelect: (id: string, extend: boolean) => void;
+  /** One of the card's keys was pressed. */
+  readonly onKey: (id: string, key: string) => void;
+}
+
+const cardKeys = ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Delete'];
+
+interface CardProps {
+  readonly prediction: Prediction;
+  /** Its place among all that are shown, from 1. */
+  readonly position: number;
+  readonly total: number;
+  /** Its row in the grid, from 0. */
+  readonly row: number;
+  readonly isSelected: boolean;
+  readonly isShown: boolean;
+  readonly busy: boolean;
+  readonly actions: CardActions;
+  readonly measure: RefCallback<HTMLElement> | null;
+}
+
+/** One past prediction; a failed one with its error and remedy, unless the stage shows them. */
+export const Card = memo(function Card(props: CardProps) {
+  const { prediction, position, total, row, isSelected, isShown, actions, measure } = props;
+  const { id, parameters, createdAt, status, favourite = false } = prediction;
+  const promptId = useId();
+  /** Whether it has the mouse, or the focus of the keyboard. */
+  const [active, setActive] = useState(false);
+  const reason = status === 'completed' ? blurReason(prediction.result.safety) : null;
+  const mark = () => {
+    getRunner()
+      .store.dispatch(id, { type: 'marked', favourite: !favourite })
+      .catch(() => {}); // Without space in the database, the star stays as it is.
+  };
+  return (
+    <li
+      ref={measure}
+      className="card"
+      aria-posinset={position}
+      aria-setsize={total}
+      data-index={row}
+      data-id={id}
+      data-status={status}
+      data-selected={isSelected}
+    >
+      <button
+        type="button"
+        className="card-face"
+        aria-current={isShown ? 'true' : undefined}
+        onClick={() => actions.onShow(id)}
+        onKeyDown={(event) => {
+          if (!cardKeys.includes(event.key)) return;
+          // The page would scroll.
+          event.preventDefault();
+          actions.onKey(id, event.key);
+        }}
+        onPointerEnter={({ pointerType }) => setActive(pointerType === 'mouse')}
+        onPointerLeave={() => setActive(false)}
+        onFocus={({ currentTarget }) => setActive(currentTarget.matches(':focus-visible'))}
+        onBlur={() => setActive(false)}
+      >
+        <Poster {...{ prediction, active }} />
+        <span className="card-prompt" id={promptId}>
+          {parameters.prompt}
+        </span>
+        {reason && <span className="card-flag">{reason}</span>}
+        <span className="card-meta">
+          {formatSize(parameters.size)} · {parameters.duration} s ·{' '}
+          <time dateTime={createdAt}>{dateFormat.format(new Date(createdAt))}</time>
+        </span>
+      </button>
+      <input
+        type="checkbox"
+        className="card-check"
+        aria-label="Select"
+        aria-describedby={promptId}
+        checked={isSelected}
+        // The change event does not tell the keys.
+        onChange={() => {}}
+        onClick={(event: MouseEvent) => actions.onSelect(id, event.shiftKey)}
+      />
+      <button
+        type="button"
+        className="card-star"
+        aria-label="Favourite"
+        aria-describedby={promptId}
+        aria-pressed={favourite}
+        onClick={mark}
+      >
+        <StarIcon />
+      </button>
+      <Outcome {...props} />
+    </li>
+  );
+});
+
+/** Why there is no video, and what can be done. */
+function Outcome({ prediction, isShown, busy, actions }: CardProps) {
+  const { id, status } = prediction;
+  if (status === 'interrupted') {
+    return (
+      <>
+        <p className="card-note" data-code={prediction.error.code}>
+          <strong>{interruptionTitle(prediction)}.</strong> {prediction.error.message}
+        </p>
+        <div className="actions">
+          <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
+            Resume
+          </button>
+          <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+            Delete
+          </button>
+        </div>
+      </>
+    );
+  }
+  if (status !== 'failed') return null;
+  const { error } = prediction;
+  return (
+    <>
+      {isShown ? (
+        <p className="card-note">
+          <strong>{error.code === 'CANCELLED' ? 'Cancelled' : 'Failed'}</strong>
+        </p>
+      ) : (
+        <p className="card-note" data-code={error.code}>
+          <strong>{error.message}</strong> {error.remedy}
+        </p>
+      )}
+      <div className="actions">
+        <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+          Run again
+        </button>
+        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          Delete
+        </button>
+      </div>
+    </>
+  );
+}
+
+/** Made once: a formatter takes longer to make than to use. */
+const dateFormat = new Intl.DateTimeFormat(undefined, {
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+});

@@ -1,0 +1,147 @@
+import './gallery.css';
+import { memo, useDeferredValue, useMemo, useReducer, useRef } from 'react';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { isAtRest } from '../../../lib/predictions/prediction-state';
+import { useStable } from '../../shared/use-stable';
+import { Card } from './card';
+import { advanceGallery, filterPredictions, initialGallery } from './gallery-state';
+import { SelectionBar } from './selection-bar';
+import { Toolbar } from './toolbar';
+import { useCardFocus } from './use-card-focus';
+import type { Deletion } from './use-deletions';
+import { useGrid } from './use-grid';
+
+interface GalleryProps {
+  readonly shownId: string | null;
+  readonly busy: boolean;
+  /** The last deletion that was undone: its first video gets the focus if it was deleted here. */
+  readonly undone: Deletion | null;
+}
+
+interface GalleryActions {
+  readonly onShow: (id: string) => void;
+  readonly onResume: (id: string) => void;
+  readonly onRunAgain: (id: string) => void;
+  readonly onDelete: (ids: readonly string[]) => void;
+}
+
+/** The predictions of this browser that have ended, newest first. */
+export function Gallery(
+  props: GalleryProps & GalleryActions & { readonly predictions: readonly Prediction[] },
+) {
+  const { predictions, shownId, busy, undone, onShow, onResume, onRunAgain, onDelete } = props;
+  const actions = useStable({ onShow, onResume, onRunAgain, onDelete });
+  // What is at work is shown on the stage, and in the header of other pages.
+  const ended = useMemo(() => predictions.filter(isAtRest), [predictions]);
+  return ended.length > 0 && <GalleryList {...{ ended, shownId, busy, undone, actions }} />;
+}
+
+/** Is rendered again only when a property changes: not with each key in the form. */
+const GalleryList = memo(function GalleryList(
+  props: GalleryProps & { readonly ended: readonly Prediction[]; readonly actions: GalleryActions },
+) {
+  const { ended, shownId, busy, undone, actions } = props;
+  const [{ filter, selected: marked }, dispatch] = useReducer(advanceGallery, initialGallery);
+  // A key in the search field appears before the list follows.
+  const applied = useDeferredValue(filter);
+  const shown = useMemo(() => filterPredictions(ended, applied), [ended, applied]);
+  const failed = useMemo(
+    () => filterPredictions(ended, { ...applied, status: 'failed' }).length,
+    [ended, applied],
+  );
+  const ids = useMemo(() => shown.map(({ id }) => id), [shown]);
+  const selected = shown.filter(({ id }) => marked.has(id));
+  const grid = useGrid(shown.length);
+  const section = useRef<HTMLElement>(null);
+  const focusCard = useCardFocus(section, grid, ids, undone);
+
+  const remove = (removed: readonly string[]) => {
+    const last = ids.findLastIndex((id) => removed.includes(id));
+    const stays = (id: string) => !removed.includes(id);
+    const next = ids.slice(last + 1).find(stays) ?? ids.findLast(stays);
+    if (next) focusCard(next);
+    else document.getElementById('main')?.focus();
+    actions.onDelete(removed);
+  };
+  const cardActions = useStable({
+    ...actions,
+    onDelete: (id: string) => remove([id]),
+    onSelect: (id: string, extend: boolean) =>
+      dispatch(extend ? { type: 'extended', id, shown: ids } : { type: 'toggled', id }),
+    onKey: (id: string, key: string) => {
+      const { columns } = grid;
+      const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
+      const target = key in steps && ids[ids.indexOf(id) + steps[key as keyof typeof steps]];
+      if (target) focusCard(target);
+      else if (key === 'Delete') remove(marked.has(id) ? selected.map((one) => one.id) : [id]);
+    },
+  });
+
+  return (
+    <section ref={section} className="history" aria-labelledby="history-title">
+      <h2 id="history-title">Past videos</h2>
+      <div className="gallery-bar">
+        {ended.length > 1 && <Toolbar {...{ filter, dispatch }} predictions={ended} />}
+        {selected.length > 0 && (
+          <SelectionBar
+            selected={selected}
+            onSelectAll={() => dispatch({ type: 'selected', ids })}
+            onClear={() => dispatch({ type: 'selected', ids: [] })}
+            onDelete={() => remove(selected.map(({ id }) => id))}
+          />
+        )}
+      </div>
+      <p className="gallery-count">
+        <span role="status">{countText(shown.length, applied.status === 'failed')}</span>
+        {filter.status === 'videos' && failed > 0 && (
+          <button
+            type="button"
+            className="inline"
+            onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
+          >
+            Show {failed} failed
+          </button>
+        )}
+        {filter.status === 'failed' && (
+          <button
+            type="button"
+            className="inline"
+            onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
+          >
+            Back to the videos
+          </button>
+        )}
+      </p>
+      <ul
+        ref={grid.listRef}
+        style={{
+          gridTemplateColumns: `repeat(${grid.columns}, minmax(0, 1fr))`,
+          paddingTop: grid.above,
+          paddingBottom: grid.below,
+        }}
+      >
+        {shown.slice(grid.from, grid.to).map((prediction, offset) => {
+          const index = grid.from + offset;
+          return (
+            <Card
+              key={prediction.id}
+              {...{ prediction, busy }}
+              actions={cardActions}
+              position={index + 1}
+              total={shown.length}
+              row={Math.floor(index / grid.columns)}
+              isSelected={marked.has(prediction.id)}
+              isShown={shownId === prediction.id}
+              measure={index % grid.columns === 0 ? grid.measureRow : null}
+            />
+          );
+        })}
+      </ul>
+    </section>
+  );
+});
+
+function countText(count: number, failed: boolean): string {
+  if (failed) return `${count} failed`;
+  return count === 1 ? '1 video' : `${count} videos`;
+}

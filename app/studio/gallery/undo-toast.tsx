@@ -1,0 +1,44 @@
+import { useEffect, useEffectEvent, useState } from 'react';
+import { isTyping } from '../shortcuts';
+import type { Deletions } from './use-deletions';
+
+/** How long the toast is shown after the last deletion, in milliseconds. */
+const toastMs = 10_000;
+
+/** Offers to undo the last deletion, then the one before it, and deletes for good when the time is over. */
+export function UndoToast({ list, undo, forget }: Deletions) {
+  /** While it has the pointer or the focus, it stays. */
+  const [held, setHeld] = useState(false);
+  useEffect(() => {
+    if (held) return;
+    const timer = setTimeout(forget, toastMs);
+    return () => clearTimeout(timer);
+  }, [held, forget]);
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const command = (event.ctrlKey || event.metaKey) && !event.shiftKey;
+    if (!command || event.key !== 'z' || isTyping(event.target)) return;
+    event.preventDefault();
+    undo();
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
+  const count = list.reduce((sum, { ids }) => sum + ids.length, 0);
+  return (
+    <div
+      className="toast"
+      role="status"
+      onPointerEnter={() => setHeld(true)}
+      onPointerLeave={() => setHeld(false)}
+      onFocus={() => setHeld(true)}
+      onBlur={() => setHeld(false)}
+    >
+      <span>{count === 1 ? 'Video deleted.' : `${count} videos deleted.`}</span>
+      <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
+        Undo
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,44 @@
+import { type RefObject, useEffect, useRef } from 'react';
+import type { Deletion } from './use-deletions';
+import type { Grid } from './use-grid';
+
+/**
+ * Moves the focus to a card, which may not be rendered yet, and to the first one that an undo brings back.
+ *
+ * @param ids of all cards, in their order
+ * @returns moves the focus to the card of a prediction
+ */
+export function useCardFocus(
+  section: RefObject<HTMLElement | null>,
+  grid: Grid,
+  ids: readonly string[],
+  undone: Deletion | null,
+): (id: string) => void {
+  /** The card that gets the focus as soon as it is rendered. */
+  const wanted = useRef<string | null>(null);
+  const tryFocus = () => {
+    if (wanted.current === null) return;
+    const card = section.current?.querySelector(`[data-id="${wanted.current}"]`);
+    if (card) {
+      wanted.current = null;
+      card.querySelector<HTMLElement>('.card-face')?.focus();
+      return;
+    }
+    const index = ids.indexOf(wanted.current);
+    if (index >= 0) grid.scrollTo(index);
+  };
+  useEffect(() => {
+    if (undone?.from !== 'gallery') return;
+    wanted.current = undone.ids[0] ?? null;
+    // A filter may hide it: the focus does not jump when it appears much later.
+    const timer = setTimeout(() => {
+      wanted.current = null;
+    }, 1000);
+    return () => clearTimeout(timer);
+  }, [undone]);
+  useEffect(tryFocus);
+  return (id) => {
+    wanted.current = id;
+    tryFocus();
+  };
+}

@@ -1,0 +1,219 @@
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright';
+import type { Prediction } from '../lib/contract/prediction';
+import { parseParameters } from '../lib/contract/request';
+import { safetySchema } from '../lib/contract/safety';
+import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
+import { makeVideo } from '../relay/testing/video';
+import { expect, expectAccessible, full, test, views } from './support/fixtures';
+import { storePredictions } from './support/stored-videos';
+
+/** The n-th prediction of a list, the first of which is the newest. */
+function row(n: number, prompt: string, fields: Partial<Prediction>): Prediction {
+  const time = Date.UTC(2026, 0, 1) - n * 60_000;
+  return newPrediction({
+    id: n.toString(16).padStart(32, '0'),
+    parameters: parseParameters({ prompt, seed: n }),
+    createdAt: new Date(time).toISOString(),
+    ...fields,
+  });
+}
+
+function finished(n: number, prompt: string, more: Partial<ReturnType<typeof resultOf>> = {}) {
+  const { id } = row(n, prompt, {});
+  const at = new Date(Date.UTC(2026, 0, 1) - n * 60_000).toISOString();
+  const result = { ...resultOf(id), seed: n, ...more };
+  return row(n, prompt, { status: 'completed', startedAt: at, completedAt: at, result });
+}
+
+const error = {
+  code: 'DEVICE_LOST',
+  message: 'The GPU was lost.',
+  remedy: 'Run it again.',
+} as const;
+const flagged = safetySchema.parse({ status: 'flagged', score: 0.99, frames: [0.99] });
+
+const rows: readonly Prediction[] = [
+  finished(1, 'A paper boat on a pond'),
+  finished(2, 'A kite in the wind'),
+  finished(3, 'A boat in fog', { safety: flagged }),
+  row(4, 'A lantern swings', {
+    ...{ status: 'interrupted', startedAt: 's', interruptedAt: 's', error },
+    checkpoint: { clip: 0, clips: 1, step: 4, steps: 6 },
+  }),
+  row(5, 'A boat that sank', { status: 'failed', completedAt: 's', error }),
+  finished(6, 'A red balloon'),
+  finished(7, 'A lighthouse at night'),
+  finished(8, 'A horse runs', { model: 'other' }),
+];
+
+test('past videos: posters, search, favourites, failures, a ZIP, and deletions that are undone', async ({
+  studio,
+  page,
+}) => {
+  const video = await makeVideo();
+  await storePredictions(page, rows, video);
+  await studio.open();
+  const { history } = studio;
+  const cards = history.getByRole('listitem');
+  const card = (prompt: string) => cards.filter({ hasText: prompt });
+  const face = (prompt: string) => history.getByRole('button', { name: prompt });
+  const prompts = () => history.locator('.card-prompt').allTextContents();
+
+  await test.step('a video without a poster gets one, of a frame', async () => {
+    const picture = card('A kite in the wind').locator('img');
+    await expect(picture).toHaveJSProperty('naturalWidth', 480);
+    await expect(picture).toHaveJSProperty('naturalHeight', 270);
+  });
+
+  await test.step('it plays under the mouse and with the focus, but not where it is blurred', async () => {
+    await face('A kite in the wind').hover();
+    await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
+    await face('A boat in fog').hover();
+    await expect(history.locator('video')).toHaveCount(0);
+    await expect(card('A boat in fog').locator('.poster')).toHaveAttribute('data-blurred', 'true');
+    await face('A paper boat').focus();
+    await page.keyboard.press('ArrowRight');
+    await expect(face('A kite in the wind')).toBeFocused();
+    await expect(card('A kite in the wind').locator('video')).toHaveJSProperty('paused', false);
+  });
+
+  await test.step('failures are folded away', async () => {
+    expect(await prompts()).not.toContain('A boat that sank');
+    await history.getByRole('button', { name: 'Show 1 failed' }).click();
+    await expect(cards).toHaveCount(1);
+    await expect(cards).toContainText('The GPU was lost. Run it again.');
+    await history.getByRole('button', { name: 'Back to the videos' }).click();
+    await expect(cards).toHaveCount(7);
+  });
+
+  await test.step('search, filter and favourites', async () => {
+    const search = history.getByRole('searchbox');
+    await search.fill('boat POND');
+    await expect(cards).toHaveCount(1);
+    await card('A paper boat').getByRole('button', { name: 'Favourite' }).click();
+    await search.fill('');
+    await expect(cards).toHaveCount(7);
+    await history.getByRole('checkbox', { name: 'Favourites' }).check();
+    await expect(cards).toHaveCount(1);
+    await page.reload();
+    await expect(
+      card('A paper boat').getByRole('button', { name: 'Favourite', pressed: true }),
+    ).toBeVisible();
+    await history.getByRole('combobox', { name: 'Status' }).selectOption('Interrupted');
+    await expect(cards).toHaveCount(1);
+    await expect(cards).toContainText('Interrupted at step 4 of 6');
+    await history.getByRole('combobox', { name: 'Status' }).selectOption('All videos');
+  });
+
+  const select = (prompt: string) => card(prompt).getByRole('checkbox', { name: 'Select' });
+
+  await test.step('a range is selected and downloaded as a ZIP', async () => {
+    await select('A paper boat').check();
+    await select('A boat in fog').click({ modifiers: ['Shift'] });
+    await expect(history.getByText('3 selected')).toBeVisible();
+    await expectAccessible(page, [views[0], views[3]]);
+    await page.setViewportSize({ width: 1280, height: 800 });
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      history.getByRole('button', { name: 'Download as ZIP' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe('kinora-videos.zip');
+    const zip = await readFile(await download.path());
+    for (const seed of [1, 2, 3]) expect(zip.includes(`kinora-${seed}-00000000.mp4`)).toBe(true);
+    expect(timesIn(zip, Buffer.from(video))).toBe(3);
+  });
+
+  await test.step('deletions are undone one after another, and the focus stays there', async () => {
+    await history.getByRole('button', { name: 'Delete', exact: true }).first().click();
+    await expect(cards).toHaveCount(4);
+    await expect(face('A lantern swings')).toBeFocused();
+    await face('A red balloon').focus();
+    await page.keyboard.press('Delete');
+    await expect(cards).toHaveCount(3);
+    await expect(face('A lighthouse at night')).toBeFocused();
+    const toast = page.getByRole('status').filter({ hasText: 'deleted' });
+    await expect(toast).toContainText('4 videos deleted.');
+    await page.keyboard.press('Control+z');
+    await expect(face('A red balloon')).toBeFocused();
+    await toast.getByRole('button', { name: 'Undo' }).click();
+    await expect(face('A paper boat')).toBeFocused();
+    await expect(cards).toHaveCount(7);
+    await expect(toast).toBeHidden();
+    await expect(card('A paper boat').locator('img')).toBeVisible();
+  });
+});
+
+function timesIn(haystack: Buffer, needle: Buffer): number {
+  let count = 0;
+  for (let at = haystack.indexOf(needle); at >= 0; at = haystack.indexOf(needle, at + 1)) count++;
+  return count;
+}
+
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  /** CPU time of the thread in microseconds. */
+  readonly tdur?: number;
+  readonly args?: { readonly name?: string };
+}
+
+/**
+ * The tasks of the page's main thread while `work` goes on, in milliseconds of CPU time, longest first: what other
+ * processes of the machine do does not count.
+ */
+async function tasksWhile(page: Page, work: () => Promise<void>): Promise<number[]> {
+  const browser = page.context().browser();
+  if (!browser) throw new Error('no browser');
+  await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline'] });
+  await work();
+  const trace: { traceEvents: TraceEvent[] } = JSON.parse(String(await browser.stopTracing()));
+  const events = trace.traceEvents;
+  const mains = events.filter(
+    ({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain',
+  );
+  return events
+    .filter(({ pid, tid }) => mains.some((main) => main.pid === pid && main.tid === tid))
+    .flatMap(({ name, tdur }) => (/RunTask$/.test(name) && tdur ? [tdur / 1000] : []))
+    .sort((a, b) => b - a);
+}
+
+test('1,000 past videos: typing and scrolling stay fluid', full, async ({ studio, page }) => {
+  const many = Array.from({ length: 1000 }, (_, n) => finished(n + 1, `A boat, take ${n + 1}`));
+  await storePredictions(page, many, await makeVideo({ width: 160, height: 96 }), true);
+  await studio.open();
+  const { history } = studio;
+  await expect(history.getByText('1000 videos')).toBeVisible();
+  const cards = history.getByRole('listitem');
+  expect(await cards.count()).toBeLessThan(60);
+
+  const search = history.getByRole('searchbox');
+  const measured = {
+    'typing the prompt': await tasksWhile(page, () =>
+      studio.prompt.pressSequentially('A boat drifts over a pond', { delay: 40 }),
+    ),
+    'typing a search': await tasksWhile(page, async () => {
+      // 271 of the numbers have a nine.
+      await search.pressSequentially('take 9', { delay: 40 });
+      await expect(history.getByText('271 videos')).toBeVisible();
+    }),
+    'removing the search': await tasksWhile(page, async () => {
+      await search.fill('');
+      await expect(history.getByText('1000 videos')).toBeVisible();
+    }),
+    scrolling: await tasksWhile(page, async () => {
+      for (let at = 0; at < 60; at++) {
+        await page.mouse.wheel(0, 600);
+        await page.waitForTimeout(16);
+      }
+    }),
+  };
+  for (const [what, tasks] of Object.entries(measured)) {
+    const [longest = 0, ...others] = tasks.map(Math.round);
+    console.log(`${what}: longest tasks ${longest}, ${others.slice(0, 4).join(', ')} ms`);
+  }
+  for (const [what, tasks] of Object.entries(measured)) expect(tasks[0], what).toBeLessThan(50);
+  await expect(cards.first()).toHaveAttribute('aria-setsize', '1000');
+  expect(Number(await cards.last().getAttribute('aria-posinset'))).toBeGreaterThan(100);
+});
