@@ -1,6 +1,6 @@
 import type { ComponentProps } from 'react';
 import { formatSize } from '../../lib/contract/format';
-import { parseParameters } from '../../lib/contract/request';
+import { parameterRanges, sizes } from '../../lib/contract/parameters';
 import type { QueueEntry } from '../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../lib/predictions/run-input';
 import { useObjectUrl } from '../shared/browser';
@@ -85,14 +85,18 @@ export function QueuePicture({ picture }: { picture: Blob | undefined }) {
 
 /** What distinguishes a request from the others. */
 function factsOf({ parameters, profile }: WaitingInput): string {
-  const { size, duration, seed, ...numbers } = parseParameters(parameters);
+  const { size = sizes[0], ...asked } = parameters;
+  // The schema would bring a large script.
+  const numberOf = (name: keyof typeof parameterRanges) =>
+    asked[name] ?? parameterRanges[name].default;
+  const seed = numberOf('seed');
   return [
     formatSize(size),
-    `${duration} s`,
+    `${numberOf('duration')} s`,
     ...(profile === 'ultra-fast' ? ['Ultra-fast'] : []),
-    `${numbers.num_inference_steps} steps`,
-    `guidance ${numbers.guidance_scale}`,
-    `shift ${numbers.flow_shift}`,
+    `${numberOf('num_inference_steps')} steps`,
+    `guidance ${numberOf('guidance_scale')}`,
+    `shift ${numberOf('flow_shift')}`,
     seed < 0 ? 'random seed' : `seed ${seed}`,
   ].join(' · ');
 }

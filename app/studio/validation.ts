@@ -35,7 +35,7 @@ export function findErrors(state: FormState): FieldErrors {
 }
 
 /** What is wrong with a number, as a sentence; null where it is valid. */
-export function numberError(name: NumberName, value: number): string | null {
+function numberError(name: NumberName, value: number): string | null {
   return messageFor({ prompt: '-', [name]: value })?.replace(name, labels[name]) ?? null;
 }
 

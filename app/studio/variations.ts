@@ -1,6 +1,6 @@
-import { maxSeed, type ParametersInput, resolveSeed } from '../../lib/contract/request';
-import { toNumber } from './form-state';
-import { numberError } from './validation';
+import { maxSeed, parameterRanges, resolveSeed } from '../../lib/contract/parameters';
+import type { ParametersInput } from '../../lib/contract/request';
+import { labels, toNumber } from './form-state';
 
 /** The parameters that a grid varies. */
 export const variedNames = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
@@ -36,7 +36,7 @@ export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number
   const errors: Partial<Record<VariedName, string>> = {};
   const varied = variedNames.flatMap((name) => {
     const values = [...new Set(lists[name].split(/[\s,;]+/).filter(Boolean))].map(toNumber);
-    const [error] = values.flatMap((value) => numberError(name, value) ?? []);
+    const [error] = values.flatMap((value) => rangeError(name, value) ?? []);
     if (error) errors[name] = error;
     return values.length > 0 ? [{ name, values }] : [];
   });
@@ -49,4 +49,12 @@ export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number
     [{ seed: resolveSeed(seed) }],
   );
   return { changes, count, errors };
+}
+
+/** What is wrong with a value; null where it is valid. The schema would bring a large script. */
+function rangeError(name: VariedName, value: number): string | null {
+  const { min, max, step } = parameterRanges[name];
+  if (value >= min && value <= max && (step < 1 || Number.isInteger(value))) return null;
+  const kind = step < 1 ? 'a number' : 'a whole number';
+  return `${labels[name]} must be ${kind} from ${min} to ${max}.`;
 }
