@@ -54,7 +54,7 @@ test('the theme is there before the first paint, in all tabs, and axe finds noth
   const frame = () => page.locator('meta[name="theme-color"]').first().getAttribute('content');
   expect([await isDark(page), await frame()]).toEqual([true, '#151312']);
   await expectAccessible(page, [{ colorScheme: 'light', width: 390 }]);
-  await page.getByRole('radio', { name: 'System' }).check();
+  await page.getByRole('group', { name: 'Theme' }).getByLabel('System').check();
   await page.emulateMedia({ colorScheme: 'light' });
   await expect.poll(() => isDark(page)).toBe(false);
   await expectAccessible(page, [{ colorScheme: 'light', width: 1280 }]);

@@ -19,13 +19,17 @@ const now = Date.parse('2025-03-01T00:00:00.000Z');
 
 /** A finished video that is so many days old. */
 async function video(days: number, fields: object = {}): Promise<string> {
-  const prediction = newPrediction(fields);
-  const { id } = prediction;
-  await store.create(prediction, { image: new Blob(['i']), imageName: 'i.png', loras: [] });
+  const { id } = newPrediction();
+  await store.create(newPrediction({ id }), {
+    image: new Blob(['i']),
+    imageName: 'i.png',
+    loras: [],
+  });
   const at = new Date(now - days * 86_400_000).toISOString();
   await store.dispatch(id, { type: 'started', at });
   await writeVideo(`${id}.mp4`, new Blob(['video']));
-  await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
+  const row = await store.dispatch(id, { type: 'completed', at, result: resultOf(id) });
+  await store.database.predictions.put({ ...row, ...fields });
   return id;
 }
 
