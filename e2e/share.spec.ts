@@ -67,7 +67,7 @@ test(
     await test.step('accessibility', () => expectAccessible(page));
     await dialog.getByLabel('Show the settings').uncheck();
     await dialog.getByRole('button', { name: 'Upload and make a link' }).click();
-    const link = dialog.getByRole('link');
+    const link = dialog.getByRole('link', { name: /\/s\// });
     await expect(link).toHaveText(/\/s\/[0-9a-f]{32}$/);
     const url = (await link.getAttribute('href')) ?? '';
 
