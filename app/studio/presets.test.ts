@@ -1,14 +1,8 @@
 import { expect, test } from 'vitest';
 import { parseParameters } from '../../lib/contract/request';
 import { changeForm, emptyForm, toParameters } from './form-state';
-import {
-  builtInPresets,
-  changePresets,
-  hasPreset,
-  type Preset,
-  presetsSchema,
-  presetValues,
-} from './presets';
+import { builtInPresets, changePresets, hasPreset, type Preset, presetValues } from './presets';
+import { parsePresets } from './presets-schema';
 
 const values = presetValues({ ...emptyForm.values, flow_shift: '3', negative_prompt: 'rain' });
 const saved = (name: string, id = name): Preset => ({ id, name, values });
@@ -30,7 +24,8 @@ test('presets are saved, replaced by name, renamed and deleted', () => {
   presets = changePresets(presets, { type: 'renamed', id: '2', name: 'Quick' });
   presets = changePresets(presets, { type: 'deleted', id: '1' });
   expect(presets).toEqual([saved('Quick', '2')]);
-  expect(presetsSchema.parse(structuredClone(presets))).toEqual(presets);
+  expect(parsePresets(structuredClone(presets))).toEqual(presets);
+  expect(parsePresets([{ id: '1' }])).toEqual([]);
 });
 
 test('a preset is on when the form has all of its values, whatever the others are', () => {

@@ -1,30 +1,25 @@
-import { z } from 'zod';
-import { profileNames } from '../../lib/contract/profile';
-import { sizes } from '../../lib/contract/request';
 import type { FormValues } from './form-state';
 
 /** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */
-const presetValuesSchema = z.object({
-  profile: z.enum(profileNames),
-  fullDecode: z.boolean(),
-  cache: z.boolean(),
-  size: z.enum(sizes),
-  num_inference_steps: z.string(),
-  duration: z.string(),
-  guidance_scale: z.string(),
-  flow_shift: z.string(),
-  negative_prompt: z.string(),
-});
-export type PresetValues = z.output<typeof presetValuesSchema>;
+const presetFields = [
+  'profile',
+  'fullDecode',
+  'cache',
+  'size',
+  'num_inference_steps',
+  'duration',
+  'guidance_scale',
+  'flow_shift',
+  'negative_prompt',
+] as const;
+export type PresetValues = Pick<FormValues, (typeof presetFields)[number]>;
 
-const presetSchema = z.object({
-  id: z.string(),
-  name: z.string().min(1),
-  values: presetValuesSchema,
-});
 /** A preset of one's own. */
-export type Preset = z.output<typeof presetSchema>;
-export const presetsSchema = z.array(presetSchema);
+export interface Preset {
+  readonly id: string;
+  readonly name: string;
+  readonly values: PresetValues;
+}
 
 export type PresetAction =
   /** A preset of this name is replaced. */
@@ -62,7 +57,7 @@ export function changePresets(presets: readonly Preset[], action: PresetAction):
 
 /** What a preset of one's own would hold now. */
 export function presetValues(values: FormValues): PresetValues {
-  return presetValuesSchema.parse(values);
+  return Object.fromEntries(presetFields.map((name) => [name, values[name]])) as PresetValues;
 }
 
 /** A preset that comes with Kinora. It leaves size, length and negative prompt as they are. */

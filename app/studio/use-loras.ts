@@ -1,6 +1,5 @@
 import { type Dispatch, useEffect, useEffectEvent, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { openLora } from '../../lib/library';
 import { getLibrary } from '../library';
 import { loadModels, pickModel } from '../shared/use-models';
 import { type ChosenLora, type FormAction, type FormState, maxLoras } from './form-state';
@@ -34,8 +33,15 @@ export function useLoraInput(
       if (refused[0]) throw together(refused[0], refused);
     },
     /** Adds one of the library. @throws KinoraError `LORA_MISSING`, `LORA_WRONG_BASE`, … */
-    pick: async (name: string) => add(await openLora(name), name, null),
+    pick: async (name: string) => add(await openFromLibrary(name), name, null),
   };
+}
+
+/** @throws KinoraError `LORA_MISSING` */
+async function openFromLibrary(name: string): Promise<File> {
+  // The library's own code is large, and works in its worker otherwise.
+  const { openLora } = await import('../../lib/library');
+  return openLora(name);
 }
 
 /** All refusals as one error, with the code and the remedy of the first. */
@@ -96,7 +102,7 @@ async function check(
   model: string,
 ): Promise<readonly [key: string, check: LoraCheck]> {
   try {
-    const facts = await inspect(model, file ? new File([file], name) : await openLora(name));
+    const facts = await inspect(model, file ? new File([file], name) : await openFromLibrary(name));
     return [key, { misfit: null, triggerWords: facts?.triggerWords ?? [] }];
   } catch (thrown) {
     return [key, { misfit: toKinoraError(thrown).toRecord(), triggerWords: [] }];
