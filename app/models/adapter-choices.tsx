@@ -28,12 +28,17 @@ export function AdapterChoices(props: {
               {adapter.name}
               {stored?.choice === choice && ` ${t('models.here')}`}
               <small>
-                {t.rich('models.adapterFacts', {
-                  steps: adapter.scheduler.timesteps.length,
-                  description: adapter.description ?? '',
-                  licence: licence.name,
-                })}{' '}
-                {!adapter.licence.commercial && <strong>{t('models.notCommercial')}</strong>}
+                {t.rich(
+                  adapter.licence.commercial
+                    ? 'models.adapterFacts'
+                    : 'models.adapterFactsRestricted',
+                  {
+                    steps: adapter.scheduler.timesteps.length,
+                    description: adapter.description ?? '',
+                    licence: licence.name,
+                    strong: (inside) => <strong>{inside}</strong>,
+                  },
+                )}
               </small>
             </span>
           </Choice>
