@@ -28,6 +28,15 @@ export type Framing = z.output<typeof framingSchema>;
 /** Fills the frame with the centre of the image. */
 export const centred: Framing = { zoom: 1, x: 0.5, y: 0.5, background: 'blur' };
 
+/** Cells on the long side of the frame that a blurred background is made of. */
+export const blurCells = 24;
+
+/**
+ * Standard deviation of the blurred background, as a fraction of the long side of the frame: that of the cubic
+ * B-spline, √⅓ cells, and of the mean over a cell, √(1/12).
+ */
+export const blurDeviation = Math.sqrt(1 / 3 + 1 / 12) / blurCells;
+
 /** Width and height in pixels. */
 export interface PixelSize {
   readonly width: number;

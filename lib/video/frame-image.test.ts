@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { centred, type Framing, placeImage } from '../contract';
+import { blurDeviation, centred, type Framing, placeImage } from '../contract';
 import { coverCrop } from './cover-crop';
-import { blurDeviation, frameImage } from './frame-image';
+import { frameImage } from './frame-image';
 import type { Pixels } from './image';
 
 /** Every pixel differs from its neighbours and says where it is. */

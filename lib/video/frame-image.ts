@@ -1,17 +1,8 @@
-import { centred, type Framing, type PixelSize, placeImage } from '../contract';
+import { blurCells, centred, type Framing, type PixelSize, placeImage } from '../contract';
 import { coverCrop, resamplePixels } from './cover-crop';
 import { FrameScaler } from './frame-scaler';
 import type { Pixels } from './image';
 import { cubicSpline, lanczos3 } from './resample';
-
-/** Cells on the long side of the frame that a blurred background is made of. */
-const blurCells = 24;
-
-/**
- * Standard deviation of the blurred background, as a fraction of the long side of the frame: that of the cubic
- * B-spline, √⅓ cells, and of the mean over a cell, √(1/12).
- */
-export const blurDeviation = Math.sqrt(1 / 3 + 1 / 12) / blurCells;
 
 /**
  * An image as the model takes it, framed: planar RGB [3, height, width] in [−1, 1]. Without a framing it is
