@@ -36,7 +36,10 @@ export function FramingEditor(props: {
 }) {
   const { url, alt, sizes, framing = centred, onChange } = props;
   const { image, frame, video } = sizes;
-  const shown = shownImage(placeImage(image, framing, frame, video), sizes);
+  const placement = placeImage(image, framing, frame, video);
+  const shown = shownImage(placement, sizes);
+  const roomBeside = hasRoom(placement.x.resized, frame.width);
+  const roomAbove = hasRoom(placement.y.resized, frame.height);
   const view = useRef<HTMLDivElement>(null);
   const frameBox = useRef<HTMLDivElement>(null);
   const drag = useRef<{ x: number; y: number; framing: Framing } | null>(null);
@@ -70,6 +73,8 @@ export function FramingEditor(props: {
       <div
         ref={view}
         className="framing-view"
+        // A finger scrolls the page where the image cannot be moved.
+        style={{ touchAction: !roomAbove ? 'pan-y' : roomBeside ? 'none' : 'pan-x' }}
         data-portrait={video.height > video.width || undefined}
         role="application"
         aria-label="Frame of the video"
@@ -184,6 +189,11 @@ function Background({ url, sizes }: { url: string; sizes: FramingSizes }) {
       <div className="framing-blur" style={{ backdropFilter: `blur(${deviation}cqi)` }} />
     </>
   );
+}
+
+/** Whether there is enough room to move the image that one would drag it. */
+function hasRoom(resized: number, length: number): boolean {
+  return Math.abs(resized - length) > 0.04 * length;
 }
 
 function inPercent(shown: ShownImage): CSSProperties {
