@@ -1,5 +1,3 @@
-import { z } from 'zod';
-
 /** Largest zoom of a {@link Framing}. */
 export const maxZoom = 4;
 
@@ -7,23 +5,23 @@ export const maxZoom = 4;
  * How the start image lies in the frame of the video. It is independent of the sizes of both. A request
  * without one has {@link centred}.
  */
-export const framingSchema = z.object({
+export interface Framing {
   /**
    * 1 fills the frame with the image; 2 shows half of that, in width and height. 0 shows the whole image, with
-   * bars beside or above it where it has another shape; values between 0 and 1 lie between the two.
+   * bars beside or above it where it has another shape; values between 0 and 1 lie between the two. At most
+   * {@link maxZoom}.
    */
-  zoom: z.number().min(0).max(maxZoom),
+  readonly zoom: number;
   /**
    * Horizontal position: 0 puts the left edge of the image on the left edge of the frame, 1 the right edge on
    * the right edge, as `object-position` of CSS does.
    */
-  x: z.number().min(0).max(1),
+  readonly x: number;
   /** Vertical position: 0 is the top, 1 the bottom. */
-  y: z.number().min(0).max(1),
+  readonly y: number;
   /** What the bars show: the image itself, blurred, or a colour as `#rrggbb`. */
-  background: z.union([z.literal('blur'), z.string().regex(/^#[0-9a-f]{6}$/i)]),
-});
-export type Framing = z.output<typeof framingSchema>;
+  readonly background: string;
+}
 
 /** Fills the frame with the centre of the image. */
 export const centred: Framing = { zoom: 1, x: 0.5, y: 0.5, background: 'blur' };
