@@ -21,7 +21,7 @@ export function ImageField(props: {
 }) {
   const { image, error, size, onFiles, onFraming, onRemove } = props;
   const url = useObjectUrl(image?.file);
-  const pixels = useImageSize(url, image?.pixels);
+  const pixels = useImageSize(image);
   const video = sizeInPixels(size);
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
@@ -75,19 +75,22 @@ export function ImageField(props: {
   );
 }
 
-/** The size of an image in pixels, upright; null until it is known. */
-function useImageSize(url: string | null, known: PixelSize | undefined): PixelSize | null {
-  const [measured, setMeasured] = useState<(PixelSize & { readonly url: string }) | null>(null);
+/** The size of an image in pixels, upright; null until it is known, and for no image. */
+function useImageSize(image: ChosenImage | null): PixelSize | null {
+  const { file, pixels } = image ?? {};
+  const [measured, setMeasured] = useState<(PixelSize & { readonly file: Blob }) | null>(null);
   useEffect(() => {
-    if (!url || known) return;
-    const element = new Image();
-    element.onload = () => {
-      setMeasured({ url, width: element.naturalWidth, height: element.naturalHeight });
-    };
-    element.src = url;
+    if (!file || pixels) return;
+    let current = true;
+    // An image of the form was read before: it does not fail.
+    void createImageBitmap(file).then((bitmap) => {
+      const { width, height } = bitmap;
+      bitmap.close();
+      if (current) setMeasured({ file, width, height });
+    });
     return () => {
-      element.onload = null;
+      current = false;
     };
-  }, [url, known]);
-  return known ?? (measured?.url === url ? measured : null);
+  }, [file, pixels]);
+  return pixels ?? (measured?.file === file ? measured : null);
 }

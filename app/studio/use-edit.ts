@@ -64,7 +64,10 @@ function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValue
   };
 }
 
-function filesOf({ image, imageName, framing, loras }: WaitingInput, parameters: Parameters): FormFiles {
+function filesOf(
+  { image, imageName, framing, loras }: WaitingInput,
+  parameters: Parameters,
+): FormFiles {
   const scaled = withScales(loras, parameters);
   return {
     image: { name: imageName, file: image, ...(framing && { framing }) },
