@@ -17,6 +17,8 @@ for (const device of ['CPU', 'GPU'] as const) {
       await test.step('choose, describe, generate', async () => {
         if (device === 'CPU') await studio.chooseCpu();
         await studio.fill({ image: picturePath, prompt, steps: 2 });
+        await studio.zoom.fill('2.5');
+        await studio.frame.press('ArrowRight');
         await (await studio.field('Negative prompt')).fill('rain');
         await (await studio.field('Guidance')).fill('4.5');
         await (await studio.field('Seed')).fill('1234567890');
@@ -70,12 +72,14 @@ for (const device of ['CPU', 'GPU'] as const) {
       await test.step('the MP4 brings its settings back', async () => {
         await studio.prompt.fill('something else');
         await studio.steps.fill('30');
+        await page.getByRole('button', { name: 'Fill', exact: true }).click();
         await studio.image.setInputFiles(file);
         await expect(
           page.getByText(/Settings restored from video\.mp4, with the image/),
         ).toBeVisible();
         await expect(studio.prompt).toHaveValue(prompt);
         await expect(studio.steps).toHaveValue('2');
+        await expect(studio.zoom).toHaveValue('2.5');
         await expect(await studio.field('Negative prompt')).toHaveValue('rain');
         await expect(await studio.field('Guidance')).toHaveValue('4.5');
         await expect(await studio.field('Seed')).toHaveValue('1234567890');

@@ -11,8 +11,9 @@ import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { failureOf } from '../lib/contract/testing/failure';
 import { ratesFolder, readRates } from '../lib/pipeline/estimate';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
-import { inspectVideo, readVideoMetadata } from '../lib/video';
+import { decodeImage, frameImage, inspectVideo, readVideoMetadata } from '../lib/video';
 import { opfsFolder } from '../lib/weights/store';
+import fade from './testing/models/fade.json';
 import { fetchBlob, fetchStill, generate as generateWith, makeRequest } from './testing/runs';
 
 installErrorTransfer();
@@ -59,6 +60,7 @@ describe('a second model family', () => {
   test('runs in the same engine, in two clips, with prompt and frame steps, to an MP4 that says how it was made', async () => {
     const events: ProgressEvent[] = [];
     const name = 'a_peft.safetensors';
+    const framing = { zoom: 0, x: 1, y: 0.25, background: '#204060' };
     const asked = request(
       {
         num_inference_steps: 3,
@@ -69,6 +71,7 @@ describe('a second model family', () => {
       {
         model: 'fade',
         profile: 'ultra-fast',
+        framing,
         loras: [{ name, file: await loraFile('a_peft'), scale: 1.5 }],
       },
     );
@@ -95,6 +98,7 @@ describe('a second model family', () => {
     const { loras, ...made } = await readVideoMetadata(file);
     expect(made).toMatchObject({ id, model: 'fade', profile: 'ultra-fast', size: '720*1280' });
     expect(loras).toEqual(parameters.loras);
+    expect(made.framing).toEqual(framing);
     // What the profile made of the request is in the result and in the file.
     expect(result.applied).toMatchObject({ steps: 3, guidance_scale: 2, decoder: 'full' });
     expect(made.applied).toEqual(result.applied);
@@ -116,6 +120,10 @@ describe('a second model family', () => {
     );
     expect(rates.denoise?.perUnit).toBeGreaterThan(0);
     const { counting } = result.findings ?? {};
+    // What was framed is what the model was given.
+    const frames = [fade.nativeSizes['720*1280'], { width: 720, height: 1280 }] as const;
+    const framed = frameImage(await decodeImage(still), framing, ...frames);
+    expect(counting?.image).toEqual(Array.from(framed));
     // The step saw every frame: the image, 3/8 of it, black at the end of the first clip and from then on.
     expect(counting).toMatchObject({ frames: 121, expected: 121 });
     const means = counting?.means as readonly number[];

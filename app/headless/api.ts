@@ -22,7 +22,7 @@ export function installHeadlessApi(): HeadlessApi {
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
-  const { safetyChecker, promptOptimizer, decoder, cache } = options;
+  const { framing, safetyChecker, promptOptimizer, decoder, cache } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -31,6 +31,7 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
     {
       image,
       imageName: image.name,
+      ...(framing && { framing }),
       parameters: {
         loras: loras.map(({ name, scale }) => ({ path: name, scale })),
         ...parameters,

@@ -1,4 +1,5 @@
 import { KinoraError } from '../../lib/contract/errors';
+import type { Framing } from '../../lib/contract/framing';
 import { framesPerSecond } from '../../lib/contract/parameters';
 import type { Parameters } from '../../lib/contract/request';
 import { type ChosenImage, type FormValues, fromParameters } from './form-state';
@@ -12,22 +13,26 @@ export async function readImage(file: Blob, name: string): Promise<ChosenImage> 
   const { readImageFile } = await import('../../lib/video/image');
   const image = await readImageFile(file);
   try {
-    (await createImageBitmap(image)).close();
+    const bitmap = await createImageBitmap(image);
+    const { width, height } = bitmap;
+    bitmap.close();
+    return { name, file: image, pixels: { width, height } };
   } catch (cause) {
     throw new KinoraError('IMAGE_UNREADABLE', undefined, { cause });
   }
-  return { name, file: image };
 }
 
 /**
- * Reads the settings of a video that Kinora made: the form's values, seed included, and the names and
- * scales of its LoRAs, whose files a video does not contain.
+ * Reads the settings of a video that Kinora made: the form's values, seed included, how its image was framed,
+ * and the names and scales of its LoRAs. A video contains neither the image nor the files of the LoRAs.
  *
  * @throws KinoraError `VIDEO_UNREADABLE`
  */
-export async function readSettings(
-  file: Blob,
-): Promise<{ values: Partial<FormValues>; loras: Parameters['loras'] }> {
+export async function readSettings(file: Blob): Promise<{
+  values: Partial<FormValues>;
+  framing: Framing | undefined;
+  loras: Parameters['loras'];
+}> {
   // The MP4 reader is large and rarely used, so it is loaded only here.
   const { readVideoMetadata } = await import('../../lib/video/metadata');
   const { parseParameters } = await import('../../lib/contract/request');
@@ -40,7 +45,7 @@ export async function readSettings(
     cache: isStandard && (applied?.cache ?? 'none') !== 'none',
   };
   const values = { ...parameters, backend, model, profile, optimization, ...switches };
-  return { values, loras: metadata.loras };
+  return { values, framing: metadata.framing, loras: metadata.loras };
 }
 
 /**

@@ -5,6 +5,7 @@ import {
   type ChosenLora,
   changeForm,
   emptyForm,
+  type FormAction,
   type FormState,
   fromDraft,
   fromParameters,
@@ -60,6 +61,30 @@ test('parameters are unchanged by the form', () => {
   });
   const state = changeForm(emptyForm, { type: 'changed', values: fromParameters(parameters) });
   expect(parseParameters(toParameters(state))).toEqual(parameters);
+});
+
+test('the size follows the shape of a new image until the user chooses one', () => {
+  const shaped = (width: number, height: number) => ({ ...image, pixels: { width, height } });
+  const withImage = (state: FormState, width: number, height: number) =>
+    changeForm(state, { type: 'imageSet', image: shaped(width, height) });
+  const portrait = withImage(emptyForm, 600, 800);
+  expect(portrait.values.size).toBe('720*1280');
+  expect(withImage(portrait, 800, 800).values.size).toBe('1280*720');
+  // An image of an earlier prediction brings no shape: its settings come with it.
+  expect(changeForm(portrait, { type: 'imageSet', image }).values.size).toBe('720*1280');
+  const chosen: FormAction = {
+    type: 'changed',
+    values: { size: '1280*720', sizeChosen: true },
+  };
+  expect(withImage(changeForm(portrait, chosen), 600, 800).values.size).toBe('1280*720');
+});
+
+test('a framing belongs to its image', () => {
+  const framing = { zoom: 2, x: 0, y: 1, background: 'blur' } as const;
+  const framed = changeForm(filled(), { type: 'imageFramed', framing });
+  expect(framed.files.image).toEqual({ ...image, framing });
+  expect(changeForm(framed, { type: 'imageSet', image }).files.image).toEqual(image);
+  expect(changeForm(emptyForm, { type: 'imageFramed', framing })).toBe(emptyForm);
 });
 
 describe('adapters', () => {

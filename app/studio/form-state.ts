@@ -1,3 +1,4 @@
+import type { Framing, PixelSize } from '../../lib/contract/framing';
 import { parameterRanges, type Size } from '../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
@@ -21,6 +22,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly prompt: string;
   readonly negative_prompt: string;
   readonly size: Size;
+  /** Whether the user chose the size; until then it follows the shape of the image. */
+  readonly sizeChosen: boolean;
   /** Empty until a model is selected. */
   readonly model: string;
   readonly profile: ProfileName;
@@ -40,6 +43,10 @@ export interface FormValues extends Record<NumberName, string> {
 export interface ChosenImage {
   readonly name: string;
   readonly file: Blob;
+  /** Of an image that was just chosen; absent where its size was chosen before. */
+  readonly pixels?: PixelSize;
+  /** How it lies in the frame; centred when absent. */
+  readonly framing?: Framing;
 }
 
 export interface ChosenLora {
@@ -67,6 +74,7 @@ export type FormAction =
   | { readonly type: 'changed'; readonly values: Partial<FormValues> }
   | { readonly type: 'restored'; readonly values?: FormValues; readonly files?: FormFiles }
   | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
+  | { readonly type: 'imageFramed'; readonly framing: Framing }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
   | { readonly type: 'loraScaled'; readonly key: string; readonly scale: string }
   | { readonly type: 'loraMoved'; readonly key: string; readonly by: 1 | -1 }
@@ -81,6 +89,7 @@ export const emptyForm: FormState = {
     prompt: '',
     negative_prompt: '',
     size: '1280*720',
+    sizeChosen: false,
     num_inference_steps: String(parameterRanges.num_inference_steps.default),
     duration: String(parameterRanges.duration.default),
     guidance_scale: String(parameterRanges.guidance_scale.default),
@@ -111,7 +120,14 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'restored':
       return { ...state, values: action.values ?? state.values, files: action.files ?? files };
     case 'imageSet':
-      return { ...state, files: { ...files, image: action.image } };
+      return {
+        ...state,
+        values: { ...state.values, size: sizeFor(action.image, state.values) },
+        files: { ...files, image: action.image },
+      };
+    case 'imageFramed':
+      if (!files.image) return state;
+      return { ...state, files: { ...files, image: { ...files.image, framing: action.framing } } };
     case 'loraAdded':
       if (files.loras.length >= maxLoras) return state;
       return withLoras(state, [...files.loras, action.lora]);
@@ -134,6 +150,12 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'checked':
       return { ...state, checked: true };
   }
+}
+
+/** The size of the video for an image: that of its shape, unless the user chose one. */
+function sizeFor(image: ChosenImage | null, { size, sizeChosen }: FormValues): Size {
+  if (sizeChosen || !image?.pixels) return size;
+  return image.pixels.height > image.pixels.width ? '720*1280' : '1280*720';
 }
 
 function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
@@ -169,6 +191,7 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     prompt: parameters.prompt,
     negative_prompt: parameters.negative_prompt,
     size: parameters.size,
+    sizeChosen: true,
     num_inference_steps: String(parameters.num_inference_steps),
     duration: String(parameters.duration),
     guidance_scale: String(parameters.guidance_scale),

@@ -1,18 +1,28 @@
-import { type ChangeEvent, useRef } from 'react';
+import { type ChangeEvent, useEffect, useRef, useState } from 'react';
+import type { Framing, PixelSize } from '../../lib/contract/framing';
+import { type Size, sizeInPixels } from '../../lib/contract/parameters';
 import { useObjectUrl } from '../shared/browser';
 import { describedBy, FieldNotes } from '../shared/fields';
-import { ImageIcon, Picture } from '../shared/icons';
+import { ImageIcon } from '../shared/icons';
 import type { ChosenImage } from './form-state';
+import { FramingEditor } from './framing-editor';
 
 /** The start image. It can also be dropped or pasted anywhere on the page. */
 export function ImageField(props: {
   image: ChosenImage | null;
   error: string | undefined;
+  /** Of the video. */
+  size: Size;
+  /** What the model computes for this size; undefined where no model is known yet. */
+  frame: PixelSize | undefined;
   onFiles: (files: readonly File[]) => void;
+  onFraming: (framing: Framing) => void;
   onRemove: () => void;
 }) {
-  const { image, error, onFiles, onRemove } = props;
+  const { image, error, size, onFiles, onFraming, onRemove } = props;
   const url = useObjectUrl(image?.file);
+  const pixels = useImageSize(image);
+  const video = sizeInPixels(size);
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
@@ -32,7 +42,15 @@ export function ImageField(props: {
         />
         {image && url ? (
           <>
-            <Picture src={url} alt={`Start image: ${image.name}`} />
+            {pixels && (
+              <FramingEditor
+                url={url}
+                alt={`Start image: ${image.name}`}
+                sizes={{ image: pixels, frame: props.frame ?? video, video }}
+                framing={image.framing}
+                onChange={onFraming}
+              />
+            )}
             <div className="image-bar">
               <span className="file-name">{image.name}</span>
               <button type="button" onClick={() => input.current?.click()}>
@@ -55,4 +73,24 @@ export function ImageField(props: {
       <FieldNotes id="image" error={error} />
     </div>
   );
+}
+
+/** The size of an image in pixels, upright; null until it is known, and for no image. */
+function useImageSize(image: ChosenImage | null): PixelSize | null {
+  const { file, pixels } = image ?? {};
+  const [measured, setMeasured] = useState<(PixelSize & { readonly file: Blob }) | null>(null);
+  useEffect(() => {
+    if (!file || pixels) return;
+    let current = true;
+    // An image of the form was read before: it does not fail.
+    void createImageBitmap(file).then((bitmap) => {
+      const { width, height } = bitmap;
+      bitmap.close();
+      if (current) setMeasured({ file, width, height });
+    });
+    return () => {
+      current = false;
+    };
+  }, [file, pixels]);
+  return pixels ?? (measured?.file === file ? measured : null);
 }

@@ -79,6 +79,9 @@ export function RequestForm(props: {
           image={files.image}
           error={errors.image}
           onFiles={props.onFiles}
+          size={values.size}
+          frame={model?.manifest.nativeSizes[values.size]}
+          onFraming={(framing) => change({ type: 'imageFramed', framing })}
           onRemove={() => change({ type: 'imageSet', image: null })}
         />
         <div role="status" className="notice">
@@ -94,7 +97,7 @@ export function RequestForm(props: {
         <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
         <PresetField values={values} onChange={set} />
         <ProfileField {...{ values, model, resolved }} onChange={set} />
-        <SizeField value={values.size} onChange={(size) => set({ size })} />
+        <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />
         <div className="field-pair">
           <NumberField
             name="duration"

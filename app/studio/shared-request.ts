@@ -32,7 +32,7 @@ export async function readSharedRequest(
   const values: Partial<FormValues> = {
     ...(prompt !== undefined && { prompt }),
     ...(negative_prompt !== undefined && { negative_prompt }),
-    ...(size && { size }),
+    ...(size && { size, sizeChosen: true }),
     ...(profile && { profile }),
     ...Object.fromEntries(texts),
   };

@@ -4,7 +4,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import { useStable } from '../shared/use-stable';
-import { readLastFrame } from './files';
+import { readImage, readLastFrame } from './files';
 import { type FormAction, fromRun } from './form-state';
 import type { PredictionActions } from './result-card';
 import type { FileInput } from './use-file-input';
@@ -33,7 +33,9 @@ export function useActions(options: {
       showInfo(`The settings are in the form, with seed ${seed}. Choose the image again.`);
       return;
     }
-    change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
+    const { framing } = prediction;
+    const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
+    change({ type: 'imageSet', image });
     const loras = withScales(source.loras, parameters).map(({ name, file, scale }) => {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
@@ -44,8 +46,8 @@ export function useActions(options: {
   }
 
   async function applyLastFrame(video: File): Promise<void> {
-    const file = await readLastFrame(video);
-    change({ type: 'imageSet', image: { name: 'last-frame.png', file } });
+    const image = await readImage(await readLastFrame(video), 'last-frame.png');
+    change({ type: 'imageSet', image });
     document.getElementById('prompt')?.focus();
   }
 

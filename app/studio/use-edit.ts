@@ -64,10 +64,13 @@ function valuesOf(input: WaitingInput, parameters: Parameters, others: FormValue
   };
 }
 
-function filesOf({ image, imageName, loras }: WaitingInput, parameters: Parameters): FormFiles {
+function filesOf(
+  { image, imageName, framing, loras }: WaitingInput,
+  parameters: Parameters,
+): FormFiles {
   const scaled = withScales(loras, parameters);
   return {
-    image: { name: imageName, file: image },
+    image: { name: imageName, file: image, ...(framing && { framing }) },
     loras: scaled.map(({ scale, ...lora }) => {
       return { ...lora, key: crypto.randomUUID(), scale: String(scale) };
     }),

@@ -55,7 +55,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
 
   /** @param brought whether an image came with the video */
   async function restoreSettings(file: File, brought: boolean): Promise<void> {
-    const { values, loras } = await readSettings(file);
+    const { values, framing, loras } = await readSettings(file);
     change({ type: 'changed', values });
     const library = getLibrary().getSnapshot();
     const names = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
@@ -64,13 +64,16 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
     const more = missing.length > 0 ? ` Add these LoRAs again: ${missing.join(', ')}.` : '';
     const source = brought ? undefined : await findSource(values);
-    if (source) change({ type: 'imageSet', image: { name: source.imageName, file: source.image } });
-    const image = source
+    if (source) {
+      const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
+      change({ type: 'imageSet', image });
+    }
+    const said = source
       ? ', with the image from your videos.'
       : hasImage || brought
         ? '. A video does not hold its image: the one in the form stays.'
         : '. A video does not hold its image: choose it again.';
-    setNotice({ kind: 'info', text: `Settings restored from ${file.name}${image}${more}` });
+    setNotice({ kind: 'info', text: `Settings restored from ${file.name}${said}${more}` });
   }
 
   const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {

@@ -65,16 +65,31 @@ async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
   }
 }
 
-/** Saves a part of the form whenever it changes, but not its first value. */
+/**
+ * Saves a part of the form whenever it changes, but not its first value. While an image is dragged in its frame
+ * it changes faster than it is saved: then only the latest is.
+ */
 function useSaved(id: Draft['id'], content: unknown, ready: boolean): void {
-  const saved = useRef<unknown>(null);
+  const latest = useRef<unknown>(null);
+  const saving = useRef(false);
   useEffect(() => {
     if (!ready) return;
-    const isFirst = saved.current === null;
-    const changed = saved.current !== content;
-    saved.current = content;
-    if (isFirst || !changed) return;
+    const changed = latest.current !== null && latest.current !== content;
+    latest.current = content;
+    if (!changed || saving.current) return;
+    const save = async () => {
+      saving.current = true;
+      let saved: unknown;
+      while (saved !== latest.current) {
+        saved = latest.current;
+        await saveDraft(getRunner().store.database, id, saved);
+      }
+    };
     // A draft that cannot be saved does not affect the form, so the user is not interrupted.
-    saveDraft(getRunner().store.database, id, content).catch(() => {});
+    save()
+      .catch(() => {})
+      .finally(() => {
+        saving.current = false;
+      });
   }, [id, content, ready]);
 }

@@ -167,6 +167,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   return {
     image: image.file,
     imageName: image.name,
+    ...(image.framing && { framing: image.framing }),
     parameters: toParameters(form),
     model: id,
     profile: values.profile,

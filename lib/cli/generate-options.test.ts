@@ -23,6 +23,7 @@ describe('the options of generate', () => {
   it('have the defaults of the request and the bundled sample', () => {
     expect(options()).toEqual({
       image: undefined,
+      framing: undefined,
       parameters: parseParameters({ prompt: samplePrompt }),
       stepsGiven: false,
       model: 'tiny',
@@ -41,12 +42,13 @@ describe('the options of generate', () => {
 
   it('are read, each into its field', () => {
     const line =
-      '--image a.png --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
+      '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
       '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
+      framing: { zoom: 1.5, x: 0, y: 0.75, background: 'blur' },
       parameters: {
         prompt: 'p',
         negative_prompt: 'n',
@@ -75,6 +77,12 @@ describe('the options of generate', () => {
       encoder: 'ffmpeg',
       out: 'v.mp4',
     });
+  });
+
+  it('fit the whole image, with blurred or plain bars', () => {
+    const whole = { zoom: 0, x: 0.5, y: 0.5 };
+    expect(options('--fit', 'blur').framing).toEqual({ ...whole, background: 'blur' });
+    expect(options('--fit', '#20A040').framing).toEqual({ ...whole, background: '#20A040' });
   });
 
   it('take a negative seed as people write it', () => {
@@ -116,6 +124,12 @@ describe('the options of generate', () => {
     ['--flow-shift 10.1', 'PARAMETER_INVALID', '--flow-shift must be a number from 1 to 10.'],
     ['--seed -2', 'PARAMETER_INVALID', '--seed must be a whole number from -1 to 9999999999.'],
     ['--size 640*480', 'PARAMETER_INVALID', '--size must be one of 1280*720, 720*1280.'],
+    ['--crop 0.5', 'PARAMETER_INVALID', '--crop must be X,Y or X,Y,ZOOM'],
+    ['--crop 0.5,1.1', 'PARAMETER_INVALID', '--crop must be X,Y or X,Y,ZOOM'],
+    ['--crop 0,0,0.5', 'PARAMETER_INVALID', 'a zoom from 1 to 4'],
+    ['--crop 0,0,1,1', 'PARAMETER_INVALID', '--crop must be X,Y or X,Y,ZOOM'],
+    ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
+    ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
     ['--memory 0', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
     ['--memory all', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],

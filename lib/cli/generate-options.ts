@@ -1,9 +1,13 @@
 import {
   type Backend,
   backends,
+  centred,
   type DecoderKind,
   decoderKinds,
+  type Framing,
+  framingSchema,
   KinoraError,
+  maxZoom,
   type Parameters,
   type Precision,
   type ProfileName,
@@ -27,6 +31,8 @@ import {
 export interface GenerateOptions {
   /** File or URL; undefined for the bundled sample. */
   readonly image: string | undefined;
+  /** Undefined: the centre of the image fills the frame. */
+  readonly framing: Framing | undefined;
   readonly parameters: Parameters;
   /** Whether `--steps` was given; a model may have a default of its own. */
   readonly stepsGiven: boolean;
@@ -62,6 +68,8 @@ type Encoder = (typeof encoders)[number];
 
 const optionTypes = {
   image: { type: 'string' },
+  crop: { type: 'string' },
+  fit: { type: 'string' },
   prompt: { type: 'string' },
   'negative-prompt': { type: 'string' },
   size: { type: 'string' },
@@ -105,6 +113,9 @@ export const generateHelp = `Makes a video from one image and a prompt.
   npm run generate -- [options]
 
   --image FILE|URL        the still to start from (default: the bundled sample)
+  --crop X,Y[,ZOOM]       which part of the image fills the video: 0,0 the upper left, 0.5,0.5 the
+                          centre (the default), 1,1 the lower right; a zoom from 1 to ${maxZoom}
+  --fit blur|#RRGGBB      the whole image, with bars that show it blurred, or one colour
   --prompt TEXT           what should happen (default: a prompt for the sample)
   --optimize-prompt       rewrites the prompt with the language model of \`npm run models\` first
   --negative-prompt TEXT  what should not appear
@@ -157,6 +168,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   refuseMore('generate', positionals);
   return {
     image: values.image,
+    framing: readFraming(values),
     parameters: readParameters(values),
     stepsGiven: values.steps !== undefined,
     model: values.model ?? 'tiny',
@@ -174,6 +186,25 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     encoder: oneOf('--encoder', encoders, values.encoder),
     out: values.out,
   };
+}
+
+/** @throws KinoraError `PARAMETER_INVALID`, or `REQUEST_INVALID` for both options at once */
+function readFraming({ crop, fit }: Values): Framing | undefined {
+  if (crop !== undefined && fit !== undefined) {
+    throw usageError('generate', '--crop and --fit exclude each other.');
+  }
+  if (fit !== undefined) {
+    const { success, data } = framingSchema.safeParse({ ...centred, zoom: 0, background: fit });
+    if (success) return data;
+    const sentence = `--fit must be blur or a colour such as #203040, not "${fit}".`;
+    throw new KinoraError('PARAMETER_INVALID', sentence);
+  }
+  if (crop === undefined) return undefined;
+  const [x, y, zoom = 1, ...more] = crop.split(',').map(readNumber);
+  const { success, data } = framingSchema.safeParse({ ...centred, x, y, zoom });
+  if (success && zoom >= 1 && more.length === 0) return data;
+  const sentence = `--crop must be X,Y or X,Y,ZOOM: a position from 0 to 1 and a zoom from 1 to ${maxZoom}, not "${crop}".`;
+  throw new KinoraError('PARAMETER_INVALID', sentence);
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

@@ -55,8 +55,9 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
   const { model, profile, decoder, cache, encoder, memoryBudget } = options;
-  const { optimizePrompt: promptOptimizer } = options;
+  const { framing, optimizePrompt: promptOptimizer } = options;
   const chosen = {
+    ...(framing && { framing }),
     ...(decoder && { decoder }),
     ...(cache !== undefined && { cache }),
     ...(encoder && { encoder }),

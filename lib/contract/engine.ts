@@ -1,3 +1,4 @@
+import type { Framing } from './framing';
 import type { Backend } from './prediction';
 import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
@@ -21,6 +22,8 @@ export interface EngineRequest {
   /** Id of the prediction or job. */
   readonly id: string;
   readonly image: Blob;
+  /** How the image lies in the frame; it is centred and fills it when absent. */
+  readonly framing?: Framing;
   /** Validated, with an explicit seed (never −1). */
   readonly parameters: Parameters;
   readonly model: string;

@@ -1,5 +1,6 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
+import type { Framing } from './framing';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { AdapterChoice, Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -50,6 +51,8 @@ export interface HeadlessOptions {
   /** `standard` by default. */
   readonly profile?: ProfileName;
   readonly backend: Backend;
+  /** How the image lies in the frame; centred when absent. */
+  readonly framing?: Framing;
   /** One per file of `#loras`, in order. */
   readonly loraScales: readonly number[];
   /** Adapters of this browser's library; they come after the files. */

@@ -2,6 +2,8 @@ export * from './applied';
 export * from './at';
 export * from './engine';
 export * from './errors';
+export * from './framing';
+export * from './framing-schema';
 export * from './library';
 export * from './manifest';
 export * from './prediction';

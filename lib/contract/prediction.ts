@@ -1,4 +1,5 @@
 import type { ErrorRecord } from './errors';
+import type { Framing } from './framing';
 import type { DecoderKind, ProfileName } from './profile';
 import type { CheckpointInfo, GenerationResult } from './progress';
 import type { PromptOptimization } from './prompt-optimization';
@@ -14,6 +15,8 @@ interface PredictionBase {
   readonly backend: Backend;
   /** Of the request, with defaults filled in and an explicit seed (never −1). */
   readonly parameters: Parameters;
+  /** As in `EngineRequest`. */
+  readonly framing?: Framing;
   /** As in `EngineRequest`; absent in records of versions without a safety checker. */
   readonly safetyChecker?: boolean;
   /** As in `EngineRequest`; absent where no optimisation was asked for. */

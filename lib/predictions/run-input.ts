@@ -1,5 +1,6 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
+import type { Framing } from '../contract/framing';
 import { resolveSeed } from '../contract/parameters';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
@@ -11,6 +12,8 @@ import { type Source, type SourceLora, withScales } from './database';
 export interface RunInput {
   readonly image: Blob;
   readonly imageName: string;
+  /** As in `EngineRequest`. */
+  readonly framing?: Framing;
   readonly parameters: ParametersInput;
   readonly model: string;
   /** `standard` by default. */
@@ -89,12 +92,14 @@ export function requestOf(
 
 /** What a run is asked for besides parameters and model, as far as it is. */
 export function switchesOf({
+  framing,
   safetyChecker,
   promptOptimizer,
   decoder,
   cache,
 }: SwitchInput): Switches {
   return {
+    ...(framing && { framing }),
     ...(decoder && { decoder }),
     ...(cache !== undefined && { cache }),
     ...(safetyChecker && { safetyChecker }),
@@ -102,6 +107,6 @@ export function switchesOf({
   };
 }
 
-type SwitchNames = 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
+type SwitchNames = 'framing' | 'safetyChecker' | 'promptOptimizer' | 'decoder' | 'cache';
 type SwitchInput = Pick<RunInput, SwitchNames>;
 type Switches = Pick<Prediction, SwitchNames>;

@@ -1,10 +1,10 @@
+import { centred, type Placement, placeImage } from '../contract';
 import type { Pixels } from './image';
-import { axisSpan, coverCropSizes, lanczos3, makeAxis } from './resample';
+import { axisSpan, type Kernel, lanczos3, makeAxis } from './resample';
 
 /**
  * An image as the model takes it: scaled to cover `width`×`height`, centre-cropped, planar RGB
- * [3, height, width] in [−1, 1]. Lanczos-3 in float32; its overshoot is cut off. Only the wanted
- * part is computed, one row at a time. Where the sizes match already the result is exactly
+ * [3, height, width] in [−1, 1]. Lanczos-3 in float32. Where the sizes match already the result is exactly
  * `u8 / 127.5 − 1`.
  *
  * @throws TypeError for sizes that are not positive whole numbers
@@ -14,24 +14,40 @@ export function coverCrop(
   width: number,
   height: number,
 ): Float32Array<ArrayBuffer> {
-  const { x, y } = coverCropSizes(pixels.width, pixels.height, width, height);
-  if (pixels.data.length !== 4 * pixels.width * pixels.height) {
-    throw new TypeError(
-      `${pixels.data.length} bytes are not ${pixels.width}×${pixels.height} pixels`,
-    );
+  return resamplePixels(pixels, placeImage(pixels, centred, { width, height }), lanczos3);
+}
+
+/**
+ * The shown part of a placed image, planar RGB [3, y.length, x.length] in [−1, 1], in float32; overshoot of
+ * the kernel is cut off. Only the wanted part is computed, one row at a time. What is not scaled is exactly
+ * `u8 / 127.5 − 1`.
+ *
+ * @throws TypeError for pixels of another size
+ */
+export function resamplePixels(
+  pixels: Pixels,
+  { x, y }: Placement,
+  kernel: Kernel,
+): Float32Array<ArrayBuffer> {
+  if (pixels.data.length !== 4 * x.source * y.source) {
+    throw new TypeError(`${pixels.data.length} bytes are not ${x.source}×${y.source} pixels`);
   }
+  const width = x.length;
+  const height = y.length;
   const plane = width * height;
   const output = new Float32Array(3 * plane);
   const data = pixels.data;
-  if (pixels.width === width && pixels.height === height) {
+  if (x.resized === x.source && y.resized === y.source) {
     for (let i = 0; i < plane; i++) {
-      for (let c = 0; c < 3; c++) output[c * plane + i] = (data[4 * i + c] as number) / 127.5 - 1;
+      const row = y.offset + Math.floor(i / width);
+      const at = 4 * (row * x.source + x.offset + (i % width));
+      for (let c = 0; c < 3; c++) output[c * plane + i] = (data[at + c] as number) / 127.5 - 1;
     }
     return output;
   }
 
-  const columns = makeAxis(x, lanczos3);
-  const rows = makeAxis(y, lanczos3);
+  const columns = makeAxis(x, kernel);
+  const rows = makeAxis(y, kernel);
   const { from, to } = axisSpan(columns);
   const blended = new Float32Array(3 * (to - from)); // one row, [3, columns], of every source column
   const span = to - from;

@@ -1,4 +1,5 @@
-import { type Axis, axisSpan, catmullRom, coverCropSizes, makeAxis } from './resample';
+import { centred, placeImage } from '../contract';
+import { type Axis, axisSpan, catmullRom, makeAxis } from './resample';
 
 /**
  * Converts the model's frames to pixels of the video: planar RGB [3, height, width] in [−1, 1]
@@ -27,7 +28,7 @@ export class FrameScaler {
     source: { readonly width: number; readonly height: number },
     target: { readonly width: number; readonly height: number },
   ) {
-    const { x, y } = coverCropSizes(source.width, source.height, target.width, target.height);
+    const { x, y } = placeImage(source, centred, target);
     this.#columns = makeAxis(x, catmullRom);
     this.#rows = makeAxis(y, catmullRom);
     const { from, to } = axisSpan(this.#columns);

@@ -4,6 +4,7 @@ export {
   type VideoWriter,
   type VideoWriterOptions,
 } from './encoder';
+export * from './frame-image';
 export * from './frame-scaler';
 export { readFrames } from './frames';
 export * from './image';

@@ -6,6 +6,8 @@ import {
   appliedSchema,
   type Backend,
   backends,
+  type Framing,
+  framingSchema,
   KinoraError,
   type Parameters,
   type ProfileName,
@@ -35,6 +37,8 @@ const videoMetadataSchema = parametersSchema.extend({
   profile: z.enum(profileNames).default('standard'),
   /** Licence of the model; absent in videos of versions that did not store it. */
   licence: z.object({ name: z.string(), url: z.url().optional() }).optional(),
+  /** Absent where the image is centred and fills the frame. */
+  framing: framingSchema.optional(),
   /** What the profile made of the parameters; absent in videos of versions that did not store it. */
   applied: appliedSchema.optional(),
   backend: z.enum(backends),
@@ -56,16 +60,18 @@ export function createVideoMetadata(prediction: {
   readonly parameters: Parameters;
   readonly createdAt: string;
   readonly licence?: VideoMetadata['licence'];
+  readonly framing?: Framing;
   readonly applied?: Applied;
   readonly safety?: Safety;
   readonly promptOptimization?: PromptOptimization | undefined;
 }): VideoMetadata {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { licence, applied, safety, promptOptimization } = prediction;
+  const { licence, framing, applied, safety, promptOptimization } = prediction;
   return {
     ...{ app: 'kinora', version, id, model, profile, backend, created_at: createdAt },
     ...parameters,
     ...(licence && { licence }),
+    ...(framing && { framing }),
     ...(applied && { applied }),
     ...(safety && { safety }),
     ...(promptOptimization && { prompt_optimization: promptOptimization }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { centred, placeImage } from '../contract';
 import { coverCrop } from './cover-crop';
 import { FrameScaler } from './frame-scaler';
-import { coverCropSizes } from './resample';
 
 /** Lanczos-3 and Keys' cubic (a = −½), written down from their definitions. */
 const kernels = {
@@ -158,13 +158,15 @@ test('a flat image stays flat, and overshoot at edges is cut off', () => {
 });
 
 test('the crop is in the middle', () => {
-  expect(coverCropSizes(1280, 704, 1280, 720)).toEqual({
-    x: { source: 1280, resized: 1309, offset: 14, length: 1280 },
-    y: { source: 704, resized: 720, offset: 0, length: 720 },
+  const placed = (...[width, height, toWidth, toHeight]: [number, number, number, number]) =>
+    placeImage({ width, height }, centred, { width: toWidth, height: toHeight });
+  expect(placed(1280, 704, 1280, 720)).toEqual({
+    x: { source: 1280, resized: 1309, offset: 14, length: 1280, start: 0 },
+    y: { source: 704, resized: 720, offset: 0, length: 720, start: 0 },
   });
-  expect(coverCropSizes(4000, 3000, 1280, 704)).toEqual({
-    x: { source: 4000, resized: 1280, offset: 0, length: 1280 },
-    y: { source: 3000, resized: 960, offset: 128, length: 704 },
+  expect(placed(4000, 3000, 1280, 704)).toEqual({
+    x: { source: 4000, resized: 1280, offset: 0, length: 1280, start: 0 },
+    y: { source: 3000, resized: 960, offset: 128, length: 704, start: 0 },
   });
   // Mirrored in, mirrored out: nothing is shifted to one side.
   const pixels = noisePixels(60, 20);
@@ -194,8 +196,9 @@ test('a scaler is not changed by what it scaled before', () => {
 });
 
 test('sizes that cannot be are a TypeError', () => {
-  expect(() => coverCropSizes(0, 5, 5, 5)).toThrow(TypeError);
-  expect(() => coverCropSizes(5, 5, 5, 2.5)).toThrow(TypeError);
+  const size = { width: 5, height: 5 };
+  expect(() => placeImage({ width: 0, height: 5 }, centred, size)).toThrow(TypeError);
+  expect(() => placeImage(size, centred, { width: 5, height: 2.5 })).toThrow(TypeError);
   const scaler = new FrameScaler({ width: 16, height: 10 }, { width: 32, height: 18 });
   expect(() => scaler.scale(new Float32Array(5))).toThrow(TypeError);
 });

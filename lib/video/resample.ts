@@ -1,4 +1,4 @@
-import { at } from '../contract';
+import { at, type PlacedAxis } from '../contract';
 
 /**
  * A separable resampler with the same numbers in every browser. Shrinking widens the kernel by the scale
@@ -29,6 +29,17 @@ export const catmullRom: Kernel = {
   },
 };
 
+/** The cubic B-spline: it smooths like a Gaussian instead of meeting the pixels, for a blur. */
+export const cubicSpline: Kernel = {
+  support: 2,
+  weight(x) {
+    const t = Math.abs(x);
+    if (t < 1) return (t / 2 - 1) * t * t + 2 / 3;
+    if (t < 2) return (2 - t) ** 3 / 6;
+    return 0;
+  },
+};
+
 function sinc(x: number): number {
   if (x === 0) return 1;
   const t = Math.PI * x;
@@ -45,40 +56,11 @@ export interface Axis {
   readonly weights: Float32Array;
 }
 
-/**
- * Scaling to cover and centre-cropping along one axis: `source` pixels are scaled to `resized`, of which
- * `length` pixels from `offset` are kept.
- */
-export interface CoverCrop {
-  readonly source: number;
-  readonly resized: number;
-  readonly offset: number;
-  readonly length: number;
-}
-
-/**
- * Sizes of scaling `width`×`height` to cover `targetWidth`×`targetHeight` and cropping the centre,
- * rounded as Wan2.2's own preprocessing rounds them.
- */
-export function coverCropSizes(
-  width: number,
-  height: number,
-  targetWidth: number,
-  targetHeight: number,
-): { x: CoverCrop; y: CoverCrop } {
-  for (const size of [width, height, targetWidth, targetHeight]) {
-    if (!Number.isInteger(size) || size < 1) throw new TypeError(`A size of ${size} pixels.`);
-  }
-  const scale = Math.max(targetWidth / width, targetHeight / height);
-  const along = (source: number, length: number): CoverCrop => {
-    const resized = Math.max(length, Math.round(source * scale));
-    return { source, resized, offset: Math.floor((resized - length) / 2), length };
-  };
-  return { x: along(width, targetWidth), y: along(height, targetHeight) };
-}
-
 /** The weights of one axis; see {@link Axis}. */
-export function makeAxis({ source, resized, offset, length }: CoverCrop, kernel: Kernel): Axis {
+export function makeAxis(
+  { source, resized, offset, length }: Omit<PlacedAxis, 'start'>,
+  kernel: Kernel,
+): Axis {
   const scale = source / resized;
   const stretch = Math.max(1, scale);
   const support = kernel.support * stretch;

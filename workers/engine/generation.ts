@@ -29,11 +29,11 @@ import {
 import { openRunFiles, removeRun, servedRun } from '../../lib/predictions/run-files';
 import { isServedVideo, removeVideo, writeVideo } from '../../lib/predictions/videos';
 import {
-  coverCrop,
   createVideoMetadata,
   createVideoWriter,
   decodeImage,
   FrameScaler,
+  frameImage,
   type VideoWriter,
 } from '../../lib/video';
 import type { EngineDevice } from './device';
@@ -129,7 +129,9 @@ export class Generation {
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
 
-    const image = { data: coverCrop(pixels, native.width, native.height), ...native };
+    const delivered = { width, height };
+    const data = frameImage(pixels, request.framing, native, delivered);
+    const image = { data, ...native };
     const safety = await RunSafety.open({
       wanted: request.safetyChecker ?? false,
       modelId: request.model,
@@ -139,12 +141,13 @@ export class Generation {
       signal,
       report,
     });
-    if (await safety.checkInput(pixels, { width, height })) requireNoChild('image', texts);
+    const shown = () => ({ data: frameImage(pixels, request.framing, delivered), ...delivered });
+    if (await safety.checkInput(shown)) requireNoChild('image', texts);
     estimate.expectCheck(safety.secondsPerFrame);
     const steps: StepContext = { seed: parameters.seed, image, frames, signal };
     const chain = new FrameChain(
       [...context.frameSteps.map((make) => make(steps)), ...safety.steps],
-      scaling(native, { width, height }),
+      scaling(native, delivered),
     );
     const { licence } = model.manifest;
     const made = {

@@ -5,9 +5,9 @@ import {
   uncheckedSafety,
 } from '../../lib/contract';
 import { createBackend, probeDevice } from '../../lib/gpu';
+import type { Frame } from '../../lib/pipeline/latents';
 import type { FrameStep } from '../../lib/pipeline/steps';
 import { type Backends, SafetyCheck } from '../../lib/safety';
-import { coverCrop, type Pixels } from '../../lib/video';
 import type { EngineDevice } from './device';
 import type { EngineTools } from './tools';
 
@@ -61,21 +61,17 @@ export class RunSafety {
   }
 
   /**
-   * Scores the part of the input image that the video shows.
+   * Scores the input image.
    *
-   * @param size of the video
+   * @param shown makes the part of it that the video shows, in the size of the video
    * @returns whether it is flagged
    */
-  async checkInput(
-    image: Pixels,
-    { width, height }: { readonly width: number; readonly height: number },
-  ): Promise<boolean> {
+  async checkInput(shown: () => Frame): Promise<boolean> {
     const { tool: checker, options } = this;
     if (!checker || !this.#check) return false;
     const { backends, signal, report } = options;
     const begin = performance.now();
-    const data = coverCrop(image, width, height);
-    const squares = checker.squaresOfFrame({ data, width, height });
+    const squares = checker.squaresOfFrame(shown());
     const score = await this.#check.scoreInput(squares, backends, signal);
     this.secondsPerFrame = (performance.now() - begin) / 1000;
     const flagged = score !== null && score >= safetyThreshold;

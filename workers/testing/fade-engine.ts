@@ -3,7 +3,7 @@ import type { FrameStepMaker } from '../../lib/pipeline/steps';
 import { startEngine } from '../engine/engine';
 import { fadeFamily } from './fade-family';
 
-/** Counts the frames and notes how bright they are. */
+/** Counts the frames and notes how bright they are, and what image the model was given. */
 const counting: FrameStepMaker = ({ frames: expected, image }) => {
   const means: number[] = [];
   const mean = (data: Float32Array) =>
@@ -19,6 +19,7 @@ const counting: FrameStepMaker = ({ frames: expected, image }) => {
     finish: async () => ({
       frames: means.length,
       expected,
+      image: Array.from(image.data),
       means: [0, 60, 96, 97, 120].map((index) => means[index] ?? Number.NaN),
     }),
   };
