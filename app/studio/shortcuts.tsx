@@ -7,6 +7,7 @@ const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
   [`${modifier} + .`, 'Cancel'],
   [`${modifier} + Z`, 'Bring back a deleted video'],
   [`${modifier} + V`, 'Paste an image'],
+  [', and .', 'Step through the frames of the video'],
   ['?', 'Show these shortcuts'],
 ];
 

@@ -15,7 +15,7 @@ export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
   showInfo: FileInput['showInfo'];
-  runs: Pick<Generate, 'runAgain' | 'resume' | 'finish' | 'refine'>;
+  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'resume' | 'finish' | 'refine'>;
   /** Called with the id of a prediction that was deleted. */
   onRemoved: (id: string) => void;
 }): { actions: PredictionActions; deletedId: string | null; forgetDeleted: () => void } {
@@ -62,6 +62,7 @@ export function useActions(options: {
     onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
+    onMakeLonger: (prediction, choice) => void runs.makeLonger(prediction, choice),
     onRunAgain: (id) => void runs.runAgain(id),
     onResume: (id) => void runs.resume(id),
     onFinish: (id) => void runs.finish(id),

@@ -22,6 +22,8 @@ interface PredictionBase {
   readonly decoder?: DecoderKind;
   /** As in `EngineRequest`; absent where the profile decides. */
   readonly cache?: boolean;
+  /** Id of the prediction from whose last frame this one starts; absent where the image is one of its own. */
+  readonly continues?: string;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }
@@ -55,6 +57,9 @@ export type Prediction =
       readonly completedAt: string;
       readonly error: ErrorRecord;
     });
+
+/** A prediction with a result. */
+export type Completed = Extract<Prediction, { status: 'completed' }>;
 
 /** Where the model is computed. */
 export const backends = ['webgpu', 'wasm'] as const;

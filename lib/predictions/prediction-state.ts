@@ -28,13 +28,14 @@ export type PredictionEvent =
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { safetyChecker, promptOptimizer, decoder, cache } = prediction;
+  const { safetyChecker, promptOptimizer, decoder, cache, continues } = prediction;
   const base = {
     ...{ id, model, profile, backend, parameters, createdAt },
     ...(safetyChecker !== undefined && { safetyChecker }),
     ...(promptOptimizer !== undefined && { promptOptimizer }),
     ...(decoder !== undefined && { decoder }),
     ...(cache !== undefined && { cache }),
+    ...(continues !== undefined && { continues }),
   };
   switch (event.type) {
     case 'started':
