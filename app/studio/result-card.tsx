@@ -1,8 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
-import { type ErrorRecord, type KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { ErrorRecord, KinoraError } from '../../lib/contract/errors';
 import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
-import type { Prediction } from '../../lib/contract/prediction';
-import { readVideo } from '../../lib/predictions/videos';
+import type { Completed, Prediction } from '../../lib/contract/prediction';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../shared/browser';
 import { Fact } from '../shared/fact';
 import { Problem } from '../shared/messages';
@@ -10,19 +9,22 @@ import { memoryUseText } from '../shared/run-progress';
 import { blurReason } from '../shared/safety-text';
 import { Veil } from '../shared/veil';
 import { AppliedFacts } from './applied-facts';
+import type { LongerChoice } from './player/longer-dialog';
+import { ResultTools } from './player/result-tools';
 import { PromptRecord } from './prompt-record';
 import { Refine } from './refine';
 import { ShareButton } from './share-dialog';
+import { useVideo } from './use-video';
 import { Verdict } from './verdict';
 import { videoName } from './video-name';
-
-type Completed = Extract<Prediction, { status: 'completed' }>;
 
 /** The actions on a past prediction. */
 export interface PredictionActions {
   onUseSettings: (prediction: Prediction) => void;
   onUseSeed: (seed: number) => void;
   onUseLastFrame: (video: File) => void;
+  /** Makes a video that goes on where this one ends. */
+  onMakeLonger: (prediction: Completed, choice: LongerChoice) => void;
   onRunAgain: (id: string) => void;
   /** Goes on with an interrupted run. */
   onResume: (id: string) => void;
@@ -90,6 +92,11 @@ export function ResultCard(props: {
         )}
         {video.status === 'missing' && <Problem error={video.error} />}
       </div>
+      <ResultTools
+        {...{ prediction, player, name }}
+        video={file && url && !blurred ? { file, url } : null}
+        onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
+      />
       <p className="prompt-text">{prompt}</p>
       {optimization && <PromptRecord optimization={optimization} />}
       <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
@@ -185,27 +192,4 @@ function SeedButton({ seed }: { seed: number }) {
       </span>
     </button>
   );
-}
-
-type VideoState =
-  | { readonly status: 'reading' }
-  | { readonly status: 'ready'; readonly file: File }
-  | { readonly status: 'missing'; readonly error: ErrorRecord };
-
-/** Reads a video from the origin private file system. */
-function useVideo(name: string): VideoState {
-  const [state, setState] = useState<VideoState>({ status: 'reading' });
-  useEffect(() => {
-    let current = true;
-    setState({ status: 'reading' });
-    readVideo(name).then(
-      (file) => current && setState({ status: 'ready', file }),
-      (thrown: unknown) =>
-        current && setState({ status: 'missing', error: toKinoraError(thrown).toRecord() }),
-    );
-    return () => {
-      current = false;
-    };
-  }, [name]);
-  return state;
 }

@@ -8,6 +8,7 @@ const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
   ['Delete', 'Delete the past video that has the focus'],
   [`${modifier} + Z`, 'Bring back a deleted video'],
   [`${modifier} + V`, 'Paste an image'],
+  [', and .', 'Step through the frames of the video'],
   ['?', 'Show these shortcuts'],
 ];
 

@@ -15,7 +15,7 @@ export function useActions(options: {
   change: Dispatch<FormAction>;
   showError: FileInput['showError'];
   showInfo: FileInput['showInfo'];
-  runs: Pick<Generate, 'runAgain' | 'resume' | 'finish' | 'refine'>;
+  runs: Pick<Generate, 'makeLonger' | 'runAgain' | 'resume' | 'finish' | 'refine'>;
   remove: (id: string) => Promise<void>;
 }): PredictionActions {
   const { change, showError, showInfo, runs, remove } = options;
@@ -55,6 +55,7 @@ export function useActions(options: {
     onUseSettings: (prediction) => reportErrors(applySettings(prediction)),
     onUseSeed: (seed) => change({ type: 'changed', values: { seed: String(seed) } }),
     onUseLastFrame: (video) => reportErrors(applyLastFrame(video)),
+    onMakeLonger: (prediction, choice) => void runs.makeLonger(prediction, choice),
     onRunAgain: (id) => void runs.runAgain(id),
     onResume: (id) => void runs.resume(id),
     onFinish: (id) => void runs.finish(id),

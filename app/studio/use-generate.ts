@@ -1,5 +1,6 @@
 import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import type { Completed } from '../../lib/contract/prediction';
 import type { ParametersInput } from '../../lib/contract/request';
 import type { StartedRun } from '../../lib/predictions/current-run';
 import type { SourceLora } from '../../lib/predictions/database';
@@ -9,6 +10,7 @@ import { getQueueRunner } from '../queue';
 import { getRunner } from '../runner';
 import { toBudgetBytes } from '../shared/device';
 import { loadModels, pickModel } from '../shared/use-models';
+import { openContinuation } from './continue-video';
 import {
   type ChosenImage,
   type ChosenLora,
@@ -16,6 +18,7 @@ import {
   type FormState,
   toParameters,
 } from './form-state';
+import type { LongerChoice } from './player/longer-dialog';
 import { chosenSampling } from './sampling';
 import { isTyping } from './shortcuts';
 import type { Edit } from './use-edit';
@@ -34,6 +37,8 @@ export interface Generate {
   readonly generate: () => Promise<void>;
   /** Adds a request to the queue for each element: the form's, with these parameters changed. */
   readonly enqueue: (changes: readonly Partial<ParametersInput>[]) => Promise<void>;
+  /** Adds a request to the queue that continues a finished video from its last frame. */
+  readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
   readonly runAgain: (id: string) => Promise<void>;
   readonly resume: (id: string) => Promise<void>;
   readonly finish: (id: string) => Promise<void>;
@@ -141,9 +146,22 @@ export function useGenerate(options: {
   }
 
   const { backend, safetyChecker } = form.values;
+
+  async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
+    setProblem(null);
+    try {
+      const changes = { ...choice, ...memory, backend, safetyChecker };
+      const input = await openContinuation(getRunner().store, prediction, changes);
+      if (await getQueueRunner().add([input])) onStart();
+    } catch (thrown) {
+      setProblem({ id: prediction.id, error: toKinoraError(thrown).toRecord() });
+    }
+  }
+
   return {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
+    makeLonger,
     runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, backend, safetyChecker })),
     resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
     finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),

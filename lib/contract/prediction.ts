@@ -27,6 +27,8 @@ interface PredictionBase {
   readonly cache?: boolean;
   /** Marked by the user; absent where it is not. */
   readonly favourite?: true;
+  /** Id of the prediction from whose last frame this one starts; absent where the image is one of its own. */
+  readonly continues?: string;
   /** ISO 8601, UTC, milliseconds. */
   readonly createdAt: string;
 }
@@ -60,6 +62,9 @@ export type Prediction =
       readonly completedAt: string;
       readonly error: ErrorRecord;
     });
+
+/** A prediction with a result. */
+export type Completed = Extract<Prediction, { status: 'completed' }>;
 
 /** Where the model is computed. */
 export const backends = ['webgpu', 'wasm'] as const;

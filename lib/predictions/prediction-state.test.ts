@@ -14,6 +14,20 @@ const failed: PredictionEvent = {
   error: { code: 'CANCELLED', message: 'The generation was cancelled.', remedy: 'Run it again.' },
 };
 
+test('what was asked for besides the parameters stays to the end', () => {
+  const asked = {
+    framing: { x: 0.2, y: 0.5, zoom: 1.5, background: 'blur' },
+    safetyChecker: true,
+    promptOptimizer: true,
+    decoder: 'full',
+    cache: true,
+    favourite: true,
+    continues: 'a'.repeat(32),
+  } as const;
+  const end = advancePrediction(advancePrediction({ ...created, ...asked }, started), completed);
+  expect(end).toMatchObject(asked);
+});
+
 describe('valid events', () => {
   test('created → processing → completed', () => {
     const processing = advancePrediction(created, started);

@@ -30,14 +30,17 @@ export type PredictionEvent =
  */
 export function advancePrediction(prediction: Prediction, event: PredictionEvent): Prediction {
   const { id, model, profile, backend, parameters, createdAt } = prediction;
-  const { safetyChecker, promptOptimizer, decoder, cache, favourite } = prediction;
+  const { framing, safetyChecker, promptOptimizer, decoder, cache } = prediction;
+  const { favourite, continues } = prediction;
   const base = {
     ...{ id, model, profile, backend, parameters, createdAt },
+    ...(framing && { framing }),
     ...(safetyChecker !== undefined && { safetyChecker }),
     ...(promptOptimizer !== undefined && { promptOptimizer }),
     ...(decoder !== undefined && { decoder }),
     ...(cache !== undefined && { cache }),
     ...(favourite && { favourite }),
+    ...(continues !== undefined && { continues }),
   };
   switch (event.type) {
     case 'started':

@@ -29,6 +29,8 @@ export interface RunInput {
   /** As in `EngineRequest`. */
   readonly decoder?: DecoderKind;
   readonly cache?: boolean;
+  /** As in `Prediction`. */
+  readonly continues?: string;
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
 }
@@ -69,6 +71,7 @@ export async function createPrediction(
     backend: input.backend,
     parameters: { ...parameters, seed: resolveSeed(parameters.seed) },
     ...switchesOf(input),
+    ...(input.continues !== undefined && { continues: input.continues }),
     createdAt: new Date().toISOString(),
     status: 'created',
   };

@@ -209,12 +209,16 @@ test('a video that cannot be removed does not hide why the run failed', async ()
   expect(await listVideos()).toEqual([]);
 });
 
-test('the switches go to the engine, and again with the next run', async () => {
+test('the switches go to the engine, and again with the next run, as does what it continues', async () => {
   const switches = { safetyChecker: true, promptOptimizer: true } as const;
-  const { id, ended } = await runner.start({ ...(await newInput()), ...switches });
-  expect(await ended).toMatchObject({ ...switches, result: { safety: { status: 'clear' } } });
+  const { id, ended } = await runner.start({ ...(await newInput()), ...switches, continues: 'a' });
+  expect(await ended).toMatchObject({
+    ...switches,
+    continues: 'a',
+    result: { safety: { status: 'clear' } },
+  });
   const again = await runner.runAgain(id);
-  await again.ended;
+  expect(await again.ended).toMatchObject({ continues: 'a' });
   expect(engine.seen).toMatchObject({ id: again.id, ...switches });
 });
 

@@ -84,9 +84,10 @@ export class Runner {
     options: DeviceOptions & Partial<Pick<RunInput, 'backend' | 'safetyChecker'>> = {},
   ): Promise<StartedRun> {
     const { prediction, source } = await this.#stored(id);
-    const { parameters, model, profile, backend } = prediction;
+    const { parameters, model, profile, backend, continues } = prediction;
     const { image, imageName, loras } = source;
-    const run = { image, imageName, loras, parameters, model, profile, backend };
+    const origin = continues === undefined ? {} : { continues };
+    const run = { image, imageName, loras, parameters, model, profile, backend, ...origin };
     return this.start({ ...run, ...switchesOf(prediction), ...options });
   }
 

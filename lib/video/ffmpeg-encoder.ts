@@ -7,14 +7,9 @@ import {
   MP4,
   type VideoSource,
 } from 'mediabunny';
-import type { FrameEncoder } from './webcodecs-encoder';
+import { sameBytes, toBytes } from './bytes';
+import type { Format, FrameEncoder } from './webcodecs-encoder';
 import { bt709, i420Bytes, rgbaToI420 } from './yuv';
-
-interface Format {
-  readonly width: number;
-  readonly height: number;
-  readonly frameRate: number;
-}
 
 /**
  * Frames per segment. ffmpeg in the browser reads and writes whole files, so that a video is encoded in
@@ -163,14 +158,4 @@ function x264Arguments({ width, height, frameRate }: Format): string[] {
     ...['-color_primaries', 'bt709', '-color_trc', 'bt709', '-colorspace', 'bt709'],
     ...['-color_range', 'tv', 'out.mp4'],
   ];
-}
-
-function toBytes(source: AllowSharedBufferSource): Uint8Array {
-  return ArrayBuffer.isView(source)
-    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
-    : new Uint8Array(source);
-}
-
-function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

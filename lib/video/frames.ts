@@ -1,6 +1,25 @@
-import { BlobSource, Input, MP4, VideoSampleSink } from 'mediabunny';
+import { BlobSource, Input, MP4, type VideoSample, VideoSampleSink } from 'mediabunny';
 import { KinoraError } from '../contract';
-import type { Pixels } from './image';
+import { type Pixels, toPng } from './image';
+import { inspectVideo } from './inspect';
+import { yuvToRgba } from './yuv';
+
+/**
+ * One frame of a video as a PNG.
+ *
+ * @param index from 0; the last frame when absent
+ * @throws KinoraError `VIDEO_UNREADABLE`
+ */
+export async function readFrameImage(file: Blob, index?: number): Promise<Blob> {
+  return toPng(await readFrame(file, index));
+}
+
+/** The pixels of one frame; otherwise like {@link readFrameImage}. */
+export async function readFrame(file: Blob, index?: number): Promise<Pixels> {
+  const { frames, frameRate } = await inspectVideo(file);
+  for await (const { pixels } of readFrames(file, [index ?? frames - 1], frameRate)) return pixels;
+  throw unreadable('A frame of the video is missing.');
+}
 
 /**
  * Decodes single frames of a video, in ascending order.
@@ -27,18 +46,8 @@ export async function* readFrames(
       const index = indices[position];
       position += 1;
       if (!sample || index === undefined) throw unreadable('A frame of the video is missing.');
-      const { displayWidth: width, displayHeight: height } = sample;
       try {
-        // `willReadFrequently` keeps the canvas on the CPU.
-        const context = new OffscreenCanvas(width, height).getContext('2d', {
-          willReadFrequently: true,
-        });
-        if (!context) throw unreadable('The browser has no canvas for the video.');
-        sample.draw(context, 0, 0);
-        yield {
-          index,
-          pixels: { width, height, data: context.getImageData(0, 0, width, height).data },
-        };
+        yield { index, pixels: await pixelsOf(sample) };
       } finally {
         sample.close();
       }
@@ -50,6 +59,30 @@ export async function* readFrames(
   } finally {
     input.dispose();
   }
+}
+
+/** Converted here where the planes can be read, because browsers convert with errors (README, "Colours"). */
+async function pixelsOf(sample: VideoSample): Promise<Pixels> {
+  const { displayWidth: width, displayHeight: height, visibleRect, colorSpace, format } = sample;
+  const isPlain = width === visibleRect.width && height === visibleRect.height;
+  if (isPlain && colorSpace.matrix === 'bt709' && (format === 'I420' || format === 'NV12')) {
+    const bytes = new Uint8Array(sample.allocationSize());
+    const [y, u, v] = await sample.copyTo(bytes);
+    if (y && u) {
+      // In NV12, V follows each U.
+      const rest = v ? ({ u, v, step: 1 } as const) : nv12(u);
+      return { width, height, data: yuvToRgba(bytes, { y, ...rest }, width, height) };
+    }
+  }
+  // `willReadFrequently` keeps the canvas on the CPU.
+  const context = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true });
+  if (!context) throw unreadable('The browser has no canvas for the video.');
+  sample.draw(context, 0, 0);
+  return { width, height, data: context.getImageData(0, 0, width, height).data };
+}
+
+function nv12(u: PlaneLayout) {
+  return { u, v: { ...u, offset: u.offset + 1 }, step: 2 } as const;
 }
 
 function unreadable(sentence: string, cause?: unknown): KinoraError {

@@ -85,3 +85,10 @@ function readPixels(bitmap: ImageBitmap): Pixels {
   }
   return { width, height, data };
 }
+
+/** Pixels as a PNG, which keeps them exactly. */
+export async function toPng({ data, width, height }: Pixels): Promise<Blob> {
+  const canvas = new OffscreenCanvas(width, height);
+  canvas.getContext('2d')?.putImageData(new ImageData(data, width, height), 0, 0);
+  return canvas.convertToBlob({ type: 'image/png' });
+}

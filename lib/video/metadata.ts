@@ -7,6 +7,7 @@ import {
   type Backend,
   backends,
   type Framing,
+  framesPerSecond,
   framingSchema,
   KinoraError,
   type Parameters,
@@ -18,6 +19,16 @@ import {
   type Safety,
   safetySchema,
 } from '../contract';
+
+/** A part of a video that was cut or joined, and what it was made of. */
+const partSchema = z.object({
+  id: z.string().min(1),
+  prompt: z.string(),
+  seed: z.number(),
+  /** Frames, from 0; `to` is the frame after the last one. */
+  from: z.int().min(0),
+  to: z.int().min(1),
+});
 
 /**
  * How a video was made: the request's parameters under their own names, model, backend and time, and what
@@ -46,6 +57,11 @@ const videoMetadataSchema = parametersSchema.extend({
   safety: safetySchema.optional(),
   /** Absent where no optimisation was asked for. */
   prompt_optimization: promptOptimizationSchema.optional(),
+  /**
+   * Of which frames of which videos a file was cut and joined, in order: from the frame `from` to before the
+   * frame `to`. Absent in a video as it was made. The other fields are those of the first part.
+   */
+  parts: z.array(partSchema).min(1).optional(),
   /** ISO 8601, UTC. */
   created_at: z.iso.datetime(),
 });
@@ -80,7 +96,9 @@ export function createVideoMetadata(prediction: {
 
 /** The tags of the MP4: the JSON as comment, and readable ones for other players. */
 export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
-  const { model, profile, seed, size, duration } = metadata;
+  const { model, profile, seed, size, parts } = metadata;
+  const frames = parts?.reduce((sum, { from, to }) => sum + to - from, 0);
+  const duration = frames ? (frames / framesPerSecond).toFixed(2) : metadata.duration;
   const steps = metadata.applied?.steps ?? metadata.num_inference_steps;
   return {
     title: shorten(metadata.prompt, 120),
@@ -88,6 +106,32 @@ export function toMetadataTags(metadata: VideoMetadata): MetadataTags {
     date: new Date(metadata.created_at),
     comment: JSON.stringify(metadata),
     raw: { '©too': `Kinora ${metadata.version}` },
+  };
+}
+
+/**
+ * The metadata of a video that is cut and joined of others: those of the first one with a list of the parts,
+ * and the least favourable verdict of all.
+ */
+export function joinMetadata(
+  parts: readonly {
+    readonly metadata: VideoMetadata;
+    readonly from: number;
+    readonly to: number;
+  }[],
+): VideoMetadata {
+  const [first] = parts;
+  if (!first) throw new TypeError('A video of no parts.');
+  const severity = ['clear', 'off', 'unverified', 'flagged'] as const;
+  const rank = ({ safety }: VideoMetadata) => severity.indexOf(safety?.status ?? 'off');
+  const worst = parts.reduce((a, b) => (rank(b.metadata) > rank(a.metadata) ? b : a));
+  const { safety: _, ...metadata } = first.metadata;
+  return {
+    ...metadata,
+    ...(worst.metadata.safety && { safety: worst.metadata.safety }),
+    parts: parts.map(({ metadata: { id, prompt, seed }, from, to }) => ({
+      ...{ id, prompt, seed, from, to },
+    })),
   };
 }
 

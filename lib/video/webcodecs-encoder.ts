@@ -22,7 +22,8 @@ export interface FrameEncoder {
   close(): void;
 }
 
-interface Format {
+/** Size in pixels and frames per second. */
+export interface Format {
   readonly width: number;
   readonly height: number;
   readonly frameRate: number;
@@ -47,6 +48,20 @@ export async function isEncoderSupported(format: Format): Promise<boolean> {
   return canEncodeVideo('avc', { width, height, frameRate, ...encoding(format) });
 }
 
+/** Encodes frames as every video of Kinora is; they have to be in BT.709 already. */
+export function createH264Source(format: Format, onPacket: () => void): VideoSampleSource {
+  return new VideoSampleSource({
+    codec: 'avc',
+    keyFrameInterval,
+    ...encoding(format),
+    onEncodedPacket: (_packet, meta) => {
+      onPacket();
+      // Not every browser reports the colour space; it is that of the frames.
+      if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
+    },
+  });
+}
+
 /** The browser's own encoder, on the GPU's video unit or in software. */
 export class WebCodecsEncoder implements FrameEncoder {
   readonly name = 'webcodecs';
@@ -59,15 +74,8 @@ export class WebCodecsEncoder implements FrameEncoder {
   constructor(format: Format) {
     this.#format = format;
     this.#planes = new Uint8Array(i420Bytes(format.width, format.height));
-    this.source = new VideoSampleSource({
-      codec: 'avc',
-      keyFrameInterval,
-      ...encoding(format),
-      onEncodedPacket: (_packet, meta) => {
-        this.packets += 1;
-        // Not every browser reports the colour space; it is that of the frames.
-        if (meta?.decoderConfig) meta.decoderConfig.colorSpace = bt709;
-      },
+    this.source = createH264Source(format, () => {
+      this.packets += 1;
     });
   }
 

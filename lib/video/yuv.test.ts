@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { i420Bytes, rgbaToI420 } from './yuv';
+import { i420Bytes, rgbaToI420, yuvToRgba } from './yuv';
 
 /** Y, U, V of a 2×2 frame of one colour. */
 function yuvOf(...[r, g, b]: [number, number, number]): number[] {
@@ -43,4 +43,30 @@ test('every pixel goes to its place, and colour is the mean of four', () => {
   rgbaToI420(rgba, planes, 4, 2);
   expect([...planes.subarray(0, 8)]).toEqual([63, 42, 68, 93, 119, 145, 171, 196]);
   expect([...planes.subarray(8)]).toEqual([122, 128, 156, 128]);
+});
+
+test('planes become pixels again, also where U and V alternate', () => {
+  const [width, height] = [4, 2];
+  const colors = [
+    [50, 60, 210],
+    [200, 40, 40],
+  ] as const;
+  const rgba = Uint8ClampedArray.from(
+    [0, 0, 1, 1, 0, 0, 1, 1].flatMap((i) => [...(colors[i] ?? []), 255]),
+  );
+  const i420 = new Uint8Array(i420Bytes(width, height));
+  rgbaToI420(rgba, i420, width, height);
+  const y = { offset: 0, stride: 4 };
+  const [u, v] = [8, 10].map((offset) => ({ offset, stride: 2 })) as [typeof y, typeof y];
+  const layouts = [
+    [i420, { y, u, v, step: 1 }],
+    [
+      Uint8Array.from([...i420.slice(0, 8), ...[8, 10, 9, 11].map((at) => i420[at] ?? 0)]),
+      { y, u: { offset: 8, stride: 4 }, v: { offset: 9, stride: 4 }, step: 2 },
+    ],
+  ] as const;
+  for (const [bytes, layout] of layouts) {
+    const back = yuvToRgba(bytes, layout, width, height);
+    expect(Math.max(...back.map((value, i) => Math.abs(value - (rgba[i] ?? 0))))).toBeLessThan(3);
+  }
 });

@@ -1,0 +1,113 @@
+import { openAsBlob } from 'node:fs';
+import { BlobSource, Input, MP4 } from 'mediabunny';
+import type { Locator } from 'playwright';
+import { inspectVideo } from '../lib/video/inspect';
+import { sniffImage } from '../lib/video/sniff';
+import { expect, expectAccessible, full, picturePath, test } from './support/fixtures';
+
+/** What a video says of how it was made. */
+async function settingsIn(file: Blob): Promise<unknown> {
+  const input = new Input({ source: new BlobSource(file), formats: [MP4] });
+  const { comment } = await input.getMetadataTags();
+  input.dispose();
+  return JSON.parse(comment ?? '');
+}
+
+/** Presses a button of a dialog or of the page that saves a file. @returns its place */
+async function save(button: Locator, name: RegExp): Promise<string> {
+  const [download] = await Promise.all([button.page().waitForEvent('download'), button.click()]);
+  expect(download.suggestedFilename()).toMatch(name);
+  const file = test.info().outputPath(download.suggestedFilename());
+  await download.saveAs(file);
+  return file;
+}
+
+test('a video is made longer, joined, trimmed and compared', full, async ({ studio, page }) => {
+  test.slow();
+  const { result } = studio;
+  const button = (name: string) => result.getByRole('button', { name, exact: true });
+  await studio.chooseCpu();
+  await studio.fill({ image: picturePath, prompt: 'A paper boat drifts', steps: 1 });
+  await (await studio.field('Seed')).fill('7');
+  await studio.generate();
+  await studio.waitForResult();
+
+  await test.step('frame by frame, and one as a picture', async () => {
+    const count = result.getByText(/^Frame \d+ of 121/);
+    await studio.play();
+    await button('Next frame').click();
+    await expect(studio.video).toHaveJSProperty('paused', true);
+    await studio.video.evaluate((video: HTMLVideoElement) => {
+      video.currentTime = 1.02;
+    });
+    await expect(count).toHaveText('Frame 25 of 121 · 1.00 s');
+    await page.keyboard.press('.');
+    await page.keyboard.press('.');
+    await expect(count).toHaveText('Frame 27 of 121 · 1.08 s');
+    await page.keyboard.press(',');
+    await expect(count).toHaveText('Frame 26 of 121 · 1.04 s');
+    const file = await save(button('Save frame'), /^kinora-7-\w{8}-frame-26\.png$/);
+    const bytes = new Uint8Array(await (await openAsBlob(file)).arrayBuffer());
+    expect(sniffImage(bytes)).toMatchObject({ format: 'png', width: 1280, height: 720 });
+  });
+
+  await test.step('make it longer', async () => {
+    await button('Make it longer').click();
+    const dialog = page.getByRole('dialog', { name: 'Make it longer' });
+    await expectAccessible(page);
+    await dialog.getByLabel('What happens next?').fill('The boat reaches the shore');
+    await dialog.getByRole('button', { name: 'Continue the video' }).click();
+    await expect(studio.progress).toBeVisible();
+    await studio.waitForResult();
+    await expect(result).toContainText('The boat reaches the shore');
+  });
+
+  const dialog = page.getByRole('dialog', { name: 'Join and trim' });
+  await test.step('join it with the one before', async () => {
+    await button('Join and trim').click();
+    await expect(dialog.getByText(/^241 of 241 frames, 10\.04 s/)).toBeVisible();
+    await expectAccessible(page);
+    const download = dialog.getByRole('button', { name: /^Download/ });
+    const file = await openAsBlob(await save(download, /-joined\.mp4$/));
+    expect(await inspectVideo(file)).toMatchObject({ frames: 241, frameRate: 24, width: 1280 });
+    expect(await settingsIn(file)).toMatchObject({
+      ...{ prompt: 'A paper boat drifts', seed: 7 },
+      parts: [
+        { prompt: 'A paper boat drifts', seed: 7, from: 0, to: 120 },
+        { prompt: 'The boat reaches the shore', from: 0, to: 121 },
+      ],
+    });
+  });
+
+  await test.step('trim it', async () => {
+    await dialog.getByLabel('Start').fill('100');
+    await dialog.getByLabel('End').fill('149');
+    await expect(dialog.getByText(/^50 of 241 frames, 2\.08 s/)).toBeVisible();
+    const download = dialog.getByRole('button', { name: /^Download/ });
+    const file = await openAsBlob(await save(download, /-joined-trimmed\.mp4$/));
+    expect(await inspectVideo(file)).toMatchObject({ frames: 50, frameRate: 24 });
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await expect(button('Join and trim')).toBeFocused();
+  });
+
+  await test.step('compare both', async () => {
+    await button('Compare').click();
+    const compare = page.getByRole('dialog', { name: 'Compare' });
+    await expect(compare.getByRole('row', { name: /^Seed \d+ 7$/ })).toBeVisible();
+    await expect(compare.getByRole('row', { name: /^Prompt/ })).toContainText('reaches the shore');
+    await compare.getByLabel('Frame', { exact: true }).fill('60');
+    await expect(compare.getByText('Frame 61 of 121')).toBeVisible();
+    const times = () =>
+      compare
+        .locator('video')
+        .evaluateAll((videos) => (videos as HTMLVideoElement[]).map((one) => one.currentTime));
+    const [left = 0, right = 0] = await times();
+    expect(Math.abs(left - right)).toBeLessThan(1 / 48);
+    await compare.getByLabel('Divider').fill('20');
+    await expectAccessible(page);
+    await compare.getByRole('button', { name: 'Play' }).click();
+    await expect.poll(async () => Math.min(...(await times()))).toBeGreaterThan(3);
+    const [a = 0, b = 0] = await times();
+    expect(Math.abs(a - b)).toBeLessThan(0.2);
+  });
+});

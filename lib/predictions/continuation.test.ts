@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import type { Completed, Prediction } from '../contract/prediction';
+import { promptOptimizationSchema } from '../contract/prompt-optimization';
+import { parseParameters } from '../contract/request';
+import { chainOf, continuationOf } from './continuation';
+import { advancePrediction } from './prediction-state';
+import { createPrediction } from './run-input';
+import { newPrediction, resultOf } from './testing/prediction';
+
+function completed(id: string, fields: Partial<Completed> = {}): Completed {
+  const result = resultOf(id);
+  const at = '2026-01-01T00:00:00.000Z';
+  const ended = { status: 'completed', result, startedAt: at, completedAt: at } as const;
+  return { ...newPrediction(), ...ended, id, ...fields };
+}
+
+const image = new Blob(['png']);
+const device = { backend: 'wasm', safetyChecker: true } as const;
+
+test('a continuation has the settings and adapters of the video, another seed, and knows it', async () => {
+  const loras = [{ name: 'swing', file: new Blob(['lora']) }];
+  const parameters = parseParameters({
+    ...{ prompt: 'a boat', negative_prompt: 'rain', size: '720*1280', num_inference_steps: 7 },
+    ...{ seed: 4, loras: [{ path: 'swing', scale: 0.5 }] },
+  });
+  const first = completed('a', { parameters, profile: 'ultra-fast', decoder: 'full' });
+  const changes = { ...device, prompt: 'it lands', duration: 8 };
+  const input = continuationOf(first, { loras }, image, changes);
+  const { seed, ...same } = parameters;
+  const row = await createPrediction(input);
+  expect(row).toMatchObject({
+    ...{ model: 'tiny', profile: 'ultra-fast', decoder: 'full', safetyChecker: true },
+    parameters: { ...same, prompt: 'it lands', duration: 8 },
+    continues: 'a',
+  });
+  expect(row.parameters.seed).not.toBe(seed);
+  expect(input).toMatchObject({ image, loras });
+  // The row keeps it through all its states.
+  const started = advancePrediction(row, { type: 'started', at: '2026-01-01T00:00:00.000Z' });
+  const at = '2026-01-01T00:01:00.000Z';
+  expect(
+    advancePrediction(started, { type: 'completed', at, result: resultOf('b') }),
+  ).toMatchObject({ status: 'completed', continues: 'a' });
+});
+
+test('the record of an improved prompt is kept with the prompt alone', () => {
+  const promptOptimizer = promptOptimizationSchema.parse({
+    ...{ status: 'used', original: 'boat', text: 'a boat' },
+  });
+  const first = completed('a', { promptOptimizer });
+  const next = (prompt: string) =>
+    continuationOf(first, { loras: [] }, image, { ...device, prompt, duration: 5 });
+  expect(next('a boat').promptOptimizer).toEqual(promptOptimizer);
+  expect(next('it lands').promptOptimizer).toBeUndefined();
+});
+
+test('the chain goes back to the first video that is still there', async () => {
+  const rows: Prediction[] = [
+    completed('b', { continues: 'a' }),
+    completed('c', { continues: 'b' }),
+  ];
+  const get = async (id: string) => rows.find((row) => row.id === id);
+  const last = completed('d', { continues: 'c' });
+  expect((await chainOf(last, get)).map(({ id }) => id)).toEqual(['b', 'c', 'd']);
+  expect(await chainOf(completed('x'), get)).toHaveLength(1);
+});

@@ -1,0 +1,55 @@
+import type { Completed, Prediction } from '../contract/prediction';
+import type { Source } from './database';
+import type { RunInput } from './run-input';
+
+/** What differs between a continuation and the video that it continues. */
+export interface ContinuationChanges
+  extends Pick<RunInput, 'backend' | 'safetyChecker' | 'memoryBudget'> {
+  readonly prompt: string;
+  /** In seconds. */
+  readonly duration: number;
+}
+
+/**
+ * The input of a run that continues a finished video: with its settings and adapters, a new seed, and its
+ * last frame as the start image.
+ *
+ * @param image as `continuationImage` of `lib/video` makes it
+ */
+export function continuationOf(
+  prediction: Completed,
+  { loras }: Pick<Source, 'loras'>,
+  image: Blob,
+  { prompt, duration, ...device }: ContinuationChanges,
+): RunInput {
+  const { id, model, profile, parameters, promptOptimizer, decoder, cache } = prediction;
+  // The record of an optimisation belongs to its prompt.
+  const keepsPrompt = prompt === parameters.prompt;
+  const optimizer = keepsPrompt || promptOptimizer === true ? promptOptimizer : undefined;
+  return {
+    ...{ image, imageName: 'last-frame.png', loras, model, profile, continues: id },
+    parameters: { ...parameters, prompt, duration, seed: -1 },
+    ...(optimizer && { promptOptimizer: optimizer }),
+    ...(decoder && { decoder }),
+    ...(cache !== undefined && { cache }),
+    ...device,
+  };
+}
+
+/**
+ * A finished video and the ones that it continues, the first one first. It ends at one that is not there
+ * any more.
+ */
+export async function chainOf(
+  prediction: Completed,
+  get: (id: string) => Promise<Prediction | undefined>,
+): Promise<readonly Completed[]> {
+  const chain = [prediction];
+  for (let { continues } = prediction; continues !== undefined; ) {
+    const earlier = await get(continues);
+    if (earlier?.status !== 'completed') break;
+    chain.unshift(earlier);
+    ({ continues } = earlier);
+  }
+  return chain;
+}
