@@ -5,6 +5,7 @@ import type { RunInput } from '../../lib/predictions/run-input';
 import type { PredictionStore } from '../../lib/predictions/store';
 import { readVideo } from '../../lib/predictions/videos';
 import { loadModels } from '../shared/use-models';
+import { t } from '../texts';
 
 /**
  * The input of a run that continues a finished video from its last frame.
@@ -22,7 +23,7 @@ export async function openContinuation(
   if (!model?.ready) {
     throw new KinoraError(
       'MODEL_NOT_INSTALLED',
-      `${model?.manifest.name ?? prediction.model} is not in this browser any more.`,
+      t('result.modelGone', { name: model?.manifest.name ?? prediction.model }),
     );
   }
   if (!source) throw new KinoraError('IMAGE_MISSING');

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import type { ErrorRecord, KinoraError } from '../../lib/contract/errors';
-import { formatBytes, formatSeconds, formatSize } from '../../lib/contract/format';
+import { formatBytes, formatSize } from '../../lib/contract/format';
 import type { Completed, Prediction } from '../../lib/contract/prediction';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../shared/browser';
 import { Fact } from '../shared/fact';
@@ -8,6 +8,8 @@ import { Problem } from '../shared/messages';
 import { memoryUseText } from '../shared/run-progress';
 import { blurReason } from '../shared/safety-text';
 import { Veil } from '../shared/veil';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';
 import { ResultTools } from './player/result-tools';
@@ -70,10 +72,11 @@ export function ResultCard(props: {
   const optimization = result.promptOptimization;
   const prompt = optimization?.text ?? parameters.prompt;
   const name = videoName(prediction);
+  const time = formatTime(result.timings.total, true);
   return (
     <section className="panel stage" aria-labelledby="result-title">
       <h2 id="result-title" ref={heading} tabIndex={-1}>
-        Your video
+        {t('result.yourVideo')}
       </h2>
       <div className="screen" data-size={result.size}>
         {url && (
@@ -101,26 +104,36 @@ export function ResultCard(props: {
       {optimization && <PromptRecord optimization={optimization} />}
       <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
       <dl className="facts">
-        <Fact name="Size">{formatSize(result.size)}</Fact>
-        <Fact name="Duration">{`${parameters.duration} s, ${result.frames} frames`}</Fact>
+        <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
+        <Fact name={t('result.duration')}>
+          {t('result.durationOf', { seconds: parameters.duration, frames: result.frames })}
+        </Fact>
         <AppliedFacts {...{ result, parameters }} />
         <div>
-          <dt>Seed</dt>
+          <dt>{t('result.seed')}</dt>
           <dd>
             <SeedButton seed={result.seed} />
           </dd>
         </div>
-        <Fact name="Time taken">{`${formatSeconds(result.timings.total, true)}${result.resumes ? ' since it was resumed' : ''}`}</Fact>
-        <Fact name="File">{`${formatBytes(result.videoBytes)}, ${encoders[result.encoder]}`}</Fact>
-        <Fact name="Model">{`${result.model} on ${devices[result.backend]}`}</Fact>
-        {result.resumes && <Fact name="Resumed">{timesText(result.resumes)}</Fact>}
-        {result.memory && <Fact name="Memory">{memoryUseText(result.memory)}</Fact>}
+        <Fact name={t('result.timeTaken')}>
+          {result.resumes ? t('result.sinceResumed', { time }) : time}
+        </Fact>
+        <Fact name={t('result.file')}>
+          {t('shared.listOf', {
+            first: formatBytes(result.videoBytes),
+            second: t(encoders[result.encoder]),
+          })}
+        </Fact>
+        <Fact name={t('shared.model')}>{t(devices[result.backend], { model: result.model })}</Fact>
+        {result.resumes && (
+          <Fact name={t('result.resumed')}>
+            {t('result.resumedTimes', { count: result.resumes })}
+          </Fact>
+        )}
+        {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (
-        <p className="field-hint">
-          The frames were decoded in tiles to fit the GPU, so they may differ slightly from a full
-          decode.
-        </p>
+        <p className="field-hint">{t('result.tiledDecode')}</p>
       )}
       {problem && (
         <div role="alert">
@@ -135,40 +148,39 @@ export function ResultCard(props: {
           disabled={!file}
           onClick={() => file && downloadFile(file, name)}
         >
-          Download
+          {t('result.download')}
         </button>
         <ShareButton {...{ prediction, file, name }} />
         <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          Use settings
+          {t('result.useSettings')}
         </button>
         <button type="button" onClick={() => actions.onUseSeed(result.seed)}>
-          Use seed
+          {t('result.useSeed')}
         </button>
         <button
           type="button"
           disabled={!file || blurred}
-          title={blurred ? 'Show the video first' : undefined}
+          title={blurred ? t('result.showFirst') : undefined}
           onClick={() => file && actions.onUseLastFrame(file)}
         >
-          Last frame as new start image
+          {t('result.lastFrame')}
         </button>
         <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
-          Run again
+          {t('result.runAgain')}
         </button>
         <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          Delete
+          {t('result.delete')}
         </button>
       </div>
     </section>
   );
 }
 
-const encoders = { webcodecs: 'H.264 by WebCodecs', ffmpeg: 'H.264 by ffmpeg' } as const;
-const devices = { webgpu: 'WebGPU', wasm: 'the CPU' } as const;
-
-function timesText(resumes: number): string {
-  return resumes === 1 ? 'once, after an interruption' : `${resumes} times, after interruptions`;
-}
+const encoders = {
+  webcodecs: 'result.byWebcodecs',
+  ffmpeg: 'result.byFfmpeg',
+} as const;
+const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
 
 /** Shows the seed, and copies it when clicked. */
 function SeedButton({ seed }: { seed: number }) {
@@ -185,10 +197,10 @@ function SeedButton({ seed }: { seed: number }) {
     );
   };
   return (
-    <button type="button" className="inline" title="Copy the seed" onClick={copy}>
+    <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
       {seed}
       <span role="status" className="copied">
-        {copied ? ' copied' : ''}
+        {copied && ` ${t('result.copied')}`}
       </span>
     </button>
   );

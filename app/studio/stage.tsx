@@ -4,6 +4,7 @@ import type { RunState } from '../../lib/predictions/run-state';
 import type { GpuState } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import type { ModelList } from '../shared/use-models';
+import { t } from '../texts';
 import { FirstRun, SamplePicture } from './first-run';
 import type { PredictionActions } from './result-card';
 import type { RunProblem } from './use-generate';
@@ -93,7 +94,7 @@ function FailedCard(props: {
   return (
     <section className="panel stage" aria-labelledby="failed-title">
       <h2 id="failed-title" ref={heading} tabIndex={-1}>
-        {error.code === 'CANCELLED' ? 'Cancelled' : 'The video failed'}
+        {error.code === 'CANCELLED' ? t('result.cancelled') : t('result.failed')}
       </h2>
       <Problem error={error}>{gpuActions}</Problem>
       <p className="prompt-text">{parameters.prompt}</p>
@@ -104,13 +105,13 @@ function FailedCard(props: {
           disabled={busy}
           onClick={() => actions.onRunAgain(id)}
         >
-          Run again
+          {t('result.runAgain')}
         </button>
         <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          Use settings
+          {t('result.useSettings')}
         </button>
         <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          Delete
+          {t('result.delete')}
         </button>
       </div>
     </section>

@@ -3,6 +3,8 @@ import { useState } from 'react';
 import type { Completed, Prediction } from '../../../lib/contract/prediction';
 import { Modal } from '../../models/modal';
 import { getRunner } from '../../runner';
+import { t } from '../../texts';
+import { formatDate } from '../../texts/format';
 import { Difference } from '../prompt-record';
 import { ComparePlayers } from './compare-players';
 import { settingDifferences } from './setting-differences';
@@ -26,13 +28,13 @@ export function CompareDialog(props: {
     others?.[0];
   return (
     <Modal titleId="compare-title" className="player-dialog" onClose={onClose}>
-      <h2 id="compare-title">Compare</h2>
+      <h2 id="compare-title">{t('result.compare')}</h2>
       <div className="compare-names">
         <p>
-          <strong>Left</strong> {videoLabel(first)}
+          <strong>{t('result.left')}</strong> {videoLabel(first)}
         </p>
         <label>
-          <strong>Right</strong>
+          <strong>{t('result.right')}</strong>
           <select
             value={second?.id ?? ''}
             disabled={!second}
@@ -48,10 +50,10 @@ export function CompareDialog(props: {
       </div>
       {second && <ComparePlayers key={second.id} {...{ first, second }} />}
       {second && <Differences {...{ first, second }} />}
-      {others?.length === 0 && <p className="dialog-text">There is no other finished video.</p>}
+      {others?.length === 0 && <p className="dialog-text">{t('result.noOther')}</p>}
       <div className="actions">
         <button type="button" onClick={onClose}>
-          Close
+          {t('result.close')}
         </button>
       </div>
     </Modal>
@@ -60,27 +62,27 @@ export function CompareDialog(props: {
 
 function Differences({ first, second }: { first: Completed; second: Completed }) {
   const rows = settingDifferences(first, second);
-  if (rows.length === 0) return <p className="field-hint">Both have the same settings.</p>;
+  if (rows.length === 0) return <p className="field-hint">{t('result.sameSettings')}</p>;
   return (
     <table className="setting-differences">
-      <caption className="visually-hidden">Settings in which they differ</caption>
+      <caption className="visually-hidden">{t('result.differences')}</caption>
       <thead>
         <tr>
-          <th scope="col">Setting</th>
-          <th scope="col">Left</th>
-          <th scope="col">Right</th>
+          <th scope="col">{t('result.setting')}</th>
+          <th scope="col">{t('result.left')}</th>
+          <th scope="col">{t('result.right')}</th>
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={row.name}>
-            <th scope="row">{row.name}</th>
-            <td>{row.first || 'None'}</td>
+          <tr key={row.setting}>
+            <th scope="row">{t(`result.settings.${row.setting}`)}</th>
+            <td>{row.first || t('shared.none')}</td>
             <td>
-              {row.first && row.second && row.name.toLowerCase().includes('prompt') ? (
+              {row.first && row.second && /prompt/i.test(row.setting) ? (
                 <Difference before={row.first} after={row.second} />
               ) : (
-                row.second || 'None'
+                row.second || t('shared.none')
               )}
             </td>
           </tr>
@@ -102,10 +104,10 @@ async function otherVideos(id: string): Promise<readonly Completed[]> {
 const labelLength = 48;
 
 function videoLabel({ parameters, result, createdAt }: Completed): string {
-  const time = new Date(createdAt).toLocaleString(undefined, {
+  const time = formatDate(createdAt, {
     ...{ month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' },
   });
   const prompt = [...parameters.prompt];
   const short = prompt.length > labelLength ? [...prompt.slice(0, labelLength), '…'] : prompt;
-  return `${time} · Seed ${result.seed} · ${short.join('')}`;
+  return t('result.videoLabel', { time, seed: `${result.seed}`, prompt: short.join('') });
 }

@@ -1,10 +1,11 @@
 import { useEffect, useRef, useState } from 'react';
+import { framesPerSecond } from '../../../lib/contract/parameters';
 import type { Completed } from '../../../lib/contract/prediction';
-import { framesPerSecond } from '../../../lib/contract/request';
 import { useObjectUrl } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
+import { t } from '../../texts';
 import { useVideo } from '../use-video';
 import { frameTime, useShownFrame } from './use-shown-frame';
 
@@ -85,21 +86,21 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
                 ref={right}
                 src={rightUrl}
                 {...media}
-                aria-label={`Right: seed ${second.result.seed}`}
+                aria-label={t('result.rightSeed', { seed: `${second.result.seed}` })}
               />
               <video
                 ref={left}
                 src={leftUrl}
                 {...media}
-                aria-label={`Left: seed ${first.result.seed}`}
+                aria-label={t('result.leftSeed', { seed: `${first.result.seed}` })}
                 style={{ clipPath: `inset(0 ${100 - divider}% 0 0)` }}
               />
               <span className="compare-line" style={{ left: `${divider}%` }} aria-hidden="true" />
               <input
                 type="range"
                 className="compare-divider"
-                aria-label="Divider"
-                aria-valuetext={`${divider} % left`}
+                aria-label={t('result.divider')}
+                aria-valuetext={t('result.percentLeft', { percent: divider })}
                 min={0}
                 max={100}
                 value={divider}
@@ -111,12 +112,12 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
       </div>
       <div className="compare-controls">
         <button type="button" disabled={!ready} onClick={playing ? pause : play}>
-          {playing ? 'Pause' : 'Play'}
+          {playing ? t('result.pause') : t('result.play')}
         </button>
         <input
           type="range"
-          aria-label="Frame"
-          aria-valuetext={`Frame ${shown + 1} of ${frames}`}
+          aria-label={t('result.frame')}
+          aria-valuetext={t('shared.frame', { frame: shown + 1, frames })}
           min={0}
           max={frames - 1}
           value={Math.min(shown, frames - 1)}
@@ -126,9 +127,7 @@ export function ComparePlayers({ first, second }: { first: Completed; second: Co
             seek(event.target.valueAsNumber);
           }}
         />
-        <output className="frame-count">
-          Frame {shown + 1} of {frames}
-        </output>
+        <output className="frame-count">{t('shared.frame', { frame: shown + 1, frames })}</output>
       </div>
     </>
   );

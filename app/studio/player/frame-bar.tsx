@@ -1,8 +1,9 @@
 import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
 import type { KinoraError } from '../../../lib/contract/errors';
 import { toKinoraError } from '../../../lib/contract/errors';
-import { framesPerSecond } from '../../../lib/contract/request';
+import { framesPerSecond } from '../../../lib/contract/parameters';
 import { downloadFile } from '../../shared/browser';
+import { t } from '../../texts';
 import { isTyping } from '../shortcuts';
 import { frameTime, useShownFrame } from './use-shown-frame';
 import './player.css';
@@ -65,32 +66,36 @@ export function FrameBar(props: {
 
   return (
     <fieldset className="frame-bar">
-      <legend className="visually-hidden">Frames</legend>
+      <legend className="visually-hidden">{t('result.frames')}</legend>
       <button
         type="button"
         className="small"
-        aria-label="Frame before"
-        title="Frame before (,)"
+        aria-label={t('result.frameBefore')}
+        title={t('result.frameBeforeKey')}
         aria-keyshortcuts=","
         onClick={() => step(-1)}
       >
         ‹
       </button>
       <span className="frame-count">
-        Frame {frame + 1} of {frames} · {(frame / framesPerSecond).toFixed(2)} s
+        {t('result.frameAt', {
+          frame: frame + 1,
+          frames,
+          seconds: (frame / framesPerSecond).toFixed(2),
+        })}
       </span>
       <button
         type="button"
         className="small"
-        aria-label="Next frame"
-        title="Next frame (.)"
+        aria-label={t('result.nextFrame')}
+        title={t('result.nextFrameKey')}
         aria-keyshortcuts="."
         onClick={() => step(1)}
       >
         ›
       </button>
       <button type="button" className="small" disabled={saving} onClick={() => void save()}>
-        Save frame
+        {t('result.saveFrame')}
       </button>
     </fieldset>
   );

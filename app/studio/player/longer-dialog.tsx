@@ -1,7 +1,8 @@
 import { useState } from 'react';
+import { maxPromptLength, parameterRanges } from '../../../lib/contract/parameters';
 import type { Completed } from '../../../lib/contract/prediction';
-import { maxPromptLength, parameterRanges } from '../../../lib/contract/request';
 import { Modal } from '../../models/modal';
+import { t } from '../../texts';
 
 /** What a person chooses for the continuation of a video. */
 export interface LongerChoice {
@@ -31,13 +32,10 @@ export function LongerDialog(props: {
           onClose();
         }}
       >
-        <h2 id="longer-title">Make it longer</h2>
-        <p className="field-hint">
-          A new video starts from the last frame, with the same settings and another seed. Then you
-          can join them.
-        </p>
+        <h2 id="longer-title">{t('result.longer')}</h2>
+        <p className="field-hint">{t('result.longerHint')}</p>
         <div className="field">
-          <label htmlFor="longer-prompt">What happens next?</label>
+          <label htmlFor="longer-prompt">{t('result.whatNext')}</label>
           <textarea
             id="longer-prompt"
             rows={5}
@@ -48,7 +46,7 @@ export function LongerDialog(props: {
           />
         </div>
         <div className="frame-range">
-          <label htmlFor="longer-duration">Duration</label>
+          <label htmlFor="longer-duration">{t('result.duration')}</label>
           <input
             id="longer-duration"
             type="range"
@@ -56,14 +54,14 @@ export function LongerDialog(props: {
             value={duration}
             onChange={(event) => setDuration(event.target.valueAsNumber)}
           />
-          <span>{duration} s</span>
+          <span>{t('common.seconds', { seconds: duration })}</span>
         </div>
         <div className="actions">
           <button type="submit" className="primary" disabled={prompt.trim() === ''}>
-            Continue the video
+            {t('result.continue')}
           </button>
           <button type="button" onClick={onClose}>
-            Cancel
+            {t('result.cancel')}
           </button>
         </div>
       </form>

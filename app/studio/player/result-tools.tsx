@@ -5,6 +5,7 @@ import type { Completed } from '../../../lib/contract/prediction';
 import { chainOf } from '../../../lib/predictions/continuation';
 import { getRunner } from '../../runner';
 import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
 import { CompareDialog } from './compare-dialog';
 import { FrameBar } from './frame-bar';
 import { type LongerChoice, LongerDialog } from './longer-dialog';
@@ -45,13 +46,13 @@ export function ResultTools(props: {
         />
         <div className="actions">
           <button type="button" className="small" onClick={() => open('longer')}>
-            Make it longer
+            {t('result.longer')}
           </button>
           <button type="button" className="small" onClick={() => open('trim')}>
-            {chain.length > 1 ? 'Join and trim' : 'Trim'}
+            {chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
           </button>
           <button type="button" className="small" onClick={() => open('compare')}>
-            Compare
+            {t('result.compare')}
           </button>
         </div>
       </div>

@@ -27,15 +27,15 @@ test('only what differs is listed, with what was really used', () => {
     { profile: 'ultra-fast', result: { ...resultOf('b'), seed: 2, applied } },
   );
   const rows = settingDifferences(first, second);
-  expect(rows.map(({ name, first, second }) => [name, first, second])).toEqual([
-    ['Prompt', 'a boat', 'a red boat'],
-    ['Speed', 'Standard', 'Ultra-fast'],
-    ['Steps', '20', '3'],
-    ['Guidance', '5', '1'],
-    ['Flow shift', '5', 'None'],
-    ['Seed', '1', '2'],
-    ['LoRA', '', 'swing × 0.5'],
-    ['Decoder', 'Full', 'Tiny'],
+  expect(rows.map(({ setting, first, second }) => [setting, first, second])).toEqual([
+    ['prompt', 'a boat', 'a red boat'],
+    ['speed', 'Standard', 'Ultra-fast'],
+    ['steps', '20', '3'],
+    ['guidance', '5', '1'],
+    ['flowShift', '5', 'None'],
+    ['seed', '1', '2'],
+    ['loras', '', 'swing × 0.5'],
+    ['decoder', 'Full', 'Tiny'],
   ]);
 });
 
@@ -45,5 +45,5 @@ test('a video that was finished early says where', () => {
     made({ seed: 4, num_inference_steps: 6 }),
     made({ seed: 4, num_inference_steps: 6 }, { result: early }),
   );
-  expect(rows).toEqual([{ name: 'Steps', first: '6', second: '4 of 6' }]);
+  expect(rows).toEqual([{ setting: 'steps', first: '6', second: '4 of 6' }]);
 });

@@ -1,50 +1,73 @@
-import { formatSize, profileTitles } from '../../../lib/contract/format';
+import { formatSize } from '../../../lib/contract/format';
 import type { Completed } from '../../../lib/contract/prediction';
+import { t } from '../../texts';
+
+type Setting =
+  | 'prompt'
+  | 'negativePrompt'
+  | 'model'
+  | 'speed'
+  | 'size'
+  | 'duration'
+  | 'steps'
+  | 'guidance'
+  | 'flowShift'
+  | 'seed'
+  | 'loras'
+  | 'decoder'
+  | 'reused'
+  | 'device';
 
 /** A setting in which two videos differ, as a person reads it. */
 export interface SettingDifference {
-  readonly name: string;
+  readonly setting: Setting;
   readonly first: string;
   readonly second: string;
 }
 
 /** Each setting with its value. What a profile made of it counts, not what was asked for. */
-const settings: readonly (readonly [name: string, value: (video: Completed) => string])[] = [
-  ['Prompt', ({ parameters, result }) => result.promptOptimization?.text ?? parameters.prompt],
-  ['Negative prompt', ({ parameters }) => parameters.negative_prompt],
-  ['Model', ({ model }) => model],
-  ['Speed', ({ profile }) => profileTitles[profile]],
-  ['Size', ({ parameters }) => formatSize(parameters.size)],
-  ['Duration', ({ parameters }) => `${parameters.duration} s`],
-  ['Steps', ({ parameters, result }) => stepsText(parameters.num_inference_steps, result)],
+const settings: readonly (readonly [setting: Setting, value: (video: Completed) => string])[] = [
+  ['prompt', ({ parameters, result }) => result.promptOptimization?.text ?? parameters.prompt],
+  ['negativePrompt', ({ parameters }) => parameters.negative_prompt],
+  ['model', ({ model }) => model],
+  ['speed', ({ profile }) => t(`names.profile.${profile}`)],
+  ['size', ({ parameters }) => formatSize(parameters.size)],
+  ['duration', ({ parameters }) => t('common.seconds', { seconds: parameters.duration })],
+  ['steps', ({ parameters, result }) => stepsText(parameters.num_inference_steps, result)],
   [
-    'Guidance',
+    'guidance',
     ({ parameters, result }) => String(result.applied?.guidance_scale ?? parameters.guidance_scale),
   ],
-  ['Flow shift', ({ parameters, result }) => shiftText(parameters.flow_shift, result)],
-  ['Seed', ({ result }) => String(result.seed)],
+  ['flowShift', ({ parameters, result }) => shiftText(parameters.flow_shift, result)],
+  ['seed', ({ result }) => String(result.seed)],
   [
-    'LoRA',
+    'loras',
     ({ parameters }) => parameters.loras.map(({ path, scale }) => `${path} × ${scale}`).join(', '),
   ],
-  ['Decoder', ({ result }) => (result.applied?.decoder === 'tiny' ? 'Tiny' : 'Full')],
-  ['Reused steps', ({ result }) => ((result.applied?.cache ?? 'none') === 'none' ? 'No' : 'Yes')],
-  ['Device', ({ result }) => (result.backend === 'webgpu' ? 'WebGPU' : 'CPU')],
+  [
+    'decoder',
+    ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),
+  ],
+  [
+    'reused',
+    ({ result }) => t((result.applied?.cache ?? 'none') === 'none' ? 'result.no' : 'result.yes'),
+  ],
+  ['device', ({ result }) => (result.backend === 'webgpu' ? 'WebGPU' : 'CPU')],
 ];
 
 /** The settings in which two videos differ, in the order of the form. */
 export function settingDifferences(first: Completed, second: Completed): SettingDifference[] {
   return settings
-    .map(([name, value]) => ({ name, first: value(first), second: value(second) }))
+    .map(([setting, value]) => ({ setting, first: value(first), second: value(second) }))
     .filter((row) => row.first !== row.second);
 }
 
 function stepsText(asked: number, { applied, lastStep }: Completed['result']): string {
   const steps = applied?.steps ?? asked;
-  return lastStep ? `${lastStep.step} of ${steps}` : String(steps);
+  return lastStep ? t('result.stepOf', { step: lastStep.step, steps }) : String(steps);
 }
 
 function shiftText(asked: number, { applied }: Completed['result']): string {
   if (!applied) return String(asked);
-  return applied.flow_shift === null ? 'None' : String(applied.flow_shift);
+  return applied.flow_shift === null ? t('shared.none') : String(applied.flow_shift);
 }

@@ -1,13 +1,14 @@
 import { useEffect, useId, useReducer, useRef, useState } from 'react';
 import { toKinoraError } from '../../../lib/contract/errors';
 import { formatBytes } from '../../../lib/contract/format';
+import { framesPerSecond } from '../../../lib/contract/parameters';
 import type { Completed } from '../../../lib/contract/prediction';
-import { framesPerSecond } from '../../../lib/contract/request';
 import { Modal } from '../../models/modal';
 import { downloadFile, useObjectUrl } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
+import { t } from '../../texts';
 import { cutParts, openParts, type VideoPart } from './cut-parts';
 import { changeTrim } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';
@@ -25,7 +26,7 @@ export function TrimDialog(props: {
   const [joins, setJoins] = useState(earlier > 0);
   return (
     <Modal titleId="trim-title" className="player-dialog" onClose={onClose}>
-      <h2 id="trim-title">{earlier > 0 ? 'Join and trim' : 'Trim'}</h2>
+      <h2 id="trim-title">{earlier > 0 ? t('result.joinAndTrim') : t('result.trim')}</h2>
       {earlier > 0 && (
         <label className="check">
           <input
@@ -33,9 +34,7 @@ export function TrimDialog(props: {
             checked={joins}
             onChange={(event) => setJoins(event.target.checked)}
           />
-          {earlier === 1
-            ? 'Begin with the video that this one continues'
-            : `Begin with the ${earlier} videos that this one continues`}
+          {t('result.beginWith', { count: earlier })}
         </label>
       )}
       <Trimmer
@@ -89,7 +88,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
   }, [open, shown, state]);
 
   if (state.status === 'failed') return <Problem error={state.error} />;
-  if (!open) return <p className="dialog-text">Opening …</p>;
+  if (!open) return <p className="dialog-text">{t('result.opening')}</p>;
   const { from, to, frames } = state;
   const show = (frame: number) => {
     const video = player.current;
@@ -132,7 +131,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         )}
       </div>
       <FrameRange
-        label="Start"
+        label={t('result.start')}
         frame={from}
         {...{ frames, busy }}
         onChange={(first) => {
@@ -141,7 +140,7 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         }}
       />
       <FrameRange
-        label="End"
+        label={t('result.end')}
         frame={to - 1}
         {...{ frames, busy }}
         onChange={(last) => {
@@ -150,9 +149,11 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
         }}
       />
       <p className="field-hint">
-        {`${to - from} of ${frames} frames, ${((to - from) / framesPerSecond).toFixed(2)} s. `}
-        Joining and a cut at the end keep the frames as they are. A cut at the start encodes them
-        again, unless it is at a key frame (every 2 s).
+        {t('result.trimHint', {
+          kept: to - from,
+          frames,
+          seconds: ((to - from) / framesPerSecond).toFixed(2),
+        })}
       </p>
       {state.status === 'ready' && state.problem && (
         <div role="alert">
@@ -161,16 +162,18 @@ function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: (
       )}
       {busy && (
         <label className="dialog-text">
-          Writing the video
+          {t('result.writing')}
           <progress value={state.done} max={to - from} />
         </label>
       )}
       <div className="actions">
         <button type="button" className="primary" disabled={busy} onClick={() => void save()}>
-          {to - from === frames ? `Download, ${formatBytes(state.video.size)}` : 'Download'}
+          {to - from === frames
+            ? t('result.downloadOf', { bytes: formatBytes(state.video.size) })
+            : t('result.download')}
         </button>
         <button type="button" onClick={onClose}>
-          {busy ? 'Cancel' : 'Close'}
+          {busy ? t('result.cancel') : t('result.close')}
         </button>
       </div>
     </>
@@ -201,7 +204,10 @@ function FrameRange(props: {
 }) {
   const { label, frame, frames, busy, onChange } = props;
   const id = useId();
-  const text = `Frame ${frame + 1} · ${(frame / framesPerSecond).toFixed(2)} s`;
+  const text = t('result.frameOnly', {
+    frame: frame + 1,
+    seconds: (frame / framesPerSecond).toFixed(2),
+  });
   return (
     <div className="frame-range">
       <label htmlFor={id}>{label}</label>

@@ -1,5 +1,5 @@
 import { type RefObject, useEffect, useState } from 'react';
-import { framesPerSecond } from '../../../lib/contract/request';
+import { framesPerSecond } from '../../../lib/contract/parameters';
 
 /** Seconds from the start to the middle of a frame: inside of it however its time was rounded. */
 export function frameTime(frame: number): number {

@@ -4,6 +4,7 @@ import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
 import keys from './keys.json';
 import models from './models.json';
+import result from './result.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
@@ -16,7 +17,7 @@ const names = {
 };
 
 /** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
-export const messages = { common, shared, keys, models, serve, settings, names };
+export const messages = { common, shared, keys, models, result, serve, settings, names };
 
 /** Errors are in English already. */
 export const en = { messages, errors: null, terms };

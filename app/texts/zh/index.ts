@@ -4,6 +4,7 @@ import { errors } from './errors';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
+import result from './result.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
@@ -11,7 +12,7 @@ import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, keys, models, serve, settings, names },
+  messages: { common, shared, keys, models, result, serve, settings, names },
   errors,
   terms,
 };
