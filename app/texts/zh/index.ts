@@ -1,9 +1,12 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import gallery from './gallery.json';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
+import queue from './queue.json';
+import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
@@ -11,7 +14,7 @@ import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, keys, models, serve, settings, names },
+  messages: { common, shared, gallery, queue, run, keys, models, serve, settings, names },
   errors,
   terms,
 };
