@@ -1,41 +1,42 @@
 import type { Applied, CacheKind } from '../../lib/contract/applied';
-import { profileTitles } from '../../lib/contract/format';
 import type { GenerationResult } from '../../lib/contract/progress';
 import type { Parameters } from '../../lib/contract/request';
+import { Licence } from '../models/licence';
 import { Fact } from '../shared/fact';
+import { t } from '../texts';
 
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
   const { applied, profile, finishedEarly, lastStep } = props.result;
   const asked = props.parameters.num_inference_steps;
-  const at = lastStep ? ` at step ${lastStep.step} of ${lastStep.steps}` : '';
-  const early = finishedEarly ? `, finished early${at}` : '';
-  if (!applied) return <Fact name="Steps">{`${asked}${early}`}</Fact>;
+  const stepsText = (steps: string) => {
+    if (!finishedEarly) return steps;
+    if (!lastStep) return t('run.stepsEarly', { steps });
+    return t('run.stepsEarlyAt', { steps, step: lastStep.step, total: lastStep.steps });
+  };
+  if (!applied) return <Fact name={t('run.steps')}>{stepsText(String(asked))}</Fact>;
   const { steps, adapter, decoder, cache } = applied;
   return (
     <>
-      <Fact name="Speed">{profileTitles[profile ?? 'standard']}</Fact>
-      <Fact name="Steps">
-        {steps}
-        {steps !== asked && ` instead of ${asked}`}
-        {early}
+      <Fact name={t('run.speed')}>{t(`names.profile.${profile ?? 'standard'}`)}</Fact>
+      <Fact name={t('run.steps')}>
+        {stepsText(steps === asked ? String(steps) : t('run.stepsInstead', { steps, asked }))}
       </Fact>
-      <Fact name="Guidance">{guidanceOf(applied)}</Fact>
+      <Fact name={t('run.guidance')}>{guidanceOf(applied)}</Fact>
       {adapter && (
-        <Fact name="Adapter">
-          {adapter.name},{' '}
-          {adapter.licence.url ? (
-            <a href={adapter.licence.url} target="_blank" rel="noreferrer">
-              {adapter.licence.name}
-            </a>
-          ) : (
-            adapter.licence.name
-          )}
-          {!adapter.licence.commercial && ': not for commercial use'}
+        <Fact name={t('run.adapter')}>
+          {t.rich(adapter.licence.commercial ? 'run.adapterOf' : 'run.adapterOfRestricted', {
+            name: adapter.name,
+            licence: () => <Licence name={adapter.licence.name} url={adapter.licence.url} />,
+          })}
         </Fact>
       )}
-      {cache !== 'none' && <Fact name="Reused steps">By {cacheNames[cache]}</Fact>}
-      <Fact name="Decoder">{decoder === 'tiny' ? 'Tiny' : 'Full'}</Fact>
+      {cache !== 'none' && (
+        <Fact name={t('run.reusedSteps')}>{t('run.reusedBy', { cache: cacheNames[cache] })}</Fact>
+      )}
+      <Fact name={t('run.decoder')}>
+        {decoder === 'tiny' ? t('run.decoderTiny') : t('run.decoderFull')}
+      </Fact>
     </>
   );
 }
@@ -46,8 +47,8 @@ const cacheNames: Readonly<Record<Exclude<CacheKind, 'none'>, string>> = {
 };
 
 function guidanceOf({ guidance_scale, guided_steps, steps }: Applied): string {
-  if (guidance_scale === 1) return 'None';
+  if (guidance_scale === 1) return t('shared.none');
   return guided_steps < steps
-    ? `${guidance_scale}, until step ${guided_steps}`
+    ? t('run.guidanceUntil', { guidance: guidance_scale, step: guided_steps })
     : String(guidance_scale);
 }

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
+import { t } from '../texts';
 import {
   finishText,
   type Interrupted,
@@ -37,7 +38,7 @@ export function InterruptedCard(props: {
       <h2 id="interrupted-title" ref={heading} tabIndex={-1}>
         {interruptionTitle(prediction)}
       </h2>
-      <progress aria-label="Steps done" value={clip * steps + step} max={clips * steps} />
+      <progress aria-label={t('run.stepsDone')} value={clip * steps + step} max={clips * steps} />
       <Problem error={interruptionReason(prediction)} />
       {problem && (
         <div role="alert">
@@ -52,18 +53,18 @@ export function InterruptedCard(props: {
           disabled={busy}
           onClick={() => actions.onResume(id)}
         >
-          Resume
+          {t('run.resume')}
         </button>
         {finish && (
           <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
-            Finish early
+            {t('run.finishEarly')}
           </button>
         )}
         <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          Use settings
+          {t('run.useSettings')}
         </button>
         <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          Delete
+          {t('run.delete')}
         </button>
       </div>
       {finish && <p className="field-hint">{finish}</p>}

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { type ErrorCode, KinoraError } from '../../lib/contract/errors';
 import { newPrediction } from '../../lib/predictions/testing/prediction';
+import { errorTexts, setTexts } from '../texts';
+import { en } from '../texts/en';
+import { zh } from '../texts/zh';
 import {
   finishText,
   type Interrupted,
@@ -40,6 +43,24 @@ test('the remedy is to resume, not to run it again', () => {
     expect(remedy).toMatch(/resume/i);
   }
   expect(interruptionReason(interrupted('STORAGE_FULL', 3)).remedy).toMatch(/free disk space/);
+});
+
+test('the remedy is to resume in Chinese too, with the details of the error', () => {
+  setTexts('zh', zh);
+  try {
+    const lost = interrupted('DEVICE_LOST', 3);
+    const error = { ...lost.error, message: 'The GPU was lost: reset.' };
+    expect(errorTexts(interruptionReason({ ...lost, error }))).toEqual({
+      message: zh.errors?.DEVICE_LOST[0],
+      remedy: zh.messages.run.closeOthers,
+      detail: error.message,
+    });
+    expect(interruptionTitle(interrupted('PAUSED', 4, 1, 2))).toBe(
+      '已在第 4 步（共 30 步）暂停，第 2 段，共 2 段',
+    );
+  } finally {
+    setTexts('en', en);
+  }
 });
 
 test('finishing early is offered only where it gives another video than to resume', () => {

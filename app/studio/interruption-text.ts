@@ -1,27 +1,29 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
+import { type ErrorTexts, errorTexts, t } from '../texts';
 
 export type Interrupted = Extract<Prediction, { status: 'interrupted' }>;
 
 /** "Interrupted at step 17 of 30", as a heading. */
 export function interruptionTitle({ error, checkpoint }: Interrupted): string {
-  const { clip, clips, step, steps } = checkpoint;
-  const happened = error.code === 'PAUSED' ? 'Paused' : 'Interrupted';
-  const where = step === steps ? 'while decoding' : `at step ${step} of ${steps}`;
-  return `${happened} ${where}${clips > 1 ? `, clip ${clip + 1} of ${clips}` : ''}`;
+  const { clips, step, steps } = checkpoint;
+  const clip = checkpoint.clip + 1;
+  const paused = error.code === 'PAUSED';
+  if (step === steps) {
+    return t(paused ? 'run.pausedDecoding' : 'run.interruptedDecoding', { clip, clips });
+  }
+  return t(paused ? 'run.pausedAt' : 'run.interruptedAt', { step, steps, clip, clips });
 }
 
-const goesOn = 'Resume it when you like: it goes on where it was.';
-
 /** The reason of an interruption, with what to do about it while the run can be resumed. */
-export function interruptionReason({ error }: Interrupted): ErrorRecord {
+export function interruptionReason({ error }: Interrupted): ErrorRecord & Partial<ErrorTexts> {
   switch (error.code) {
     case 'INTERRUPTED':
     case 'INTERNAL':
-      return { ...error, remedy: goesOn };
+      return { ...error, ...errorTexts(error), remedy: t('run.goesOn') };
     case 'DEVICE_LOST':
     case 'OUT_OF_MEMORY':
-      return { ...error, remedy: 'Close other programs that use the GPU, then resume it.' };
+      return { ...error, ...errorTexts(error), remedy: t('run.closeOthers') };
     default:
       return error;
   }
@@ -31,10 +33,6 @@ export function interruptionReason({ error }: Interrupted): ErrorRecord {
 export function finishText({ checkpoint }: Interrupted): string | null {
   const { clip, clips, step, steps } = checkpoint;
   if (step === steps && clip === clips - 1) return null;
-  if (step < steps) return `Finish early decodes what ${count(step, 'step')} gave.`;
-  return `Finish early decodes ${count(clip + 1, 'clip')} of ${clips}.`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
+  if (step < steps) return t('run.finishSteps', { steps: step });
+  return t('run.finishClips', { done: clip + 1, clips });
 }

@@ -1,63 +1,84 @@
-import { formatSeconds } from '../../lib/contract/format';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
+import { browserModelName } from '../../lib/language-model/browser-model';
+import { type TextKey, t } from '../texts';
+import { formatTime } from '../texts/format';
 
 /** Reasons of a record that are not checks. */
-const reasonTexts: Readonly<Record<string, string>> = {
-  long: 'it is long enough already',
-  empty: 'it has nothing to rewrite beside what must stay',
-  language: 'its language is none that can be checked',
-  weights: 'it has weights such as (word:1.2)',
-  unbalanced: 'a bracket or quote has no counterpart',
-  characters: 'it has characters that cannot be checked',
-  spans: 'it has too many brackets and quotes',
-  tokens: 'it fills the video model’s limit of 512 tokens',
-  'time limit': 'the time limit ended the writing',
-  'no result': 'the model gave no usable text',
-  refused: 'the model’s text names a child in a sexual context',
+const reasonTexts: Readonly<Record<string, TextKey>> = {
+  long: 'run.reason.long',
+  empty: 'run.reason.empty',
+  language: 'run.reason.language',
+  weights: 'run.reason.weights',
+  unbalanced: 'run.reason.unbalanced',
+  characters: 'run.reason.characters',
+  spans: 'run.reason.spans',
+  tokens: 'run.reason.tokens',
+  'time limit': 'run.reason.timeLimit',
+  'no result': 'run.reason.noResult',
+  refused: 'run.reason.refused',
 };
 
 /** What a check of lib/prompts found, by its number. */
-const checkTexts: Readonly<Record<string, string>> = {
-  V1: 'words that must stay were lost or changed',
-  V2: 'it was not whole sentences',
-  V3: 'too much was missing, or it was too short or too long',
-  V4: 'numbers or names were not the same',
-  V5: 'directions or camera moves were not the same',
-  V6: 'it changed the language',
-  V7: 'it added people',
-  V8: 'it was too long for the video model',
-  V9: 'it showed what you ruled out',
+const checkTexts: Readonly<Record<string, TextKey>> = {
+  V1: 'run.check.V1',
+  V2: 'run.check.V2',
+  V3: 'run.check.V3',
+  V4: 'run.check.V4',
+  V5: 'run.check.V5',
+  V6: 'run.check.V6',
+  V7: 'run.check.V7',
+  V8: 'run.check.V8',
+  V9: 'run.check.V9',
 };
 
 /** One reason of a record, for people. */
 function reasonText(reason: string): string {
-  return reasonTexts[reason] ?? checkTexts[reason.slice(0, 2)] ?? reason;
+  const key = reasonTexts[reason] ?? checkTexts[reason.slice(0, 2)];
+  return key ? t(key) : reason;
 }
 
 function reasonsOf({ reasons }: PromptOptimization): string {
-  return [...new Set(reasons.map(reasonText))].join('; ');
+  const [first = '', ...others] = new Set(reasons.map(reasonText));
+  return others.reduce(
+    (before, next) => t('run.twoReasons', { first: before, second: next }),
+    first,
+  );
 }
 
 /** What became of an optimisation, in a sentence or two. */
 export function outcomeText(record: PromptOptimization): string {
-  const { status, model, seed, milliseconds } = record;
-  const seconds = milliseconds > 0 ? ` in ${formatSeconds(milliseconds / 1000, true)}` : '';
-  const by = `${model ? ` by ${model.replace(/^The /, 'the ')}` : ''}${seconds}${seed === null ? '' : `, seed ${seed}`}`;
-  const repeatable = model !== null && seed === null ? ' The same text cannot be made again.' : '';
-  switch (status) {
+  switch (record.status) {
     case 'used':
-      return `Improved${by}.${repeatable}`;
+      return madeText('run.improved', record);
     case 'edited':
-      return `Improved${by}, then edited.${repeatable}`;
+      return madeText('run.improvedEdited', record);
     case 'salvaged':
-      return `Your words stand; only single sentences were added${by}.${repeatable}`;
+      return madeText('run.salvaged', record);
     case 'unchanged':
-      return `The prompt stays as it is: ${reasonsOf(record)}.`;
+      return t('run.unchanged', { reasons: reasonsOf(record) });
     case 'unavailable':
-      return 'The prompt stays as it is: there is no language model in this browser.';
+      return t('run.noLanguageModel');
     case 'failed':
-      return `Your own words stand, for the model’s text was not usable: ${reasonsOf(record)}.`;
+      return t('run.unusable', { reasons: reasonsOf(record) });
   }
+}
+
+/** How a text was made, and whether it can be made again. */
+function madeText(
+  key: 'run.improved' | 'run.improvedEdited' | 'run.salvaged',
+  { model, seed, milliseconds }: PromptOptimization,
+): string {
+  const made = t(key, {
+    by: model === null ? '' : byText(model),
+    time:
+      milliseconds > 0 ? t('run.improvedIn', { time: formatTime(milliseconds / 1000, true) }) : '',
+    seed: seed === null ? '' : t('run.improvedSeed', { seed }),
+  });
+  return model !== null && seed === null ? `${made} ${t('run.notRepeatable')}` : made;
+}
+
+function byText(model: string): string {
+  return model === browserModelName ? t('run.improvedByBrowser') : t('run.improvedBy', { model });
 }
 
 /** Whether the time limit is why the model's text was not used as a whole. */

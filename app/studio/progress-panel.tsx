@@ -1,5 +1,4 @@
-import { useEffect, useRef } from 'react';
-import { formatSeconds } from '../../lib/contract/format';
+import { type ReactNode, useEffect, useRef } from 'react';
 import type { RunProgress, RunState } from '../../lib/predictions/run-state';
 import { getRunner } from '../runner';
 import { useNow } from '../shared/browser';
@@ -7,6 +6,8 @@ import { LiveText } from '../shared/messages';
 import { memoryPlanText } from '../shared/run-progress';
 import { RunStage } from '../shared/run-stage';
 import { twoDigits } from '../shared/safety-text';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 
 /** The generation of this tab: progress, times, preview and controls. */
 export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
@@ -32,9 +33,7 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
       <h2 id="progress-title" ref={heading} tabIndex={-1}>
         {titleOf(run)}
       </h2>
-      {run.status === 'waiting' && run.elsewhere && (
-        <p>Another tab is using the GPU. This video starts when that one ends.</p>
-      )}
+      {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
       {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
       {running && run.progress.checkpointProblem && (
         <p role="alert" className="run-notice">
@@ -42,47 +41,44 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         </p>
       )}
       {running && <Details progress={run.progress} startedAt={run.startedAt} />}
-      {!running && <progress aria-label="Waiting" />}
-      {running && run.progress.pausing && ending === null && <p>Pauses after this step.</p>}
+      {!running && <progress aria-label={t('run.waiting')} />}
+      {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
       {running && run.progress.paused && ending === null && (
-        <p className="field-hint">
-          The graphics card is still in use. Pause for later frees it: this page can then be closed,
-          and the video resumed at any time.
-        </p>
+        <p className="field-hint">{t('run.pausedHint')}</p>
       )}
       <div className="actions">
         {running && denoises && (
           <button
             type="button"
             disabled={paused ? ending !== null : !stepping}
-            title={paused ? 'Continue with the steps' : 'Pause after this step'}
+            title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
             onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
           >
-            {paused ? 'Resume' : 'Pause'}
+            {paused ? t('run.resume') : t('run.pause')}
           </button>
         )}
         {running && denoises && (
           <button
             type="button"
             disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
-            title="Save the state after this step and free the graphics card"
+            title={t('run.suspendTitle')}
             onClick={() => void runner.suspend().catch(() => {})}
           >
-            Pause for later
+            {t('run.suspend')}
           </button>
         )}
         {running && denoises && (
           <button
             type="button"
             disabled={!stepping}
-            title="Stop after this step and decode the result"
+            title={t('run.finishTitle')}
             onClick={() => void runner.finishEarly().catch(() => {})}
           >
-            Finish early
+            {t('run.finishEarly')}
           </button>
         )}
         <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
-          Cancel
+          {t('run.cancel')}
         </button>
       </div>
       <LiveText topic={announcementTopic(run)} text={announcement(run)} />
@@ -91,33 +87,29 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
 }
 
 function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
-  if (run.ending === 'cancel') return 'Cancelling …';
-  if (run.ending === 'suspend') return 'Pausing for later …';
-  if (run.ending === 'finish') return 'Finishing early …';
-  if (run.status === 'waiting') return run.elsewhere ? 'Waiting for the GPU' : 'Starting …';
-  if (run.continuation === 'finish') return 'Finishing early …';
-  if (run.continuation === 'refine') return 'Decoding again in full quality';
-  return run.progress.paused ? 'Paused' : 'Making your video';
+  if (run.ending === 'cancel') return t('run.cancelling');
+  if (run.ending === 'suspend') return t('run.suspending');
+  if (run.ending === 'finish') return t('run.finishing');
+  if (run.status === 'waiting') return run.elsewhere ? t('run.waitingForGpu') : t('run.starting');
+  if (run.continuation === 'finish') return t('run.finishing');
+  if (run.continuation === 'refine') return t('run.refining');
+  return run.progress.paused ? t('run.paused') : t('run.making');
 }
+
+const strong = (text: ReactNode) => <strong>{text}</strong>;
 
 /** What the safety checker says of the start image, before minutes are spent; nothing where it is clear. */
 function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
   if (!check || (!check.flagged && check.score !== null)) return null;
   return (
     <div role="alert" className="input-notice">
-      {check.score === null ? (
-        <p>
-          <strong>The safety check of the start image failed.</strong> The video is made all the
-          same, and is blurred until you click it if its own check fails too.
-        </p>
-      ) : (
-        <p>
-          <strong>The safety checker flags the start image</strong> (score {twoDigits(check.score)}
-          ). The video is made all the same, and is blurred until you click it if it is flagged too.
-        </p>
-      )}
+      <p>
+        {check.score === null
+          ? t.rich('run.imageCheckFailed', { strong })
+          : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}
+      </p>
       <button type="button" onClick={() => getRunner().cancel()}>
-        Cancel this video
+        {t('run.cancelVideo')}
       </button>
     </div>
   );
@@ -133,16 +125,20 @@ function Details({ progress, startedAt }: { progress: RunProgress; startedAt: nu
       {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
       <dl className="facts">
         <div>
-          <dt>Elapsed</dt>
-          <dd>{formatSeconds(elapsedSeconds)}</dd>
+          <dt>{t('run.elapsed')}</dt>
+          <dd>{formatTime(elapsedSeconds)}</dd>
         </div>
         <div>
-          <dt>Remaining</dt>
-          <dd>{secondsRemaining === null ? '–' : `about ${formatSeconds(secondsRemaining)}`}</dd>
+          <dt>{t('run.remaining')}</dt>
+          <dd>
+            {secondsRemaining === null
+              ? '–'
+              : t('run.about', { time: formatTime(secondsRemaining) })}
+          </dd>
         </div>
         <div>
-          <dt>Per step</dt>
-          <dd>{secondsPerStep === null ? '–' : formatSeconds(secondsPerStep, true)}</dd>
+          <dt>{t('run.perStep')}</dt>
+          <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
         </div>
       </dl>
     </>
@@ -158,12 +154,11 @@ function announcementTopic(run: RunState): string {
 function announcement(run: RunState): string {
   if (run.status === 'idle') return '';
   if (run.status === 'waiting') {
-    return run.elsewhere ? 'Waiting: another tab is using the GPU.' : 'Starting.';
+    return run.elsewhere ? t('run.saysWaiting') : t('run.saysStarting');
   }
   const { phase, step, steps, secondsRemaining, paused } = run.progress;
-  if (paused) return 'Paused.';
-  if (phase !== 'denoise') return phase ? `Phase: ${phase}.` : 'Starting.';
-  const rest =
-    secondsRemaining === null ? '' : `, about ${formatSeconds(secondsRemaining)} remaining`;
-  return `Step ${step} of ${steps}${rest}.`;
+  if (paused) return t('run.saysPaused');
+  if (phase !== 'denoise') return phase ? t(`run.saysPhase.${phase}`) : t('run.saysStarting');
+  if (secondsRemaining === null) return t('run.saysStep', { step, steps });
+  return t('run.saysStepLeft', { step, steps, time: formatTime(secondsRemaining) });
 }

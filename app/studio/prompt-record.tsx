@@ -1,4 +1,5 @@
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
+import { t } from '../texts';
 import { difference } from './difference';
 import { outcomeText } from './optimization-text';
 
@@ -22,11 +23,11 @@ export function PromptRecord({ optimization }: { optimization: PromptOptimizatio
   const { original, text } = optimization;
   return (
     <details className="prompt-record">
-      <summary>Prompt optimiser</summary>
+      <summary>{t('run.optimizer')}</summary>
       <p className="field-hint">{outcomeText(optimization)}</p>
       {original !== text && (
         <>
-          <p className="field-hint">As it was written:</p>
+          <p className="field-hint">{t('run.asWritten')}</p>
           <p className="prompt-text">{original}</p>
         </>
       )}

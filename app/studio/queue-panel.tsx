@@ -11,6 +11,7 @@ import { LiveText, Problem } from '../shared/messages';
 import { percentDone } from '../shared/run-progress';
 import { useRunningJobs } from '../shared/running-job';
 import { jobText } from '../shared/running-jobs';
+import { t } from '../texts';
 import { QueuePicture, QueueRow } from './queue-row';
 import type { Edit } from './use-edit';
 import { useReorder } from './use-reorder';
@@ -48,7 +49,7 @@ export function QueuePanel(props: {
   return (
     <section id="queue" className="panel queue" aria-labelledby="queue-title">
       <div className="queue-head">
-        <h2 id="queue-title">Queue</h2>
+        <h2 id="queue-title">{t('queue.title')}</h2>
         <div className="actions">
           {entries.length > 0 && pause && (
             <button
@@ -56,12 +57,12 @@ export function QueuePanel(props: {
               className="primary"
               onClick={() => void getQueueRunner().unpause().catch(onError)}
             >
-              Run all
+              {t('queue.runAll')}
             </button>
           )}
           {entries.length > 0 && !pause && working.length > 0 && (
             <button type="button" onClick={() => void change((queue) => queue.pause())}>
-              Pause after this one
+              {t('queue.pauseAfter')}
             </button>
           )}
           {entries.length > 1 && (
@@ -70,7 +71,7 @@ export function QueuePanel(props: {
               className="danger"
               onClick={() => remove(entries.map(({ id }) => id))}
             >
-              Remove all
+              {t('queue.removeAll')}
             </button>
           )}
         </div>
@@ -85,7 +86,7 @@ export function QueuePanel(props: {
         <ul className="queue-list">
           {apiJob && (
             <li className="queue-row" data-mark="api">
-              <span className="queue-mark">API</span>
+              <span className="queue-mark">{t('queue.api')}</span>
               <Link href="/serve" prefetch={false}>
                 {jobText(apiJob)}
               </Link>
@@ -97,12 +98,13 @@ export function QueuePanel(props: {
         </ul>
       )}
       {entries.length > 0 && (
-        <ul className="queue-list" ref={list} aria-label="Waiting">
+        <ul className="queue-list" ref={list} aria-label={t('queue.waiting')}>
           {reorder.rows.map((entry, index) => (
             <QueueRow
               key={entry.id}
               entry={entry}
-              place={`${index + 1} of ${entries.length}`}
+              place={index + 1}
+              count={entries.length}
               dragged={reorder.dragged === entry.id}
               edited={edit.id === entry.id}
               handle={reorder.handleOf(entry.id)}
@@ -132,17 +134,17 @@ export function QueuePanel(props: {
 }
 
 function pauseText(pause: QueuePause, working: boolean): string {
-  if (pause.reason === 'entry') return 'The queue is paused: its first video cannot be started.';
-  if (working) return 'The queue pauses when this video is done.';
+  if (pause.reason === 'entry') return t('queue.pausedByEntry');
+  if (working) return t('queue.pausesAfter');
   if (pause.reason === 'asked' || pause.code === 'PAUSED') {
-    return 'The queue is paused. What waits here is kept, also when this page is closed.';
+    return t('queue.paused');
   }
-  return 'The queue is paused: what stopped the last video would stop the next one too.';
+  return t('queue.pausedByError');
 }
 
 /** How many requests wait, in words. */
 export function waitingText(count: number): string {
-  return count === 1 ? '1 video waits in the queue.' : `${count} videos wait in the queue.`;
+  return t('queue.waits', { count });
 }
 
 /** A video that is made now, in this tab or another one. */
@@ -153,7 +155,7 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
   const percent = own && run.status === 'running' ? percentDone(run.progress) : null;
   return (
     <li className="queue-row" data-mark={own ? 'now' : 'elsewhere'}>
-      <span className="queue-mark">{own ? 'Now' : 'Other tab'}</span>
+      <span className="queue-mark">{own ? t('queue.now') : t('queue.otherTab')}</span>
       <QueuePicture picture={picture} />
       <div className="queue-text">
         <p className="queue-prompt" title={parameters.prompt}>
@@ -161,11 +163,11 @@ function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean
         </p>
         {own && (
           <progress
-            aria-label="This video"
+            aria-label={t('queue.thisVideo')}
             {...(percent !== null && { value: percent, max: 100 })}
           />
         )}
-        {!own && <p className="queue-facts">Another tab of this browser makes this one.</p>}
+        {!own && <p className="queue-facts">{t('queue.otherTabMakes')}</p>}
       </div>
     </li>
   );
@@ -178,13 +180,13 @@ function RemovedNote(props: { count: number; onUndo: () => void; onClose: () => 
   useEffect(() => undo.current?.focus(), []);
   return (
     <div className="queue-removed" role="status">
-      <p>{count === 1 ? 'Removed from the queue.' : `${count} videos removed from the queue.`}</p>
+      <p>{t('queue.removed', { count })}</p>
       <div className="actions">
         <button type="button" className="small" ref={undo} onClick={onUndo}>
-          Undo
+          {t('queue.undo')}
         </button>
         <button type="button" className="small" onClick={onClose}>
-          Close
+          {t('shared.close')}
         </button>
       </div>
     </div>

@@ -5,12 +5,15 @@ import type { QueueEntry } from '../../lib/predictions/queue/queue';
 import type { WaitingInput } from '../../lib/predictions/run-input';
 import { useObjectUrl } from '../shared/browser';
 import { Picture } from '../shared/icons';
+import { t } from '../texts';
 
 /** A request that waits, with what can be done with it. */
 export function QueueRow(props: {
   entry: QueueEntry;
-  /** Its place among those that wait, as text. */
-  place: string;
+  /** Its place among those that wait, from 1. */
+  place: number;
+  /** How many wait. */
+  count: number;
   dragged: boolean;
   edited: boolean;
   handle: Omit<ComponentProps<'button'>, 'children'>;
@@ -20,7 +23,7 @@ export function QueueRow(props: {
   onDuplicate: () => void;
   onRemove: () => void;
 }) {
-  const { entry, place, dragged, edited, handle } = props;
+  const { entry, place, count, dragged, edited, handle } = props;
   const { input, pauseAfter } = entry;
   const { prompt } = input.parameters;
   return (
@@ -28,9 +31,9 @@ export function QueueRow(props: {
       <button
         type="button"
         className="queue-handle"
-        aria-label={`Move: ${place}, ${prompt}`}
+        aria-label={t('queue.move', { place, count, prompt })}
         aria-keyshortcuts="ArrowUp ArrowDown Home End"
-        title="Drag it, or use the arrow keys, Home and End"
+        title={t('queue.moveHint')}
         {...handle}
       >
         <span aria-hidden="true">⠿</span>
@@ -41,36 +44,32 @@ export function QueueRow(props: {
           {prompt}
         </p>
         <p className="queue-facts">{factsOf(input)}</p>
-        {edited && (
-          <p className="queue-facts">
-            Its settings are in the form: change them, then save the changes there.
-          </p>
-        )}
+        {edited && <p className="queue-facts">{t('queue.inForm')}</p>}
       </div>
       <div className="actions">
         <button
           type="button"
           className="small"
           aria-pressed={pauseAfter}
-          title="Nothing starts after this one until you run the queue again"
+          title={t('queue.pauseAfterHint')}
           onClick={() => props.onPauseAfter(!pauseAfter)}
         >
-          Pause after this one
+          {t('queue.pauseAfter')}
         </button>
         {edited ? (
           <button type="button" className="small" onClick={props.onCancelEdit}>
-            Cancel the changes
+            {t('queue.cancelChanges')}
           </button>
         ) : (
           <button type="button" className="small" onClick={props.onEdit}>
-            Edit
+            {t('queue.edit')}
           </button>
         )}
         <button type="button" className="small" onClick={props.onDuplicate}>
-          Duplicate
+          {t('queue.duplicate')}
         </button>
         <button type="button" className="small danger" onClick={props.onRemove}>
-          Remove
+          {t('queue.remove')}
         </button>
       </div>
     </li>
@@ -92,11 +91,11 @@ function factsOf({ parameters, profile }: WaitingInput): string {
   const seed = numberOf('seed');
   return [
     formatSize(size),
-    `${numberOf('duration')} s`,
-    ...(profile === 'ultra-fast' ? ['Ultra-fast'] : []),
-    `${numberOf('num_inference_steps')} steps`,
-    `guidance ${numberOf('guidance_scale')}`,
-    `shift ${numberOf('flow_shift')}`,
-    seed < 0 ? 'random seed' : `seed ${seed}`,
+    t('common.seconds', { seconds: numberOf('duration') }),
+    ...(profile === 'ultra-fast' ? [t('names.profile.ultra-fast')] : []),
+    t('queue.steps', { steps: numberOf('num_inference_steps') }),
+    t('queue.guidance', { guidance: numberOf('guidance_scale') }),
+    t('queue.shift', { shift: numberOf('flow_shift') }),
+    seed < 0 ? t('queue.randomSeed') : t('queue.seed', { seed }),
   ].join(' · ');
 }

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'react';
 import type { Prediction } from '../../lib/contract/prediction';
 import { hasLatents, isRefinable } from '../../lib/predictions/saved-runs';
+import { t } from '../texts';
 
 /** Offers to decode a video of the tiny decoder again, while its latents are kept. */
 export function Refine(props: { prediction: Prediction; busy: boolean; onRefine: () => void }) {
@@ -8,12 +9,9 @@ export function Refine(props: { prediction: Prediction; busy: boolean; onRefine:
   if (!useRefinable(prediction)) return null;
   return (
     <div className="refine">
-      <p className="field-hint">
-        The small, fast decoder made these frames. Refine makes them again with the full decoder:
-        the same motion in finer detail. That takes longer, and the new video replaces this one.
-      </p>
-      <button type="button" disabled={busy} title="Decode again in full quality" onClick={onRefine}>
-        Refine
+      <p className="field-hint">{t('run.refineHint')}</p>
+      <button type="button" disabled={busy} title={t('run.refineTitle')} onClick={onRefine}>
+        {t('run.refine')}
       </button>
     </div>
   );

@@ -9,14 +9,13 @@ import { Modal } from '../models/modal';
 import { downloadFile } from '../shared/browser';
 import { hasServer } from '../shared/server';
 import { forgetSession, mayBeSignedIn } from '../shared/session';
+import { errorTexts, t } from '../texts';
+import { formatDate } from '../texts/format';
 import { changeShare, type ShareEvent } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';
 import './share-dialog.css';
 
 type Completed = Extract<Prediction, { status: 'completed' }>;
-
-const unreachable = 'The server does not respond. Check whether it is running, and try again.';
-const sessionEnded = 'Your session has ended. Sign in again on the Keys page.';
 
 /** The button that shares a finished video, with its dialog: by a link of this server, or as a file. */
 export function ShareButton(props: { prediction: Completed; file: File | null; name: string }) {
@@ -61,11 +60,11 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
   return (
     <>
       <button type="button" disabled={!file} onClick={() => change({ type: 'opened' })}>
-        Share
+        {t('run.share')}
       </button>
       {file && state.status !== 'closed' && (
         <Modal titleId="share-title" className="share-dialog" onClose={close}>
-          <h2 id="share-title">Share this video</h2>
+          <h2 id="share-title">{t('run.shareTitle')}</h2>
           {state.status === 'choosing' && (
             <>
               <FileChoice {...{ file, name }} />
@@ -81,7 +80,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           {state.status === 'uploading' && (
             <p className="dialog-text">
               <label>
-                Uploading, {Math.floor(state.sent * 100)} %
+                {t('run.uploading', { percent: Math.floor(state.sent * 100) })}
                 <progress value={state.sent} max={1} />
               </label>
             </p>
@@ -91,7 +90,7 @@ export function ShareButton(props: { prediction: Completed; file: File | null; n
           )}
           <div className="actions">
             <button type="button" onClick={close}>
-              {state.status === 'uploading' ? 'Cancel' : 'Close'}
+              {state.status === 'uploading' ? t('run.cancel') : t('shared.close')}
             </button>
           </div>
         </Modal>
@@ -108,10 +107,10 @@ function FileChoice({ file, name }: { file: File; name: string }) {
   const openSheet = () => void navigator.share({ files: [named] }).catch(() => {});
   return (
     <section>
-      <h3>As a file</h3>
-      <p className="field-hint">It has its prompt and settings inside.</p>
+      <h3>{t('run.asFile')}</h3>
+      <p className="field-hint">{t('run.fileHint')}</p>
       <button type="button" onClick={hasSheet ? openSheet : () => downloadFile(file, name)}>
-        {hasSheet ? 'Share the file' : 'Download the file'}
+        {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
       </button>
     </section>
   );
@@ -131,13 +130,10 @@ function LinkChoice(props: {
   const canUpload = mayBeSignedIn();
   return (
     <section>
-      <h3>By a link of this server</h3>
+      <h3>{t('run.byLink')}</h3>
       {canUpload ? (
         <>
-          <p className="field-hint">
-            Uploads the video ({formatBytes(bytes)}). Whoever has the link can watch it, for as long
-            as the server keeps results.
-          </p>
+          <p className="field-hint">{t('run.uploadHint', { bytes: formatBytes(bytes) })}</p>
           {(['prompt', 'settings'] as const).map((name) => (
             <label key={name} className="check">
               <input
@@ -145,16 +141,16 @@ function LinkChoice(props: {
                 checked={include[name]}
                 onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
               />
-              Show the {name}
+              {t(`run.showPart.${name}`)}
             </label>
           ))}
           <button type="button" className="primary" onClick={onShare}>
-            Upload and make a link
+            {t('run.upload')}
           </button>
         </>
       ) : (
         <p className="field-hint">
-          Sign in on the <Link href="/keys">Keys page</Link> to upload it and get a link.
+          {t.rich('run.signIn', { keys: (name) => <Link href="/keys">{name}</Link> })}
         </p>
       )}
       {problem && (
@@ -179,7 +175,6 @@ function Shared(props: {
       () => {}, // Without permission, the user can still select the link on the page.
     );
   };
-  const end = new Date(link.expires_at).toLocaleDateString('en', { dateStyle: 'long' });
   return (
     <section>
       <p className="dialog-text">
@@ -188,14 +183,17 @@ function Shared(props: {
         </a>
       </p>
       <p className="field-hint">
-        It ends on {end}. Your links are listed on the <Link href="/keys">Keys page</Link>.
+        {t.rich('run.linkEnds', {
+          date: formatDate(link.expires_at, { dateStyle: 'long' }),
+          keys: (name) => <Link href="/keys">{name}</Link>,
+        })}
       </p>
       <div className="actions">
         <button type="button" className="primary" onClick={copy}>
-          {copied ? 'Copied' : 'Copy the link'}
+          {copied ? t('run.copied') : t('run.copyLink')}
         </button>
         <button type="button" className="danger" onClick={onRevoke}>
-          Delete it from the server
+          {t('run.unshare')}
         </button>
       </div>
     </section>
@@ -204,9 +202,10 @@ function Shared(props: {
 
 function problemOf(thrown: unknown): string {
   if (!(thrown instanceof ApiError)) {
-    return thrown instanceof TransportError ? unreachable : toKinoraError(thrown).message;
+    if (thrown instanceof TransportError) return t('run.unreachable');
+    return errorTexts(toKinoraError(thrown)).message;
   }
   if (thrown.code !== 'UNAUTHORIZED') return thrown.fullMessage;
   forgetSession();
-  return sessionEnded;
+  return t('run.sessionEnded');
 }

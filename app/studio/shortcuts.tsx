@@ -1,34 +1,38 @@
 import { type RefObject, useEffect, useEffectEvent } from 'react';
+import { type TextKey, t } from '../texts';
 
-const modifier = 'Ctrl or ⌘';
-
-const shortcuts: readonly (readonly [keys: string, effect: string])[] = [
-  [`${modifier} + Enter`, 'Generate'],
-  [`${modifier} + .`, 'Cancel'],
-  ['Delete', 'Delete the past video that has the focus'],
-  [`${modifier} + Z`, 'Bring back a deleted video'],
-  [`${modifier} + V`, 'Paste an image'],
-  [', and .', 'Step through the frames of the video'],
-  ['?', 'Show these shortcuts'],
+const shortcuts: readonly {
+  readonly key: string;
+  /** Whether it is pressed together with Ctrl or ⌘. */
+  readonly command: boolean;
+  readonly effect: TextKey;
+}[] = [
+  { key: 'Enter', command: true, effect: 'run.shortcut.generate' },
+  { key: '.', command: true, effect: 'run.cancel' },
+  { key: 'Delete', command: false, effect: 'run.shortcut.delete' },
+  { key: 'Z', command: true, effect: 'run.shortcut.undo' },
+  { key: 'V', command: true, effect: 'run.shortcut.paste' },
+  { key: ', .', command: false, effect: 'run.shortcut.frames' },
+  { key: '?', command: false, effect: 'run.shortcut.help' },
 ];
 
 /** The dialog that lists the shortcuts. */
 export function ShortcutsDialog({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
   return (
     <dialog ref={dialog} aria-labelledby="shortcuts-title">
-      <h2 id="shortcuts-title">Shortcuts</h2>
+      <h2 id="shortcuts-title">{t('run.shortcuts')}</h2>
       <dl className="shortcuts">
-        {shortcuts.map(([keys, effect]) => (
-          <div key={keys}>
+        {shortcuts.map(({ key, command, effect }) => (
+          <div key={key}>
             <dt>
-              <kbd>{keys}</kbd>
+              <kbd>{command ? t('run.withCommand', { key }) : key}</kbd>
             </dt>
-            <dd>{effect}</dd>
+            <dd>{t(effect)}</dd>
           </div>
         ))}
       </dl>
       <form method="dialog" className="actions">
-        <button type="submit">Close</button>
+        <button type="submit">{t('shared.close')}</button>
       </form>
     </dialog>
   );

@@ -21,6 +21,7 @@ import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/g
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
+import { t } from '../texts';
 import { loadExample } from './examples';
 import { readImage } from './files';
 import type { FormAction } from './form-state';
@@ -142,15 +143,15 @@ export function Studio() {
         <button
           type="button"
           className="icon"
-          aria-label="Keyboard shortcuts"
-          title="Keyboard shortcuts"
+          aria-label={t('run.keyboardShortcuts')}
+          title={t('run.keyboardShortcuts')}
           onClick={() => dialog.current?.showModal()}
         >
           ?
         </button>
       </SiteHeader>
       <main id="main" tabIndex={-1} className="studio">
-        <h1 className="visually-hidden">Kinora studio</h1>
+        <h1 className="visually-hidden">{t('run.title')}</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
           // What is about the prediction on the stage is shown there.
@@ -211,7 +212,7 @@ export function Studio() {
           </div>
         </div>
       </main>
-      {fileInput.dragging && <div className="drop-veil">Drop the image, LoRA or Kinora video</div>}
+      {fileInput.dragging && <div className="drop-veil">{t('run.drop')}</div>}
       <ShortcutsDialog dialog={dialog} />
     </>
   );

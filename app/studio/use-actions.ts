@@ -4,6 +4,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import { useStable } from '../shared/use-stable';
+import { t } from '../texts';
 import { readImage, readLastFrame } from './files';
 import { type FormAction, fromRun } from './form-state';
 import type { PredictionActions } from './result-card';
@@ -30,7 +31,7 @@ export function useActions(options: {
     const source = await getRunner().store.source(id);
     const { seed } = parameters;
     if (!source) {
-      showInfo(`The settings are in the form, with seed ${seed}. Choose the image again.`);
+      showInfo(t('run.settingsWithoutImage', { seed }));
       return;
     }
     const { framing } = prediction;
@@ -40,9 +41,7 @@ export function useActions(options: {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
     change({ type: 'lorasSet', loras });
-    showInfo(
-      `The settings are in the form, with image and seed ${seed}. Change one of them for another video.`,
-    );
+    showInfo(t('run.settingsFilled', { seed }));
   }
 
   async function applyLastFrame(video: File): Promise<void> {

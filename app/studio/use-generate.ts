@@ -10,6 +10,7 @@ import { getQueueRunner } from '../queue';
 import { getRunner } from '../runner';
 import { toBudgetBytes } from '../shared/device';
 import { loadModels, pickModel } from '../shared/use-models';
+import { type ErrorTexts, t } from '../texts';
 import { openContinuation } from './continue-video';
 import {
   type ChosenImage,
@@ -28,7 +29,7 @@ import type { FieldErrors } from './validation';
 export interface RunProblem {
   /** The prediction that it is about; null for a new one. */
   readonly id: string | null;
-  readonly error: ErrorRecord;
+  readonly error: ErrorRecord & Partial<ErrorTexts>;
 }
 
 /** The runs that the page can start. */
@@ -137,9 +138,9 @@ export function useGenerate(options: {
   function replace(id: string): Promise<void> {
     return submit(async (input) => {
       if (!(await getQueueRunner().replace(id, input))) {
-        throw new KinoraError('BUSY', 'The turn of this video has come: it was not changed.', {
-          remedy: 'Press Generate to make another one with what is in the form now.',
-        });
+        const texts = { message: t('run.turnCame'), remedy: t('run.turnCameRemedy'), detail: null };
+        setProblem({ id: null, error: { code: 'BUSY', ...texts } });
+        return;
       }
       edit.end();
     });

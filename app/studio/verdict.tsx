@@ -5,6 +5,7 @@ import { getRunner } from '../runner';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { Problem } from '../shared/messages';
 import { verdictText } from '../shared/safety-text';
+import { t } from '../texts';
 
 /** What the safety checker says of a video, and the check of one that has no verdict. */
 export function Verdict(props: {
@@ -42,17 +43,17 @@ export function Verdict(props: {
   const isVerdict = safety?.status === 'clear' || safety?.status === 'flagged';
   const offered = safety?.status === 'unverified' && safety.reason !== 'failed';
   return (
-    <section className="verdict" aria-label="Safety check">
+    <section className="verdict" aria-label={t('run.safetyCheck')}>
       <p className="verdict-line" data-status={safety?.status ?? 'off'} role="status">
         {verdictText(safety)}
       </p>
       {error && <Problem error={error} />}
       {checking && (
         <>
-          <progress aria-label="Checking the video" />
+          <progress aria-label={t('run.checking')} />
           <div className="actions">
             <button type="button" onClick={() => checking.abort()}>
-              Cancel the check
+              {t('run.cancelCheck')}
             </button>
           </div>
         </>
@@ -60,12 +61,12 @@ export function Verdict(props: {
       {!checking && !isVerdict && checker.status === 'ready' && (
         <div className="actions">
           <button type="button" disabled={busy} onClick={() => void check()}>
-            Check now
+            {t('run.checkNow')}
           </button>
         </div>
       )}
       {!checking && offered && (
-        <CheckerDownload checker={checker} then=" and check" onReady={() => void check()} />
+        <CheckerDownload checker={checker} then={t('run.andCheck')} onReady={() => void check()} />
       )}
     </section>
   );

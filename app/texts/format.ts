@@ -1,5 +1,6 @@
 import { timeParts } from '../../lib/contract/format';
 import { language, t } from '.';
+import type { Language } from './catalogue';
 
 /** A time such as `42 s` or `3 min 05 s` in the language of the page; with one decimal below ten seconds if `precise`. */
 export function formatTime(inSeconds: number, precise = false): string {
@@ -14,11 +15,22 @@ export function formatTime(inSeconds: number, precise = false): string {
   }
 }
 
+/** The last formatter of each options object: a formatter takes longer to make than to use. */
+const dateFormats = new WeakMap<
+  Intl.DateTimeFormatOptions,
+  { readonly locale: Language; readonly format: Intl.DateTimeFormat }
+>();
+
 /** A date and time in the language of the page. */
 export function formatDate(iso: string, options: Intl.DateTimeFormatOptions): string {
-  return new Intl.DateTimeFormat(language() === 'en' ? undefined : language(), options).format(
-    new Date(iso),
-  );
+  const locale = language();
+  let made = dateFormats.get(options);
+  if (made?.locale !== locale) {
+    const format = new Intl.DateTimeFormat(locale === 'en' ? undefined : locale, options);
+    made = { locale, format };
+    dateFormats.set(options, made);
+  }
+  return made.format.format(new Date(iso));
 }
 
 /** `a, b, or c` in the language of the page. */

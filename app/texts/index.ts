@@ -46,8 +46,10 @@ export interface ErrorTexts {
   readonly detail: string | null;
 }
 
-/** The texts of an error in the language of the page. */
-export function errorTexts({ code, message, remedy }: ErrorRecord): ErrorTexts {
+/** The texts of an error in the language of the page; one that the page itself has given texts keeps them. */
+export function errorTexts(error: ErrorRecord & Partial<ErrorTexts>): ErrorTexts {
+  const { code, message, remedy } = error;
+  if (error.detail !== undefined) return { message, remedy, detail: error.detail };
   const translated = current.texts.errors?.[code];
   if (!translated) return { message, remedy, detail: null };
   const detail = message === generalTexts(code).message ? null : message;

@@ -4,6 +4,8 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { getRunner } from '../../runner';
 import { StarIcon } from '../../shared/icons';
 import { blurReason } from '../../shared/safety-text';
+import { errorTexts, t } from '../../texts';
+import { formatDate } from '../../texts/format';
 import { interruptionTitle } from '../interruption-text';
 import { Poster } from './poster';
 
@@ -81,14 +83,17 @@ export const Card = memo(function Card(props: CardProps) {
         </span>
         {reason && <span className="card-flag">{reason}</span>}
         <span className="card-meta">
-          {formatSize(parameters.size)} · {parameters.duration} s ·{' '}
-          <time dateTime={createdAt}>{dateFormat.format(new Date(createdAt))}</time>
+          {t.rich('gallery.facts', {
+            size: formatSize(parameters.size),
+            seconds: parameters.duration,
+            date: () => <time dateTime={createdAt}>{formatDate(createdAt, dateOptions)}</time>,
+          })}
         </span>
       </button>
       <input
         type="checkbox"
         className="card-check"
-        aria-label="Select"
+        aria-label={t('gallery.select')}
         aria-describedby={promptId}
         checked={isSelected}
         // The change event does not tell the keys.
@@ -98,7 +103,7 @@ export const Card = memo(function Card(props: CardProps) {
       <button
         type="button"
         className="card-star"
-        aria-label="Favourite"
+        aria-label={t('gallery.favourite')}
         aria-describedby={promptId}
         aria-pressed={favourite}
         onClick={mark}
@@ -117,14 +122,18 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
     return (
       <>
         <p className="card-note" data-code={prediction.error.code}>
-          <strong>{interruptionTitle(prediction)}.</strong> {prediction.error.message}
+          {t.rich('gallery.interrupted', {
+            title: interruptionTitle(prediction),
+            message: errorTexts(prediction.error).message,
+            strong: (title) => <strong>{title}</strong>,
+          })}
         </p>
         <div className="actions">
           <button type="button" disabled={busy} onClick={() => actions.onResume(id)}>
-            Resume
+            {t('gallery.resume')}
           </button>
           <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-            Delete
+            {t('gallery.delete')}
           </button>
         </div>
       </>
@@ -132,33 +141,35 @@ function Outcome({ prediction, isShown, busy, actions }: CardProps) {
   }
   if (status !== 'failed') return null;
   const { error } = prediction;
+  const { message, remedy } = errorTexts(error);
   return (
     <>
       {isShown ? (
         <p className="card-note">
-          <strong>{error.code === 'CANCELLED' ? 'Cancelled' : 'Failed'}</strong>
+          <strong>
+            {error.code === 'CANCELLED' ? t('gallery.cancelled') : t('gallery.failed')}
+          </strong>
         </p>
       ) : (
         <p className="card-note" data-code={error.code}>
-          <strong>{error.message}</strong> {error.remedy}
+          <strong>{message}</strong> {remedy}
         </p>
       )}
       <div className="actions">
         <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
-          Run again
+          {t('gallery.runAgain')}
         </button>
         <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          Delete
+          {t('gallery.delete')}
         </button>
       </div>
     </>
   );
 }
 
-/** Made once: a formatter takes longer to make than to use. */
-const dateFormat = new Intl.DateTimeFormat(undefined, {
+const dateOptions = {
   month: 'short',
   day: 'numeric',
   hour: '2-digit',
   minute: '2-digit',
-});
+} as const;

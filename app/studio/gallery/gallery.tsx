@@ -1,3 +1,4 @@
+import { t } from '../../texts';
 import './gallery.css';
 import { memo, useDeferredValue, useMemo, useReducer, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract/prediction';
@@ -79,7 +80,7 @@ const GalleryList = memo(function GalleryList(
 
   return (
     <section ref={section} className="history" aria-labelledby="history-title">
-      <h2 id="history-title">Past videos</h2>
+      <h2 id="history-title">{t('gallery.pastVideos')}</h2>
       <div className="gallery-bar">
         {ended.length > 1 && <Toolbar {...{ filter, dispatch }} predictions={ended} />}
         {selected.length > 0 && (
@@ -99,7 +100,7 @@ const GalleryList = memo(function GalleryList(
             className="inline"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'failed' } })}
           >
-            Show {failed} failed
+            {t('gallery.showFailed', { count: failed })}
           </button>
         )}
         {filter.status === 'failed' && (
@@ -108,7 +109,7 @@ const GalleryList = memo(function GalleryList(
             className="inline"
             onClick={() => dispatch({ type: 'filtered', filter: { status: 'videos' } })}
           >
-            Back to the videos
+            {t('gallery.back')}
           </button>
         )}
       </p>
@@ -142,6 +143,5 @@ const GalleryList = memo(function GalleryList(
 });
 
 function countText(count: number, failed: boolean): string {
-  if (failed) return `${count} failed`;
-  return count === 1 ? '1 video' : `${count} videos`;
+  return failed ? t('gallery.countFailed', { count }) : t('gallery.count', { count });
 }

@@ -3,6 +3,7 @@ import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { downloadFile } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
 import { zipVideos } from './zip';
 
 type ZipState =
@@ -34,12 +35,12 @@ export function SelectionBar(props: {
   return (
     <>
       <div className="selection-bar">
-        <span role="status">{selected.length} selected</span>
+        <span role="status">{t('gallery.selected', { count: selected.length })}</span>
         <button type="button" className="small" onClick={onSelectAll}>
-          Select all
+          {t('gallery.selectAll')}
         </button>
         <button type="button" className="small" onClick={onClear}>
-          Clear
+          {t('gallery.clear')}
         </button>
         <button
           type="button"
@@ -47,10 +48,10 @@ export function SelectionBar(props: {
           disabled={videos.length === 0 || zip.status === 'zipping'}
           onClick={() => void download()}
         >
-          {zip.status === 'zipping' ? 'Making the ZIP…' : 'Download as ZIP'}
+          {zip.status === 'zipping' ? t('gallery.makingZip') : t('gallery.downloadZip')}
         </button>
         <button type="button" className="small danger" onClick={onDelete}>
-          Delete
+          {t('gallery.delete')}
         </button>
       </div>
       {zip.status === 'failed' && (

@@ -2,6 +2,7 @@ import type { Dispatch } from 'react';
 import { formatSize } from '../../../lib/contract/format';
 import type { Prediction } from '../../../lib/contract/prediction';
 import type { Size } from '../../../lib/contract/request';
+import { t } from '../../texts';
 import type { Filter, GalleryEvent, StatusFilter } from './gallery-state';
 
 /** Search and filters; a filter with one choice is not offered. */
@@ -20,30 +21,30 @@ export function Toolbar(props: {
     <search className="gallery-filters">
       <input
         type="search"
-        aria-label="Search in prompts"
-        placeholder="Search prompts"
+        aria-label={t('gallery.searchLabel')}
+        placeholder={t('gallery.search')}
         value={filter.search}
         onChange={(event) => change({ search: event.target.value })}
       />
       {(kinds.size > 1 || filter.status !== 'videos') && (
         <select
-          aria-label="Status"
+          aria-label={t('gallery.status')}
           value={filter.status}
           onChange={(event) => change({ status: event.target.value as StatusFilter })}
         >
-          <option value="videos">All videos</option>
-          <option value="completed">Finished</option>
-          <option value="interrupted">Interrupted</option>
-          <option value="failed">Failed</option>
+          <option value="videos">{t('gallery.allVideos')}</option>
+          <option value="completed">{t('gallery.finished')}</option>
+          <option value="interrupted">{t('gallery.interruptedOnes')}</option>
+          <option value="failed">{t('gallery.failed')}</option>
         </select>
       )}
       {models.length > 1 && (
         <select
-          aria-label="Model"
+          aria-label={t('shared.model')}
           value={filter.model ?? ''}
           onChange={(event) => change({ model: event.target.value || null })}
         >
-          <option value="">Any model</option>
+          <option value="">{t('gallery.anyModel')}</option>
           {models.map((model) => (
             <option key={model}>{model}</option>
           ))}
@@ -51,11 +52,11 @@ export function Toolbar(props: {
       )}
       {sizes.length > 1 && (
         <select
-          aria-label="Size"
+          aria-label={t('gallery.size')}
           value={filter.size ?? ''}
           onChange={(event) => change({ size: (event.target.value || null) as Size | null })}
         >
-          <option value="">Any size</option>
+          <option value="">{t('gallery.anySize')}</option>
           {sizes.map((size) => (
             <option key={size} value={size}>
               {formatSize(size)}
@@ -70,7 +71,7 @@ export function Toolbar(props: {
             checked={filter.favourites}
             onChange={(event) => change({ favourites: event.target.checked })}
           />
-          Favourites
+          {t('gallery.favourites')}
         </label>
       )}
     </search>

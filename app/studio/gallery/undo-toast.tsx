@@ -1,4 +1,5 @@
 import { useEffect, useEffectEvent, useState } from 'react';
+import { t } from '../../texts';
 import { isTyping } from '../shortcuts';
 import type { Deletions } from './use-deletions';
 
@@ -35,9 +36,9 @@ export function UndoToast({ list, undo, forget }: Deletions) {
       onFocus={() => setHeld(true)}
       onBlur={() => setHeld(false)}
     >
-      <span>{count === 1 ? 'Video deleted.' : `${count} videos deleted.`}</span>
+      <span>{t('gallery.deleted', { count })}</span>
       <button type="button" aria-keyshortcuts="Control+Z Meta+Z" onClick={undo}>
-        Undo
+        {t('gallery.undo')}
       </button>
     </div>
   );

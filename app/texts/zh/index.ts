@@ -1,10 +1,13 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import gallery from './gallery.json';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
+import queue from './queue.json';
 import result from './result.json';
+import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
@@ -12,7 +15,7 @@ import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, keys, models, result, serve, settings, names },
+  messages: { common, shared, gallery, queue, run, result, keys, models, serve, settings, names },
   errors,
   terms,
 };
