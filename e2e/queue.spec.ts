@@ -18,73 +18,74 @@ async function addToQueue(studio: StudioPage, prompt: string): Promise<void> {
   await expect(studio.waiting).toHaveCount(count + 1);
 }
 
-test('what is generated meanwhile waits in the queue, is changed there, and runs after a reload', async ({
-  studio,
-  page,
-}) => {
-  test.slow();
-  const { queue, waiting } = studio;
-  await startLongRun(studio);
-  await expect(queue).toHaveCount(0);
-  await addToQueue(studio, 'The second');
-  await addToQueue(studio, 'The third');
-  await expect(page.getByRole('link', { name: '2 videos wait in the queue.' })).toBeVisible();
-  const order = (...prompts: readonly string[]) =>
-    expect(waiting.locator('.queue-prompt')).toHaveText([...prompts]);
+test(
+  'what is generated meanwhile waits in the queue, is changed there, and runs after a reload',
+  full,
+  async ({ studio, page }) => {
+    test.slow();
+    const { queue, waiting } = studio;
+    await startLongRun(studio);
+    await expect(queue).toHaveCount(0);
+    await addToQueue(studio, 'The second');
+    await addToQueue(studio, 'The third');
+    await expect(page.getByRole('link', { name: '2 videos wait in the queue.' })).toBeVisible();
+    const order = (...prompts: readonly string[]) =>
+      expect(waiting.locator('.queue-prompt')).toHaveText([...prompts]);
 
-  await test.step('reorder by keyboard and by pointer', async () => {
-    const third = waiting.getByRole('button', { name: /^Move: .*The third$/ });
-    await third.press('ArrowUp');
-    await order('The third', 'The second');
-    await expect(third).toBeFocused();
-    const from = await third.boundingBox();
-    const to = await waiting.last().boundingBox();
-    if (!from || !to) throw new Error('the rows are not there');
-    await page.mouse.move(from.x + from.width / 2, from.y + from.height / 2);
-    await page.mouse.down();
-    await page.mouse.move(from.x + from.width / 2, to.y + to.height - 4, { steps: 4 });
-    await page.mouse.up();
-    await order('The second', 'The third');
-    await third.press('Home');
-    await order('The third', 'The second');
-  });
+    await test.step('reorder by keyboard and by pointer', async () => {
+      const third = waiting.getByRole('button', { name: /^Move: .*The third$/ });
+      await third.press('ArrowUp');
+      await order('The third', 'The second');
+      await expect(third).toBeFocused();
+      const from = await third.boundingBox();
+      const to = await waiting.last().boundingBox();
+      if (!from || !to) throw new Error('the rows are not there');
+      await page.mouse.move(from.x + from.width / 2, from.y + from.height / 2);
+      await page.mouse.down();
+      await page.mouse.move(from.x + from.width / 2, to.y + to.height - 4, { steps: 4 });
+      await page.mouse.up();
+      await order('The second', 'The third');
+      await third.press('Home');
+      await order('The third', 'The second');
+    });
 
-  await test.step('edit, duplicate and remove', async () => {
-    await studio.prompt.fill('Not yet finished');
-    await waiting.last().getByRole('button', { name: 'Edit' }).click();
-    await expect(studio.prompt).toHaveValue('The second');
-    await studio.prompt.fill('The second, edited');
-    await page.getByRole('button', { name: 'Save changes' }).click();
-    await order('The third', 'The second, edited');
-    await expect(studio.prompt).toHaveValue('Not yet finished');
-    await waiting.first().getByRole('button', { name: 'Duplicate' }).click();
-    await order('The third', 'The third', 'The second, edited');
-    await waiting.first().getByRole('button', { name: 'Remove' }).click();
-    await order('The third', 'The second, edited');
-    const undo = queue.getByRole('button', { name: 'Undo' });
-    await expect(undo).toBeFocused();
-    await undo.press('Enter');
-    await order('The third', 'The third', 'The second, edited');
-    await waiting.first().getByRole('button', { name: 'Remove' }).click();
-    await queue.getByRole('button', { name: 'Close' }).click();
-  });
-  await expectAccessible(page, views.slice(0, 2));
+    await test.step('edit, duplicate and remove', async () => {
+      await studio.prompt.fill('Not yet finished');
+      await waiting.last().getByRole('button', { name: 'Edit' }).click();
+      await expect(studio.prompt).toHaveValue('The second');
+      await studio.prompt.fill('The second, edited');
+      await page.getByRole('button', { name: 'Save changes' }).click();
+      await order('The third', 'The second, edited');
+      await expect(studio.prompt).toHaveValue('Not yet finished');
+      await waiting.first().getByRole('button', { name: 'Duplicate' }).click();
+      await order('The third', 'The third', 'The second, edited');
+      await waiting.first().getByRole('button', { name: 'Remove' }).click();
+      await order('The third', 'The second, edited');
+      const undo = queue.getByRole('button', { name: 'Undo' });
+      await expect(undo).toBeFocused();
+      await undo.press('Enter');
+      await order('The third', 'The third', 'The second, edited');
+      await waiting.first().getByRole('button', { name: 'Remove' }).click();
+      await queue.getByRole('button', { name: 'Close' }).click();
+    });
+    await expectAccessible(page, views.slice(0, 2));
 
-  await test.step('pause, reload, run all', async () => {
-    await queue.getByRole('button', { name: 'Pause after this one' }).first().click();
-    await expect(queue).toContainText('The queue pauses when this video is done.');
-    await studio.progress.getByRole('button', { name: 'Cancel' }).click();
-    await expect(queue).toContainText('The queue is paused.');
-    await page.reload();
-    await order('The third', 'The second, edited');
-    await queue.getByRole('button', { name: 'Run all' }).click();
-    await expect(studio.progress).toBeVisible();
-    await expect(queue).toHaveCount(0, { timeout: 120_000 });
-    await studio.waitForResult();
-    await expect(studio.result).toContainText('The second, edited');
-    await expect(studio.history.getByText('The third')).toBeVisible();
-  });
-});
+    await test.step('pause, reload, run all', async () => {
+      await queue.getByRole('button', { name: 'Pause after this one' }).first().click();
+      await expect(queue).toContainText('The queue pauses when this video is done.');
+      await studio.progress.getByRole('button', { name: 'Cancel' }).click();
+      await expect(queue).toContainText('The queue is paused.');
+      await page.reload();
+      await order('The third', 'The second, edited');
+      await queue.getByRole('button', { name: 'Run all' }).click();
+      await expect(studio.progress).toBeVisible();
+      await expect(queue).toHaveCount(0, { timeout: 120_000 });
+      await studio.waitForResult();
+      await expect(studio.result).toContainText('The second, edited');
+      await expect(studio.history.getByText('The third')).toBeVisible();
+    });
+  },
+);
 
 test(
   'variations are added with their values, and say what is wrong with them',

@@ -45,52 +45,55 @@ async function downloadChecker(page: Page): Promise<void> {
   await expect(page.getByText('not in this browser yet')).toHaveCount(0, { timeout: 60_000 });
 }
 
-test('the demonstration model gives no verdict; with the checker the video is flagged and blurred', async ({
-  page,
-  hub,
-}) => {
-  await publishChecker(hub, 20);
-  const studio = await openStudio(page, hub);
-  await fill(studio);
-  await studio.generate();
-  await expect(studio.progress.getByText('Check frames')).toBeHidden();
-  await studio.waitForResult();
-  await expect(studio.verdict).toContainText('This is no verdict.');
-  await studio.play();
+test(
+  'the demonstration model gives no verdict; with the checker the video is flagged and blurred',
+  full,
+  async ({ page, hub }) => {
+    await publishChecker(hub, 20);
+    const studio = await openStudio(page, hub);
+    await fill(studio);
+    await studio.generate();
+    await expect(studio.progress.getByText('Check frames')).toBeHidden();
+    await studio.waitForResult();
+    await expect(studio.verdict).toContainText('This is no verdict.');
+    await studio.play();
 
-  const download = studio.verdict.getByRole('button', {
-    name: /^Download the checker \(.*B\) and check$/,
-  });
-  await test.step('nothing is fetched before the terms are accepted', async () => {
-    hub.forget();
-    await download.click();
-    await answerTerms(page, 'Not now');
-    await expect(download).toBeFocused();
-    expect(hub.requests).toEqual([]);
-    await download.click();
-    await answerTerms(page, 'Accept');
-  });
-  await expect(studio.verdict).toContainText(/^Flagged by Marqo.*score 0\.99/, { timeout: 60_000 });
+    const download = studio.verdict.getByRole('button', {
+      name: /^Download the checker \(.*B\) and check$/,
+    });
+    await test.step('nothing is fetched before the terms are accepted', async () => {
+      hub.forget();
+      await download.click();
+      await answerTerms(page, 'Not now');
+      await expect(download).toBeFocused();
+      expect(hub.requests).toEqual([]);
+      await download.click();
+      await answerTerms(page, 'Accept');
+    });
+    await expect(studio.verdict).toContainText(/^Flagged by Marqo.*score 0\.99/, {
+      timeout: 60_000,
+    });
 
-  await test.step('it is shown with the keyboard, and blurred again', async () => {
-    const show = studio.result.getByRole('button', { name: 'Show the video' });
-    await expect(show).toHaveAccessibleDescription('The safety checker flagged this video.');
-    await expect(studio.player).toHaveCount(0);
-    await expectAccessible(page);
-    await show.focus();
-    await page.keyboard.press('Enter');
-    await expect(studio.player).toBeVisible();
-    const cover = studio.result.getByRole('button', { name: 'Blur again' });
-    await expect(cover).toBeFocused();
-    await page.keyboard.press('Space');
-    await expect(studio.player).toHaveCount(0);
-    await expect(studio.history).toContainText('The safety checker flagged this video.');
-  });
+    await test.step('it is shown with the keyboard, and blurred again', async () => {
+      const show = studio.result.getByRole('button', { name: 'Show the video' });
+      await expect(show).toHaveAccessibleDescription('The safety checker flagged this video.');
+      await expect(studio.player).toHaveCount(0);
+      await expectAccessible(page);
+      await show.focus();
+      await page.keyboard.press('Enter');
+      await expect(studio.player).toBeVisible();
+      const cover = studio.result.getByRole('button', { name: 'Blur again' });
+      await expect(cover).toBeFocused();
+      await page.keyboard.press('Space');
+      await expect(studio.player).toHaveCount(0);
+      await expect(studio.history).toContainText('The safety checker flagged this video.');
+    });
 
-  await page.getByRole('link', { name: 'Terms of use' }).click();
-  await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
-  await expect(page.getByRole('button', { name: 'Accept' })).toHaveCount(0);
-});
+    await page.getByRole('link', { name: 'Terms of use' }).click();
+    await expect(page.getByText(/^Accepted on this device on /)).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Accept' })).toHaveCount(0);
+  },
+);
 
 test('a flagged start image is said before minutes are spent, and can be cancelled', async ({
   page,

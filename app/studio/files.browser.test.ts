@@ -67,6 +67,7 @@ test('a video of Kinora restores the form, its profile included, and names its L
       optimization: null,
       negative_prompt: 'rain',
       size: '720*1280',
+      sizeChosen: true,
       num_inference_steps: '8',
       duration: '6',
       guidance_scale: '2.5',

@@ -11,7 +11,7 @@ const base = new URL('/lib/safety/goldens/', location.href);
 const backend = await createBackend('webgpu');
 afterAll(() => backend.dispose());
 
-test('hidden states and logits agree on WebGPU in both layouts', async () => {
+test('hidden states and logits agree on WebGPU in both layouts', { tags: ['full'] }, async () => {
   const lines = await runParity({ classifier: classifierParity }, httpFolder(base), backend);
   expect(lines.filter(({ ok }) => !ok)).toEqual([]);
   expect(lines.length).toBe(53);

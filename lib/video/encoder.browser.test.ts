@@ -227,7 +227,7 @@ async function packetsOf(video: Blob): Promise<readonly Uint8Array[]> {
   return packets;
 }
 
-test('ffmpeg encodes the same frames to the same packets', async () => {
+test('ffmpeg encodes the same frames to the same packets', { tags: ['full'] }, async () => {
   const encode = async () => {
     const writer = await createVideoWriter(optionsFor(640, 384, 30, 'ffmpeg'));
     const frame = new Uint8ClampedArray(640 * 384 * 4);

@@ -67,7 +67,9 @@ describe('denoising on WebGPU', () => {
     },
   );
 
-  test('small chunks and one large one give the same latents, and the conditioning frame stays', async () => {
+  test('small chunks and one large one give the same latents, and the conditioning frame stays', {
+    tags: ['full'],
+  }, async () => {
     const small = await denoiseTokens(
       backend,
       transformer,
