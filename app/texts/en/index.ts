@@ -2,6 +2,7 @@ import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract
 import { terms } from '../../../lib/contract/terms-text';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
+import form from './form.json';
 import keys from './keys.json';
 import models from './models.json';
 import serve from './serve.json';
@@ -16,7 +17,7 @@ const names = {
 };
 
 /** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
-export const messages = { common, shared, keys, models, serve, settings, names };
+export const messages = { common, shared, form, keys, models, serve, settings, names };
 
 /** Errors are in English already. */
 export const en = { messages, errors: null, terms };

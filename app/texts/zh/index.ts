@@ -1,6 +1,7 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import form from './form.json';
 import keys from './keys.json';
 import models from './models.json';
 import { names } from './names';
@@ -11,7 +12,7 @@ import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, keys, models, serve, settings, names },
+  messages: { common, shared, form, keys, models, serve, settings, names },
   errors,
   terms,
 };
