@@ -1,15 +1,29 @@
 'use client';
 import { useState } from 'react';
 
+/** The documentation is English. */
+const english = {
+  copy: 'Copy',
+  copied: 'Copied',
+  byHand: 'Select the text and copy it by hand',
+};
+
 /** Copies a block of code and announces the outcome. */
-export function CopyButton(props: { what: string; text: string }) {
+export function CopyButton(props: {
+  /** Name of the button: what it copies. */
+  label: string;
+  text: string;
+  /** What a page in another language says instead. */
+  words?: typeof english;
+}) {
+  const { label, text, words = english } = props;
   const [outcome, setOutcome] = useState('');
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(props.text);
-      setOutcome('Copied');
+      await navigator.clipboard.writeText(text);
+      setOutcome(words.copied);
     } catch {
-      setOutcome('Select the text and copy it by hand');
+      setOutcome(words.byHand);
     }
     setTimeout(() => setOutcome(''), 2000);
   };
@@ -18,8 +32,8 @@ export function CopyButton(props: { what: string; text: string }) {
       <span role="status" className="copied">
         {outcome}
       </span>
-      <button type="button" aria-label={`Copy ${props.what}`} onClick={() => void copy()}>
-        Copy
+      <button type="button" aria-label={label} onClick={() => void copy()}>
+        {words.copy}
       </button>
     </>
   );

@@ -18,7 +18,7 @@ export function Code(props: { label: string; text: string }) {
     <figure className="code">
       <figcaption>
         <span>{props.label}</span>
-        <CopyButton what={props.label} text={props.text} />
+        <CopyButton label={`Copy ${props.label}`} text={props.text} />
       </figcaption>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
       <pre tabIndex={0}>

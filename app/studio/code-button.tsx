@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
+import { t } from '../texts';
 import type { FormState } from './form-state';
 
 /** Few people need it, so it is no part of the page's first script. */
@@ -11,7 +12,7 @@ export function CodeButton({ form, library }: { form: FormState; library: readon
   return (
     <>
       <button type="button" className="quiet" onClick={() => setOpen(true)}>
-        Copy as code
+        {t('form.copyAsCode')}
       </button>
       {open && (
         <Suspense>

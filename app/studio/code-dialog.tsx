@@ -1,19 +1,19 @@
 import Link from 'next/link';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
 import { CopyButton } from '../docs/copy-button';
 import { Modal } from '../models/modal';
 import { hasServer } from '../shared/server';
+import { t } from '../texts';
 import './code-dialog.css';
 import type { FormState } from './form-state';
 import { type CodeLanguage, codeLanguages, requestCode } from './request-code';
 
-const names: Readonly<Record<CodeLanguage, string>> = {
-  curl: 'curl',
-  javascript: 'JavaScript',
-  python: 'Python',
-  command: 'Command',
-};
+const linkTo = (href: string) => (name: ReactNode) => (
+  <Link {...{ href }} prefetch={false}>
+    {name}
+  </Link>
+);
 
 /** The form as code, in the language of one's choice. */
 export function CodeDialog(props: {
@@ -27,10 +27,10 @@ export function CodeDialog(props: {
   const origin = hasServer ? window.location.origin : 'https://kinora.example';
   const sourceOf = (name: string) => library.find((lora) => lora.name === name)?.source;
   const text = requestCode(language, form, origin, sourceOf);
-  const name = names[language];
+  const name = t(`form.codeNames.${language}`);
   return (
     <Modal titleId="code-title" className="code-dialog" onClose={onClose}>
-      <h2 id="code-title">This request as code</h2>
+      <h2 id="code-title">{t('form.codeTitle')}</h2>
       <div className="words">
         {codeLanguages.map((one) => (
           <button
@@ -40,7 +40,7 @@ export function CodeDialog(props: {
             aria-pressed={one === language}
             onClick={() => setLanguage(one)}
           >
-            {names[one]}
+            {t(`form.codeNames.${one}`)}
           </button>
         ))}
       </div>
@@ -49,38 +49,28 @@ export function CodeDialog(props: {
         <code>{text}</code>
       </pre>
       <p className="field-hint">
-        {language === 'command' ? (
-          <>
-            Runs in the folder of Kinora, with the files of this request. All options:{' '}
-            <code>npm run generate -- --help</code>
-          </>
-        ) : (
-          <>
-            Makes <code>video.mp4</code> through the API, with the files of this request in the
-            folder where it runs. A tab on the page{' '}
-            <Link href="/serve" prefetch={false}>
-              Serve
-            </Link>{' '}
-            computes the video; keys are on the page{' '}
-            <Link href="/keys" prefetch={false}>
-              Keys
-            </Link>
-            , and everything else is in the{' '}
-            <Link href="/docs#quick-start" prefetch={false}>
-              documentation
-            </Link>{' '}
-            and the{' '}
-            <Link href="/docs/api" prefetch={false}>
-              list of endpoints
-            </Link>
-            .
-          </>
-        )}
+        {language === 'command'
+          ? t.rich('form.commandHint', { code: (command) => <code>{command}</code> })
+          : t.rich('form.codeHint', {
+              code: (file) => <code>{file}</code>,
+              serve: linkTo('/serve'),
+              keys: linkTo('/keys'),
+              docs: linkTo('/docs#quick-start'),
+              api: linkTo('/docs/api'),
+            })}
       </p>
       <div className="actions">
-        <CopyButton what={`the request as ${name}`} text={text} />
+        <CopyButton
+          label={t('form.copyRequestAs', { name })}
+          words={{
+            copy: t('form.copy'),
+            copied: t('form.copied'),
+            byHand: t('form.copyByHand'),
+          }}
+          text={text}
+        />
         <button type="button" onClick={onClose}>
-          Close
+          {t('shared.close')}
         </button>
       </div>
     </Modal>

@@ -1,11 +1,12 @@
 import type { Dispatch } from 'react';
 import { KinoraError } from '../../lib/contract/errors';
+import type { TextKey } from '../texts';
 import { readImage } from './files';
 import type { FormAction, FormValues } from './form-state';
 
 /** A request with a start picture. The pictures are drawn by `lib/cli/example-pictures`. */
 export interface Example {
-  readonly name: string;
+  readonly name: TextKey;
   /** Path of the app's origin. */
   readonly picture: string;
   readonly values: Pick<FormValues, 'prompt' | 'size'>;
@@ -13,7 +14,7 @@ export interface Example {
 
 export const examples: readonly Example[] = [
   {
-    name: 'Lighthouse',
+    name: 'form.examples.lighthouse',
     picture: '/samples/lighthouse.jpg',
     values: {
       prompt:
@@ -22,7 +23,7 @@ export const examples: readonly Example[] = [
     },
   },
   {
-    name: 'Balloons',
+    name: 'form.examples.balloons',
     picture: '/samples/balloons.jpg',
     values: {
       prompt:
@@ -31,7 +32,7 @@ export const examples: readonly Example[] = [
     },
   },
   {
-    name: 'Street in the rain',
+    name: 'form.examples.street',
     picture: '/samples/street.jpg',
     values: {
       prompt:
@@ -40,7 +41,7 @@ export const examples: readonly Example[] = [
     },
   },
   {
-    name: 'Northern lights',
+    name: 'form.examples.aurora',
     picture: '/samples/aurora.jpg',
     values: {
       prompt:

@@ -1,6 +1,7 @@
 import type { Backend } from '../../lib/contract/prediction';
 import type { Forecast } from '../../workers/forecast/forecast';
 import type { GpuState } from '../shared/gpu';
+import { t } from '../texts';
 import { durationText } from './forecast-text';
 
 /** What this device can do with a model, in one sentence; null where the check of the GPU has failed. */
@@ -10,18 +11,24 @@ export function deviceSentence(
   model: string,
   forecasts: { readonly standard: Forecast | null; readonly fast: Forecast | null },
 ): string | null {
-  if (gpu.status === 'checking') return 'Looking at what this device can do …';
+  if (gpu.status === 'checking') return t('form.looking');
   if (gpu.status === 'failed') return null;
   const { outcome, software, adapter } = gpu.report;
   if (backend === 'wasm' || outcome !== 'ready') {
-    return `Without a GPU that the browser can use, a clip of 5 s with ${model} takes more than a day. The sample model works here.`;
+    return t('form.deviceNoGpu', { model });
   }
   if (software) {
-    return `The browser emulates a GPU on the CPU here: a clip of 5 s with ${model} takes more than a day. The sample model works here.`;
+    return t('form.deviceSoftware', { model });
   }
   const { standard, fast } = forecasts;
-  if (!standard || !fast) return 'Looking at what this device can do …';
-  const name = [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || 'the GPU';
-  const measured = standard.time.measured ? '' : '; its first video measures that';
-  return `On this device (${name}), a clip of 5 s with ${model} takes ${durationText(standard.time)}, or ${durationText(fast.time)} at Ultra-fast${measured}.`;
+  if (!standard || !fast) return t('form.looking');
+  const values = {
+    gpu: [adapter.vendor, adapter.architecture].filter(Boolean).join(' ') || t('form.theGpu'),
+    model,
+    time: durationText(standard.time),
+    fast: durationText(fast.time),
+  };
+  return standard.time.measured
+    ? t('form.deviceTakes', values)
+    : t('form.deviceTakesUnmeasured', values);
 }

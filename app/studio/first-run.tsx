@@ -5,6 +5,7 @@ import type { Backend } from '../../lib/contract/prediction';
 import type { GpuState } from '../shared/gpu';
 import { Picture } from '../shared/icons';
 import type { ModelList } from '../shared/use-models';
+import { t } from '../texts';
 import { deviceSentence } from './first-run-text';
 import { forecastOfModel } from './forecast-request';
 import { useForecast } from './use-forecast';
@@ -21,19 +22,16 @@ export function FirstRun(props: {
   const real = listed.find(({ origin }) => origin === 'listed');
   return (
     <section className="panel stage empty" aria-labelledby="empty-title">
-      <h2 id="empty-title">One image becomes a video</h2>
-      <p>
-        Choose an image, describe what should happen, and watch the result. Everything is computed
-        on your own device: image, prompt and video never leave this browser.
-      </p>
+      <h2 id="empty-title">{t('form.firstTitle')}</h2>
+      <p>{t('form.firstText')}</p>
       {real && <RealModel {...{ gpu, backend, real }} />}
       <div className="actions">
         <button type="button" className="primary" onClick={onSample}>
-          Try the sample
+          {t('form.trySample')}
         </button>
         {real && !real.ready && (
           <Link href={`/models#${real.manifest.id}`} prefetch={false} className="button">
-            Get {real.manifest.name}
+            {t('shared.getModel', { name: real.manifest.name })}
           </Link>
         )}
       </div>
@@ -53,7 +51,7 @@ function RealModel(props: { gpu: GpuState; backend: Backend; real: ModelEntry })
       {deviceSentence(gpu, backend, name, { standard, fast })}
       {standard &&
         !real.ready &&
-        ` ${name} takes about ${Math.round(standard.weightBytes / 1e9)} GB of this browser’s storage.`}
+        ` ${t('form.modelStorage', { name, gigabytes: Math.round(standard.weightBytes / 1e9) })}`}
     </p>
   );
 }

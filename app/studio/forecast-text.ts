@@ -1,13 +1,24 @@
-import { formatMemory, formatSeconds } from '../../lib/contract/format';
+import { formatMemory, timeParts } from '../../lib/contract/format';
 import type { Forecast, MemoryForecast } from '../../workers/forecast/forecast';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 
 const secondsOfDay = 24 * 3600;
 
 /** `about 3 min 20 s`; `more than a day` where the exact number helps nobody. */
 export function durationText({ seconds, measured }: Forecast['time']): string {
-  if (seconds > secondsOfDay) return 'more than a day';
-  const text = formatSeconds(rounded(seconds)).replace(/ 00 (s|min)$/, '');
-  return measured ? `about ${text}` : `roughly ${text}`;
+  if (seconds > secondsOfDay) return t('form.moreThanDay');
+  const time = withoutZeros(rounded(seconds));
+  return measured ? t('form.about', { time }) : t('form.roughly', { time });
+}
+
+/** The time without `00 s` or `00 min` at its end. */
+function withoutZeros(seconds: number): string {
+  const [unit, first, second] = timeParts(seconds);
+  if (unit === 's' || second !== '00') return formatTime(seconds);
+  return unit === 'min'
+    ? t('form.wholeMinutes', { minutes: first })
+    : t('form.wholeHours', { hours: first });
 }
 
 /** To a precision that a forecast has: seconds, then tens of seconds, then minutes, then quarters of an hour. */
@@ -23,13 +34,13 @@ export function memoryText({ full, least, planned }: MemoryForecast): {
 } {
   if (planned === null) {
     return {
-      text: `needs ${formatMemory(least)}`,
-      title: 'That is more than the memory limit under Advanced.',
+      text: t('form.needsMemory', { amount: formatMemory(least) }),
+      title: t('form.needsMemoryHint'),
     };
   }
   const title =
     planned < full
-      ? `Without the memory limit it would take ${formatMemory(full)}, and be faster.`
-      : `It works from ${formatMemory(least)} on, with parts of the model read from disk.`;
+      ? t('form.memoryLimited', { amount: formatMemory(full) })
+      : t('form.memoryLeast', { amount: formatMemory(least) });
   return { text: formatMemory(planned), title: least < planned || planned < full ? title : '' };
 }

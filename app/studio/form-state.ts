@@ -4,18 +4,17 @@ import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { PromptOptimization } from '../../lib/contract/prompt-optimization';
 import type { Parameters, ParametersInput } from '../../lib/contract/request';
+import { t } from '../texts';
 
 /** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;
 
-/** Labels of the numbers. */
-export const labels: Readonly<Record<NumberName, string>> = {
-  num_inference_steps: 'Steps',
-  duration: 'Duration',
-  guidance_scale: 'Guidance',
-  flow_shift: 'Flow shift',
-  seed: 'Seed',
-};
+/** What a number may be, as a sentence. */
+export function rangeText(name: NumberName): string {
+  const { min, max, step } = parameterRanges[name];
+  const values = { name: t(`form.numbers.${name}`), min, max };
+  return step < 1 ? t('form.numberRange', values) : t('form.wholeNumberRange', values);
+}
 
 /** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
 export interface FormValues extends Record<NumberName, string> {

@@ -1,3 +1,4 @@
+import { t } from '../texts';
 import './framing.css';
 import { type CSSProperties, type PointerEvent, useEffect, useEffectEvent, useRef } from 'react';
 import {
@@ -77,7 +78,7 @@ export function FramingEditor(props: {
         style={{ touchAction: !roomAbove ? 'pan-y' : roomBeside ? 'none' : 'pan-x' }}
         data-portrait={video.height > video.width || undefined}
         role="application"
-        aria-label="Frame of the video"
+        aria-label={t('form.frame')}
         aria-describedby="framing-keys"
         // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes keys
         tabIndex={0}
@@ -116,11 +117,11 @@ export function FramingEditor(props: {
         </div>
       </div>
       <p id="framing-keys" className="visually-hidden">
-        Arrow keys move the image, with Shift in larger steps; plus and minus zoom.
+        {t('form.framingKeys')}
       </p>
       <div className="framing-controls">
         <label>
-          <span>Zoom</span>
+          <span>{t('form.zoom')}</span>
           <input
             type="range"
             min={0}
@@ -132,15 +133,15 @@ export function FramingEditor(props: {
           />
         </label>
         <button type="button" onClick={() => onChange(fitted(framing))}>
-          Fit
+          {t('form.fit')}
         </button>
         <button type="button" onClick={() => onChange(filling(framing))}>
-          Fill
+          {t('form.fill')}
         </button>
       </div>
       {bars && (
         <fieldset className="framing-controls">
-          <legend className="visually-hidden">Background</legend>
+          <legend className="visually-hidden">{t('form.background')}</legend>
           <label>
             <input
               type="radio"
@@ -148,7 +149,7 @@ export function FramingEditor(props: {
               checked={colour === null}
               onChange={() => onChange({ ...framing, background: 'blur' })}
             />
-            Blurred background
+            {t('form.blurredBackground')}
           </label>
           <label>
             <input
@@ -157,12 +158,12 @@ export function FramingEditor(props: {
               checked={colour !== null}
               onChange={() => onChange({ ...framing, background: defaultColour })}
             />
-            Colour
+            {t('form.colour')}
           </label>
           {colour !== null && (
             <input
               type="color"
-              aria-label="Colour of the background"
+              aria-label={t('form.backgroundColour')}
               value={colour}
               onChange={(event) => onChange({ ...framing, background: event.target.value })}
             />

@@ -7,6 +7,7 @@ import {
   type Placement,
   placeImage,
 } from '../../lib/contract/framing';
+import { t } from '../texts';
 
 /** Pixels that the short side of a start image should have; with fewer the video looks soft. */
 export const sharpPixels = 640;
@@ -117,11 +118,11 @@ export function filling({ background }: Framing): Framing {
 export function pixelWarning({ width, height }: PixelSize, { zoom }: Framing): string | null {
   const short = Math.min(width, height);
   if (short < sharpPixels) {
-    return `This image has ${width}×${height} pixels. From ${sharpPixels} on its short side the video looks sharper.`;
+    return t('form.fewPixels', { width, height, enough: sharpPixels });
   }
   const shown = Math.round(short / Math.max(1, zoom));
   if (shown >= sharpPixels) return null;
-  return `Zoomed in this far, ${shown} pixels of its short side are left. From ${sharpPixels} on the video looks sharper.`;
+  return t('form.fewPixelsZoomed', { shown, enough: sharpPixels });
 }
 
 function clamp(value: number, min: number, max: number): number {

@@ -1,17 +1,12 @@
 import type { ReactNode } from 'react';
-import { profileTitles } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import type { ProfileName } from '../../lib/contract/profile';
 import type { Forecast, MemoryForecast } from '../../workers/forecast/forecast';
 import { Choice } from '../shared/fields';
 import { profileChoices } from '../shared/use-models';
+import { t } from '../texts';
 import { durationText, memoryText } from './forecast-text';
 import './generate-bar.css';
-
-const profileTexts: Readonly<Record<ProfileName, string>> = {
-  standard: 'As many steps as you set: the best quality.',
-  'ultra-fast': 'A fraction of the work; motion, colours and fine detail may suffer.',
-};
 
 /** What stays in sight of the form: the profile, what the request takes on this device, and the button. */
 export function GenerateBar(props: {
@@ -28,16 +23,16 @@ export function GenerateBar(props: {
     <div className="generate-bar">
       {choices.length > 1 && (
         <fieldset className="profile-choices">
-          <legend className="visually-hidden">Profile</legend>
+          <legend className="visually-hidden">{t('form.profile')}</legend>
           {choices.map((name) => (
-            <span key={name} title={profileTexts[name]}>
+            <span key={name} title={t(`form.profileHints.${name}`)}>
               <Choice
                 name="profile"
                 value={name}
                 checked={profile === name}
                 onChange={() => onProfile(name)}
               >
-                <span>{profileTitles[name]}</span>
+                <span>{t(`names.profile.${name}`)}</span>
               </Choice>
             </span>
           ))}
@@ -54,14 +49,8 @@ function ForecastLine({ forecast }: { forecast: Forecast | null }) {
   const { time, memory } = forecast;
   return (
     <dl className="forecast">
-      <div
-        title={
-          time.measured
-            ? 'By what earlier videos took on this device.'
-            : 'Not measured on this device yet: the first video with this model does that.'
-        }
-      >
-        <dt>Time</dt>
+      <div title={time.measured ? t('form.timeMeasured') : t('form.timeNotMeasured')}>
+        <dt>{t('form.time')}</dt>
         <dd>{durationText(time)}</dd>
       </div>
       {memory && <MemoryFact memory={memory} />}
@@ -73,7 +62,7 @@ function MemoryFact({ memory }: { memory: MemoryForecast }) {
   const { text, title } = memoryText(memory);
   return (
     <div title={title}>
-      <dt>Memory</dt>
+      <dt>{t('form.memory')}</dt>
       <dd data-short={memory.planned === null || undefined}>{text}</dd>
     </div>
   );

@@ -4,6 +4,7 @@ import { type Size, sizeInPixels } from '../../lib/contract/parameters';
 import { useObjectUrl } from '../shared/browser';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { ImageIcon } from '../shared/icons';
+import { t } from '../texts';
 import type { ChosenImage } from './form-state';
 import { FramingEditor } from './framing-editor';
 
@@ -30,8 +31,8 @@ export function ImageField(props: {
   };
   return (
     <div className="field">
-      <label htmlFor="image">Image</label>
-      <div className={image ? 'image-slot filled' : 'image-slot'}>
+      <label htmlFor="image">{t('form.image')}</label>
+      <div className="image-slot" data-filled={image ? true : undefined}>
         <input
           ref={input}
           id="image"
@@ -45,7 +46,7 @@ export function ImageField(props: {
             {pixels && (
               <FramingEditor
                 url={url}
-                alt={`Start image: ${image.name}`}
+                alt={t('form.startImage', { name: image.name })}
                 sizes={{ image: pixels, frame: props.frame ?? video, video }}
                 framing={image.framing}
                 onChange={onFraming}
@@ -54,19 +55,17 @@ export function ImageField(props: {
             <div className="image-bar">
               <span className="file-name">{image.name}</span>
               <button type="button" onClick={() => input.current?.click()}>
-                Replace
+                {t('form.replace')}
               </button>
               <button type="button" onClick={onRemove}>
-                Remove
+                {t('form.remove')}
               </button>
             </div>
           </>
         ) : (
           <span className="image-call" aria-hidden="true">
             <ImageIcon />
-            <span>
-              Drop, paste or <u>choose</u> an image
-            </span>
+            <span>{t.rich('form.dropImage', { u: (text) => <u>{text}</u> })}</span>
           </span>
         )}
       </div>

@@ -3,6 +3,7 @@ import { type ChangeEvent, useRef } from 'react';
 import type { LoraEntry } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { ArrowIcon, CloseIcon } from '../shared/icons';
+import { errorTexts, t } from '../texts';
 import { type ChosenLora, maxLoras } from './form-state';
 import './lora.css';
 import type { LoraCheck } from './use-loras';
@@ -34,7 +35,7 @@ export function LoraField(props: {
   const offered = library.filter(({ name }) => !chosen.includes(name));
   return (
     <fieldset className="field">
-      <legend>LoRA</legend>
+      <legend>{t('form.lora')}</legend>
       {loras.length > 0 && (
         <ul className="loras">
           {loras.map((lora, index) => (
@@ -43,7 +44,7 @@ export function LoraField(props: {
               lora={lora}
               place={{ first: index === 0, last: index === loras.length - 1 }}
               words={checks[lora.key]?.triggerWords ?? []}
-              error={errors[lora.key] ?? checks[lora.key]?.misfit?.message}
+              error={errors[lora.key] ?? misfitText(checks[lora.key])}
               onMove={(by) => onMove(lora.key, by)}
               onScale={(scale) => onScale(lora.key, scale)}
               onRemove={() => onRemove(lora.key)}
@@ -60,7 +61,7 @@ export function LoraField(props: {
               type="button"
               className="word"
               disabled={full}
-              aria-label={`Use ${name} of the library`}
+              aria-label={t('form.useLora', { name })}
               onClick={() => onPick(name)}
             >
               + {name.replace(/\.safetensors$/, '')}
@@ -74,7 +75,7 @@ export function LoraField(props: {
         type="file"
         multiple
         accept=".safetensors"
-        aria-label="LoRA files"
+        aria-label={t('form.loraFiles')}
         tabIndex={-1}
         onChange={choose}
       />
@@ -84,18 +85,24 @@ export function LoraField(props: {
         disabled={full}
         onClick={() => input.current?.click()}
       >
-        Add LoRA
+        {t('form.addLora')}
       </button>
       <p className="field-hint">
-        Up to three .safetensors files for this model, scales 0 to 4; several can be chosen at once.
-        Keep those that you use often in the{' '}
-        <Link href="/models#loras" prefetch={false}>
-          LoRA library
-        </Link>
-        .
+        {t.rich('form.loraHint', {
+          library: (name) => (
+            <Link href="/models#loras" prefetch={false}>
+              {name}
+            </Link>
+          ),
+        })}
       </p>
     </fieldset>
   );
+}
+
+/** Why a LoRA does not fit the model; undefined where it does. */
+function misfitText(check: LoraCheck | undefined): string | undefined {
+  return check?.misfit ? errorTexts(check.misfit).message : undefined;
 }
 
 /** One selected LoRA: its scale, its place among the others, and its trigger words. */
@@ -115,8 +122,10 @@ function LoraRow(props: {
     <li>
       <div className="lora-row">
         <label className="file-name" htmlFor={lora.key} title={lora.name}>
-          {lora.name}
-          <span className="visually-hidden">, scale</span>
+          {t.rich('form.scaleOf', {
+            name: lora.name,
+            hidden: (text) => <span className="visually-hidden">{text}</span>,
+          })}
         </label>
         <input
           id={lora.key}
@@ -135,8 +144,12 @@ function LoraRow(props: {
               <button
                 key={by}
                 type="button"
-                aria-label={`Move ${lora.name} ${by < 0 ? 'up' : 'down'}`}
-                title={by < 0 ? 'Move up' : 'Move down'}
+                aria-label={
+                  by < 0
+                    ? t('form.moveNameUp', { name: lora.name })
+                    : t('form.moveNameDown', { name: lora.name })
+                }
+                title={by < 0 ? t('form.moveUp') : t('form.moveDown')}
                 // Not disabled: the focus would be lost where a move ends the list.
                 aria-disabled={by < 0 ? place.first : place.last}
                 onClick={() => onMove(by)}
@@ -149,7 +162,7 @@ function LoraRow(props: {
         <button
           type="button"
           className="icon"
-          aria-label={`Remove ${lora.name}`}
+          aria-label={t('form.removeName', { name: lora.name })}
           onClick={onRemove}
         >
           <CloseIcon />
@@ -163,8 +176,8 @@ function LoraRow(props: {
               key={word}
               type="button"
               className="word"
-              title="Add to the prompt"
-              aria-label={`Add ${word} to the prompt`}
+              title={t('form.addToPrompt')}
+              aria-label={t('form.addWord', { word })}
               onClick={() => onWord(word)}
             >
               + {word}

@@ -1,4 +1,5 @@
 import { FieldNotes } from '../shared/fields';
+import { t } from '../texts';
 import { negativePhrases, type Phrase, toggleList } from './phrases';
 
 /** What the video should not show, with lists that a button adds and takes out. */
@@ -11,14 +12,14 @@ export function NegativePromptField(props: {
   onChange: (value: string) => void;
 }) {
   const { value, unused, ofModel, onChange } = props;
-  const own: Phrase[] = ofModel ? [{ name: 'The model’s own', text: ofModel }] : [];
+  const own: Phrase[] = ofModel ? [{ name: 'form.negative.own', text: ofModel }] : [];
   return (
     <div className="field" data-unused={unused || undefined}>
-      <label htmlFor="negative_prompt">Negative prompt</label>
+      <label htmlFor="negative_prompt">{t('form.negativePrompt')}</label>
       <textarea
         id="negative_prompt"
         rows={2}
-        placeholder="What should the video not show?"
+        placeholder={t('form.negativePlaceholder')}
         value={value}
         aria-describedby={unused ? 'negative_prompt-hint' : undefined}
         onChange={(event) => onChange(event.target.value)}
@@ -33,14 +34,11 @@ export function NegativePromptField(props: {
             aria-pressed={value.includes(text)}
             onClick={() => onChange(toggleList(value, text))}
           >
-            {name}
+            {t(name)}
           </button>
         ))}
       </p>
-      <FieldNotes
-        id="negative_prompt"
-        hint={unused ? 'Not used: this video is made without guidance.' : undefined}
-      />
+      <FieldNotes id="negative_prompt" hint={unused ? t('form.negativeUnused') : undefined} />
     </div>
   );
 }

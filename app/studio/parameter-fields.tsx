@@ -3,7 +3,8 @@ import type { Backend } from '../../lib/contract/prediction';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../shared/fields';
 import { DiceIcon } from '../shared/icons';
-import { type FormValues, labels, type NumberName } from './form-state';
+import { type TextKey, t } from '../texts';
+import type { FormValues, NumberName } from './form-state';
 import type { UnusedNote } from './sampling';
 
 /** A number with a slider. The slider is for pointers only; keyboards and screen readers use the input. */
@@ -28,7 +29,7 @@ export function NumberField(props: {
   return (
     <div className="field" data-unused={unused ? true : undefined}>
       <div className="field-head">
-        <label htmlFor={name}>{labels[name]}</label>
+        <label htmlFor={name}>{t(`form.numbers.${name}`)}</label>
         <span className="number">
           <input
             id={name}
@@ -57,16 +58,16 @@ export function NumberField(props: {
   );
 }
 
-const sizeNames: Readonly<Record<Size, string>> = {
-  '1280*720': 'Landscape',
-  '720*1280': 'Portrait',
+const sizeNames: Readonly<Record<Size, TextKey>> = {
+  '1280*720': 'form.landscape',
+  '720*1280': 'form.portrait',
 };
 
 /** Choice of the video's size. */
 export function SizeField(props: { value: Size; onChange: (size: Size) => void }) {
   return (
     <fieldset className="field">
-      <legend>Size</legend>
+      <legend>{t('form.size')}</legend>
       <div className="choices">
         {sizes.map((size) => (
           <Choice
@@ -78,7 +79,7 @@ export function SizeField(props: { value: Size; onChange: (size: Size) => void }
           >
             <span className="shape" data-size={size} aria-hidden="true" />
             <span>
-              {sizeNames[size]} <small>{size.replace('*', '×')}</small>
+              {t(sizeNames[size])} <small>{size.replace('*', '×')}</small>
             </span>
           </Choice>
         ))}
@@ -97,7 +98,7 @@ export function SeedField(props: {
   const { min, max, step } = parameterRanges.seed;
   return (
     <div className="field">
-      <label htmlFor="seed">Seed</label>
+      <label htmlFor="seed">{t('form.numbers.seed')}</label>
       <div className="seed-row">
         <input
           id="seed"
@@ -110,18 +111,14 @@ export function SeedField(props: {
         <button
           type="button"
           className="icon"
-          title="Random seed"
-          aria-label="Random seed"
+          title={t('form.randomSeed')}
+          aria-label={t('form.randomSeed')}
           onClick={() => onChange(String(resolveSeed(-1)))}
         >
           <DiceIcon />
         </button>
       </div>
-      <FieldNotes
-        id="seed"
-        error={error}
-        hint="−1 uses a new random seed for every video. The same seed and settings give the same video."
-      />
+      <FieldNotes id="seed" error={error} hint={t('form.seedHint')} />
     </div>
   );
 }
@@ -164,7 +161,7 @@ function SafetyField(props: {
   const checker = useChecker(model);
   return (
     <fieldset className="field">
-      <legend>Safety</legend>
+      <legend>{t('form.safety')}</legend>
       <label className="check">
         <input
           type="checkbox"
@@ -172,12 +169,11 @@ function SafetyField(props: {
           aria-describedby="safety-hint"
           onChange={(event) => onChange(event.target.checked)}
         />
-        Safety check
+        {t('form.safetyCheck')}
       </label>
       <p className="field-hint" id="safety-hint">
-        Looks for nudity and sex in the start image and in every eighth frame. It may err; a flagged
-        video is blurred until you click it, and nothing is deleted.
-        {value && checker.status === 'absent' && ' The checker is not in this browser yet.'}
+        {t('form.safetyHint')}
+        {value && checker.status === 'absent' && ` ${t('form.checkerAbsent')}`}
       </p>
       {value && <CheckerDownload checker={checker} />}
     </fieldset>

@@ -1,33 +1,39 @@
+import type { TextKey } from '../texts';
+
 /** A phrase that a button adds to a prompt and takes out again. */
 export interface Phrase {
-  readonly name: string;
+  readonly name: TextKey;
+  /** English: it is for the model. */
   readonly text: string;
 }
 
 /** How the camera moves, one sentence each. */
 export const cameraMoves: readonly Phrase[] = [
-  { name: 'Still', text: 'Static camera.' },
-  { name: 'Push in', text: 'The camera slowly pushes in.' },
-  { name: 'Pull back', text: 'The camera slowly pulls back.' },
-  { name: 'Pan left', text: 'The camera pans to the left.' },
-  { name: 'Pan right', text: 'The camera pans to the right.' },
-  { name: 'Tilt up', text: 'The camera tilts up.' },
-  { name: 'Tilt down', text: 'The camera tilts down.' },
-  { name: 'Orbit', text: 'The camera orbits around the subject.' },
-  { name: 'Follow', text: 'The camera follows the subject.' },
-  { name: 'Rise', text: 'The camera rises.' },
-  { name: 'Handheld', text: 'Handheld camera with a slight shake.' },
+  { name: 'form.camera.still', text: 'Static camera.' },
+  { name: 'form.camera.pushIn', text: 'The camera slowly pushes in.' },
+  { name: 'form.camera.pullBack', text: 'The camera slowly pulls back.' },
+  { name: 'form.camera.panLeft', text: 'The camera pans to the left.' },
+  { name: 'form.camera.panRight', text: 'The camera pans to the right.' },
+  { name: 'form.camera.tiltUp', text: 'The camera tilts up.' },
+  { name: 'form.camera.tiltDown', text: 'The camera tilts down.' },
+  { name: 'form.camera.orbit', text: 'The camera orbits around the subject.' },
+  { name: 'form.camera.follow', text: 'The camera follows the subject.' },
+  { name: 'form.camera.rise', text: 'The camera rises.' },
+  { name: 'form.camera.handheld', text: 'Handheld camera with a slight shake.' },
 ];
 
 /** What a video should not show, as lists between commas. */
 export const negativePhrases: readonly Phrase[] = [
   {
-    name: 'Low quality',
+    name: 'form.negative.quality',
     text: 'low quality, blurry details, overexposed, JPEG artefacts, flicker',
   },
-  { name: 'Hands and faces', text: 'deformed face, badly drawn hands, extra fingers, extra limbs' },
-  { name: 'Text', text: 'subtitles, text, logo, watermark' },
-  { name: 'Standstill', text: 'still picture, frozen motion, slideshow' },
+  {
+    name: 'form.negative.hands',
+    text: 'deformed face, badly drawn hands, extra fingers, extra limbs',
+  },
+  { name: 'form.negative.text', text: 'subtitles, text, logo, watermark' },
+  { name: 'form.negative.standstill', text: 'still picture, frozen motion, slideshow' },
 ];
 
 /** A prompt with a sentence at its end, or without it where it has it. */

@@ -2,6 +2,7 @@ import { type KeyboardEvent, useState } from 'react';
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { CloseIcon } from '../shared/icons';
 import { Problem } from '../shared/messages';
+import { t } from '../texts';
 import type { FormValues } from './form-state';
 import {
   builtInPresets,
@@ -32,7 +33,7 @@ export function PresetField(props: {
   };
   return (
     <fieldset className="field presets">
-      <legend>Preset</legend>
+      <legend>{t('form.preset')}</legend>
       <div className="words">
         {all.map((preset) => (
           <button
@@ -42,7 +43,7 @@ export function PresetField(props: {
             aria-pressed={hasPreset(values, preset.values)}
             onClick={() => onChange(preset.values)}
           >
-            {preset.name}
+            {'id' in preset ? preset.name : t(preset.name)}
           </button>
         ))}
         <button
@@ -52,11 +53,11 @@ export function PresetField(props: {
           aria-controls="own-presets"
           onClick={() => setEditing(!editing)}
         >
-          Your presets …
+          {t('form.yourPresetsMore')}
         </button>
       </div>
-      {builtIn && <p className="field-hint">{builtIn.hint}</p>}
-      <section id="own-presets" aria-label="Your presets" hidden={!editing}>
+      {builtIn && <p className="field-hint">{t(builtIn.hint)}</p>}
+      <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
         {editing && (
           <OwnPresets
             {...{ presets, onAction: apply }}
@@ -85,22 +86,19 @@ function OwnPresets(props: {
   };
   return (
     <>
-      <p className="field-hint">
-        A preset keeps speed, size, duration, steps, guidance, flow shift and negative prompt. A
-        name that is there already is replaced.
-      </p>
+      <p className="field-hint">{t('form.presetHint')}</p>
       <div className="preset-row">
         <input
           type="text"
-          aria-label="Name of the new preset"
-          placeholder="Name"
+          aria-label={t('form.newPresetName')}
+          placeholder={t('form.name')}
           maxLength={maxPresetName}
           value={name}
           onChange={(event) => setName(event.target.value)}
           onKeyDown={(event) => onEnter(event, save)}
         />
         <button type="button" disabled={!isPresetName(name)} onClick={save}>
-          Save
+          {t('form.save')}
         </button>
       </div>
       <ul>
@@ -110,7 +108,7 @@ function OwnPresets(props: {
               // A name that was not taken is shown as it is stored.
               key={`${preset.id} ${preset.name}`}
               type="text"
-              aria-label={`Name of ${preset.name}`}
+              aria-label={t('form.nameOf', { name: preset.name })}
               maxLength={maxPresetName}
               defaultValue={preset.name}
               onKeyDown={(event) => onEnter(event, () => event.currentTarget.blur())}
@@ -123,7 +121,7 @@ function OwnPresets(props: {
             <button
               type="button"
               className="icon"
-              aria-label={`Delete ${preset.name}`}
+              aria-label={t('form.deleteName', { name: preset.name })}
               onClick={() => onAction({ type: 'deleted', id: preset.id })}
             >
               <CloseIcon />

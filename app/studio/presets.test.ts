@@ -33,7 +33,7 @@ test('a preset is on when the form has all of its values, whatever the others ar
   expect(hasPreset({ ...prompt, ...values }, values)).toBe(true);
   expect(hasPreset({ ...prompt, ...values, flow_shift: '4' }, values)).toBe(false);
   const on = builtInPresets.filter((preset) => hasPreset(emptyForm.values, preset.values));
-  expect(on.map(({ name }) => name)).toEqual(['Standard']);
+  expect(on.map(({ name }) => name)).toEqual(['form.presets.standard']);
 });
 
 test('every preset that comes with Kinora is a valid request', () => {

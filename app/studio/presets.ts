@@ -1,3 +1,4 @@
+import { type TextKey, t } from '../texts';
 import type { FormValues } from './form-state';
 
 /** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */
@@ -37,7 +38,7 @@ export const maxPresetName = 40;
 
 /** Whether a preset may be saved under a name: not under that of a preset that comes with Kinora. */
 export function isPresetName(name: string): boolean {
-  return name.trim() !== '' && !builtInPresets.some((preset) => preset.name === name.trim());
+  return name.trim() !== '' && !builtInPresets.some((preset) => t(preset.name) === name.trim());
 }
 
 /** Pure reducer of the list. A name that is not allowed, or another preset's, renames nothing. */
@@ -62,8 +63,8 @@ export function presetValues(values: FormValues): PresetValues {
 
 /** A preset that comes with Kinora. It leaves size, length and negative prompt as they are. */
 export interface BuiltInPreset {
-  readonly name: string;
-  readonly hint: string;
+  readonly name: TextKey;
+  readonly hint: TextKey;
   readonly values: Omit<PresetValues, 'size' | 'duration' | 'negative_prompt'>;
 }
 
@@ -71,18 +72,18 @@ const usual = { fullDecode: false, cache: false, guidance_scale: '5', flow_shift
 
 export const builtInPresets: readonly BuiltInPreset[] = [
   {
-    name: 'Draft',
-    hint: 'The fastest: to try a prompt or a seed.',
+    name: 'form.presets.draft',
+    hint: 'form.presetHints.draft',
     values: { ...usual, profile: 'ultra-fast', num_inference_steps: '10' },
   },
   {
-    name: 'Standard',
-    hint: '30 steps: the usual quality.',
+    name: 'form.presets.standard',
+    hint: 'form.presetHints.standard',
     values: { ...usual, profile: 'standard', num_inference_steps: '30' },
   },
   {
-    name: 'Best',
-    hint: '40 steps and no shortcut: the slowest, with the finest detail.',
+    name: 'form.presets.best',
+    hint: 'form.presetHints.best',
     values: { ...usual, profile: 'standard', num_inference_steps: '40', fullDecode: true },
   },
 ];

@@ -1,6 +1,8 @@
 import type { ModelEntry } from '../../lib/contract/library';
 import type { ResolvedSampling } from '../../lib/pipeline/profiles';
+import { t } from '../texts';
 import type { FormValues } from './form-state';
+import { profileText } from './profile-text';
 import type { Choices } from './sampling';
 
 /** What the profile leaves open, with what will run in one line. The profile is chosen beside Generate. */
@@ -17,30 +19,30 @@ export function ProfileField(props: {
   const adapter = resolved?.applied.adapter;
   return (
     <fieldset className="field" aria-describedby="profile-hint">
-      <legend>Speed</legend>
+      <legend>{t('form.speed')}</legend>
       {decoder === 'tiny' && (
         <Switch
-          name="Full decode"
-          hint="The model’s own decoder instead of the tiny one: slower, with finer detail."
+          name={t('form.fullDecode')}
+          hint={t('form.fullDecodeHint')}
           checked={values.fullDecode}
           onChange={(fullDecode) => onChange({ fullDecode })}
         />
       )}
       {values.profile === 'standard' && (
         <Switch
-          name="Faster, nearly the same"
-          hint="Some steps reuse what an earlier one computed: at 30 steps about four tenths less work. Details change a little."
+          name={t('form.cache')}
+          hint={t('form.cacheHint')}
           checked={values.cache}
           onChange={(cache) => onChange({ cache })}
         />
       )}
       <p className="field-hint" id="profile-hint" aria-live="polite">
-        {resolved?.sentence}
+        {resolved && profileText(model, values.profile, resolved)}
         {adapter?.licence.url && (
           <>
             {' '}
             <a href={adapter.licence.url} target="_blank" rel="noreferrer">
-              Licence of {adapter.name}
+              {t('form.licenceOf', { name: adapter.name })}
             </a>
           </>
         )}

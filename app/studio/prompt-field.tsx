@@ -1,11 +1,13 @@
 import Link from 'next/link';
 import { type Dispatch, useState } from 'react';
-import { formatPercent, formatSeconds } from '../../lib/contract/format';
+import { formatPercent } from '../../lib/contract/format';
 import { useLibrary } from '../library';
 import { useNow } from '../shared/browser';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { LiveText, Problem } from '../shared/messages';
 import { PartDownload } from '../shared/part-download';
+import { t } from '../texts';
+import { formatTime } from '../texts/format';
 import type { Example } from './examples';
 import { type FormAction, type FormValues, typedPrompt } from './form-state';
 import { type ImproveState, isApplied } from './improve-state';
@@ -39,21 +41,21 @@ export function PromptField(props: {
   return (
     <div className="field">
       <div className="field-head prompt-head">
-        <label htmlFor="prompt">Prompt</label>
+        <label htmlFor="prompt">{t('form.prompt')}</label>
         <button
           type="button"
           className="small"
           disabled={idle}
-          title="Say how things move, with a language model on this computer"
+          title={t('form.improveHint')}
           onClick={() => start('library')}
         >
-          {optimization ? 'Improve again' : 'Improve'}
+          {optimization ? t('form.improveAgain') : t('form.improve')}
         </button>
       </div>
       <textarea
         id="prompt"
         rows={4}
-        placeholder="What should happen in the video?"
+        placeholder={t('form.promptPlaceholder')}
         value={prompt}
         readOnly={running}
         aria-busy={running}
@@ -72,7 +74,7 @@ export function PromptField(props: {
       {state.status === 'offering' && <LanguageModelOffer {...{ improve, busy }} />}
       {state.status !== 'offering' && browserModel !== 'unavailable' && !running && (
         <button type="button" className="small" disabled={idle} onClick={() => start('browser')}>
-          Use the browser’s model (not repeatable)
+          {t('form.useBrowserModelShort')}
         </button>
       )}
       {running && <Writing state={state} onCancel={improve.cancel} />}
@@ -90,19 +92,17 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
   const [tool] = tools.filter(({ origin }) => origin === 'listed');
   const { browserModel } = improve;
   return (
-    <section className="improve" aria-label="Language model">
-      <p>
-        Improve needs a language model. It rewrites the prompt on this computer’s CPU: it says how
-        things move and where the camera goes, keeps every subject, number, name and trigger word,
-        and changes nothing until you have read it.
-      </p>
+    <section className="improve" aria-label={t('form.languageModel')}>
+      <p>{t('form.languageModelOffer')}</p>
       {tool && (
         <PartDownload entry={tool} component="language_model" name={tool.manifest.name}>
-          Other models, and files of your own, are on the{' '}
-          <Link href="/models#optimiser" prefetch={false}>
-            Models page
-          </Link>
-          .
+          {t.rich('form.otherLanguageModels', {
+            models: (name) => (
+              <Link href="/models#optimiser" prefetch={false}>
+                {name}
+              </Link>
+            ),
+          })}
         </PartDownload>
       )}
       <div className="actions">
@@ -113,23 +113,22 @@ function LanguageModelOffer({ improve, busy }: { improve: Improve; busy: boolean
             disabled={busy}
             onClick={() => improve.start('library')}
           >
-            Improve now
+            {t('form.improveNow')}
           </button>
         )}
         {browserModel !== 'unavailable' && (
           <button type="button" disabled={busy} onClick={() => improve.start('browser')}>
-            Use the browser’s own model
+            {t('form.useBrowserModel')}
           </button>
         )}
         <button type="button" onClick={improve.cancel}>
-          Not now
+          {t('shared.notNow')}
         </button>
       </div>
       {browserModel !== 'unavailable' && (
         <p className="field-hint">
-          The browser’s own model is not repeatable: it takes no seed, and may give another text the
-          next time.{' '}
-          {browserModel !== 'available' && 'The browser downloads it first, several gigabytes.'}
+          {t('form.browserModelHint')}{' '}
+          {browserModel !== 'available' && t('form.browserModelDownload')}
         </p>
       )}
     </section>
@@ -144,19 +143,22 @@ function Writing(props: {
   const { state, onCancel } = props;
   const { text, download, startedAt, request } = state;
   const seconds = Math.max(0, (useNow() - startedAt) / 1000);
-  const loading = download === null || download === 1 ? 'Loading the language model …' : null;
+  const loading = download === null || download === 1 ? t('form.loadingLanguageModel') : null;
   return (
-    <section className="improve" aria-label="Improving the prompt">
+    <section className="improve" aria-label={t('form.improving')}>
       <p className="measure">
         {text
-          ? `Writing … ${formatSeconds(seconds)}, at most ${formatSeconds(request.limitMs / 1000)} of writing`
-          : (loading ?? `The browser downloads its model: ${formatPercent(download ?? 0)}`)}
+          ? t('form.writing', {
+              time: formatTime(seconds),
+              limit: formatTime(request.limitMs / 1000),
+            })
+          : (loading ?? t('form.browserDownloads', { percent: formatPercent(download ?? 0) }))}
       </p>
-      <progress aria-label="Improving the prompt" />
+      <progress aria-label={t('form.improving')} />
       {text && <p className="draft">{text}</p>}
       <div className="actions">
         <button type="button" onClick={onCancel}>
-          Cancel
+          {t('models.cancel')}
         </button>
       </div>
     </section>
@@ -174,30 +176,28 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
   if (!record) return null;
   const edited = optimization !== null && prompt !== optimization.text;
   return (
-    <section className="improve" aria-label="Improved prompt">
+    <section className="improve" aria-label={t('form.improvedPrompt')}>
       <p>{outcomeText(edited ? { ...record, status: 'edited' } : record)}</p>
       {optimization && (
         <>
           <Difference before={optimization.original} after={prompt} />
-          <p className="field-hint">
-            You can edit the text above. Nothing runs until you press Generate.
-          </p>
+          <p className="field-hint">{t('form.improvedHint')}</p>
         </>
       )}
       <div className="actions">
         {optimization && (
           <button type="button" onClick={undo}>
-            Undo
+            {t('form.undo')}
           </button>
         )}
         {ended && ranOutOfTime(ended) && (
           <button type="button" disabled={busy} onClick={waitLonger}>
-            Wait longer, up to {formatSeconds(improveLimits.longer / 1000)}
+            {t('form.waitLonger', { time: formatTime(improveLimits.longer / 1000) })}
           </button>
         )}
         {!optimization && (
           <button type="button" onClick={cancel}>
-            Close
+            {t('shared.close')}
           </button>
         )}
       </div>
@@ -206,6 +206,6 @@ function Outcome(props: { values: FormValues; improve: Improve; busy: boolean })
 }
 
 function announcement(state: ImproveState): string {
-  if (state.status === 'running') return 'Improving the prompt.';
+  if (state.status === 'running') return t('form.improvingNow');
   return state.status === 'ended' ? outcomeText(state.record) : '';
 }

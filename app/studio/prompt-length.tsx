@@ -1,3 +1,4 @@
+import { t } from '../texts';
 import { type MeasuredPrompt, usePromptLength } from './use-prompt-length';
 
 /** Characters of what is read, and of what is not, that the note shows. */
@@ -11,7 +12,7 @@ export function PromptLengthNote(props: { id: string; text: string; model: strin
     <div id={props.id}>
       {measured && (
         <p className="token-count" data-over={isOver || undefined}>
-          {measured.tokens} of {measured.limit} tokens
+          {t('form.tokens', { tokens: measured.tokens, limit: measured.limit })}
         </p>
       )}
       <div role="status">{isOver && <CutText measured={measured} />}</div>
@@ -24,7 +25,7 @@ function CutText({ measured: { text, kept, limit } }: { measured: MeasuredPrompt
   const end = kept + shown.after;
   return (
     <div className="token-cut">
-      <p>The model reads the first {limit} tokens. It does not read what is marked:</p>
+      <p>{t('form.tokensCut', { limit })}</p>
       <p className="token-text">
         {start > 0 && '… '}
         {text.slice(start, kept)}

@@ -1,12 +1,13 @@
 import { useState } from 'react';
 import { getRunner } from '../runner';
 import { Picture } from '../shared/icons';
+import { t } from '../texts';
 import { type Example, examples } from './examples';
 import { cameraMoves, toggleSentence } from './phrases';
 import './prompt-tools.css';
 
-const tools = { camera: 'Camera', history: 'Earlier prompts', examples: 'Examples' } as const;
-type Tool = keyof typeof tools;
+const tools = ['camera', 'history', 'examples'] as const;
+type Tool = (typeof tools)[number];
 
 /** What helps to write a prompt: camera moves, the prompts of earlier videos, and whole examples. */
 export function PromptTools(props: {
@@ -30,7 +31,7 @@ export function PromptTools(props: {
   return (
     <div className="prompt-tools">
       <div className="words">
-        {(Object.keys(tools) as Tool[]).map((tool) => (
+        {tools.map((tool) => (
           <button
             key={tool}
             type="button"
@@ -39,11 +40,15 @@ export function PromptTools(props: {
             aria-controls="prompt-tool"
             onClick={() => void toggle(tool)}
           >
-            {tools[tool]}
+            {t(`form.promptTools.${tool}`)}
           </button>
         ))}
       </div>
-      <section id="prompt-tool" aria-label={open ? tools[open] : undefined} hidden={!open}>
+      <section
+        id="prompt-tool"
+        aria-label={open ? t(`form.promptTools.${open}`) : undefined}
+        hidden={!open}
+      >
         {open === 'camera' && (
           <p className="words">
             {cameraMoves.map(({ name, text }) => (
@@ -56,7 +61,7 @@ export function PromptTools(props: {
                 aria-pressed={prompt.includes(text)}
                 onClick={() => onPrompt(toggleSentence(prompt, text))}
               >
-                {name}
+                {t(name)}
               </button>
             ))}
           </p>
@@ -84,7 +89,7 @@ export function PromptTools(props: {
                   }}
                 >
                   <Picture src={example.picture} alt="" width={1280} height={720} />
-                  {example.name}
+                  {t(example.name)}
                 </button>
               </li>
             ))}
@@ -101,7 +106,7 @@ function Earlier(props: {
   onChoose: (prompt: string) => void;
 }) {
   const { prompts, disabled, onChoose } = props;
-  if (prompts.length === 0) return <p className="field-hint">There are no videos yet.</p>;
+  if (prompts.length === 0) return <p className="field-hint">{t('form.noVideos')}</p>;
   return (
     <ul className="earlier">
       {prompts.map((prompt) => (

@@ -5,6 +5,7 @@ import type { ParametersInput } from '../../lib/contract/request';
 import { Problem } from '../shared/messages';
 import { ModelField } from '../shared/model-field';
 import { type ModelList, pickModel } from '../shared/use-models';
+import { t } from '../texts';
 import { CodeButton } from './code-button';
 import type { Example } from './examples';
 import { forecastOfForm } from './forecast-request';
@@ -67,7 +68,7 @@ export function RequestForm(props: {
     <form
       ref={formRef}
       className="panel request"
-      aria-label="Video settings"
+      aria-label={t('form.settings')}
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
@@ -101,7 +102,7 @@ export function RequestForm(props: {
         <div className="field-pair">
           <NumberField
             name="duration"
-            unit="s"
+            unit={t('form.secondsUnit')}
             value={values.duration}
             error={errors.duration}
             onChange={(duration) => set({ duration })}
@@ -115,7 +116,7 @@ export function RequestForm(props: {
           />
         </div>
         <details className="more">
-          <summary>More settings</summary>
+          <summary>{t('form.more')}</summary>
           <NegativePromptField
             value={values.negative_prompt}
             unused={unguided}
@@ -128,7 +129,7 @@ export function RequestForm(props: {
               value={values.guidance_scale}
               error={errors.guidance_scale}
               unused={unusedNote('guidance_scale', resolved)}
-              hint="How closely it follows the prompt."
+              hint={t('form.guidanceHint')}
               onChange={(guidance_scale) => set({ guidance_scale })}
             />
             <NumberField
@@ -136,7 +137,7 @@ export function RequestForm(props: {
               value={values.flow_shift}
               error={errors.flow_shift}
               unused={unusedNote('flow_shift', resolved)}
-              hint="Higher spends more steps on large motion."
+              hint={t('form.flowShiftHint')}
               onChange={(flow_shift) => set({ flow_shift })}
             />
           </div>
@@ -162,7 +163,7 @@ export function RequestForm(props: {
           />
         </details>
         <details className="more">
-          <summary>Advanced</summary>
+          <summary>{t('form.advanced')}</summary>
           <AdvancedFields
             backend={values.backend}
             memoryBudget={values.memoryBudget}
@@ -197,7 +198,7 @@ export function RequestForm(props: {
         onProfile={(profile) => set({ profile })}
       >
         <button type="submit" className="primary" disabled={!ready || improving}>
-          {editing ? 'Save changes' : 'Generate'}
+          {editing ? t('form.saveChanges') : t('form.generate')}
         </button>
       </GenerateBar>
     </form>

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { parseManifest } from '../../lib/contract/manifest';
 import { entry } from '../models/testing';
 import { emptyForm, type FormValues } from './form-state';
+import { profileText } from './profile-text';
 import { chosenSampling, samplingOf, unusedNote } from './sampling';
 
 const few = {
@@ -71,4 +72,22 @@ test('a switch goes with the request where its profile has a use for it', () => 
     cache: true,
   });
   expect(samplingOf(installed, values(both))?.applied.decoder).toBe('full');
+});
+
+test('the line on what runs is that of the engine, which the command line shows too', () => {
+  const other = model(part('adapter', 'other.safetensors'));
+  const bundled = { ...installed, origin: 'bundled' as const };
+  for (const one of [installed, model(), other, bundled]) {
+    for (const changes of [
+      { num_inference_steps: '1' },
+      { fullDecode: true, guidance_scale: '1' },
+      { profile: 'standard' as const },
+      { profile: 'standard' as const, cache: true },
+    ]) {
+      const resolved = samplingOf(one, values(changes));
+      if (!resolved) throw new Error('no sampling');
+      const { profile } = values(changes);
+      expect(profileText(one, profile, resolved)).toBe(resolved.sentence);
+    }
+  }
 });

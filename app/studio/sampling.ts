@@ -1,6 +1,7 @@
 import type { ModelEntry } from '../../lib/contract/library';
 import { parameterRanges, type unusedParameters } from '../../lib/contract/parameters';
 import { type ResolvedSampling, resolveSampling } from '../../lib/pipeline/profiles';
+import { t } from '../texts';
 import { type FormValues, toNumber } from './form-state';
 
 /** What of a request the profile leaves open. */
@@ -67,17 +68,21 @@ export function chosenSampling(
 export function unusedNote(name: Unused, resolved: ResolvedSampling | null): UnusedNote | null {
   if (!resolved?.applied.unused.includes(name)) return null;
   const { steps, guidance_scale: guidance, adapter, timesteps } = resolved.applied;
-  const who = adapter ? `With ${adapter.name}, ultra-fast` : 'Ultra-fast';
+  const say = (what: 'steps' | 'mostSteps' | 'unguided' | 'guidance' | 'schedule') =>
+    adapter
+      ? t(`form.unusedWith.${what}`, { adapter: adapter.name, steps, guidance })
+      : t(`form.unused.${what}`, { steps, guidance });
   switch (name) {
     case 'num_inference_steps':
       return timesteps
-        ? { sentence: `${who} always takes ${steps} steps.`, shown: String(steps) }
-        : { sentence: `${who} takes ${steps} steps at most.`, shown: null };
-    case 'guidance_scale': {
-      const sentence = guidance === 1 ? 'runs without guidance' : `always uses ${guidance}`;
-      return { sentence: `${who} ${sentence}.`, shown: String(guidance) };
-    }
+        ? { sentence: say('steps'), shown: String(steps) }
+        : { sentence: say('mostSteps'), shown: null };
+    case 'guidance_scale':
+      return {
+        sentence: say(guidance === 1 ? 'unguided' : 'guidance'),
+        shown: String(guidance),
+      };
     case 'flow_shift':
-      return { sentence: `${who} has a fixed schedule.`, shown: '–' };
+      return { sentence: say('schedule'), shown: '–' };
   }
 }

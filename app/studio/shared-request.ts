@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { KinoraError } from '../../lib/contract/errors';
 import { sharedRequestSchema } from '../../lib/contract/v3/share';
+import { t } from '../texts';
 import { readImage } from './files';
 import type { ChosenImage, FormValues } from './form-state';
 
@@ -36,5 +37,5 @@ export async function readSharedRequest(
     ...(profile && { profile }),
     ...Object.fromEntries(texts),
   };
-  return { values, image: file && (await readImage(file, 'shared image')) };
+  return { values, image: file && (await readImage(file, t('form.sharedImage'))) };
 }

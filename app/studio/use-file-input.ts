@@ -4,6 +4,7 @@ import type { Parameters } from '../../lib/contract/request';
 import type { Source } from '../../lib/predictions/database';
 import { getLibrary } from '../library';
 import { getRunner } from '../runner';
+import { t } from '../texts';
 import { readImage, readSettings } from './files';
 import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
 import { useLoraInput } from './use-loras';
@@ -62,18 +63,18 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
     const found = loras.filter(({ path }) => names.includes(path));
     const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
     if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
-    const more = missing.length > 0 ? ` Add these LoRAs again: ${missing.join(', ')}.` : '';
     const source = brought ? undefined : await findSource(values);
     if (source) {
       const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
       change({ type: 'imageSet', image });
     }
-    const said = source
-      ? ', with the image from your videos.'
-      : hasImage || brought
-        ? '. A video does not hold its image: the one in the form stays.'
-        : '. A video does not hold its image: choose it again.';
-    setNotice({ kind: 'info', text: `Settings restored from ${file.name}${said}${more}` });
+    const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';
+    const sentences = [t(`form.restored.${kept}`, { file: file.name })];
+    if (missing.length > 0) {
+      const names = missing.reduce((first, second) => t('shared.listOf', { first, second }));
+      sentences.push(t('form.addLorasAgain', { names }));
+    }
+    setNotice({ kind: 'info', text: sentences.join(' ') });
   }
 
   const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {

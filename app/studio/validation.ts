@@ -1,10 +1,14 @@
-import { KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import { isRefusedPrompt } from '../../lib/contract/prompt-refusal';
-import { parameterRanges, parseParameters } from '../../lib/contract/request';
+import { maxPromptLength, parameterRanges, parseParameters } from '../../lib/contract/request';
 import { budgetError } from '../shared/device';
-import { type FormState, labels, type NumberName, toNumber } from './form-state';
+import { errorTexts, t } from '../texts';
+import { type FormState, type NumberName, rangeText, toNumber } from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
+
+/** Range of a LoRA's scale. */
+const loraScales = { min: 0, max: 4 } as const;
 
 /** Messages by field: `image`, `prompt`, `memoryBudget`, a {@link NumberName}, or the key of a LoRA. */
 export type FieldErrors = Readonly<Record<string, string>>;
@@ -15,28 +19,22 @@ export type FieldErrors = Readonly<Record<string, string>>;
  */
 export function findErrors(state: FormState): FieldErrors {
   const errors: Record<string, string> = {};
-  if (!state.files.image) {
-    const { message, remedy } = new KinoraError('IMAGE_MISSING');
-    errors.image = `${message} ${remedy}`;
-  }
+  if (!state.files.image) errors.image = sentencesOf(new KinoraError('IMAGE_MISSING'));
   const prompt = promptError(state.values.prompt);
   if (prompt) errors.prompt = prompt;
   for (const name of numberNames) {
-    const message = numberError(name, toNumber(state.values[name]));
-    if (message) errors[name] = message;
+    const value = toNumber(state.values[name]);
+    if (refusal({ prompt: '-', [name]: value })) errors[name] = rangeText(name);
   }
   for (const { key, name, scale } of state.files.loras) {
-    const message = messageFor({ prompt: '-', loras: [{ path: name, scale: toNumber(scale) }] });
-    if (message) errors[key] = message.replace('loras.0.scale', 'Scale');
+    const loras = [{ path: name, scale: toNumber(scale) }];
+    if (refusal({ prompt: '-', loras })) {
+      errors[key] = t('form.numberRange', { name: t('form.scale'), ...loraScales });
+    }
   }
   const budget = budgetError(state.values.memoryBudget);
   if (budget) errors.memoryBudget = budget;
   return errors;
-}
-
-/** What is wrong with a number, as a sentence; null where it is valid. */
-function numberError(name: NumberName, value: number): string | null {
-  return messageFor({ prompt: '-', [name]: value })?.replace(name, labels[name]) ?? null;
 }
 
 /** The errors to show: missing fields only after Generate was pressed, what is invalid at once. */
@@ -51,18 +49,26 @@ export function shownErrors(state: FormState): FieldErrors {
 }
 
 function promptError(prompt: string): string | null {
-  if (!isRefusedPrompt(prompt)) return messageFor({ prompt });
-  const { message, remedy } = new KinoraError('PROMPT_REFUSED');
-  return `${message} ${remedy}`;
+  if (isRefusedPrompt(prompt)) return sentencesOf(new KinoraError('PROMPT_REFUSED'));
+  const error = refusal({ prompt });
+  if (error === null) return null;
+  // A sentence about a range already says what to do.
+  return error.code === 'PARAMETER_INVALID'
+    ? t('form.promptTooLong', { count: maxPromptLength })
+    : sentencesOf(error);
 }
 
-function messageFor(input: unknown): string | null {
+/** Why the contract refuses parameters; null where it does not. */
+function refusal(input: unknown): KinoraError | null {
   try {
     parseParameters(input);
     return null;
   } catch (thrown) {
-    const { code, message, remedy } = toKinoraError(thrown);
-    // A message about a range already says what to do.
-    return code === 'PARAMETER_INVALID' ? message : `${message} ${remedy}`;
+    return toKinoraError(thrown);
   }
+}
+
+function sentencesOf(error: ErrorRecord): string {
+  const { message, remedy } = errorTexts(error);
+  return `${message} ${remedy}`;
 }

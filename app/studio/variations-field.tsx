@@ -2,18 +2,13 @@ import { useState } from 'react';
 import type { ParametersInput } from '../../lib/contract/request';
 import type { ResolvedSampling } from '../../lib/pipeline/profiles';
 import { describedBy, FieldNotes } from '../shared/fields';
+import { t } from '../texts';
 import { type FormValues, toNumber } from './form-state';
 import { waitingText } from './queue-panel';
 import { unusedNote } from './sampling';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
 
 const seedCount = 4;
-
-const varyLabels: Readonly<Record<VariedName, string>> = {
-  num_inference_steps: 'Vary steps',
-  guidance_scale: 'Vary guidance',
-  flow_shift: 'Vary shift',
-};
 
 /** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
 export function VariationsField(props: {
@@ -34,7 +29,7 @@ export function VariationsField(props: {
   const addGrid = () => changes.length > 0 && !disabled && onAdd(changes);
   return (
     <details className="more">
-      <summary>Variations</summary>
+      <summary>{t('form.variations')}</summary>
       <div className="field">
         <button
           type="button"
@@ -42,19 +37,16 @@ export function VariationsField(props: {
           aria-describedby="seeds-hint"
           onClick={() => onAdd(seedVariations(seed, seedCount))}
         >
-          {seedCount} seeds
+          {t('form.seeds', { count: seedCount })}
         </button>
-        <FieldNotes
-          id="seeds"
-          hint="Adds four videos to the queue that differ in the seed: four random ones, or the seed above and the next three."
-        />
+        <FieldNotes id="seeds" hint={t('form.seedsHint')} />
       </div>
       <fieldset className="field variations">
-        <legend>Grid</legend>
+        <legend>{t('form.grid')}</legend>
         <div className="variations-lists">
           {variedNames.map((name) => (
             <div key={name} className="field">
-              <label htmlFor={`vary-${name}`}>{varyLabels[name]}</label>
+              <label htmlFor={`vary-${name}`}>{t(`form.vary.${name}`)}</label>
               <input
                 id={`vary-${name}`}
                 type="text"
@@ -79,22 +71,15 @@ export function VariationsField(props: {
         </div>
         <FieldNotes
           id="grid"
-          error={
-            tooMany ? `A grid has at most ${maxGrid} videos; this one has ${count}.` : undefined
-          }
-          hint="Several values with commas between them, one video for each combination, all with one seed. Empty: as above."
+          error={tooMany ? t('form.gridTooLarge', { max: maxGrid, count }) : undefined}
+          hint={t('form.gridHint')}
         />
         <button type="button" disabled={disabled || changes.length === 0} onClick={addGrid}>
-          {addText(count)}
+          {t('form.addToQueue', { count })}
         </button>
       </fieldset>
     </details>
   );
-}
-
-function addText(count: number): string {
-  if (count === 0) return 'Add to the queue';
-  return count === 1 ? 'Add 1 video to the queue' : `Add ${count} videos to the queue`;
 }
 
 /** Says next to Generate that the queue has something, which may be far below. */
@@ -103,9 +88,9 @@ export function QueueNote(props: { waiting: number; editing: boolean; onCancelEd
   if (editing) {
     return (
       <p className="field-hint">
-        You change a video of the queue.{' '}
+        {t('form.editing')}{' '}
         <button type="button" className="inline" onClick={onCancelEdit}>
-          Leave it as it was
+          {t('form.leaveAsItWas')}
         </button>
       </p>
     );

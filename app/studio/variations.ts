@@ -1,6 +1,6 @@
 import { maxSeed, parameterRanges, resolveSeed } from '../../lib/contract/parameters';
 import type { ParametersInput } from '../../lib/contract/request';
-import { labels, toNumber } from './form-state';
+import { rangeText, toNumber } from './form-state';
 
 /** The parameters that a grid varies. */
 export const variedNames = ['num_inference_steps', 'guidance_scale', 'flow_shift'] as const;
@@ -15,7 +15,7 @@ export interface Grid {
   readonly changes: readonly Partial<ParametersInput>[];
   /** How many videos it has. */
   readonly count: number;
-  /** The first invalid value of each parameter, as a sentence. */
+  /** Sentences on the parameters that have an invalid value. */
   readonly errors: Partial<Readonly<Record<VariedName, string>>>;
 }
 
@@ -36,8 +36,7 @@ export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number
   const errors: Partial<Record<VariedName, string>> = {};
   const varied = variedNames.flatMap((name) => {
     const values = [...new Set(lists[name].split(/[\s,;]+/).filter(Boolean))].map(toNumber);
-    const [error] = values.flatMap((value) => rangeError(name, value) ?? []);
-    if (error) errors[name] = error;
+    if (values.some((value) => !isValid(name, value))) errors[name] = rangeText(name);
     return values.length > 0 ? [{ name, values }] : [];
   });
   const invalid = varied.length === 0 || Object.keys(errors).length > 0;
@@ -51,10 +50,8 @@ export function gridOf(lists: Readonly<Record<VariedName, string>>, seed: number
   return { changes, count, errors };
 }
 
-/** What is wrong with a value; null where it is valid. The schema would bring a large script. */
-function rangeError(name: VariedName, value: number): string | null {
+/** Whether a value is in its range. The schema would bring a large script. */
+function isValid(name: VariedName, value: number): boolean {
   const { min, max, step } = parameterRanges[name];
-  if (value >= min && value <= max && (step < 1 || Number.isInteger(value))) return null;
-  const kind = step < 1 ? 'a number' : 'a whole number';
-  return `${labels[name]} must be ${kind} from ${min} to ${max}.`;
+  return value >= min && value <= max && (step < 1 || Number.isInteger(value));
 }

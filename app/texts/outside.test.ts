@@ -32,6 +32,9 @@ const files = globSync('app/**/*.{ts,tsx}', {
     'app/texts/**',
     'app/layout.tsx',
     'app/headless/**',
+    // Prompts, which are English for the model.
+    'app/studio/examples.ts',
+    'app/studio/phrases.ts',
     // A script as a text.
     'app/shared/theme-script.ts',
   ],

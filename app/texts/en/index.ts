@@ -2,6 +2,7 @@ import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract
 import { terms } from '../../../lib/contract/terms-text';
 import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
+import form from './form.json';
 import gallery from './gallery.json';
 import keys from './keys.json';
 import models from './models.json';
@@ -23,6 +24,7 @@ const names = {
 export const messages = {
   common,
   shared,
+  form,
   gallery,
   queue,
   run,

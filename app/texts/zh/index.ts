@@ -1,6 +1,7 @@
 import type { Texts } from '../catalogue';
 import common from './common.json';
 import { errors } from './errors';
+import form from './form.json';
 import gallery from './gallery.json';
 import keys from './keys.json';
 import models from './models.json';
@@ -15,7 +16,20 @@ import { terms } from './terms';
 
 /** All Chinese texts. */
 export const zh: Texts = {
-  messages: { common, shared, gallery, queue, run, result, keys, models, serve, settings, names },
+  messages: {
+    common,
+    shared,
+    form,
+    gallery,
+    queue,
+    run,
+    result,
+    keys,
+    models,
+    serve,
+    settings,
+    names,
+  },
   errors,
   terms,
 };
