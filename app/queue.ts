@@ -1,6 +1,5 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import { useEffect, useState, useSyncExternalStore } from 'react';
-import { openLora } from '../lib/library';
 import { type QueueEntry, type QueuePause, RequestQueue } from '../lib/predictions/queue/queue';
 import { QueueRunner } from '../lib/predictions/queue/queue-runner';
 import { idle, type RunState } from '../lib/predictions/run-state';
@@ -14,7 +13,11 @@ export function getQueueRunner(): QueueRunner {
   queueRunner ??= new QueueRunner(
     new RequestQueue(runner.store.database),
     runner,
-    async ({ name }) => ({ name, file: await openLora(name) }),
+    async ({ name }) => {
+      // The library is large, and the page must not wait for it.
+      const { openLora } = await import('../lib/library');
+      return { name, file: await openLora(name) };
+    },
   );
   return queueRunner;
 }

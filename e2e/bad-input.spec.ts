@@ -30,6 +30,7 @@ test('without image and prompt nothing starts, and the first gap gets the focus'
   await expect(studio.image).toHaveAccessibleDescription(/^There is no image\. \S/);
   await expect(studio.prompt).toHaveAccessibleDescription(/^The prompt is empty\. \S/);
   await studio.image.setInputFiles(picturePath);
+  await expect(studio.page.getByRole('img', { name: /^Start image/ })).toBeVisible();
   await studio.prompt.fill('   ');
   await studio.generateButton.click();
   await expect(studio.prompt).toBeFocused();

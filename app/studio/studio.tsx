@@ -3,6 +3,8 @@
 import { useLiveQuery } from 'dexie-react-hooks';
 import {
   type Dispatch,
+  lazy,
+  Suspense,
   useCallback,
   useEffect,
   useEffectEvent,
@@ -25,7 +27,6 @@ import { t } from '../texts';
 import { loadExample } from './examples';
 import { readImage } from './files';
 import type { FormAction } from './form-state';
-import { Gallery } from './gallery/gallery';
 import { UndoToast } from './gallery/undo-toast';
 import { useDeletions } from './gallery/use-deletions';
 import { interruptionReason } from './interruption-text';
@@ -42,6 +43,9 @@ import { useImprove } from './use-improve';
 import { useLaunchedFiles } from './use-launched-files';
 import { useSharedRequest } from './use-shared-request';
 import './studio.css';
+
+// There is nothing in it before the database is read.
+const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -199,16 +203,20 @@ export function Studio() {
               predictions={predictions ?? noPredictions}
               onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
             />
-            <Gallery
-              {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
-              predictions={predictions ?? noPredictions}
-              shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
-              undone={deletions.undone}
-              onShow={setShownId}
-              onDelete={(ids) =>
-                deletions.remove(ids, 'gallery').catch((thrown) => showError(toKinoraError(thrown)))
-              }
-            />
+            <Suspense>
+              <Gallery
+                {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
+                predictions={predictions ?? noPredictions}
+                shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
+                undone={deletions.undone}
+                onShow={setShownId}
+                onDelete={(ids) =>
+                  deletions
+                    .remove(ids, 'gallery')
+                    .catch((thrown) => showError(toKinoraError(thrown)))
+                }
+              />
+            </Suspense>
           </div>
         </div>
       </main>
