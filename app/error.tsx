@@ -2,6 +2,7 @@
 
 import { toKinoraError } from '../lib/contract/errors';
 import { Problem } from './shared/messages';
+import { PageTitle } from './shared/page-title';
 import { TextPage } from './shared/text-page';
 import { t } from './texts';
 
@@ -9,6 +10,7 @@ import { t } from './texts';
 export default function ErrorPage({ error }: { error: Error }) {
   return (
     <TextPage title={t('common.pageFailed')}>
+      <PageTitle name="common.pageFailed" />
       <div className="panel" role="alert">
         <Problem error={toKinoraError(error).toRecord()}>
           <button type="button" onClick={() => window.location.reload()}>

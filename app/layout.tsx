@@ -7,7 +7,6 @@ import { frameColors, themeScript } from './shared/theme-script';
 import { LanguageRoot } from './texts/language-root';
 
 export const metadata: Metadata = {
-  title: 'Kinora',
   description: 'One still image and a prompt become a 720p video, on your own GPU, in the browser.',
 };
 

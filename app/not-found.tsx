@@ -1,8 +1,11 @@
-import type { Metadata } from 'next';
 import { NotFoundPage } from './shared/not-found-page';
-
-export const metadata: Metadata = { title: 'Page not found · Kinora' };
+import { PageTitle } from './shared/page-title';
 
 export default function NotFound() {
-  return <NotFoundPage />;
+  return (
+    <>
+      <PageTitle name="common.notFound" />
+      <NotFoundPage />
+    </>
+  );
 }

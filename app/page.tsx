@@ -1,5 +1,11 @@
+import { PageTitle } from './shared/page-title';
 import { Studio } from './studio/studio';
 
 export default function Page() {
-  return <Studio />;
+  return (
+    <>
+      <PageTitle />
+      <Studio />
+    </>
+  );
 }

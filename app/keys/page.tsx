@@ -1,9 +1,6 @@
-import type { Metadata } from 'next';
 import { NeedsServer } from '../shared/needs-server';
 import './keys.css';
 import { KeysPage } from './keys-page';
-
-export const metadata: Metadata = { title: 'Keys · Kinora' };
 
 export default function Page() {
   return (

@@ -32,7 +32,7 @@ export function AddModel(props: {
             autoComplete="off"
             autoCapitalize="none"
             spellCheck={false}
-            placeholder="owner/name"
+            placeholder={t('models.repositoryExample')}
             required
             value={address}
             onChange={(event) => setAddress(event.target.value)}

@@ -2,6 +2,7 @@ import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
+import { t } from '../texts';
 import { AdapterChoices } from './adapter-choices';
 import { Licence } from './licence';
 import { Modal } from './modal';
@@ -44,20 +45,25 @@ export function DownloadSheet(props: {
   return (
     <Modal titleId="sheet-title" className="sheet" onClose={onClose}>
       <h2 id="sheet-title" tabIndex={-1}>
-        Download {manifest.name}
+        {t('models.downloadName', { name: manifest.name })}
       </h2>
       <p className="dialog-text">{manifest.description}</p>
       <p className="field-hint">
-        From {hostOf(hub)}:{' '}
-        {licencesOf({ ...manifest, sources })
-          .filter(({ repositories }) => repositories.length > 0)
-          .map(({ licence, repositories }, i) => (
-            <Fragment key={licence.name + licence.url}>
-              {i > 0 && '; '}
-              {repositories.join(', ')} (Licence: <Licence {...licence} />)
-            </Fragment>
-          ))}
-        .
+        {t.rich('models.hubLicences', {
+          host: hostOf(hub),
+          licences: () =>
+            licencesOf({ ...manifest, sources })
+              .filter(({ repositories }) => repositories.length > 0)
+              .map(({ licence, repositories }, i) => (
+                <Fragment key={licence.name + licence.url}>
+                  {i > 0 && t('models.semicolon')}
+                  {t.rich('models.repositoryLicence', {
+                    repositories: repositories.join(t('models.comma')),
+                    licence: () => <Licence {...licence} />,
+                  })}
+                </Fragment>
+              )),
+        })}
       </p>
       {manifest.choices.length > 0 && (
         <PrecisionChoices
@@ -77,23 +83,23 @@ export function DownloadSheet(props: {
       <div className="plan" aria-live="polite" aria-busy={plan.status === 'asking'}>
         {plan.status === 'asking' && (
           <>
-            <p className="field-hint">Asking for the size of every part …</p>
-            <progress aria-label="Asking for sizes" />
+            <p className="field-hint">{t('models.askingSizes')}</p>
+            <progress aria-label={t('models.askingSizesLabel')} />
           </>
         )}
         {plan.status === 'failed' && (
           <InView>
             <Problem error={plan.error}>
               <button type="button" onClick={() => onWanted(wanted)}>
-                Try again
+                {t('common.tryAgain')}
               </button>
               {plan.error.code === 'HUB_UNREACHABLE' && (
                 <>
                   <button type="button" onClick={() => leaveTo(`${manifest.id}-local`)}>
-                    Use local files
+                    {t('models.useLocalFiles')}
                   </button>
                   <button type="button" onClick={() => leaveTo('hub')}>
-                    Change the hub address
+                    {t('models.changeHub')}
                   </button>
                 </>
               )}
@@ -109,10 +115,10 @@ export function DownloadSheet(props: {
           disabled={!fits}
           onClick={() => onDownload(wanted)}
         >
-          Download
+          {t('models.download')}
         </button>
         <button type="button" onClick={onClose}>
-          Not now
+          {t('shared.notNow')}
         </button>
       </div>
     </Modal>

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
+import { t } from '../texts';
 import { Outcome } from './outcome';
 import { shownAddress, type TypedAddress } from './page-state';
 
@@ -33,9 +34,9 @@ export function HubSetting(props: {
   };
   return (
     <details className="panel more" open={props.open}>
-      <summary>Hub address</summary>
+      <summary>{t('models.hubAddress')}</summary>
       <form className="field" onSubmit={save}>
-        <label htmlFor="hub">Base address of the hub</label>
+        <label htmlFor="hub">{t('models.hubBase')}</label>
         <div className="row">
           <input
             id="hub"
@@ -47,16 +48,13 @@ export function HubSetting(props: {
             onChange={(event) => setTyped({ text: event.target.value, hub })}
           />
           <button type="submit" disabled={props.doing !== undefined}>
-            Save
+            {t('models.save')}
           </button>
         </div>
-        <FieldNotes
-          id="hub"
-          hint="Files are fetched from here. A mirror must answer as huggingface.co does."
-        />
+        <FieldNotes id="hub" hint={t('models.hubHint')} />
       </form>
       <form className="field" onSubmit={saveToken}>
-        <label htmlFor="hub-token">Access token of your account on the hub</label>
+        <label htmlFor="hub-token">{t('models.hubToken')}</label>
         <div className="row">
           <input
             id="hub-token"
@@ -64,13 +62,13 @@ export function HubSetting(props: {
             autoComplete="off"
             spellCheck={false}
             required
-            placeholder={hasHubToken ? 'A token is kept' : 'hf_…'}
+            placeholder={hasHubToken ? t('models.hasToken') : 'hf_…'}
             value={token}
             {...describedBy('hub-token', undefined, true)}
             onChange={(event) => setToken(event.target.value)}
           />
           <button type="submit" disabled={props.doing !== undefined}>
-            Keep it
+            {t('models.keepToken')}
           </button>
           {hasHubToken && (
             <button
@@ -78,14 +76,11 @@ export function HubSetting(props: {
               disabled={props.doing !== undefined}
               onClick={() => props.onToken(null)}
             >
-              Remove the token
+              {t('models.removeToken')}
             </button>
           )}
         </div>
-        <FieldNotes
-          id="hub-token"
-          hint="Only for repositories whose makers ask you to accept their terms. It stays in this browser and is sent to this hub only."
-        />
+        <FieldNotes id="hub-token" hint={t('models.hubTokenHint')} />
       </form>
       <Outcome doing={props.doing} done={props.done} problem={problem} />
     </details>

@@ -5,7 +5,7 @@ import { t } from '../texts';
 
 /** The library while it opens, or why it cannot be; nothing once it is there. */
 export function LibraryStatus({ library }: { library: LibraryState }) {
-  if (library.status === 'loading') return <progress aria-label="Opening the library" />;
+  if (library.status === 'loading') return <progress aria-label={t('models.openingLibrary')} />;
   if (library.status === 'ready') return null;
   return (
     <Problem error={library.error}>

@@ -7,6 +7,7 @@ import {
   type PartState,
 } from '../../lib/contract/library';
 import { LiveText } from '../shared/messages';
+import { t } from '../texts';
 import { AddModel } from './add-model';
 import { DownloadSheet } from './download-sheet';
 import { HubSetting } from './hub-setting';
@@ -66,7 +67,7 @@ export function LibraryView(props: {
         <div className="models-side">
           <StorageBar storage={library.storage} onPersist={actions.persist}>
             <Link href="/settings" prefetch={false}>
-              What takes it, and how to free it
+              {t('models.whatTakesIt')}
             </Link>
           </StorageBar>
           <AddModel {...about(subjects.addModel)} onAdd={actions.addModel} />

@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { LoraEntry } from '../../lib/contract/library';
+import { t } from '../texts';
 import { Licence } from './licence';
 
 /** One adapter of the library: what it is for and how to call it. */
@@ -22,34 +23,37 @@ export function LoraCard({ lora, onDelete }: { lora: LoraEntry; onDelete: () => 
         <button
           type="button"
           className="danger small"
-          aria-label={`Delete ${name}`}
+          aria-label={t('settings.deleteNamed', { name })}
           onClick={onDelete}
         >
-          Delete
+          {t('models.delete')}
         </button>
       </div>
       <p className="field-hint">
-        {rank > 0 ? `Rank ${rank}` : 'No low-rank layers'} · for{' '}
-        {base === 'unknown' ? 'an unknown model' : base} · {formatBytes(bytes)} · Licence:{' '}
-        <Licence {...licence} />
+        {t.rich('models.loraFacts', {
+          rank,
+          base: base === 'unknown' ? t('models.unknownModel') : base,
+          bytes: formatBytes(bytes),
+          licence: () => <Licence {...licence} />,
+        })}
       </p>
       {triggerWords.length > 0 && (
         <p className="words">
-          <span className="field-hint">Trigger words:</span>
+          <span className="field-hint">{t('models.triggerWords')}</span>
           {triggerWords.map((word) => (
             <button
               key={word}
               type="button"
               className="word"
-              title="Copy"
-              aria-label={`Copy ${word}`}
+              title={t('models.copy')}
+              aria-label={t('models.copyWord', { word })}
               onClick={() => copy(word)}
             >
               {copied === word ? `${word} ✓` : word}
             </button>
           ))}
           <span className="visually-hidden" role="status">
-            {copied && `${copied} copied`}
+            {copied && t('models.wordCopied', { word: copied })}
           </span>
         </p>
       )}

@@ -38,7 +38,7 @@ export function ModelControls(props: {
     <div className="actions">
       {status === 'ready' && (
         <Link
-          className={origin === 'bundled' ? 'button' : 'button primary'}
+          className={`button${origin === 'bundled' ? '' : ' primary'}`}
           prefetch={false}
           href={`/?model=${encodeURIComponent(id)}`}
         >

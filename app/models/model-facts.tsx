@@ -2,14 +2,16 @@ import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
+import { t } from '../texts';
+import { formatDate } from '../texts/format';
 import { Licence } from './licence';
 import { type ModelView, precisionName, storedAdapter } from './model-view';
 import { downloadSizes, formatRelativeError } from './wording';
 
 const origins = {
-  bundled: 'Comes with Kinora',
-  listed: 'From the hub',
-  added: 'Added by you',
+  bundled: 'models.comesWithKinora',
+  listed: 'models.fromHub',
+  added: 'models.addedByYou',
 } as const;
 
 /** What is known of a model, in short. */
@@ -31,38 +33,44 @@ export function ModelFacts(props: {
   ];
   return (
     <dl className="facts">
-      <Fact name="Licence">
+      <Fact name={t('models.licence')}>
         <Licence {...manifest.licence} />
       </Fact>
-      <Fact name="Safety checker">
+      <Fact name={t('names.component.safety_checker.name')}>
         {hasSafetyChecker(entry)
-          ? 'Installed'
+          ? t('models.installed')
           : sharedChecker
-            ? `Installed with ${sharedChecker}`
-            : 'Missing'}
+            ? t('models.installedWith', { name: sharedChecker })
+            : t('models.missing')}
       </Fact>
-      <Fact name="Origin">{origins[origin]}</Fact>
-      {view.status === 'absent' && downloads && <Fact name="Download">{downloads}</Fact>}
-      {precision && <Fact name="Precision">{precisionName(manifest, precision)}</Fact>}
+      <Fact name={t('models.origin')}>{t(origins[origin])}</Fact>
+      {view.status === 'absent' && downloads && (
+        <Fact name={t('models.download')}>{downloads}</Fact>
+      )}
+      {precision && <Fact name={t('serve.precision')}>{precisionName(manifest, precision)}</Fact>}
       {few && (
-        <Fact name="Few-step adapter">
-          {few.adapter.name} (<Licence {...few.licence} />
-          {!few.adapter.licence.commercial && ', not for commercial use'})
+        <Fact name={t('names.component.adapter.name')}>
+          {t.rich(
+            few.adapter.licence.commercial
+              ? 'models.adapterLicence'
+              : 'models.adapterLicenceRestricted',
+            { name: few.adapter.name, licence: () => <Licence {...few.licence} /> },
+          )}
         </Fact>
       )}
-      {types.length > 0 && <Fact name="Made from">{types.join(', ')}</Fact>}
-      {bytesStored > 0 && <Fact name="In this browser">{formatBytes(bytesStored)}</Fact>}
+      {types.length > 0 && <Fact name={t('models.madeFrom')}>{types.join(', ')}</Fact>}
+      {bytesStored > 0 && <Fact name={t('models.inBrowser')}>{formatBytes(bytesStored)}</Fact>}
       {stored.length > 0 && (
-        <Fact name="Largest error">
+        <Fact name={t('models.largestError')}>
           {worst ? (
             <span title={worst.tensor}>{formatRelativeError(worst.relativeError)}</span>
           ) : (
-            'None, exact'
+            t('models.noError')
           )}
         </Fact>
       )}
       {verifiedAt && (
-        <Fact name="Verified">
+        <Fact name={t('models.verified')}>
           <span className="tick">✓</span> <time dateTime={verifiedAt}>{formatDay(verifiedAt)}</time>
         </Fact>
       )}
@@ -71,5 +79,5 @@ export function ModelFacts(props: {
 }
 
 function formatDay(iso: string): string {
-  return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  return formatDate(iso, { dateStyle: 'medium', timeStyle: 'short' });
 }

@@ -1,4 +1,4 @@
-import { formatBytes, formatPercent, formatSeconds } from '../../lib/contract/format';
+import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type {
   LibraryEntry,
   ModelEntry,
@@ -14,6 +14,7 @@ import {
   type Precision,
 } from '../../lib/contract/manifest-parts';
 import { t } from '../texts';
+import { formatTime } from '../texts/format';
 import { precisionNames } from './wording';
 
 /** Where a model stands as a whole. */
@@ -108,33 +109,27 @@ export function measureOf(view: ModelView, bytesPerSecond: number): string {
   const { bytesDone, bytesTotal, secondsRemaining, status } = view;
   const amount = amountOf(bytesDone, bytesTotal);
   if (status !== 'downloading' || bytesPerSecond <= 0) return amount;
-  const rest = secondsRemaining === null ? '' : ` · about ${formatSeconds(secondsRemaining)} left`;
-  return `${amount} · ${formatBytes(bytesPerSecond)}/s${rest}`;
+  const left =
+    secondsRemaining === null ? [] : [t('common.jobLeft', { time: formatTime(secondsRemaining) })];
+  return [amount, `${formatBytes(bytesPerSecond)}/s`, ...left].join(' · ');
 }
 
 /** `1.2 GB of 5.4 GB`; `1.2 GB so far` where the whole is not known. */
 export function amountOf(done: number, total: number | null): string {
   return total === null
-    ? `${formatBytes(done)} so far`
-    : `${formatBytes(done)} of ${formatBytes(total)}`;
+    ? t('models.soFar', { bytes: formatBytes(done) })
+    : t('shared.amountOf', { amount: formatBytes(done), total: formatBytes(total) });
 }
 
 /** The sentence that a screen reader reads out when something changed. */
 export function announce(entry: LibraryEntry): { topic: string; text: string } {
   const { name, id } = entry.manifest;
   const { status, fraction } = viewModel(entry);
-  const percent = fraction === null ? '' : ` ${formatPercent(fraction)}`;
-  const words: Readonly<Record<ModelStatus, string>> = {
-    ready: 'ready',
-    absent: 'not downloaded',
-    partial: 'not complete',
-    downloading: `downloading,${percent}`,
-    verifying: 'checking',
-    paused: `paused at${percent}`,
-    failed: 'stopped with an error',
-    elsewhere: 'in use by another tab',
-  };
-  return { topic: `${id} ${status}`, text: `${name}: ${words[status].replace(/(,| at)$/, '')}.` };
+  const text =
+    fraction !== null && (status === 'downloading' || status === 'paused')
+      ? t(`models.announcedAt.${status}`, { name, percent: formatPercent(fraction) })
+      : t(`models.announced.${status}`, { name });
+  return { topic: `${id} ${status}`, text };
 }
 
 /** `8-bit`, as the manifest names it. */

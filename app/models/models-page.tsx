@@ -3,6 +3,7 @@
 import { useEffect, useReducer } from 'react';
 import { useLibrary } from '../library';
 import { SiteHeader } from '../shared/site-header';
+import { t } from '../texts';
 import { LibraryStatus } from './library-status';
 import { LibraryView } from './library-view';
 import { changePage, initialPage } from './page-state';
@@ -19,7 +20,7 @@ export function ModelsPage() {
     <>
       <SiteHeader here="/models" />
       <main id="main" tabIndex={-1} className="models">
-        <h1>Models</h1>
+        <h1>{t('common.models')}</h1>
         <LibraryStatus library={library} />
         {library.status === 'ready' && (
           <LibraryView library={library.snapshot} {...{ page, change, actions }} />

@@ -1,7 +1,7 @@
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import type { DownloadPlan } from '../../lib/contract/library';
 import type { AdapterChoice, Precision } from '../../lib/contract/manifest';
-import { t } from '../texts';
+import { errorTexts, t } from '../texts';
 
 /** What a download would take, as far as it is known. */
 export type PlanState =
@@ -152,7 +152,9 @@ export async function addEach(
   const [first] = failed;
   if (!first) return added;
   if (files.length === 1) throw KinoraError.fromRecord(first.error);
-  const reasons = failed.map(({ file, error }) => `${file}: ${error.message}`).join(' ');
+  const reasons = failed
+    .map(({ file, error }) => `${file}: ${errorTexts(error).message}`)
+    .join(' ');
   const sentence = [
     ...(added.length > 0 ? [t('models.added', { names: added.join(', ') })] : []),
     t('models.notAdded', { failed: failed.length, files: files.length }),

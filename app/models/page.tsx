@@ -1,9 +1,12 @@
-import type { Metadata } from 'next';
+import { PageTitle } from '../shared/page-title';
 import './models.css';
 import { ModelsPage } from './models-page';
 
-export const metadata: Metadata = { title: 'Models · Kinora' };
-
 export default function Page() {
-  return <ModelsPage />;
+  return (
+    <>
+      <PageTitle name="common.models" />
+      <ModelsPage />
+    </>
+  );
 }

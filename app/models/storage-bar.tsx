@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { StorageReport } from '../../lib/contract/library';
+import { t } from '../texts';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
 export function StorageBar(props: {
@@ -9,27 +10,28 @@ export function StorageBar(props: {
   children: ReactNode;
 }) {
   const { usage, quota, atLeast, persistent } = props.storage;
+  const free = formatBytes(Math.max(0, quota - usage));
   return (
     <section className="panel storage" aria-labelledby="storage-title">
-      <h2 id="storage-title">Storage</h2>
+      <h2 id="storage-title">{t('models.storage')}</h2>
       <progress
-        aria-label="Storage in use"
+        aria-label={t('models.storageInUse')}
         value={quota > 0 ? Math.min(1, usage / quota) : 0}
         max={1}
       />
       <p className="measure">
-        {formatBytes(usage)} in use, {atLeast && 'at least '}
-        {formatBytes(Math.max(0, quota - usage))} free
+        {t('models.storageUse', {
+          used: formatBytes(usage),
+          free: atLeast ? t('models.atLeast', { bytes: free }) : free,
+        })}
       </p>
       <p className="field-hint">
-        {persistent
-          ? 'Persistent: the browser deletes nothing by itself.'
-          : 'Not persistent: when the disk gets full, the browser may delete models and videos.'}
+        {persistent ? t('models.persistent') : t('models.notPersistent')}
       </p>
       {!persistent && (
         <div className="actions">
           <button type="button" onClick={props.onPersist}>
-            Ask the browser to keep it
+            {t('models.askToKeep')}
           </button>
         </div>
       )}

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
 import type { LocalFile, ToolEntry } from '../../lib/contract/library';
+import { t } from '../texts';
 import { FilePicker } from './file-picker';
 import { Licence } from './licence';
 import { viewModel } from './model-view';
@@ -32,12 +33,8 @@ export function ToolSection(props: {
   };
   return (
     <section className="panel" id="optimiser" aria-labelledby="optimiser-title">
-      <h2 id="optimiser-title">Prompt optimiser</h2>
-      <p className="field-hint">
-        A language model that rewords prompts, on this computer's CPU: it says how things move and
-        how the camera moves, and invents nothing. It is optional; one is enough, and the one that
-        was installed last is used.
-      </p>
+      <h2 id="optimiser-title">{t('models.optimizer')}</h2>
+      <p className="field-hint">{t('models.optimizerHint')}</p>
       {tools.map((entry) => (
         <ToolCard
           key={entry.manifest.id}
@@ -46,9 +43,9 @@ export function ToolSection(props: {
         />
       ))}
       <details className="more">
-        <summary>Use another language model</summary>
+        <summary>{t('models.otherTool')}</summary>
         <form className="field" onSubmit={add}>
-          <label htmlFor="tool-address">Address of a GGUF file of a chat model, up to 2 GB</label>
+          <label htmlFor="tool-address">{t('models.toolAddress')}</label>
           <div className="row">
             <input
               id="tool-address"
@@ -57,23 +54,23 @@ export function ToolSection(props: {
               autoComplete="off"
               autoCapitalize="none"
               spellCheck={false}
-              placeholder="owner/name/file.gguf"
+              placeholder={t('models.toolExample')}
               required
               value={address}
               onChange={(event) => setAddress(event.target.value)}
             />
             <button type="submit" disabled={adding.doing !== undefined}>
-              Add
+              {t('models.add')}
             </button>
           </div>
         </form>
         <FilePicker
-          what="of the language model"
+          what={t('models.filesOfTool')}
           accept=".gguf"
           disabled={adding.doing !== undefined}
           onFiles={(files: LocalFile[]) => actions.addTool({ files })}
         >
-          Or from this computer: drop a GGUF file here.
+          {t('models.orDropTool')}
         </FilePicker>
       </details>
       <Outcome {...adding} />
@@ -102,12 +99,20 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
           {name}
         </h3>
         <p className="chip" data-status={status}>
-          {entry.ready ? 'Ready' : isMoving || isStopped ? 'Not complete' : 'Not downloaded'}
+          {t(
+            entry.ready
+              ? 'models.status.ready'
+              : isMoving || isStopped
+                ? 'models.status.partial'
+                : 'models.status.absent',
+          )}
         </p>
       </div>
       <p className="field-hint">
-        {description} {bytes !== undefined && `${formatBytes(bytes)}. `}
-        Licence: <Licence {...licence} />.{elsewhere && ' Another tab of this browser works on it.'}
+        {description}{' '}
+        {bytes !== undefined && `${t('models.sizeSentence', { bytes: formatBytes(bytes) })} `}
+        {t.rich('models.licenceSentence', { licence: () => <Licence {...licence} /> })}
+        {elsewhere && ` ${t('shared.otherTab')}`}
       </p>
       {(isMoving || isStopped || part.error) && (
         <ul className="parts">
@@ -133,12 +138,14 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
             disabled={busy}
             onClick={() => actions.download(id, { precision: manifest.precision })}
           >
-            Download {bytes !== undefined && formatBytes(bytes)}
+            {bytes === undefined
+              ? t('models.download')
+              : t('models.downloadBytes', { bytes: formatBytes(bytes) })}
           </button>
         )}
         {isIdle && entry.ready && (
           <button type="button" disabled={busy} onClick={() => actions.verify(id)}>
-            Check every byte
+            {t('models.checkBytes')}
           </button>
         )}
         {isIdle && (entry.ready || origin === 'added') && (
@@ -146,10 +153,10 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
             type="button"
             className="danger"
             disabled={busy}
-            aria-label={`Delete ${name}`}
+            aria-label={t('settings.deleteNamed', { name })}
             onClick={() => actions.askRemoval({ kind: origin === 'added' ? 'model' : 'files', id })}
           >
-            Delete
+            {t('models.delete')}
           </button>
         )}
       </div>

@@ -51,7 +51,7 @@ function LanguageField() {
             onChange={() => {
               setChosen(choice);
               // Without the texts, which the server could not send, the page stays as it is.
-              chooseLanguage(choice).catch(() => {});
+              chooseLanguage(choice).then(focusChosen, () => {});
             }}
           >
             <span>{choice === 'system' ? t('settings.system') : languageNames[choice]}</span>
@@ -60,4 +60,13 @@ function LanguageField() {
       </div>
     </fieldset>
   );
+}
+
+/** Gives the focus back: the page was rendered anew, and the field that had it is gone. */
+function focusChosen(): void {
+  requestAnimationFrame(() => {
+    document
+      .querySelector<HTMLInputElement>(`[name="language"][value="${languageChoice()}"]`)
+      ?.focus();
+  });
 }

@@ -1,10 +1,13 @@
-import type { Metadata } from 'next';
+import { PageTitle } from '../shared/page-title';
 import '../models/models.css';
 import './settings.css';
 import { SettingsPage } from './settings-page';
 
-export const metadata: Metadata = { title: 'Settings · Kinora' };
-
 export default function Page() {
-  return <SettingsPage />;
+  return (
+    <>
+      <PageTitle name="common.settings" />
+      <SettingsPage />
+    </>
+  );
 }

@@ -1,5 +1,8 @@
+'use client';
+
 import type { ReactNode } from 'react';
 import { type TextKey, t } from '../texts';
+import { PageTitle } from './page-title';
 import { hasServer } from './server';
 import { SiteHeader } from './site-header';
 
@@ -7,9 +10,18 @@ type Here = NonNullable<Parameters<typeof SiteHeader>[0]['here']>;
 
 /** A page that works with the API's server only; in a copy of the app without one, it says so. */
 export function NeedsServer(props: { here: Here; title: TextKey; children: ReactNode }) {
-  if (hasServer) return props.children;
+  const title = <PageTitle name={props.title} />;
+  if (hasServer) {
+    return (
+      <>
+        {title}
+        {props.children}
+      </>
+    );
+  }
   return (
     <>
+      {title}
       <SiteHeader here={props.here} />
       <main id="main" tabIndex={-1} className="terms">
         <h1>{t(props.title)}</h1>

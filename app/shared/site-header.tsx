@@ -4,6 +4,7 @@ import Link from 'next/link';
 import type { ReactNode } from 'react';
 import { t } from '../texts';
 import { AppButtons } from './app-buttons';
+import { brand } from './brand';
 import { Mark } from './icons';
 import { RunningJobs } from './running-jobs';
 import { SaveNotice } from './save-notice';
@@ -16,9 +17,6 @@ const pages = [
   { href: '/docs', name: 'common.docs' },
   { href: '/settings', name: 'common.settings' },
 ] as const;
-
-/** The name of the app, in every language. */
-const brand = 'Kinora';
 
 /**
  * The header of every page, with links to all pages and what runs in this tab. Its first link leads to the

@@ -1,8 +1,11 @@
-import type { Metadata } from 'next';
+import { PageTitle } from '../shared/page-title';
 import { TermsPage } from './terms-page';
 
-export const metadata: Metadata = { title: 'Terms of use · Kinora' };
-
 export default function Page() {
-  return <TermsPage />;
+  return (
+    <>
+      <PageTitle name="common.termsOfUse" />
+      <TermsPage />
+    </>
+  );
 }

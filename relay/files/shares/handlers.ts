@@ -9,6 +9,7 @@ import { absentPage, embedPage, sharePage } from './page';
 import type { createShares } from './rows';
 import { sharedRequest, shownOf } from './shown';
 import { embedStyles, pageStyles, styleSource } from './styles';
+import { textsFor } from './texts';
 
 /** How long a browser may keep a file of a link, in seconds: a link that was revoked soon ends there too. */
 const maxAgeSeconds = 60;
@@ -38,33 +39,36 @@ export function shareRoutes(
   const oembedLink = (page: string) =>
     `${links.publicUrl}/oembed?format=json&url=${encodeURIComponent(page)}`;
 
-  const page: NodeHandler = async (_request, response, { id = '' }) => {
+  const page: NodeHandler = async (request, response, { id = '' }) => {
+    const texts = textsFor(request);
     const found = await shares.find(id);
     if (found.kind !== 'open') {
       const status = found.kind === 'ended' ? 410 : 404;
-      sendPage(response, status, absentPage(found.kind), policies.page);
+      sendPage(response, status, absentPage(found.kind, texts), policies.page);
       return;
     }
-    const shown = shownOf(found);
+    const shown = shownOf(found, texts);
     const address = links.share(shown.id);
-    const text = sharePage(shown, {
+    const pageLinks = {
       page: address,
       oembed: oembedLink(address),
       report: config.KINORA_REPORT_ADDRESS,
-    });
+    };
+    const text = sharePage(shown, pageLinks, texts);
     sendPage(response, 200, text, policies.page, shown.allowIndex);
   };
 
-  const embed: NodeHandler = async (_request, response, { id = '' }) => {
+  const embed: NodeHandler = async (request, response, { id = '' }) => {
+    const texts = textsFor(request);
     const found = await shares.find(id);
     if (found.kind === 'open') {
-      sendPage(response, 200, embedPage(shownOf(found)), policies.embed);
+      sendPage(response, 200, embedPage(shownOf(found, texts), texts), policies.embed);
       return;
     }
     // The styles of the whole page: it has text to show.
     const policy = policyOf(pageStyles, '*');
     const status = found.kind === 'ended' ? 410 : 404;
-    sendPage(response, status, absentPage(found.kind), policy);
+    sendPage(response, status, absentPage(found.kind, texts), policy);
   };
 
   const video: NodeHandler = async (request, response, { id = '' }) => {
@@ -103,7 +107,7 @@ export function shareRoutes(
     const id = /\/s\/([0-9a-f]{32})\/?(?:[?#].*)?$/.exec(query.get('url') ?? '')?.[1];
     if ((query.get('format') ?? 'json') !== 'json') throw new ApiError('FORMAT_UNKNOWN');
     if (id === undefined) throw invalidField('url', 'url must be the address of a shared page.');
-    const shown = shownOf(await open(id));
+    const shown = shownOf(await open(id), textsFor(asked));
     const { width, height } = fitted(shown, query);
     const address = links.share(id);
     const player = `<iframe src="${address}/embed" width="${width}" height="${height}" style="border:0" allowfullscreen></iframe>`;
@@ -161,6 +165,7 @@ function sendPage(
     'Content-Length': body.length,
     'Content-Security-Policy': policy,
     'Cache-Control': 'no-store',
+    Vary: 'Accept-Language',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
   });

@@ -1,6 +1,7 @@
 import { html, Markup } from './html';
 import type { Shown } from './shown';
 import { embedStyles, pageStyles } from './styles';
+import type { PageTexts } from './texts';
 
 /** Absolute addresses for other sites, and where a video is reported. */
 export interface PageLinks {
@@ -12,64 +13,60 @@ export interface PageLinks {
 }
 
 /** The page of a link. It needs no script: its own addresses are relative, for every name of the server. */
-export function sharePage(shown: Shown, links: PageLinks): string {
+export function sharePage(shown: Shown, links: PageLinks, texts: PageTexts): string {
   const { id, title, prompt, negativePrompt, settings, hasImage } = shown;
   const made = shown.createdAt.toISOString().slice(0, 10);
+  const [before, after] = texts.facts(`${shown.width}×${shown.height}`, shown.duration);
   return document(
+    texts,
     html`<title>${title} · Kinora</title>
-${tags(shown, links)}`,
+${tags(shown, links, texts)}`,
     pageStyles,
     html`<header><a href="../">Kinora</a></header>
 <main>
-${covered(shown, videoElement(shown, `${id}/`))}
+${covered(shown, videoElement(shown, `${id}/`), texts)}
 <h1>${title}</h1>
-<p class="soft">${shown.width}×${shown.height}, ${shown.duration} s, made on <time datetime="${made}">${made}</time> with a generative model</p>
-${shown.canRestore ? html`<a class="open" href="../?share=${id}">Open in Kinora</a>` : null}
-${prompt !== null && prompt !== title ? html`<h2>Prompt</h2><p>${prompt}</p>` : null}
-${negativePrompt === null ? null : html`<h2>Negative prompt</h2><p>${negativePrompt}</p>`}
+<p class="soft">${before}<time datetime="${made}">${made}</time>${after}</p>
+${shown.canRestore ? html`<a class="open" href="../?share=${id}">${texts.open}</a>` : null}
+${prompt !== null && prompt !== title ? html`<h2>${texts.prompt}</h2><p>${prompt}</p>` : null}
+${negativePrompt === null ? null : html`<h2>${texts.negativePrompt}</h2><p>${negativePrompt}</p>`}
 ${
   settings.length === 0
     ? null
-    : html`<h2>Settings</h2><dl>${settings.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+    : html`<h2>${texts.settings}</h2><dl>${settings.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
-${hasImage ? html`<h2>Start image</h2>${covered(shown, html`<img class="still" src="${id}/image" alt="The image that the video starts from">`)}` : null}
+${hasImage ? html`<h2>${texts.startImage}</h2>${covered(shown, html`<img class="still" src="${id}/image" alt="${texts.startImageIs}">`, texts)}` : null}
 </main>
-<footer><a href="../">Make a video with Kinora</a>${reportLink(links)}</footer>`,
+<footer><a href="../">${texts.make}</a>${reportLink(links, texts)}</footer>`,
   );
 }
 
 /** The video alone, for frames of other sites. */
-export function embedPage(shown: Shown): string {
+export function embedPage(shown: Shown, texts: PageTexts): string {
   return document(
+    texts,
     html`<title>${shown.title} · Kinora</title><meta name="robots" content="noindex">`,
     embedStyles,
-    covered(shown, videoElement(shown, '')),
+    covered(shown, videoElement(shown, ''), texts),
   );
 }
 
 /** A page without a video: of a link that has ended, or that there never was. */
-export function absentPage(kind: 'ended' | 'unknown'): string {
-  const [title, sentence] =
-    kind === 'ended'
-      ? [
-          'This link has ended',
-          'It has expired, or the person who shared the video has withdrawn it. Ask them for a new link.',
-        ]
-      : [
-          'There is no such link',
-          'Compare the address with the one that you were sent: a part of it may be missing.',
-        ];
+export function absentPage(kind: 'ended' | 'unknown', texts: PageTexts): string {
+  const title = texts[kind];
+  const sentence = texts[`${kind}Text`];
   return document(
+    texts,
     html`<title>${title} · Kinora</title><meta name="robots" content="noindex">`,
     pageStyles,
     html`<header><a href="/">Kinora</a></header>
-<main><h1>${title}</h1><p>${sentence}</p><p><a href="/">Make a video with Kinora</a></p></main>`,
+<main><h1>${title}</h1><p>${sentence}</p><p><a href="/">${texts.make}</a></p></main>`,
   );
 }
 
-function document(head: Markup, styles: string, body: Markup): string {
+function document(texts: PageTexts, head: Markup, styles: string, body: Markup): string {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${texts.language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -86,10 +83,9 @@ ${body}
 }
 
 /** Open Graph, player card and oEmbed discovery. Other sites show nothing of a flagged video. */
-function tags(shown: Shown, { page, oembed }: PageLinks): Markup {
+function tags(shown: Shown, { page, oembed }: PageLinks, texts: PageTexts): Markup {
   const { title, width, height } = shown;
-  const description =
-    shown.prompt ?? `A ${shown.duration}-second video, made from one image on a graphics card.`;
+  const description = shown.prompt ?? texts.description(shown.duration);
   const video = `${page}/video.mp4`;
   const image = shown.hasImage && !shown.isFlagged ? `${page}/image` : null;
   const named = (name: string, content: string | number) =>
@@ -142,14 +138,14 @@ function videoElement(shown: Shown, base: string): Markup {
 }
 
 /** A flagged picture is shown when it is asked for. */
-function covered({ isFlagged }: Shown, content: Markup): Markup {
+function covered({ isFlagged }: Shown, content: Markup, texts: PageTexts): Markup {
   if (!isFlagged) return content;
-  return html`<details><summary>The safety check flagged this video. Show it all the same</summary>${content}</details>`;
+  return html`<details><summary>${texts.flagged}</summary>${content}</details>`;
 }
 
-function reportLink({ report, page }: PageLinks): Markup | null {
+function reportLink({ report, page }: PageLinks, texts: PageTexts): Markup | null {
   if (report === undefined) return null;
   const subject = encodeURIComponent(`Report of a shared video: ${page}`);
   const address = report.includes('://') ? report : `mailto:${report}?subject=${subject}`;
-  return html`<a href="${address}">Report this video</a>`;
+  return html`<a href="${address}">${texts.report}</a>`;
 }

@@ -225,6 +225,10 @@ test('a revoked link is gone, a new one has another address', async () => {
   expect(await statusesOf(first.id)).toEqual(all(410));
   const page = await read(`/s/${first.id}`);
   expect(page.text).toContain('This link has ended');
+  const chinese = await read(`/s/${first.id}`, {
+    headers: { 'Accept-Language': 'zh-CN,en;q=0.5' },
+  });
+  expect(chinese.text).toMatch(/<html lang="zh">.*此链接已失效/s);
   expect(page.headers.get('x-robots-tag')).toBe('noindex');
   expect(JSON.parse((await read(`/s/${first.id}/video.mp4`)).text)).toMatchObject({
     error_code: 'SHARE_ENDED',

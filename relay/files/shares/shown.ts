@@ -2,6 +2,7 @@ import { sizeInPixels } from '../../../lib/contract/request';
 import { isFlagged } from '../../../lib/contract/safety';
 import { profileOfModel, type SharedRequest } from '../../../lib/contract/v3';
 import type { FoundShare } from './rows';
+import type { PageTexts } from './texts';
 
 type OpenShare = Extract<FoundShare, { kind: 'open' }>;
 
@@ -31,17 +32,17 @@ export interface Shown {
 const maxTitle = 90;
 
 /** What the page and the tags of a link show. */
-export function shownOf({ share, job }: OpenShare): Shown {
+export function shownOf({ share, job }: OpenShare, texts: PageTexts): Shown {
   const { input } = job;
   const prompt = share.withPrompt ? input.prompt.trim() : null;
   const negative = share.withPrompt ? input.negative_prompt.trim() : '';
   const hasImage = share.withImage && job.image !== null;
   return {
     id: share.id,
-    title: prompt === null ? 'A video made with Kinora' : shortened(prompt),
+    title: prompt === null ? texts.madeWith : shortened(prompt),
     prompt,
     negativePrompt: negative === '' ? null : negative,
-    settings: share.withSettings ? settingsOf(job) : [],
+    settings: share.withSettings ? settingsOf(job, texts) : [],
     ...sizeInPixels(input.size),
     duration: input.duration,
     createdAt: job.createdAt,
@@ -78,23 +79,23 @@ function hubLoras({ loras }: OpenShare['job']) {
   return loras.flatMap(({ path, scale, from }) => (from === 'hub' ? [{ path, scale }] : []));
 }
 
-function settingsOf(job: OpenShare['job']): [string, string][] {
+function settingsOf(job: OpenShare['job'], texts: PageTexts): [string, string][] {
   const { input, applied } = job;
   const loras = hubLoras(job);
   const others = input.loras.length - loras.length;
   const adapters = [
     ...loras.map(({ path, scale }) => `${path} (${scale})`),
-    ...(others > 0 ? [`${others} not public`] : []),
+    ...(others > 0 ? [texts.notPublic(others)] : []),
   ];
   const { width, height } = sizeInPixels(input.size);
   return [
-    ['Model', [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
-    ['Profile', profileOfModel(job.model) === 'standard' ? 'Standard' : 'Ultra-fast'],
-    ['Size', `${width}×${height}, ${input.duration} s`],
-    ['Steps', String(applied?.steps ?? input.num_inference_steps)],
-    ['Guidance', String(applied?.guidance_scale ?? input.guidance_scale)],
-    ['Seed', String(job.seed)],
-    ...(adapters.length > 0 ? [['Adapters', adapters.join('; ')] as [string, string]] : []),
+    [texts.model, [job.ranModel, job.ranPrecision].filter(Boolean).join(', ') || job.model],
+    [texts.profile, profileOfModel(job.model) === 'standard' ? texts.standard : texts.ultraFast],
+    [texts.size, texts.sizeOf(`${width}×${height}`, input.duration)],
+    [texts.steps, String(applied?.steps ?? input.num_inference_steps)],
+    [texts.guidance, String(applied?.guidance_scale ?? input.guidance_scale)],
+    [texts.seed, String(job.seed)],
+    ...(adapters.length > 0 ? [[texts.adapters, adapters.join('; ')] as [string, string]] : []),
   ];
 }
 

@@ -1,0 +1,2 @@
+/** The name of the app, in every language. */
+export const brand = 'Kinora';
