@@ -2,6 +2,7 @@ import type { Metadata, Viewport } from 'next';
 import type { ReactNode } from 'react';
 import './globals.css';
 import { Footer } from './shared/footer';
+import { installScript } from './shared/install-offer';
 import { TermsDialog } from './shared/terms-dialog';
 import { frameColors, themeScript } from './shared/theme-script';
 import { LanguageRoot } from './texts/language-root';
@@ -23,8 +24,8 @@ export default function RootLayout({ children }: { children: ReactNode }) {
     // The script changes this element before React sees it.
     <html lang="en" suppressHydrationWarning>
       <head>
-        {/* biome-ignore lint/security/noDangerouslySetInnerHtml: A constant of ours, which must run before the first paint. */}
-        <script dangerouslySetInnerHTML={{ __html: themeScript }} />
+        {/* biome-ignore lint/security/noDangerouslySetInnerHtml: Constants of ours, which must run before the first paint. */}
+        <script dangerouslySetInnerHTML={{ __html: `${themeScript}\n${installScript}` }} />
       </head>
       <body>
         <LanguageRoot>

@@ -1,12 +1,8 @@
 import { useEffect, useSyncExternalStore } from 'react';
 import { askToActivate } from '../../lib/offline/messages';
 import { t } from '../texts';
+import type { InstallOffer } from './install-offer';
 import { hasServer } from './server';
-
-/** The event with which browsers offer to install the app; not in the DOM's types. */
-interface InstallOffer extends Event {
-  prompt(): Promise<{ outcome: 'accepted' | 'dismissed' }>;
-}
 
 /** What the browser offers for the app as a whole. */
 interface AppOffers {
@@ -36,6 +32,8 @@ let started = false;
 function start(): void {
   if (started || process.env.NODE_ENV !== 'production') return;
   started = true;
+  const { kinoraInstallOffer: early } = window;
+  if (early) set({ install: early });
   // The offer comes once. Its default is not prevented: browsers write that to the console.
   window.addEventListener('beforeinstallprompt', (event) => {
     set({ install: event as InstallOffer });

@@ -32,7 +32,8 @@ const files = globSync('app/**/*.{ts,tsx}', {
     'app/studio/examples.ts',
     'app/studio/request-code.ts',
     'app/studio/phrases.ts',
-    // A script as a text.
+    // Scripts as texts.
+    'app/shared/install-offer.ts',
     'app/shared/theme-script.ts',
   ],
 }).sort();

@@ -14,7 +14,10 @@ const loraFiles = [
 
 const families = { wan22: wan22Family };
 
-test('every stage agrees with the goldens on WebGPU', { timeout: 300_000 }, async () => {
+test('every stage agrees with the goldens on WebGPU', {
+  timeout: 300_000,
+  tags: ['full'],
+}, async () => {
   const folder = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
   const backend = await createBackend('webgpu');
   const lines = await runParity(families, folder, backend, { loraFiles });
