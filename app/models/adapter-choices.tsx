@@ -1,6 +1,6 @@
 import type { AdapterChoice, AdapterOffer } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 
 /** Which few-step adapter to fetch, with what its licence allows; nothing where a model has none. */
 export function AdapterChoices(props: {
@@ -34,7 +34,7 @@ export function AdapterChoices(props: {
                     : 'models.adapterFactsRestricted',
                   {
                     steps: adapter.scheduler.timesteps.length,
-                    description: adapter.description ?? '',
+                    description: manifestText(adapter.description ?? ''),
                     licence: licence.name,
                     strong: (inside) => <strong>{inside}</strong>,
                   },

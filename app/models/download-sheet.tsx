@@ -2,7 +2,7 @@ import { Fragment, type ReactNode, useEffect, useRef } from 'react';
 import type { ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { AdapterChoices } from './adapter-choices';
 import { Licence } from './licence';
 import { Modal } from './modal';
@@ -47,7 +47,7 @@ export function DownloadSheet(props: {
       <h2 id="sheet-title" tabIndex={-1}>
         {t('models.downloadName', { name: manifest.name })}
       </h2>
-      <p className="dialog-text">{manifest.description}</p>
+      <p className="dialog-text">{manifestText(manifest.description)}</p>
       <p className="field-hint">
         {t.rich('models.hubLicences', {
           host: hostOf(hub),

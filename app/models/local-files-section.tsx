@@ -1,7 +1,7 @@
 import { useId, useState } from 'react';
 import type { LocalFile, ModelEntry } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { FilePicker } from './file-picker';
 
 /** For those who have the files already: they serve instead of the hub. */
@@ -33,7 +33,7 @@ export function LocalFiles(props: {
           >
             {manifest.choices.map((choice) => (
               <option key={choice.precision} value={choice.precision}>
-                {choice.name}
+                {manifestText(choice.name)}
               </option>
             ))}
           </select>

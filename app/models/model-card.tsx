@@ -1,7 +1,7 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { LocalFiles } from './local-files-section';
 import { ModelControls } from './model-controls';
 import { ModelFacts } from './model-facts';
@@ -55,7 +55,7 @@ export function ModelCard(props: {
           {chipOf(view)}
         </p>
       </div>
-      <p className="model-text">{manifest.description}</p>
+      <p className="model-text">{manifestText(manifest.description)}</p>
       <ModelFacts {...{ entry, view, sharedChecker }} />
       {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
       {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}

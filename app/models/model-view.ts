@@ -13,7 +13,7 @@ import {
   adapterOffers,
   type Precision,
 } from '../../lib/contract/manifest-parts';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { formatTime } from '../texts/format';
 import { precisionNames } from './wording';
 
@@ -135,7 +135,7 @@ export function announce(entry: LibraryEntry): { topic: string; text: string } {
 /** `8-bit`, as the manifest names it. */
 export function precisionName(manifest: ModelManifest, precision: Precision): string {
   const choice = manifest.choices.find((one) => one.precision === precision);
-  return choice?.name ?? t(precisionNames[precision]);
+  return choice ? manifestText(choice.name) : t(precisionNames[precision]);
 }
 
 /** The few-step adapter that is stored; undefined where none is, or another file. */

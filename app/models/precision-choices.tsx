@@ -2,7 +2,7 @@ import { formatBytes } from '../../lib/contract/format';
 import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { Problem } from '../shared/messages';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
 
@@ -31,9 +31,9 @@ export function PrecisionChoices(props: {
             onChange={() => onChoose(choice.precision)}
           >
             <span>
-              {choice.name}
+              {manifestText(choice.name)}
               <small>
-                {choice.description}{' '}
+                {manifestText(choice.description)}{' '}
                 {choice.download &&
                   `${t('models.aboutToFetch', { bytes: formatBytes(choice.download) })} `}
                 {fitSentence(choice, given)}

@@ -2,7 +2,7 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
 import type { LocalFile, ToolEntry } from '../../lib/contract/library';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { FilePicker } from './file-picker';
 import { Licence } from './licence';
 import { viewModel } from './model-view';
@@ -109,7 +109,7 @@ function ToolCard(props: { entry: ToolEntry; about: About; actions: LibraryActio
         </p>
       </div>
       <p className="field-hint">
-        {description}{' '}
+        {manifestText(description)}{' '}
         {bytes !== undefined && `${t('models.sizeSentence', { bytes: formatBytes(bytes) })} `}
         {t.rich('models.licenceSentence', { licence: () => <Licence {...licence} /> })}
         {elsewhere && ` ${t('shared.otherTab')}`}

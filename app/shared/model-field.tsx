@@ -2,7 +2,7 @@ import Link from 'next/link';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import { viewModel } from '../models/model-view';
-import { t } from '../texts';
+import { manifestText, t } from '../texts';
 import { Problem } from './messages';
 import type { ModelList } from './use-models';
 
@@ -39,7 +39,7 @@ export function ModelField(props: {
         )}
       </select>
       <p className="field-hint" id="model-hint">
-        {model?.manifest.description}
+        {model && manifestText(model.manifest.description)}
       </p>
       {model && <ModelLink model={model} models={models} />}
       {list.status === 'failed' && <Problem error={list.error} />}

@@ -11,6 +11,8 @@ export interface Texts {
   /** Null where the texts of the errors are in this language already. */
   readonly errors: Readonly<Record<ErrorCode, readonly [message: string, remedy: string]>> | null;
   readonly terms: readonly TermsSection[];
+  /** Texts of the manifests that Kinora ships, by their English text; null in English. */
+  readonly manifests: Readonly<Record<string, string>> | null;
 }
 
 /** The languages of the pages. */

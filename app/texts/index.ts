@@ -61,6 +61,11 @@ export function termsInLanguage(): readonly TermsSection[] {
   return current.texts.terms;
 }
 
+/** A text of a model's manifest in the language of the page; as it is where it is of nobody here. */
+export function manifestText(text: string): string {
+  return current.texts.manifests?.[text] ?? text;
+}
+
 /** The language of {@link t}, for `Intl`. */
 export function language(): Language {
   return current.language;

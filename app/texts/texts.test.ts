@@ -1,5 +1,8 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { createTranslator } from 'use-intl/core';
 import { expect, test } from 'vitest';
+import { adapterOffers, parseManifest } from '../../lib/contract/manifest';
+import { languageModels } from '../../lib/contract/tools';
 import { matchLanguage } from './catalogue';
 import { en } from './en';
 import { zh } from './zh';
@@ -40,6 +43,22 @@ test.each(english)('%s has the same values and tags in both languages', (key, te
     const only = createTranslator({ locale, messages: { key: message }, onError: fail });
     expect(String(only.rich('key', values as never))).not.toBe('');
   }
+});
+
+test('what the shipped manifests say is translated', async () => {
+  const listed = (await readdir('public/models')).filter((name) =>
+    /^(?!index).*\.json$/.test(name),
+  );
+  const texts = languageModels.map(({ description }) => description);
+  for (const name of listed) {
+    const manifest = parseManifest(JSON.parse(await readFile(`public/models/${name}`, 'utf8')));
+    const adapters = adapterOffers(manifest).map(({ adapter }) => adapter.description ?? '');
+    const choices = manifest.choices.flatMap((choice) => [choice.name, choice.description]);
+    texts.push(manifest.description, ...choices, ...adapters);
+  }
+  const known = zh.manifests ?? {};
+  expect(texts.filter((text) => text !== '' && !(text in known))).toEqual([]);
+  expect(Object.keys(known).filter((text) => !texts.includes(text))).toEqual([]);
 });
 
 test('texts of several words are translated', () => {

@@ -37,4 +37,4 @@ export const messages = {
 };
 
 /** Errors are in English already. */
-export const en = { messages, errors: null, terms };
+export const en = { messages, errors: null, terms, manifests: null };

@@ -4,6 +4,7 @@ import { errors } from './errors';
 import form from './form.json';
 import gallery from './gallery.json';
 import keys from './keys.json';
+import { manifests } from './manifests';
 import models from './models.json';
 import { names } from './names';
 import queue from './queue.json';
@@ -32,4 +33,5 @@ export const zh: Texts = {
   },
   errors,
   terms,
+  manifests,
 };

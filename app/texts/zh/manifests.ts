@@ -1,0 +1,19 @@
+/** Texts of the manifests that Kinora ships, by their English text. */
+export const manifests: Readonly<Record<string, string>> = {
+  'The Wan2.2-TI2V architecture with small random weights. Its video is moving noise; it shows that everything works.':
+    'Wan2.2-TI2V 的结构，权重小而随机。它的视频是流动的噪声，用来展示一切正常。',
+  'The real model: 720p image-to-video at 24 frames per second. Fetched once from public files, converted on the way and kept in this browser.':
+    '真正的模型：720p 图生视频，每秒 24 帧。从公开文件下载一次，边下载边转换，保存在这个浏览器里。',
+  '8-bit': '8 位',
+  '4-bit': '4 位',
+  'Best quality. The transformer comes as it is published in Q8_0, without loss.':
+    '最佳质量。Transformer 采用公开发布的 Q8_0，没有损失。',
+  'A smaller download, and less memory; a little less faithful. The text encoder stays in 8 bits, so that prompts are understood as well.':
+    '下载更小，占用内存更少；忠实度略低。文本编码器保持 8 位，对提示词的理解不变。',
+  'Trained without start images; users report weaker colours.':
+    '训练时没有起始图片；有用户反映色彩较弱。',
+  'Trained with start images too; a smaller file.': '训练时也用了起始图片；文件更小。',
+  'The default: small, and fast enough for most computers.':
+    '默认：体积小，对大多数电脑来说足够快。',
+  'Better wording; three times as large and as slow.': '措辞更好；大小和耗时都是三倍。',
+};
