@@ -8,7 +8,7 @@ import { cleanUp } from '../../lib/predictions/testing/clean-up';
 import { newPrediction, resultOf } from '../../lib/predictions/testing/prediction';
 import type { VideoFolder } from '../../lib/predictions/video-folder';
 import { writeVideo } from '../../lib/predictions/videos';
-import { videoName } from '../studio/video-name';
+import { videoName } from '../studio/result/video-name';
 import { announceRuns, changeFinished, loadFinished } from './finished';
 import { getUnsaved } from './unsaved-videos';
 

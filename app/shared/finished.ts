@@ -12,7 +12,7 @@ import {
   type VideoFolder,
 } from '../../lib/predictions/video-folder';
 import { readVideo } from '../../lib/predictions/videos';
-import { videoName } from '../studio/video-name';
+import { videoName } from '../studio/result/video-name';
 import { errorTexts, t } from '../texts';
 import { notify } from './notification';
 import { playSound } from './sound';

@@ -7,8 +7,8 @@ import { Picture } from '../shared/icons';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import { deviceSentence } from './first-run-text';
-import { forecastOfModel } from './forecast-request';
-import { useForecast } from './use-forecast';
+import { forecastOfModel } from './form/forecast-request';
+import { useForecast } from './form/use-forecast';
 
 /** The introduction, shown while there is no video: what this device can do, and two ways to begin. */
 export function FirstRun(props: {

@@ -6,16 +6,18 @@ import { Problem } from '../shared/messages';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
 import { FirstRun, SamplePicture } from './first-run';
-import type { PredictionActions } from './result-card';
-import type { RunProblem } from './use-generate';
+import type { PredictionActions } from './result/result-card';
+import type { RunProblem } from './run/use-generate';
 
 // None of them is shown before the database is read; what they need is not to delay the form.
-const ResultCard = lazy(async () => ({ default: (await import('./result-card')).ResultCard }));
+const ResultCard = lazy(async () => ({
+  default: (await import('./result/result-card')).ResultCard,
+}));
 const ProgressPanel = lazy(async () => ({
-  default: (await import('./progress-panel')).ProgressPanel,
+  default: (await import('./run/progress-panel')).ProgressPanel,
 }));
 const InterruptedCard = lazy(async () => ({
-  default: (await import('./interrupted-card')).InterruptedCard,
+  default: (await import('./run/interrupted-card')).InterruptedCard,
 }));
 
 /** The main area of the page: the running generation, a past prediction, or an introduction. */

@@ -5,11 +5,11 @@ import { withScales } from '../../lib/predictions/database';
 import { getRunner } from '../runner';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
-import { readImage, readLastFrame } from './files';
-import { type FormAction, fromRun } from './form-state';
-import type { PredictionActions } from './result-card';
-import type { FileInput } from './use-file-input';
-import type { Generate } from './use-generate';
+import { readImage, readLastFrame } from './form/files';
+import { type FormAction, fromRun } from './form/form-state';
+import type { FileInput } from './form/use-file-input';
+import type { PredictionActions } from './result/result-card';
+import type { Generate } from './run/use-generate';
 
 /** The actions on past predictions. */
 export function useActions(options: {

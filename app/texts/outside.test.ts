@@ -29,9 +29,9 @@ const files = globSync('app/**/*.{ts,tsx}', {
     'app/layout.tsx',
     'app/headless/**',
     // Prompts, which are English for the model.
-    'app/studio/examples.ts',
-    'app/studio/request-code.ts',
-    'app/studio/phrases.ts',
+    'app/studio/form/examples.ts',
+    'app/studio/form/request-code.ts',
+    'app/studio/form/phrases.ts',
     // Scripts as texts.
     'app/shared/install-offer.ts',
     'app/shared/theme-script.ts',

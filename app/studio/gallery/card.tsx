@@ -6,7 +6,7 @@ import { StarIcon } from '../../shared/icons';
 import { blurReason } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
 import { formatDate } from '../../texts/format';
-import { interruptionTitle } from '../interruption-text';
+import { interruptionTitle } from '../run/interruption-text';
 import { Poster } from './poster';
 
 /** What the buttons of a card do; the same object in each render. */

@@ -1,6 +1,6 @@
 import type { Prediction } from '../../../lib/contract/prediction';
 import { readVideo } from '../../../lib/predictions/videos';
-import { videoName } from '../video-name';
+import { videoName } from '../result/video-name';
 
 /**
  * Puts finished videos into one ZIP, uncompressed, as H.264 does not get smaller.

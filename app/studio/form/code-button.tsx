@@ -1,0 +1,24 @@
+import { lazy, Suspense, useState } from 'react';
+import type { LoraEntry } from '../../../lib/contract/library';
+import { t } from '../../texts';
+import type { FormState } from './form-state';
+
+/** Few people need it, so it is no part of the page's first script. */
+const CodeDialog = lazy(async () => ({ default: (await import('./code-dialog')).CodeDialog }));
+
+/** The button that shows the form as code, with its dialog. */
+export function CodeButton({ form, library }: { form: FormState; library: readonly LoraEntry[] }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" className="quiet" onClick={() => setOpen(true)}>
+        {t('form.copyAsCode')}
+      </button>
+      {open && (
+        <Suspense>
+          <CodeDialog {...{ form, library }} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  );
+}

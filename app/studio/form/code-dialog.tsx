@@ -1,0 +1,78 @@
+import Link from 'next/link';
+import { type ReactNode, useState } from 'react';
+import type { LoraEntry } from '../../../lib/contract/library';
+import { CopyButton } from '../../docs/copy-button';
+import { Modal } from '../../models/modal';
+import { hasServer } from '../../shared/server';
+import { t } from '../../texts';
+import './code-dialog.css';
+import type { FormState } from './form-state';
+import { type CodeLanguage, codeLanguages, requestCode } from './request-code';
+
+const linkTo = (href: string) => (name: ReactNode) => (
+  <Link {...{ href }} prefetch={false}>
+    {name}
+  </Link>
+);
+
+/** The form as code, in the language of one's choice. */
+export function CodeDialog(props: {
+  form: FormState;
+  library: readonly LoraEntry[];
+  onClose: () => void;
+}) {
+  const { form, library, onClose } = props;
+  const [language, setLanguage] = useState<CodeLanguage>('curl');
+  // A copy of the app without a server is not where the API is.
+  const origin = hasServer ? window.location.origin : 'https://kinora.example';
+  const sourceOf = (name: string) => library.find((lora) => lora.name === name)?.source;
+  const text = requestCode(language, form, origin, sourceOf);
+  const name = t(`form.codeNames.${language}`);
+  return (
+    <Modal titleId="code-title" className="code-dialog" onClose={onClose}>
+      <h2 id="code-title">{t('form.codeTitle')}</h2>
+      <div className="words">
+        {codeLanguages.map((one) => (
+          <button
+            key={one}
+            type="button"
+            className="word"
+            aria-pressed={one === language}
+            onClick={() => setLanguage(one)}
+          >
+            {t(`form.codeNames.${one}`)}
+          </button>
+        ))}
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <pre className="request-code" tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <p className="field-hint">
+        {language === 'command'
+          ? t.rich('form.commandHint', { code: (command) => <code>{command}</code> })
+          : t.rich('form.codeHint', {
+              code: (file) => <code>{file}</code>,
+              serve: linkTo('/serve'),
+              keys: linkTo('/keys'),
+              docs: linkTo('/docs#quick-start'),
+              api: linkTo('/docs/api'),
+            })}
+      </p>
+      <div className="actions">
+        <CopyButton
+          label={t('form.copyRequestAs', { name })}
+          words={{
+            copy: t('form.copy'),
+            copied: t('form.copied'),
+            byHand: t('form.copyByHand'),
+          }}
+          text={text}
+        />
+        <button type="button" onClick={onClose}>
+          {t('shared.close')}
+        </button>
+      </div>
+    </Modal>
+  );
+}

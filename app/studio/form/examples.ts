@@ -1,0 +1,69 @@
+import type { Dispatch } from 'react';
+import { KinoraError } from '../../../lib/contract/errors';
+import type { TextKey } from '../../texts';
+import { readImage } from './files';
+import type { FormAction, FormValues } from './form-state';
+
+/** A request with a start picture. The pictures are drawn by `lib/cli/example-pictures`. */
+export interface Example {
+  readonly name: TextKey;
+  /** Path of the app's origin. */
+  readonly picture: string;
+  readonly values: Pick<FormValues, 'prompt' | 'size'>;
+}
+
+export const examples: readonly Example[] = [
+  {
+    name: 'form.examples.lighthouse',
+    picture: '/samples/lighthouse.jpg',
+    values: {
+      prompt:
+        'A lighthouse on a rock at dusk. Waves roll in and break on the rock, the beam of light sweeps slowly across the sea, gulls glide past, dark clouds drift by. Static camera.',
+      size: '1280*720',
+    },
+  },
+  {
+    name: 'form.examples.balloons',
+    picture: '/samples/balloons.jpg',
+    values: {
+      prompt:
+        'Hot-air balloons over desert dunes at sunrise. The balloons rise slowly and drift to the right, their baskets sway a little, sand blows over the crest of the nearest dune. The camera slowly pulls back.',
+      size: '1280*720',
+    },
+  },
+  {
+    name: 'form.examples.street',
+    picture: '/samples/street.jpg',
+    values: {
+      prompt:
+        'A narrow street at night in steady rain. A person with a red umbrella walks slowly away, paper lanterns swing on their wire, their light trembles in the wet pavement. The camera follows the subject.',
+      size: '720*1280',
+    },
+  },
+  {
+    name: 'form.examples.aurora',
+    picture: '/samples/aurora.jpg',
+    values: {
+      prompt:
+        'A log cabin in the snow under green northern lights. The lights wave and shimmer across the sky, smoke rises from the chimney, the window flickers warmly, snow glitters. The camera slowly pushes in.',
+      size: '1280*720',
+    },
+  },
+];
+
+/**
+ * Fills the form with an example: picture, prompt and size.
+ *
+ * @throws KinoraError `SERVER_UNREACHABLE`
+ */
+export async function loadExample(
+  { picture, values }: Example,
+  change: Dispatch<FormAction>,
+): Promise<void> {
+  const response = await fetch(picture).catch(() => null);
+  if (!response?.ok) throw new KinoraError('SERVER_UNREACHABLE');
+  const name = picture.slice(picture.lastIndexOf('/') + 1);
+  const image = await readImage(await response.blob(), name);
+  change({ type: 'imageSet', image });
+  change({ type: 'changed', values });
+}

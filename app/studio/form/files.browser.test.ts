@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { parseParameters } from '../../../lib/contract/request';
+import { createVideoWriter } from '../../../lib/video/encoder';
+import { createVideoMetadata } from '../../../lib/video/metadata';
+import { readImage, readLastFrame, readSettings } from './files';
+
+const parameters = parseParameters({
+  prompt: 'a boat',
+  negative_prompt: 'rain',
+  size: '720*1280',
+  num_inference_steps: 8,
+  duration: 6,
+  guidance_scale: 2.5,
+  seed: 1234567890,
+  loras: [{ path: 'style.safetensors', scale: 0.5 }],
+});
+
+/** A real MP4 of Kinora: 12 frames from black to red. */
+async function makeVideo(): Promise<Blob> {
+  const [width, height, frames] = [64, 48, 12];
+  const metadata = createVideoMetadata({
+    id: 'ab'.repeat(16),
+    model: 'tiny',
+    profile: 'ultra-fast',
+    backend: 'wasm',
+    parameters,
+    createdAt: '2025-01-01T00:00:00.000Z',
+  });
+  const writer = await createVideoWriter({ width, height, frameRate: 24, frames, metadata });
+  const frame = new Uint8ClampedArray(width * height * 4);
+  for (let index = 0; index < frames; index++) {
+    for (let at = 0; at < frame.length; at += 4) {
+      frame.set([Math.round((255 * index) / (frames - 1)), 0, 0, 255], at);
+    }
+    await writer.add(frame);
+  }
+  return writer.finish();
+}
+
+async function firstPixel(image: Blob): Promise<{ width: number; height: number; red: number }> {
+  const { width, height } = await createImageBitmap(image);
+  const context = new OffscreenCanvas(1, 1).getContext('2d');
+  if (!context) throw new Error('no canvas');
+  context.drawImage(await createImageBitmap(image), 0, 0);
+  return { width, height, red: context.getImageData(0, 0, 1, 1).data[0] ?? 0 };
+}
+
+test('the last frame is the last one, as a PNG of the same size', async () => {
+  const image = await readLastFrame(await makeVideo());
+  expect(image.type).toBe('image/png');
+  const { width, height, red } = await firstPixel(image);
+  expect([width, height]).toEqual([64, 48]);
+  // The previous frame has 232; H.264 changes the value by a few levels.
+  expect(red).toBeGreaterThan(244);
+});
+
+test('a file that cannot be played has no last frame', async () => {
+  await expect(readLastFrame(new Blob(['no video']))).rejects.toMatchObject({
+    code: 'VIDEO_UNREADABLE',
+  });
+});
+
+test('a video of Kinora restores the form, its profile included, and names its LoRAs', async () => {
+  expect(await readSettings(await makeVideo())).toEqual({
+    values: {
+      prompt: 'a boat',
+      optimization: null,
+      negative_prompt: 'rain',
+      size: '720*1280',
+      sizeChosen: true,
+      num_inference_steps: '8',
+      duration: '6',
+      guidance_scale: '2.5',
+      flow_shift: '5',
+      seed: '1234567890',
+      model: 'tiny',
+      profile: 'ultra-fast',
+      fullDecode: false,
+      cache: false,
+      backend: 'wasm',
+    },
+    loras: [{ path: 'style.safetensors', scale: 0.5 }],
+  });
+  await expect(readSettings(new Blob(['no video']))).rejects.toMatchObject({
+    code: 'VIDEO_UNREADABLE',
+  });
+});
+
+test('an image is read by its bytes and not by its name', async () => {
+  const canvas = new OffscreenCanvas(40, 30);
+  canvas.getContext('2d')?.fillRect(0, 0, 40, 30);
+  const png = await canvas.convertToBlob({ type: 'image/png' });
+  const misnamed = new File([png], 'photo.jpg', { type: 'image/jpeg' });
+  const { name, file } = await readImage(misnamed, misnamed.name);
+  expect([name, file.type, file.size]).toEqual(['photo.jpg', 'image/png', png.size]);
+
+  await expect(readImage(new Blob(['text']), 'x')).rejects.toMatchObject({
+    code: 'IMAGE_UNREADABLE',
+  });
+});

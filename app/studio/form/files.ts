@@ -1,0 +1,58 @@
+import { KinoraError } from '../../../lib/contract/errors';
+import type { Framing } from '../../../lib/contract/framing';
+import type { Parameters } from '../../../lib/contract/request';
+import { type ChosenImage, type FormValues, fromParameters } from './form-state';
+
+/**
+ * Checks an image for the form, by the same rules as the engine.
+ *
+ * @throws KinoraError one of the `IMAGE_…` codes, or `FILE_UNREADABLE`
+ */
+export async function readImage(file: Blob, name: string): Promise<ChosenImage> {
+  const { readImageFile } = await import('../../../lib/video/image');
+  const image = await readImageFile(file);
+  try {
+    const bitmap = await createImageBitmap(image);
+    const { width, height } = bitmap;
+    bitmap.close();
+    return { name, file: image, pixels: { width, height } };
+  } catch (cause) {
+    throw new KinoraError('IMAGE_UNREADABLE', undefined, { cause });
+  }
+}
+
+/**
+ * Reads the settings of a video that Kinora made: the form's values, seed included, how its image was framed,
+ * and the names and scales of its LoRAs. A video contains neither the image nor the files of the LoRAs.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE`
+ */
+export async function readSettings(file: Blob): Promise<{
+  values: Partial<FormValues>;
+  framing: Framing | undefined;
+  loras: Parameters['loras'];
+}> {
+  // The MP4 reader is large and rarely used, so it is loaded only here.
+  const { readVideoMetadata } = await import('../../../lib/video/metadata');
+  const { parseParameters } = await import('../../../lib/contract/request');
+  const metadata = await readVideoMetadata(file);
+  const { backend, model, profile, applied, prompt_optimization: optimization = null } = metadata;
+  const parameters = fromParameters(parseParameters(metadata));
+  const isStandard = profile === 'standard';
+  const switches = {
+    fullDecode: !isStandard && applied?.decoder === 'full',
+    cache: isStandard && (applied?.cache ?? 'none') !== 'none',
+  };
+  const values = { ...parameters, backend, model, profile, optimization, ...switches };
+  return { values, framing: metadata.framing, loras: metadata.loras };
+}
+
+/**
+ * The last frame of a video as a PNG.
+ *
+ * @throws KinoraError `VIDEO_UNREADABLE` if the browser cannot decode the file
+ */
+export async function readLastFrame(video: Blob): Promise<Blob> {
+  const { readFrameImage } = await import('../../../lib/video/frames');
+  return readFrameImage(video);
+}

@@ -1,0 +1,75 @@
+import type { DeviceReport } from '../../../lib/contract/engine';
+import { hasSafetyChecker, type ModelEntry } from '../../../lib/contract/library';
+import { parameterRanges } from '../../../lib/contract/parameters';
+import type { ProfileName } from '../../../lib/contract/profile';
+import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
+import type { ForecastRequest } from '../../../workers/forecast/forecast';
+import { toBudgetBytes } from '../../shared/device';
+import { type FormValues, toNumber } from './form-state';
+
+/**
+ * What to forecast for the form; null where it is not complete.
+ *
+ * @param resolved what the model makes of the form
+ */
+export function forecastOfForm(
+  entry: ModelEntry | undefined,
+  values: FormValues,
+  resolved: ResolvedSampling | null,
+  gpu: DeviceReport | null,
+): ForecastRequest | null {
+  const duration = toNumber(values.duration);
+  const { min, max } = parameterRanges.duration;
+  if (!entry || !resolved || !(duration >= min && duration <= max)) return null;
+  if (!Number.isInteger(duration) || !canCompute(values.backend, gpu)) return null;
+  const budget = toBudgetBytes(values.memoryBudget);
+  const { manifest, stored } = entry;
+  const transformer = stored.find(({ component }) => component === 'transformer');
+  return {
+    manifest,
+    precision: transformer?.precision ?? manifest.precision,
+    sampling: resolved.sampling,
+    size: values.size,
+    duration,
+    backend: values.backend,
+    gpu,
+    ...(budget !== undefined && budget > 0 && { memoryBudget: budget }),
+    withMemory: true,
+    checked: values.safetyChecker && hasSafetyChecker(entry),
+  };
+}
+
+/** What to forecast for a clip of 5 s of a model with everything that can be installed of it. */
+export function forecastOfModel(
+  { manifest, precision }: ModelEntry,
+  profile: ProfileName,
+  backend: FormValues['backend'],
+  gpu: DeviceReport | null,
+): ForecastRequest | null {
+  if (!canCompute(backend, gpu)) return null;
+  const asked = {
+    num_inference_steps: parameterRanges.num_inference_steps.default,
+    guidance_scale: parameterRanges.guidance_scale.default,
+    flow_shift: parameterRanges.flow_shift.default,
+  };
+  const complete = {
+    manifest,
+    decoders: ['full', 'tiny'] as const,
+    adapter: { source: null, misfit: null },
+  };
+  return {
+    manifest,
+    precision: precision ?? manifest.precision,
+    sampling: resolveSampling(complete, profile, asked).sampling,
+    size: '1280*720',
+    duration: 5,
+    backend,
+    gpu,
+    withMemory: false,
+    checked: false,
+  };
+}
+
+function canCompute(backend: FormValues['backend'], gpu: DeviceReport | null): boolean {
+  return backend === 'wasm' || gpu?.outcome === 'ready';
+}

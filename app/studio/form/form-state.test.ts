@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest';
+import { parseParameters } from '../../../lib/contract/request';
+import { toBudgetBytes } from '../../shared/device';
+import {
+  type ChosenLora,
+  changeForm,
+  emptyForm,
+  type FormAction,
+  type FormState,
+  fromDraft,
+  fromParameters,
+  toParameters,
+} from './form-state';
+import { findErrors, shownErrors } from './validation';
+
+const lora = (key: string): ChosenLora => ({
+  key,
+  name: `${key}.safetensors`,
+  file: new Blob(),
+  scale: '1',
+});
+const image = { name: 'still.png', file: new Blob(['x']) };
+
+function filled(values: Partial<FormState['values']> = {}): FormState {
+  const state = changeForm(emptyForm, { type: 'imageSet', image });
+  return changeForm(state, { type: 'changed', values: { prompt: 'a boat', ...values } });
+}
+
+test('the empty form has the defaults of the contract', () => {
+  const { prompt: _, ...defaults } = parseParameters({ prompt: '-' });
+  expect(toParameters(emptyForm)).toEqual({ prompt: '', ...defaults });
+});
+
+test('adapters change places, and stay at the ends', () => {
+  let state = filled();
+  for (const key of ['a', 'b', 'c']) {
+    state = changeForm(state, { type: 'loraAdded', lora: lora(key) });
+  }
+  const after = (key: string, by: 1 | -1) => {
+    state = changeForm(state, { type: 'loraMoved', key, by });
+    return state.files.loras.map((one) => one.key).join('');
+  };
+  expect([after('a', 1), after('c', -1), after('c', -1), after('a', 1)]).toEqual([
+    'bac',
+    'bca',
+    'cba',
+    'cba',
+  ]);
+});
+
+test('parameters are unchanged by the form', () => {
+  const parameters = parseParameters({
+    prompt: 'p',
+    negative_prompt: 'n',
+    size: '720*1280',
+    num_inference_steps: 7,
+    duration: 9,
+    guidance_scale: 1.5,
+    flow_shift: 2.25,
+    seed: 9_999_999_999,
+  });
+  const state = changeForm(emptyForm, { type: 'changed', values: fromParameters(parameters) });
+  expect(parseParameters(toParameters(state))).toEqual(parameters);
+});
+
+test('the size follows the shape of a new image until the user chooses one', () => {
+  const shaped = (width: number, height: number) => ({ ...image, pixels: { width, height } });
+  const withImage = (state: FormState, width: number, height: number) =>
+    changeForm(state, { type: 'imageSet', image: shaped(width, height) });
+  const portrait = withImage(emptyForm, 600, 800);
+  expect(portrait.values.size).toBe('720*1280');
+  expect(withImage(portrait, 800, 800).values.size).toBe('1280*720');
+  // An image of an earlier prediction brings no shape: its settings come with it.
+  expect(changeForm(portrait, { type: 'imageSet', image }).values.size).toBe('720*1280');
+  const chosen: FormAction = {
+    type: 'changed',
+    values: { size: '1280*720', sizeChosen: true },
+  };
+  expect(withImage(changeForm(portrait, chosen), 600, 800).values.size).toBe('1280*720');
+});
+
+test('a framing belongs to its image', () => {
+  const framing = { zoom: 2, x: 0, y: 1, background: 'blur' } as const;
+  const framed = changeForm(filled(), { type: 'imageFramed', framing });
+  expect(framed.files.image).toEqual({ ...image, framing });
+  expect(changeForm(framed, { type: 'imageSet', image }).files.image).toEqual(image);
+  expect(changeForm(emptyForm, { type: 'imageFramed', framing })).toBe(emptyForm);
+});
+
+describe('adapters', () => {
+  test('at most three, each with its scale', () => {
+    let state = filled();
+    for (const key of ['a', 'b', 'c', 'd']) {
+      state = changeForm(state, { type: 'loraAdded', lora: lora(key) });
+    }
+    state = changeForm(state, { type: 'loraScaled', key: 'b', scale: '2.5' });
+    state = changeForm(state, { type: 'loraRemoved', key: 'a' });
+    expect(toParameters(state).loras).toEqual([
+      { path: 'b.safetensors', scale: 2.5 },
+      { path: 'c.safetensors', scale: 1 },
+    ]);
+  });
+
+  test('a scale out of range is an error of its adapter', () => {
+    let state = changeForm(filled(), { type: 'loraAdded', lora: lora('a') });
+    state = changeForm(state, { type: 'loraScaled', key: 'a', scale: '4.1' });
+    expect(findErrors(state)).toEqual({ a: 'Scale must be a number from 0 to 4.' });
+  });
+});
+
+describe('errors', () => {
+  test('a complete form has none', () => {
+    expect(findErrors(filled())).toEqual({});
+  });
+
+  test('every invalid number has a message with its label and range', () => {
+    const values = {
+      num_inference_steps: '41',
+      duration: '4',
+      guidance_scale: '',
+      flow_shift: '11',
+      seed: '1.5',
+    };
+    expect(findErrors(filled(values))).toEqual({
+      num_inference_steps: 'Steps must be a whole number from 1 to 40.',
+      duration: 'Duration must be a whole number from 5 to 10.',
+      guidance_scale: 'Guidance must be a number from 1 to 10.',
+      flow_shift: 'Flow shift must be a number from 1 to 10.',
+      seed: 'Seed must be a whole number from -1 to 9999999999.',
+    });
+  });
+
+  test('missing fields are marked only after an attempt', () => {
+    expect(shownErrors(emptyForm)).toEqual({});
+    const checked = changeForm(emptyForm, { type: 'checked' });
+    expect(shownErrors(checked)).toEqual({
+      image: 'There is no image. Choose, drop or paste a JPEG, PNG, WebP, AVIF or GIF image.',
+      prompt: 'The prompt is empty. Describe what should happen in the video.',
+    });
+  });
+});
+
+test('a memory budget is in GiB, empty for automatic, and checked', () => {
+  expect([toBudgetBytes(' '), toBudgetBytes('0.5'), toBudgetBytes('8')]).toEqual([
+    undefined,
+    2 ** 29,
+    2 ** 33,
+  ]);
+  expect(findErrors(filled({ memoryBudget: '8' }))).toEqual({});
+  for (const memoryBudget of ['0', '-1', '4096', 'much']) {
+    expect(findErrors(filled({ memoryBudget })).memoryBudget).toMatch(/0\.001 to 1024 GiB/);
+  }
+});
+
+test('a draft of an earlier version gets the defaults of newer fields', () => {
+  const { profile: _, ...earlier } = {
+    ...emptyForm.values,
+    prompt: 'half a sentence',
+    model: 'tiny',
+  };
+  expect(fromDraft(earlier)).toEqual({ ...earlier, profile: 'standard' });
+  expect(fromDraft({ profile: 'ultra-fast' }).profile).toBe('ultra-fast');
+});

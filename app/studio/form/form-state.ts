@@ -1,0 +1,239 @@
+import type { Framing, PixelSize } from '../../../lib/contract/framing';
+import { parameterRanges, type Size } from '../../../lib/contract/parameters';
+import type { Backend, Prediction } from '../../../lib/contract/prediction';
+import type { ProfileName } from '../../../lib/contract/profile';
+import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
+import type { Parameters, ParametersInput } from '../../../lib/contract/request';
+import { t } from '../../texts';
+
+/** Names of the numeric parameters. */
+export type NumberName = keyof typeof parameterRanges;
+
+/** What a number may be, as a sentence. */
+export function rangeText(name: NumberName): string {
+  const { min, max, step } = parameterRanges[name];
+  const values = { name: t(`form.numbers.${name}`), min, max };
+  return step < 1 ? t('form.numberRange', values) : t('form.wholeNumberRange', values);
+}
+
+/** Values of the form; numbers are text, because a number that is being typed may be incomplete. */
+export interface FormValues extends Record<NumberName, string> {
+  readonly prompt: string;
+  readonly negative_prompt: string;
+  readonly size: Size;
+  /** Whether the user chose the size; until then it follows the shape of the image. */
+  readonly sizeChosen: boolean;
+  /** Empty until a model is selected. */
+  readonly model: string;
+  readonly profile: ProfileName;
+  /** Whether the VAE decodes where the profile wants the tiny decoder. */
+  readonly fullDecode: boolean;
+  /** Whether steps of `standard` may reuse results of earlier ones. */
+  readonly cache: boolean;
+  readonly backend: Backend;
+  /** Upper limit of GPU memory in GiB; empty means measured. */
+  readonly memoryBudget: string;
+  /** Whether image and frames are checked. */
+  readonly safetyChecker: boolean;
+  /** How the prompt was improved; null where it was not, or was replaced since. */
+  readonly optimization: PromptOptimization | null;
+}
+
+export interface ChosenImage {
+  readonly name: string;
+  readonly file: Blob;
+  /** Of an image that was just chosen; absent where its size was chosen before. */
+  readonly pixels?: PixelSize;
+  /** How it lies in the frame; centred when absent. */
+  readonly framing?: Framing;
+}
+
+export interface ChosenLora {
+  /** Identifies this entry in the list. */
+  readonly key: string;
+  readonly name: string;
+  /** Null for a LoRA of the library, which is opened by its name when a run starts. */
+  readonly file: Blob | null;
+  readonly scale: string;
+}
+
+export interface FormFiles {
+  readonly image: ChosenImage | null;
+  readonly loras: readonly ChosenLora[];
+}
+
+export interface FormState {
+  readonly values: FormValues;
+  readonly files: FormFiles;
+  /** True after Generate was pressed on an incomplete form; then missing fields are marked. */
+  readonly checked: boolean;
+}
+
+export type FormAction =
+  | { readonly type: 'changed'; readonly values: Partial<FormValues> }
+  | { readonly type: 'restored'; readonly values?: FormValues; readonly files?: FormFiles }
+  | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
+  | { readonly type: 'imageFramed'; readonly framing: Framing }
+  | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
+  | { readonly type: 'loraScaled'; readonly key: string; readonly scale: string }
+  | { readonly type: 'loraMoved'; readonly key: string; readonly by: 1 | -1 }
+  | { readonly type: 'loraRemoved'; readonly key: string }
+  | { readonly type: 'lorasSet'; readonly loras: readonly ChosenLora[] }
+  | { readonly type: 'checked' };
+
+export const maxLoras = 3;
+
+export const emptyForm: FormState = {
+  values: {
+    prompt: '',
+    negative_prompt: '',
+    size: '1280*720',
+    sizeChosen: false,
+    num_inference_steps: String(parameterRanges.num_inference_steps.default),
+    duration: String(parameterRanges.duration.default),
+    guidance_scale: String(parameterRanges.guidance_scale.default),
+    flow_shift: String(parameterRanges.flow_shift.default),
+    seed: String(parameterRanges.seed.default),
+    model: '',
+    profile: 'standard',
+    fullDecode: false,
+    cache: false,
+    backend: 'webgpu',
+    memoryBudget: '',
+    safetyChecker: true,
+    optimization: null,
+  },
+  files: { image: null, loras: [] },
+  checked: false,
+};
+
+/** Pure reducer of the form. */
+export function changeForm(state: FormState, action: FormAction): FormState {
+  const { files } = state;
+  switch (action.type) {
+    case 'changed': {
+      // A prompt that comes without its optimisation replaces the optimised one.
+      const replaced = action.values.prompt === undefined ? {} : { optimization: null };
+      return { ...state, values: { ...state.values, ...replaced, ...action.values } };
+    }
+    case 'restored':
+      return { ...state, values: action.values ?? state.values, files: action.files ?? files };
+    case 'imageSet':
+      return {
+        ...state,
+        values: { ...state.values, size: sizeFor(action.image, state.values) },
+        files: { ...files, image: action.image },
+      };
+    case 'imageFramed':
+      if (!files.image) return state;
+      return { ...state, files: { ...files, image: { ...files.image, framing: action.framing } } };
+    case 'loraAdded':
+      if (files.loras.length >= maxLoras) return state;
+      return withLoras(state, [...files.loras, action.lora]);
+    case 'loraScaled':
+      return withLoras(
+        state,
+        files.loras.map((lora) =>
+          lora.key === action.key ? { ...lora, scale: action.scale } : lora,
+        ),
+      );
+    case 'loraMoved':
+      return withLoras(state, moved(files.loras, action.key, action.by));
+    case 'loraRemoved':
+      return withLoras(
+        state,
+        files.loras.filter((lora) => lora.key !== action.key),
+      );
+    case 'lorasSet':
+      return withLoras(state, action.loras.slice(0, maxLoras));
+    case 'checked':
+      return { ...state, checked: true };
+  }
+}
+
+/** The size of the video for an image: that of its shape, unless the user chose one. */
+function sizeFor(image: ChosenImage | null, { size, sizeChosen }: FormValues): Size {
+  if (sizeChosen || !image?.pixels) return size;
+  return image.pixels.height > image.pixels.width ? '720*1280' : '1280*720';
+}
+
+function withLoras(state: FormState, loras: readonly ChosenLora[]): FormState {
+  return { ...state, files: { ...state.files, loras } };
+}
+
+/** The list with one entry moved by a place; the same where it is at that end already. */
+function moved(loras: readonly ChosenLora[], key: string, by: number): readonly ChosenLora[] {
+  const from = loras.findIndex((lora) => lora.key === key);
+  const [lora, other] = [loras[from], loras[from + by]];
+  if (!lora || !other) return loras;
+  return loras.map((one) => (one === lora ? other : one === other ? lora : one));
+}
+
+/** The parameters of the form, not validated: an empty number is NaN. */
+export function toParameters({ values, files }: FormState): ParametersInput {
+  return {
+    prompt: values.prompt,
+    negative_prompt: values.negative_prompt,
+    size: values.size,
+    num_inference_steps: toNumber(values.num_inference_steps),
+    duration: toNumber(values.duration),
+    guidance_scale: toNumber(values.guidance_scale),
+    flow_shift: toNumber(values.flow_shift),
+    seed: toNumber(values.seed),
+    loras: files.loras.map(({ name, scale }) => ({ path: name, scale: toNumber(scale) })),
+  };
+}
+
+/** The form's values for parameters of an earlier prediction. */
+export function fromParameters(parameters: Parameters): Partial<FormValues> {
+  return {
+    prompt: parameters.prompt,
+    negative_prompt: parameters.negative_prompt,
+    size: parameters.size,
+    sizeChosen: true,
+    num_inference_steps: String(parameters.num_inference_steps),
+    duration: String(parameters.duration),
+    guidance_scale: String(parameters.guidance_scale),
+    flow_shift: String(parameters.flow_shift),
+    seed: String(parameters.seed),
+  };
+}
+
+/** The form's values for the run of an earlier request: its parameters, model and switches. */
+export function fromRun(
+  run: Pick<Prediction, 'model' | 'profile' | 'backend' | 'parameters'> &
+    Pick<Prediction, 'decoder' | 'cache' | 'promptOptimizer'>,
+): Partial<FormValues> {
+  const { model, profile, backend, decoder, cache, promptOptimizer } = run;
+  return {
+    ...fromParameters(run.parameters),
+    ...{ model, profile, backend },
+    fullDecode: decoder === 'full',
+    cache: cache === true,
+    optimization: typeof promptOptimizer === 'object' ? promptOptimizer : null,
+  };
+}
+
+/** The prompt as the user typed it, with the optimisation that it comes from. */
+export function typedPrompt(
+  prompt: string,
+  optimization: PromptOptimization | null,
+): Pick<FormValues, 'prompt' | 'optimization'> {
+  const gone = prompt.trim() === '' || prompt === optimization?.original;
+  return { prompt, optimization: gone ? null : optimization };
+}
+
+/** The text of a memory limit in bytes, which `toBudgetBytes` of `app/shared/device.ts` reads. */
+export function fromBudgetBytes(bytes: number | undefined): string {
+  return bytes === undefined ? '' : String(Number((bytes / 2 ** 30).toFixed(3)));
+}
+
+/** Like `Number`, but an empty text is NaN and not 0. */
+export function toNumber(text: string): number {
+  return text.trim() === '' ? Number.NaN : Number(text);
+}
+
+/** The form's values from a draft, which an earlier version with fewer fields may have saved. */
+export function fromDraft(values: Partial<FormValues>): FormValues {
+  return { ...emptyForm.values, ...values };
+}

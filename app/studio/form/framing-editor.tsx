@@ -1,0 +1,204 @@
+import { t } from '../../texts';
+import './framing.css';
+import { type CSSProperties, type PointerEvent, useEffect, useEffectEvent, useRef } from 'react';
+import {
+  blurDeviation,
+  centred,
+  type Framing,
+  maxZoom,
+  placeImage,
+} from '../../../lib/contract/framing';
+import { Picture } from '../../shared/icons';
+import {
+  type FramingSizes,
+  filling,
+  fitted,
+  framingOfKey,
+  hasBars,
+  moved,
+  pixelWarning,
+  type ShownImage,
+  shownImage,
+  zoomed,
+} from './framing-state';
+
+const defaultColour = '#000000';
+
+/**
+ * The start image under the frame of the video. The image is dragged, or moved by arrow keys, and zoomed by a
+ * slider, + and −, or a wheel with Ctrl; what lies inside of the frame is what the model is given.
+ */
+export function FramingEditor(props: {
+  url: string;
+  alt: string;
+  sizes: FramingSizes;
+  framing?: Framing | undefined;
+  onChange: (framing: Framing) => void;
+}) {
+  const { url, alt, sizes, framing = centred, onChange } = props;
+  const { image, frame, video } = sizes;
+  const placement = placeImage(image, framing, frame, video);
+  const shown = shownImage(placement, sizes);
+  const roomBeside = hasRoom(placement.x.resized, frame.width);
+  const roomAbove = hasRoom(placement.y.resized, frame.height);
+  const view = useRef<HTMLDivElement>(null);
+  const frameBox = useRef<HTMLDivElement>(null);
+  const drag = useRef<{ x: number; y: number; framing: Framing } | null>(null);
+  const warning = pixelWarning(image, framing);
+  const bars = hasBars(shown);
+  const colour = framing.background === 'blur' ? null : framing.background;
+
+  const onWheel = useEffectEvent((event: WheelEvent) => {
+    // As maps do: the wheel alone scrolls the page.
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    onChange(zoomed(framing, sizes, framing.zoom - event.deltaY / 400));
+  });
+  useEffect(() => {
+    const element = view.current;
+    // React's own wheel events cannot be prevented.
+    const listener = (event: WheelEvent) => onWheel(event);
+    element?.addEventListener('wheel', listener, { passive: false });
+    return () => element?.removeEventListener('wheel', listener);
+  }, []);
+
+  const move = (event: PointerEvent) => {
+    const box = frameBox.current;
+    if (!drag.current || !box) return;
+    const dx = (event.clientX - drag.current.x) / box.clientWidth;
+    const dy = (event.clientY - drag.current.y) / box.clientHeight;
+    onChange(moved(drag.current.framing, sizes, dx, dy));
+  };
+  return (
+    <div className="framing">
+      <div
+        ref={view}
+        className="framing-view"
+        // A finger scrolls the page where the image cannot be moved.
+        style={{ touchAction: !roomAbove ? 'pan-y' : roomBeside ? 'none' : 'pan-x' }}
+        data-portrait={video.height > video.width || undefined}
+        role="application"
+        aria-label={t('form.frame')}
+        aria-describedby="framing-keys"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: an application takes keys
+        tabIndex={0}
+        onKeyDown={(event) => {
+          if (event.ctrlKey || event.metaKey || event.altKey) return;
+          const next = framingOfKey(event, framing, sizes);
+          if (!next) return;
+          event.preventDefault();
+          onChange(next);
+        }}
+        onPointerDown={(event) => {
+          if (event.button !== 0) return;
+          event.currentTarget.setPointerCapture(event.pointerId);
+          drag.current = { x: event.clientX, y: event.clientY, framing };
+        }}
+        onPointerMove={move}
+        onPointerUp={() => {
+          drag.current = null;
+        }}
+        onPointerCancel={() => {
+          drag.current = null;
+        }}
+      >
+        <div
+          ref={frameBox}
+          className="framing-frame"
+          style={{ aspectRatio: `${video.width} / ${video.height}` }}
+        >
+          <div className="framing-background" style={{ background: colour ?? undefined }}>
+            {colour === null && <Background {...{ url, sizes }} />}
+          </div>
+          <div className="framing-image" style={inPercent(shown)}>
+            <Picture src={url} alt={alt} />
+          </div>
+          <div className="framing-outline" />
+        </div>
+      </div>
+      <p id="framing-keys" className="visually-hidden">
+        {t('form.framingKeys')}
+      </p>
+      <div className="framing-controls">
+        <label>
+          <span>{t('form.zoom')}</span>
+          <input
+            type="range"
+            min={0}
+            max={maxZoom}
+            step={0.05}
+            value={framing.zoom}
+            aria-valuetext={`${Math.round(100 * framing.zoom)} %`}
+            onChange={(event) => onChange(zoomed(framing, sizes, Number(event.target.value)))}
+          />
+        </label>
+        <button type="button" onClick={() => onChange(fitted(framing))}>
+          {t('form.fit')}
+        </button>
+        <button type="button" onClick={() => onChange(filling(framing))}>
+          {t('form.fill')}
+        </button>
+      </div>
+      {bars && (
+        <fieldset className="framing-controls">
+          <legend className="visually-hidden">{t('form.background')}</legend>
+          <label>
+            <input
+              type="radio"
+              name="framing-background"
+              checked={colour === null}
+              onChange={() => onChange({ ...framing, background: 'blur' })}
+            />
+            {t('form.blurredBackground')}
+          </label>
+          <label>
+            <input
+              type="radio"
+              name="framing-background"
+              checked={colour !== null}
+              onChange={() => onChange({ ...framing, background: defaultColour })}
+            />
+            {t('form.colour')}
+          </label>
+          {colour !== null && (
+            <input
+              type="color"
+              aria-label={t('form.backgroundColour')}
+              value={colour}
+              onChange={(event) => onChange({ ...framing, background: event.target.value })}
+            />
+          )}
+        </fieldset>
+      )}
+      {warning && <p className="framing-warning">{warning}</p>}
+    </div>
+  );
+}
+
+/** The image that covers the frame, blurred as the engine blurs it. */
+function Background({ url, sizes }: { url: string; sizes: FramingSizes }) {
+  const { image, frame, video } = sizes;
+  const covering = shownImage(placeImage(image, centred, frame), sizes);
+  // `cqi` is a percentage of the width of the frame.
+  const deviation = (100 * blurDeviation * Math.max(video.width, video.height)) / video.width;
+  return (
+    <>
+      <div className="framing-image" style={inPercent(covering)}>
+        <Picture src={url} alt="" />
+      </div>
+      {/* Unlike a filter of the image, it does not fade at the edges. */}
+      <div className="framing-blur" style={{ backdropFilter: `blur(${deviation}cqi)` }} />
+    </>
+  );
+}
+
+/** Whether there is enough room to move the image that one would drag it. */
+function hasRoom(resized: number, length: number): boolean {
+  return Math.abs(resized - length) > 0.04 * length;
+}
+
+function inPercent(shown: ShownImage): CSSProperties {
+  const percent = (value: number) => `${value}%`;
+  const { left, top, width, height } = shown;
+  return { left: percent(left), top: percent(top), width: percent(width), height: percent(height) };
+}

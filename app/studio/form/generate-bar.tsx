@@ -1,0 +1,69 @@
+import type { ReactNode } from 'react';
+import type { ModelEntry } from '../../../lib/contract/library';
+import type { ProfileName } from '../../../lib/contract/profile';
+import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecast';
+import { Choice } from '../../shared/fields';
+import { profileChoices } from '../../shared/use-models';
+import { t } from '../../texts';
+import { durationText, memoryText } from './forecast-text';
+import './generate-bar.css';
+
+/** What stays in sight of the form: the profile, what the request takes on this device, and the button. */
+export function GenerateBar(props: {
+  profile: ProfileName;
+  model: ModelEntry | undefined;
+  forecast: Forecast | null;
+  onProfile: (profile: ProfileName) => void;
+  /** The button. */
+  children: ReactNode;
+}) {
+  const { profile, model, forecast, onProfile, children } = props;
+  const choices = profileChoices(model);
+  return (
+    <div className="generate-bar">
+      {choices.length > 1 && (
+        <fieldset className="profile-choices">
+          <legend className="visually-hidden">{t('form.profile')}</legend>
+          {choices.map((name) => (
+            <span key={name} title={t(`form.profileHints.${name}`)}>
+              <Choice
+                name="profile"
+                value={name}
+                checked={profile === name}
+                onChange={() => onProfile(name)}
+              >
+                <span>{t(`names.profile.${name}`)}</span>
+              </Choice>
+            </span>
+          ))}
+        </fieldset>
+      )}
+      <ForecastLine forecast={forecast} />
+      {children}
+    </div>
+  );
+}
+
+function ForecastLine({ forecast }: { forecast: Forecast | null }) {
+  if (!forecast) return <dl className="forecast" />;
+  const { time, memory } = forecast;
+  return (
+    <dl className="forecast">
+      <div title={time.measured ? t('form.timeMeasured') : t('form.timeNotMeasured')}>
+        <dt>{t('form.time')}</dt>
+        <dd>{durationText(time)}</dd>
+      </div>
+      {memory && <MemoryFact memory={memory} />}
+    </dl>
+  );
+}
+
+function MemoryFact({ memory }: { memory: MemoryForecast }) {
+  const { text, title } = memoryText(memory);
+  return (
+    <div title={title}>
+      <dt>{t('form.memory')}</dt>
+      <dd data-short={memory.planned === null || undefined}>{text}</dd>
+    </div>
+  );
+}

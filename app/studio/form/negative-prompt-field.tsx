@@ -1,0 +1,44 @@
+import { FieldNotes } from '../../shared/fields';
+import { t } from '../../texts';
+import { negativePhrases, type Phrase, toggleList } from './phrases';
+
+/** What the video should not show, with lists that a button adds and takes out. */
+export function NegativePromptField(props: {
+  value: string;
+  /** Whether the video is made without guidance. */
+  unused: boolean;
+  /** The one that the model's makers use. */
+  ofModel: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const { value, unused, ofModel, onChange } = props;
+  const own: Phrase[] = ofModel ? [{ name: 'form.negative.own', text: ofModel }] : [];
+  return (
+    <div className="field" data-unused={unused || undefined}>
+      <label htmlFor="negative_prompt">{t('form.negativePrompt')}</label>
+      <textarea
+        id="negative_prompt"
+        rows={2}
+        placeholder={t('form.negativePlaceholder')}
+        value={value}
+        aria-describedby={unused ? 'negative_prompt-hint' : undefined}
+        onChange={(event) => onChange(event.target.value)}
+      />
+      <p className="words">
+        {[...own, ...negativePhrases].map(({ name, text }) => (
+          <button
+            key={name}
+            type="button"
+            className="word"
+            title={text}
+            aria-pressed={value.includes(text)}
+            onClick={() => onChange(toggleList(value, text))}
+          >
+            {t(name)}
+          </button>
+        ))}
+      </p>
+      <FieldNotes id="negative_prompt" hint={unused ? t('form.negativeUnused') : undefined} />
+    </div>
+  );
+}

@@ -1,0 +1,141 @@
+import { type KeyboardEvent, useState } from 'react';
+import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
+import { CloseIcon } from '../../shared/icons';
+import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
+import type { FormValues } from './form-state';
+import {
+  builtInPresets,
+  hasPreset,
+  isPresetName,
+  maxPresetName,
+  type Preset,
+  type PresetAction,
+  presetValues,
+} from './presets';
+import './preset-field.css';
+import { usePresets } from './use-presets';
+
+/** Choice of a preset, and the list of one's own. */
+export function PresetField(props: {
+  values: FormValues;
+  onChange: (values: Partial<FormValues>) => void;
+}) {
+  const { values, onChange } = props;
+  const { presets, change } = usePresets();
+  const [editing, setEditing] = useState(false);
+  const [error, setError] = useState<ErrorRecord | null>(null);
+  const all = [...builtInPresets, ...presets];
+  const builtIn = builtInPresets.find((preset) => hasPreset(values, preset.values));
+  const apply = (action: PresetAction) => {
+    setError(null);
+    change(action).catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));
+  };
+  return (
+    <fieldset className="field presets">
+      <legend>{t('form.preset')}</legend>
+      <div className="words">
+        {all.map((preset) => (
+          <button
+            key={'id' in preset ? preset.id : preset.name}
+            type="button"
+            className="word"
+            aria-pressed={hasPreset(values, preset.values)}
+            onClick={() => onChange(preset.values)}
+          >
+            {'id' in preset ? preset.name : t(preset.name)}
+          </button>
+        ))}
+        <button
+          type="button"
+          className="word"
+          aria-expanded={editing}
+          aria-controls="own-presets"
+          onClick={() => setEditing(!editing)}
+        >
+          {t('form.yourPresetsMore')}
+        </button>
+      </div>
+      {builtIn && <p className="field-hint">{t(builtIn.hint)}</p>}
+      <section id="own-presets" aria-label={t('form.yourPresets')} hidden={!editing}>
+        {editing && (
+          <OwnPresets
+            {...{ presets, onAction: apply }}
+            onSave={(name) =>
+              apply({ type: 'saved', id: crypto.randomUUID(), name, values: presetValues(values) })
+            }
+          />
+        )}
+        {error && <Problem error={error} />}
+      </section>
+    </fieldset>
+  );
+}
+
+function OwnPresets(props: {
+  presets: readonly Preset[];
+  onAction: (action: PresetAction) => void;
+  onSave: (name: string) => void;
+}) {
+  const { presets, onAction, onSave } = props;
+  const [name, setName] = useState('');
+  const save = () => {
+    if (!isPresetName(name)) return;
+    onSave(name);
+    setName('');
+  };
+  return (
+    <>
+      <p className="field-hint">{t('form.presetHint')}</p>
+      <div className="preset-row">
+        <input
+          type="text"
+          aria-label={t('form.newPresetName')}
+          placeholder={t('form.name')}
+          maxLength={maxPresetName}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+          onKeyDown={(event) => onEnter(event, save)}
+        />
+        <button type="button" disabled={!isPresetName(name)} onClick={save}>
+          {t('form.save')}
+        </button>
+      </div>
+      <ul>
+        {presets.map((preset) => (
+          <li key={preset.id} className="preset-row">
+            <input
+              // A name that was not taken is shown as it is stored.
+              key={`${preset.id} ${preset.name}`}
+              type="text"
+              aria-label={t('form.nameOf', { name: preset.name })}
+              maxLength={maxPresetName}
+              defaultValue={preset.name}
+              onKeyDown={(event) => onEnter(event, () => event.currentTarget.blur())}
+              onBlur={(event) => {
+                const field = event.currentTarget;
+                onAction({ type: 'renamed', id: preset.id, name: field.value });
+                field.value = preset.name;
+              }}
+            />
+            <button
+              type="button"
+              className="icon"
+              aria-label={t('form.deleteName', { name: preset.name })}
+              onClick={() => onAction({ type: 'deleted', id: preset.id })}
+            >
+              <CloseIcon />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** Enter belongs to the field, and does not submit the form around it. */
+function onEnter(event: KeyboardEvent, work: () => void): void {
+  if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  work();
+}

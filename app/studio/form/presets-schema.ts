@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { sizes } from '../../../lib/contract/parameters';
+import { profileNames } from '../../../lib/contract/profile-names';
+import type { Preset } from './presets';
+
+const presetsSchema: z.ZodType<Preset[]> = z.array(
+  z.object({
+    id: z.string(),
+    name: z.string().min(1),
+    values: z.object({
+      profile: z.enum(profileNames),
+      fullDecode: z.boolean(),
+      cache: z.boolean(),
+      size: z.enum(sizes),
+      num_inference_steps: z.string(),
+      duration: z.string(),
+      guidance_scale: z.string(),
+      flow_shift: z.string(),
+      negative_prompt: z.string(),
+    }),
+  }),
+);
+
+/** The presets that are stored; none where they cannot be read. */
+export function parsePresets(stored: unknown): readonly Preset[] {
+  const parsed = presetsSchema.safeParse(stored);
+  return parsed.success ? parsed.data : [];
+}

@@ -1,0 +1,63 @@
+import type { CacheKind } from '../../../lib/contract/applied';
+import type { ModelEntry } from '../../../lib/contract/library';
+import type { ProfileName } from '../../../lib/contract/profile';
+import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
+import { t } from '../../texts';
+
+const cacheNames: Readonly<Record<CacheKind, string | null>> = {
+  none: null,
+  magcache: 'MagCache',
+  easycache: 'EasyCache',
+};
+
+/**
+ * What a run is made with, in one line; null where everything is as the form says. It is the sentence of
+ * `resolveSampling` in the language of the page.
+ */
+export function profileText(
+  { manifest, stored }: ModelEntry,
+  name: ProfileName,
+  { applied, sentence }: ResolvedSampling,
+): string | null {
+  if (sentence === null) return null;
+  const { steps, guidance_scale: guidance, adapter, decoder, unused } = applied;
+  const parts = [
+    adapter
+      ? t('form.runs.stepsWith', { steps, adapter: adapter.name })
+      : t('form.runs.steps', { steps }),
+    guidanceText(guidance, applied.guided_steps, steps),
+    cacheNames[applied.cache],
+    t(`form.runs.decoders.${decoder}`),
+  ].filter((part) => part !== null);
+  const without = !adapter && manifest.profiles[name].adapters.length > 0;
+  const installed = stored.some(({ component }) => component === 'adapter');
+  const profile = t(`names.profile.${name}`);
+  const title = !without
+    ? profile
+    : installed
+      ? t('form.runs.otherAdapter', { profile })
+      : t('form.runs.noAdapter', { profile });
+  const sentences = [t('form.runs.with', { title, parts: listed(parts) })];
+  const left = unused.map((parameter) => t(`form.runs.parameters.${parameter}`));
+  const last = left.pop();
+  if (last !== undefined) {
+    const names = left.length === 0 ? last : t('form.runs.and', { first: listed(left), last });
+    sentences.push(t('form.runs.unused', { names }));
+  }
+  if (adapter && !adapter.licence.commercial) {
+    const values = { adapter: adapter.name, licence: adapter.licence.name };
+    sentences.push(t('form.runs.notCommercial', values));
+  }
+  return sentences.join(' ');
+}
+
+function guidanceText(guidance: number, guidedSteps: number, steps: number): string {
+  if (guidance === 1) return t('form.runs.unguided');
+  return guidedSteps < steps
+    ? t('form.runs.guidedUntil', { step: guidedSteps })
+    : t('form.runs.guidance', { guidance });
+}
+
+function listed(entries: readonly string[]): string {
+  return entries.reduce((first, second) => t('shared.listOf', { first, second }));
+}

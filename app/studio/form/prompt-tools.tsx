@@ -1,0 +1,133 @@
+import { useState } from 'react';
+import { getRunner } from '../../runner';
+import { Picture } from '../../shared/icons';
+import { t } from '../../texts';
+import { type Example, examples } from './examples';
+import { cameraMoves, toggleSentence } from './phrases';
+import './prompt-tools.css';
+
+const tools = ['camera', 'history', 'examples'] as const;
+type Tool = (typeof tools)[number];
+
+/** What helps to write a prompt: camera moves, the prompts of earlier videos, and whole examples. */
+export function PromptTools(props: {
+  prompt: string;
+  disabled: boolean;
+  /** The prompt was edited. */
+  onPrompt: (prompt: string) => void;
+  /** Another prompt takes its place. */
+  onReplace: (prompt: string) => void;
+  onExample: (example: Example) => void;
+}) {
+  const { prompt, disabled, onPrompt, onReplace, onExample } = props;
+  const [open, setOpen] = useState<Tool | null>(null);
+  const [earlier, setEarlier] = useState<readonly string[]>([]);
+
+  async function toggle(tool: Tool): Promise<void> {
+    if (tool === 'history' && open !== tool) setEarlier(await earlierPrompts());
+    setOpen(open === tool ? null : tool);
+  }
+
+  return (
+    <div className="prompt-tools">
+      <div className="words">
+        {tools.map((tool) => (
+          <button
+            key={tool}
+            type="button"
+            className="word"
+            aria-expanded={open === tool}
+            aria-controls="prompt-tool"
+            onClick={() => void toggle(tool)}
+          >
+            {t(`form.promptTools.${tool}`)}
+          </button>
+        ))}
+      </div>
+      <section
+        id="prompt-tool"
+        aria-label={open ? t(`form.promptTools.${open}`) : undefined}
+        hidden={!open}
+      >
+        {open === 'camera' && (
+          <p className="words">
+            {cameraMoves.map(({ name, text }) => (
+              <button
+                key={name}
+                type="button"
+                className="word"
+                title={text}
+                disabled={disabled}
+                aria-pressed={prompt.includes(text)}
+                onClick={() => onPrompt(toggleSentence(prompt, text))}
+              >
+                {t(name)}
+              </button>
+            ))}
+          </p>
+        )}
+        {open === 'history' && (
+          <Earlier
+            prompts={earlier}
+            disabled={disabled}
+            onChoose={(text) => {
+              onReplace(text);
+              setOpen(null);
+            }}
+          />
+        )}
+        {open === 'examples' && (
+          <ul className="examples">
+            {examples.map((example) => (
+              <li key={example.picture}>
+                <button
+                  type="button"
+                  disabled={disabled}
+                  onClick={() => {
+                    onExample(example);
+                    setOpen(null);
+                  }}
+                >
+                  <Picture src={example.picture} alt="" width={1280} height={720} />
+                  {t(example.name)}
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+    </div>
+  );
+}
+
+function Earlier(props: {
+  prompts: readonly string[];
+  disabled: boolean;
+  onChoose: (prompt: string) => void;
+}) {
+  const { prompts, disabled, onChoose } = props;
+  if (prompts.length === 0) return <p className="field-hint">{t('form.noVideos')}</p>;
+  return (
+    <ul className="earlier">
+      {prompts.map((prompt) => (
+        <li key={prompt}>
+          <button type="button" disabled={disabled} onClick={() => onChoose(prompt)}>
+            {prompt}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Most prompts that are listed. */
+const maxEarlier = 50;
+
+/** The prompts of the videos of this browser, each once, the newest first. */
+async function earlierPrompts(): Promise<readonly string[]> {
+  const predictions = await getRunner()
+    .store.list()
+    .catch(() => []); // The page says itself that the database cannot be read.
+  const prompts = predictions.map(({ parameters }) => parameters.prompt);
+  return [...new Set(prompts)].slice(0, maxEarlier);
+}

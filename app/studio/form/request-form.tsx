@@ -1,0 +1,206 @@
+import type { Dispatch, ReactNode, RefObject } from 'react';
+import type { DeviceReport } from '../../../lib/contract/engine';
+import type { ErrorRecord } from '../../../lib/contract/errors';
+import type { ParametersInput } from '../../../lib/contract/request';
+import { Problem } from '../../shared/messages';
+import { ModelField } from '../../shared/model-field';
+import { type ModelList, pickModel } from '../../shared/use-models';
+import { t } from '../../texts';
+import { CodeButton } from './code-button';
+import type { Example } from './examples';
+import { forecastOfForm } from './forecast-request';
+import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
+import { GenerateBar } from './generate-bar';
+import { ImageField } from './image-field';
+import { LoraField } from './lora-field';
+import { NegativePromptField } from './negative-prompt-field';
+import { AdvancedFields, NumberField, SeedField, SizeField } from './parameter-fields';
+import { PresetField } from './preset-field';
+import { ProfileField } from './profile-field';
+import { PromptField } from './prompt-field';
+import { samplingOf, unusedNote } from './sampling';
+import type { FileNotice } from './use-file-input';
+import { useForecast } from './use-forecast';
+import type { Improve } from './use-improve';
+import { useLoraChecks } from './use-loras';
+import { useShownErrors } from './use-shown-errors';
+import { QueueNote, VariationsField } from './variations-field';
+
+/** All settings of a video, and the Generate button. */
+export function RequestForm(props: {
+  formRef: RefObject<HTMLFormElement | null>;
+  form: FormState;
+  change: Dispatch<FormAction>;
+  models: ModelList;
+  notice: FileNotice | null;
+  startError: ErrorRecord | null;
+  /** What is wrong with the GPU; null where nothing is. */
+  gpuNotice: ReactNode;
+  gpu: DeviceReport | null;
+  /** Changes when a run has ended, which may have measured the device. */
+  revision: string;
+  busy: boolean;
+  ready: boolean;
+  improve: Improve;
+  /** How many requests wait in the queue. */
+  waiting: number;
+  /** One of them is in the form. */
+  editing: boolean;
+  onFiles: (files: readonly File[]) => void;
+  onPickLora: (name: string) => void;
+  onExample: (example: Example) => void;
+  onGenerate: () => void;
+  onVariations: (changes: readonly Partial<ParametersInput>[]) => void;
+  onCancelEdit: () => void;
+}) {
+  const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
+  const { waiting, editing } = props;
+  const improving = improve.state.status === 'running';
+  const { values, files } = form;
+  const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
+  const resolved = samplingOf(model, values);
+  const unguided = resolved?.applied.guidance_scale === 1;
+  const errors = useShownErrors(form);
+  const checks = useLoraChecks(files.loras, model?.manifest.id ?? null);
+  const forecast = useForecast(forecastOfForm(model, values, resolved, props.gpu), props.revision);
+  const set = (changes: Partial<FormValues>) => change({ type: 'changed', values: changes });
+  return (
+    <form
+      ref={formRef}
+      className="panel request"
+      aria-label={t('form.settings')}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        props.onGenerate();
+      }}
+    >
+      <div className="request-fields">
+        <ImageField
+          image={files.image}
+          error={errors.image}
+          onFiles={props.onFiles}
+          size={values.size}
+          frame={model?.manifest.nativeSizes[values.size]}
+          onFraming={(framing) => change({ type: 'imageFramed', framing })}
+          onRemove={() => change({ type: 'imageSet', image: null })}
+        />
+        <div role="status" className="notice">
+          {notice?.kind === 'error' && <Problem error={notice.error} />}
+          {notice?.kind === 'info' && <p className="info">{notice.text}</p>}
+        </div>
+        <PromptField
+          {...{ values, improve, busy, change }}
+          error={errors.prompt}
+          tokenizer={model?.ready ? model.manifest.id : null}
+          onExample={props.onExample}
+        />
+        <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
+        <PresetField values={values} onChange={set} />
+        <ProfileField {...{ values, model, resolved }} onChange={set} />
+        <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />
+        <div className="field-pair">
+          <NumberField
+            name="duration"
+            unit={t('form.secondsUnit')}
+            value={values.duration}
+            error={errors.duration}
+            onChange={(duration) => set({ duration })}
+          />
+          <NumberField
+            name="num_inference_steps"
+            value={values.num_inference_steps}
+            error={errors.num_inference_steps}
+            unused={unusedNote('num_inference_steps', resolved)}
+            onChange={(num_inference_steps) => set({ num_inference_steps })}
+          />
+        </div>
+        <details className="more">
+          <summary>{t('form.more')}</summary>
+          <NegativePromptField
+            value={values.negative_prompt}
+            unused={unguided}
+            ofModel={model?.manifest.negativePrompt}
+            onChange={(negative_prompt) => set({ negative_prompt })}
+          />
+          <div className="field-pair">
+            <NumberField
+              name="guidance_scale"
+              value={values.guidance_scale}
+              error={errors.guidance_scale}
+              unused={unusedNote('guidance_scale', resolved)}
+              hint={t('form.guidanceHint')}
+              onChange={(guidance_scale) => set({ guidance_scale })}
+            />
+            <NumberField
+              name="flow_shift"
+              value={values.flow_shift}
+              error={errors.flow_shift}
+              unused={unusedNote('flow_shift', resolved)}
+              hint={t('form.flowShiftHint')}
+              onChange={(flow_shift) => set({ flow_shift })}
+            />
+          </div>
+          <SeedField value={values.seed} error={errors.seed} onChange={(seed) => set({ seed })} />
+          <LoraField
+            loras={files.loras}
+            library={models.status === 'ready' ? models.loras : []}
+            errors={errors}
+            checks={checks}
+            onFiles={props.onFiles}
+            onScale={(key, scale) => change({ type: 'loraScaled', key, scale })}
+            onMove={(key, by) => change({ type: 'loraMoved', key, by })}
+            onRemove={(key) => change({ type: 'loraRemoved', key })}
+            onPick={props.onPickLora}
+            onWord={(word) =>
+              set(
+                typedPrompt(
+                  [values.prompt.trim(), word].filter(Boolean).join(', '),
+                  values.optimization,
+                ),
+              )
+            }
+          />
+        </details>
+        <details className="more">
+          <summary>{t('form.advanced')}</summary>
+          <AdvancedFields
+            backend={values.backend}
+            memoryBudget={values.memoryBudget}
+            budgetError={errors.memoryBudget}
+            safetyChecker={values.safetyChecker}
+            model={model?.manifest.id ?? ''}
+            onChange={set}
+          />
+        </details>
+        <VariationsField
+          {...{ values, resolved }}
+          disabled={!ready || improving}
+          onAdd={props.onVariations}
+        />
+        <CodeButton
+          form={{ ...form, values: { ...values, model: model?.manifest.id ?? '' } }}
+          library={models.status === 'ready' ? models.loras : []}
+        />
+      </div>
+      <div className="request-notes">
+        {props.gpuNotice}
+        <QueueNote {...{ waiting, editing }} onCancelEdit={props.onCancelEdit} />
+        {startError && (
+          <div role="alert">
+            <Problem error={startError} />
+          </div>
+        )}
+      </div>
+      <GenerateBar
+        profile={values.profile}
+        {...{ model, forecast }}
+        onProfile={(profile) => set({ profile })}
+      >
+        <button type="submit" className="primary" disabled={!ready || improving}>
+          {editing ? t('form.saveChanges') : t('form.generate')}
+        </button>
+      </GenerateBar>
+    </form>
+  );
+}

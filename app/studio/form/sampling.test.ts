@@ -1,0 +1,93 @@
+import { expect, test } from 'vitest';
+import { parseManifest } from '../../../lib/contract/manifest';
+import { entry } from '../../models/testing';
+import { emptyForm, type FormValues } from './form-state';
+import { profileText } from './profile-text';
+import { chosenSampling, samplingOf, unusedNote } from './sampling';
+
+const few = {
+  name: 'Turbo',
+  repository: 'owner/name',
+  path: 'turbo.safetensors',
+  licence: { name: 'CC BY-NC-SA 4.0', commercial: false },
+  scheduler: { kind: 'euler', timesteps: [1000, 750] },
+};
+const base = entry();
+const manifest = parseManifest({
+  ...base.manifest,
+  profiles: { 'ultra-fast': { mostSteps: 20, cache: true, decoder: 'tiny', adapters: [few] } },
+});
+const part = (component: 'adapter' | 'tiny_decoder', name: string) => ({
+  ...{ component, sourceType: 'F16', precision: 'f32' as const, worst: null, bytesStored: 1 },
+  ...{ sources: [{ name, bytes: 1, sha256: null }], completedAt: '', verifiedAt: '' },
+});
+const model = (...stored: ReturnType<typeof part>[]) => ({
+  ...base,
+  manifest,
+  ready: true,
+  stored,
+});
+const values = (changes: Partial<FormValues> = {}): FormValues => ({
+  ...emptyForm.values,
+  profile: 'ultra-fast',
+  ...changes,
+});
+const installed = model(
+  part('adapter', 'owner/name/turbo.safetensors@main'),
+  part('tiny_decoder', 'x'),
+);
+
+test('what is stored decides what ultra-fast is, and the form says so before the run', () => {
+  const resolved = samplingOf(installed, values());
+  expect(resolved?.sentence).toMatch(
+    /^Ultra-fast: 2 steps with Turbo, no guidance, tiny decoder\..* may not be used commercially/,
+  );
+  expect(unusedNote('num_inference_steps', resolved)).toEqual({
+    sentence: 'With Turbo, ultra-fast always takes 2 steps.',
+    shown: '2',
+  });
+  expect(unusedNote('guidance_scale', resolved)?.shown).toBe('1');
+  expect(unusedNote('flow_shift', resolved)?.shown).toBe('–');
+
+  const without = samplingOf(model(), values());
+  expect(without?.sentence).toMatch(/^Ultra-fast \(no few-step adapter is installed\): 20 steps/);
+  expect(without?.applied.decoder).toBe('full');
+  // Fewer steps can still be set.
+  expect(unusedNote('num_inference_steps', without)?.shown).toBeNull();
+  expect(unusedNote('guidance_scale', without)).toBeNull();
+
+  expect(samplingOf({ ...installed, ready: false }, values())).toBeNull();
+  expect(samplingOf(installed, values({ profile: 'standard' }))?.sentence).toBeNull();
+});
+
+test('a number that is being typed does not keep the form from saying what runs', () => {
+  const typing = samplingOf(installed, values({ num_inference_steps: '' }));
+  expect(typing?.applied.steps).toBe(2);
+});
+
+test('a switch goes with the request where its profile has a use for it', () => {
+  const both = { fullDecode: true, cache: true };
+  expect(chosenSampling(installed, values(both))).toEqual({ decoder: 'full' });
+  expect(chosenSampling(installed, values({ ...both, profile: 'standard' }))).toEqual({
+    cache: true,
+  });
+  expect(samplingOf(installed, values(both))?.applied.decoder).toBe('full');
+});
+
+test('the line on what runs is that of the engine, which the command line shows too', () => {
+  const other = model(part('adapter', 'other.safetensors'));
+  const bundled = { ...installed, origin: 'bundled' as const };
+  for (const one of [installed, model(), other, bundled]) {
+    for (const changes of [
+      { num_inference_steps: '1' },
+      { fullDecode: true, guidance_scale: '1' },
+      { profile: 'standard' as const },
+      { profile: 'standard' as const, cache: true },
+    ]) {
+      const resolved = samplingOf(one, values(changes));
+      if (!resolved) throw new Error('no sampling');
+      const { profile } = values(changes);
+      expect(profileText(one, profile, resolved)).toBe(resolved.sentence);
+    }
+  }
+});

@@ -1,0 +1,145 @@
+import { type Dispatch, useCallback, useEffect, useEffectEvent, useState } from 'react';
+import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import type { Parameters } from '../../../lib/contract/request';
+import type { Source } from '../../../lib/predictions/database';
+import { getLibrary } from '../../library';
+import { getRunner } from '../../runner';
+import { t } from '../../texts';
+import { readImage, readSettings } from './files';
+import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
+import { useLoraInput } from './use-loras';
+
+/** The outcome of the last files. */
+export type FileNotice =
+  | { readonly kind: 'error'; readonly error: ErrorRecord }
+  | { readonly kind: 'info'; readonly text: string };
+
+export interface FileInput {
+  readonly addFiles: (files: readonly File[]) => Promise<void>;
+  /** Adds a LoRA of the library. */
+  readonly pickLora: (name: string) => void;
+  /** Says what was done, in the place of the notice. */
+  readonly showInfo: (text: string) => void;
+  /** Shows an error in the place of the notice. */
+  readonly showError: (error: KinoraError) => void;
+  readonly notice: FileNotice | null;
+  readonly dragging: boolean;
+}
+
+/**
+ * Accepts files that are dropped or pasted anywhere on the page, or selected in a field: an image becomes
+ * the start image, a `.safetensors` file a LoRA, and an MP4 made by Kinora restores its settings.
+ */
+export function useFileInput(form: FormState, change: Dispatch<FormAction>): FileInput {
+  const [notice, setNotice] = useState<FileNotice | null>(null);
+  const [dragging, setDragging] = useState(false);
+  const hasImage = form.files.image !== null;
+  const loraInput = useLoraInput(form, change);
+  const showError = useCallback(
+    (error: KinoraError) => setNotice({ kind: 'error', error: error.toRecord() }),
+    [],
+  );
+
+  async function addFiles(files: readonly File[]): Promise<void> {
+    setNotice(null);
+    try {
+      for (const file of files.filter((one) => !isLora(one))) {
+        if (isVideo(file)) await restoreSettings(file, files.some(isImage));
+        else change({ type: 'imageSet', image: await readImage(file, file.name) });
+      }
+      const loras = files.filter(isLora);
+      if (loras.length > 0) await loraInput.addFiles(loras);
+    } catch (thrown) {
+      showError(toKinoraError(thrown));
+    }
+  }
+
+  /** @param brought whether an image came with the video */
+  async function restoreSettings(file: File, brought: boolean): Promise<void> {
+    const { values, framing, loras } = await readSettings(file);
+    change({ type: 'changed', values });
+    const library = getLibrary().getSnapshot();
+    const names = library.status === 'ready' ? library.snapshot.loras.map(({ name }) => name) : [];
+    const found = loras.filter(({ path }) => names.includes(path));
+    const missing = loras.filter(({ path }) => !names.includes(path)).map(({ path }) => path);
+    if (found.length > 0) change({ type: 'lorasSet', loras: found.map(fromLibrary) });
+    const source = brought ? undefined : await findSource(values);
+    if (source) {
+      const image = { name: source.imageName, file: source.image, ...(framing && { framing }) };
+      change({ type: 'imageSet', image });
+    }
+    const kept = source ? 'found' : hasImage || brought ? 'stays' : 'missing';
+    const sentences = [t(`form.restored.${kept}`, { file: file.name })];
+    if (missing.length > 0) {
+      const names = missing.reduce((first, second) => t('shared.listOf', { first, second }));
+      sentences.push(t('form.addLorasAgain', { names }));
+    }
+    setNotice({ kind: 'info', text: sentences.join(' ') });
+  }
+
+  const onFiles = useEffectEvent((event: Event, transfer: DataTransfer | null) => {
+    const files = [...(transfer?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    void addFiles(files);
+  });
+
+  useEffect(() => {
+    // Entering a child element fires `dragenter` for it and then `dragleave` for its parent.
+    let depth = 0;
+    const update = (value: number) => {
+      depth = Math.max(0, value);
+      setDragging(depth > 0);
+    };
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Files') ?? false;
+    const enter = (event: DragEvent) => hasFiles(event) && update(depth + 1);
+    const leave = (event: DragEvent) => hasFiles(event) && update(depth - 1);
+    const over = (event: DragEvent) => hasFiles(event) && event.preventDefault();
+    const drop = (event: DragEvent) => {
+      update(0);
+      onFiles(event, event.dataTransfer);
+    };
+    const paste = (event: ClipboardEvent) => onFiles(event, event.clipboardData);
+    const abort = new AbortController();
+    const { signal } = abort;
+    window.addEventListener('dragenter', enter, { signal });
+    window.addEventListener('dragleave', leave, { signal });
+    window.addEventListener('dragover', over, { signal });
+    window.addEventListener('drop', drop, { signal });
+    window.addEventListener('paste', paste, { signal });
+    return () => abort.abort();
+  }, []);
+
+  const showInfo = (text: string) => setNotice({ kind: 'info', text });
+  const pickLora = (name: string) => {
+    setNotice(null);
+    loraInput.pick(name).catch((thrown: unknown) => showError(toKinoraError(thrown)));
+  };
+  return { addFiles, pickLora, showError, showInfo, notice, dragging };
+}
+
+/** Image and name of the prediction of this browser that the settings are of; undefined without one. */
+async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
+  const { store } = getRunner();
+  const list = await store.list().catch(() => []);
+  const made = list.find(
+    ({ parameters }) => parameters.prompt === prompt && String(parameters.seed) === seed,
+  );
+  return made && store.source(made.id);
+}
+
+function fromLibrary({ path, scale }: Parameters['loras'][number]): ChosenLora {
+  return { key: crypto.randomUUID(), name: path, file: null, scale: String(scale) };
+}
+
+function isImage(file: File): boolean {
+  return !isLora(file) && !isVideo(file);
+}
+
+function isLora(file: File): boolean {
+  return file.name.toLowerCase().endsWith('.safetensors');
+}
+
+function isVideo(file: File): boolean {
+  return file.type.startsWith('video/') || file.name.toLowerCase().endsWith('.mp4');
+}

@@ -1,0 +1,108 @@
+import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
+import { toKinoraError } from '../../../lib/contract/errors';
+import { resolveSeed } from '../../../lib/contract/parameters';
+import {
+  type BrowserModelState,
+  browserModelState,
+} from '../../../lib/language-model/browser-model';
+import { withScales } from '../../../lib/predictions/database';
+import { getLibrary } from '../../library';
+import { pickModel, readyFirst } from '../../shared/use-models';
+import { openChosen } from '../run/use-generate';
+import { type FormAction, type FormState, toNumber } from './form-state';
+import {
+  advanceImprove,
+  type ImproveRequest,
+  type ImproveSource,
+  type ImproveState,
+  isApplied,
+  notImproving,
+} from './improve-state';
+import { runImprove } from './run-improve';
+
+/** Milliseconds of writing at first, and after "Wait longer". */
+export const improveLimits = { first: 20_000, longer: 120_000 } as const;
+
+/** The improvement of the form's prompt. */
+export interface Improve {
+  readonly state: ImproveState;
+  /** Whether this browser has a language model of its own; asked for with the offer of a download. */
+  readonly browserModel: BrowserModelState;
+  readonly start: (source: ImproveSource) => void;
+  /** Asks again, with more time. */
+  readonly waitLonger: () => void;
+  readonly cancel: () => void;
+  /** Puts the user's own words back. */
+  readonly undo: () => void;
+}
+
+/** Improves the prompt of the form; nothing of it starts a video. */
+export function useImprove(form: FormState, change: Dispatch<FormAction>): Improve {
+  const [state, dispatch] = useReducer(advanceImprove, notImproving);
+  const [browserModel, setBrowserModel] = useState<BrowserModelState>('unavailable');
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => running.current?.abort(), []);
+  const { values, files } = form;
+
+  async function run(request: ImproveRequest): Promise<void> {
+    const control = new AbortController();
+    const { signal } = control;
+    running.current?.abort();
+    running.current = control;
+    dispatch({ type: 'started', request, at: Date.now() });
+    try {
+      const { models, tools } = await getLibrary().call((api) => api.snapshot());
+      if (request.source === 'library' && !tools.some(({ ready }) => ready)) {
+        dispatch({ type: 'offered' });
+        // Not before: some browsers warn in the console when they are asked.
+        setBrowserModel(await browserModelState('en'));
+        return;
+      }
+      const opened = await Promise.all(files.loras.map(openChosen));
+      const scales = files.loras.map(({ name, scale }) => ({ path: name, scale: Number(scale) }));
+      const record = await runImprove(request, {
+        model: pickModel(readyFirst(models), values.model)?.manifest.id ?? '',
+        loras: withScales(opened, { loras: scales }),
+        signal,
+        onText: (text) => !signal.aborted && dispatch({ type: 'wrote', text }),
+        onDownload: (share) => !signal.aborted && dispatch({ type: 'downloaded', share }),
+      });
+      if (signal.aborted) return;
+      dispatch({ type: 'ended', record });
+      if (!isApplied(record)) return;
+      change({ type: 'changed', values: { prompt: record.text, optimization: record } });
+    } catch (thrown) {
+      if (!signal.aborted) dispatch({ type: 'failed', error: toKinoraError(thrown).toRecord() });
+    }
+  }
+
+  return {
+    state,
+    browserModel,
+    start(source) {
+      void run({ source, ...promptAndSeed(form), limitMs: improveLimits.first });
+    },
+    waitLonger() {
+      if (state.status !== 'ended') return;
+      void run({ ...state.request, limitMs: improveLimits.longer });
+    },
+    cancel() {
+      running.current?.abort();
+      dispatch({ type: 'closed' });
+    },
+    undo() {
+      dispatch({ type: 'closed' });
+      const prompt = values.optimization?.original ?? values.prompt;
+      change({ type: 'changed', values: { prompt } });
+    },
+  };
+}
+
+/** The user's own words, and a seed: the next one where they were improved and not edited since. */
+function promptAndSeed({ values }: FormState): Pick<ImproveRequest, 'prompt' | 'seed'> {
+  const { prompt, optimization } = values;
+  const chosen = toNumber(values.seed);
+  const seed = Number.isSafeInteger(chosen) && chosen >= -1 ? resolveSeed(chosen) : resolveSeed(-1);
+  if (optimization === null || optimization.text !== prompt) return { prompt, seed };
+  return { prompt: optimization.original, seed: (optimization.seed ?? seed) + 1 };
+}

@@ -1,0 +1,104 @@
+import { useState } from 'react';
+import type { ParametersInput } from '../../../lib/contract/request';
+import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
+import { describedBy, FieldNotes } from '../../shared/fields';
+import { t } from '../../texts';
+import { waitingText } from '../queue/queue-panel';
+import { type FormValues, toNumber } from './form-state';
+import { unusedNote } from './sampling';
+import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
+
+const seedCount = 4;
+
+/** Adds several videos to the queue that differ in the seed, or in steps, guidance and shift. */
+export function VariationsField(props: {
+  values: FormValues;
+  resolved: ResolvedSampling | null;
+  disabled: boolean;
+  onAdd: (changes: readonly Partial<ParametersInput>[]) => void;
+}) {
+  const { values, resolved, disabled, onAdd } = props;
+  const [lists, setLists] = useState<Readonly<Record<VariedName, string>>>({
+    num_inference_steps: '',
+    guidance_scale: '',
+    flow_shift: '',
+  });
+  const seed = toNumber(values.seed);
+  const { changes, count, errors } = gridOf(lists, seed);
+  const tooMany = count > maxGrid;
+  const addGrid = () => changes.length > 0 && !disabled && onAdd(changes);
+  return (
+    <details className="more">
+      <summary>{t('form.variations')}</summary>
+      <div className="field">
+        <button
+          type="button"
+          disabled={disabled}
+          aria-describedby="seeds-hint"
+          onClick={() => onAdd(seedVariations(seed, seedCount))}
+        >
+          {t('form.seeds', { count: seedCount })}
+        </button>
+        <FieldNotes id="seeds" hint={t('form.seedsHint')} />
+      </div>
+      <fieldset className="field variations">
+        <legend>{t('form.grid')}</legend>
+        <div className="variations-lists">
+          {variedNames.map((name) => (
+            <div key={name} className="field">
+              <label htmlFor={`vary-${name}`}>{t(`form.vary.${name}`)}</label>
+              <input
+                id={`vary-${name}`}
+                type="text"
+                inputMode="decimal"
+                autoComplete="off"
+                placeholder={`${values[name]}, …`}
+                // What the profile fixes cannot be varied.
+                disabled={typeof unusedNote(name, resolved)?.shown === 'string'}
+                value={lists[name]}
+                {...describedBy(`vary-${name}`, errors[name])}
+                onChange={(event) => setLists({ ...lists, [name]: event.target.value })}
+                onKeyDown={(event) => {
+                  if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return;
+                  // It adds the grid, and does not submit the form.
+                  event.preventDefault();
+                  addGrid();
+                }}
+              />
+              <FieldNotes id={`vary-${name}`} error={errors[name]} />
+            </div>
+          ))}
+        </div>
+        <FieldNotes
+          id="grid"
+          error={tooMany ? t('form.gridTooLarge', { max: maxGrid, count }) : undefined}
+          hint={t('form.gridHint')}
+        />
+        <button type="button" disabled={disabled || changes.length === 0} onClick={addGrid}>
+          {t('form.addToQueue', { count })}
+        </button>
+      </fieldset>
+    </details>
+  );
+}
+
+/** Says next to Generate that the queue has something, which may be far below. */
+export function QueueNote(props: { waiting: number; editing: boolean; onCancelEdit: () => void }) {
+  const { waiting, editing, onCancelEdit } = props;
+  if (editing) {
+    return (
+      <p className="field-hint">
+        {t('form.editing')}{' '}
+        <button type="button" className="inline" onClick={onCancelEdit}>
+          {t('form.leaveAsItWas')}
+        </button>
+      </p>
+    );
+  }
+  if (waiting === 0) return null;
+  return (
+    <p className="field-hint">
+      <a href="#queue">{waitingText(waiting)}</a>
+    </p>
+  );
+}

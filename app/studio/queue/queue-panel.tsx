@@ -1,0 +1,194 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import Link from 'next/link';
+import { useEffect, useRef, useState } from 'react';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { isAtRest } from '../../../lib/predictions/prediction-state';
+import type { QueueEntry, QueuePause, RequestQueue } from '../../../lib/predictions/queue/queue';
+import type { RunState } from '../../../lib/predictions/run-state';
+import { getQueueRunner, type QueueView } from '../../queue';
+import { getRunner } from '../../runner';
+import { LiveText, Problem } from '../../shared/messages';
+import { percentDone } from '../../shared/run-progress';
+import { useRunningJobs } from '../../shared/running-job';
+import { jobText } from '../../shared/running-jobs';
+import { t } from '../../texts';
+import type { Edit } from '../form/use-edit';
+import { QueuePicture, QueueRow } from './queue-row';
+import { useReorder } from './use-reorder';
+import './queue.css';
+
+/**
+ * What runs and what waits: videos of this tab and of others, and the API job of this tab. Nothing where
+ * there is nothing but the video on the stage.
+ */
+export function QueuePanel(props: {
+  queue: QueueView;
+  run: RunState;
+  predictions: readonly Prediction[];
+  edit: Edit;
+  onError: (thrown: unknown) => void;
+}) {
+  const { run, edit, onError } = props;
+  const { pause } = props.queue;
+  const [removed, setRemoved] = useState<readonly QueueEntry[]>([]);
+  const list = useRef<HTMLUListElement>(null);
+  const working = props.predictions.filter((prediction) => !isAtRest(prediction));
+  const own = run.status === 'idle' ? null : run.prediction.id;
+  // Rows of two tables: an entry that has just become a prediction may still be here.
+  const entries = props.queue.entries.filter(({ id }) => working.every((row) => row.id !== id));
+  const apiJob = useRunningJobs().find(({ href }) => href === '/serve');
+  const change = (work: (queue: RequestQueue) => Promise<unknown>): Promise<void> =>
+    work(getQueueRunner().queue).then(() => {}, onError);
+  const reorder = useReorder(list, entries, (id, index) =>
+    change((queue) => queue.move(id, index)),
+  );
+  const remove = (ids: readonly string[]) =>
+    void change(async (queue) => setRemoved(await queue.remove(ids)));
+  const elsewhere = working.some(({ id }) => id !== own);
+  if (entries.length === 0 && removed.length === 0 && !elsewhere && !apiJob) return null;
+  return (
+    <section id="queue" className="panel queue" aria-labelledby="queue-title">
+      <div className="queue-head">
+        <h2 id="queue-title">{t('queue.title')}</h2>
+        <div className="actions">
+          {entries.length > 0 && pause && (
+            <button
+              type="button"
+              className="primary"
+              onClick={() => void getQueueRunner().unpause().catch(onError)}
+            >
+              {t('queue.runAll')}
+            </button>
+          )}
+          {entries.length > 0 && !pause && working.length > 0 && (
+            <button type="button" onClick={() => void change((queue) => queue.pause())}>
+              {t('queue.pauseAfter')}
+            </button>
+          )}
+          {entries.length > 1 && (
+            <button
+              type="button"
+              className="danger"
+              onClick={() => remove(entries.map(({ id }) => id))}
+            >
+              {t('queue.removeAll')}
+            </button>
+          )}
+        </div>
+      </div>
+      {pause && entries.length > 0 && (
+        <div className="queue-pause" role="status">
+          <p>{pauseText(pause, working.length > 0)}</p>
+          {pause.reason === 'entry' && <Problem error={pause.error} />}
+        </div>
+      )}
+      {(working.length > 0 || apiJob) && (
+        <ul className="queue-list">
+          {apiJob && (
+            <li className="queue-row" data-mark="api">
+              <span className="queue-mark">{t('queue.api')}</span>
+              <Link href="/serve" prefetch={false}>
+                {jobText(apiJob)}
+              </Link>
+            </li>
+          )}
+          {working.map((prediction) => (
+            <WorkingRow key={prediction.id} {...{ prediction, run }} own={prediction.id === own} />
+          ))}
+        </ul>
+      )}
+      {entries.length > 0 && (
+        <ul className="queue-list" ref={list} aria-label={t('queue.waiting')}>
+          {reorder.rows.map((entry, index) => (
+            <QueueRow
+              key={entry.id}
+              entry={entry}
+              place={index + 1}
+              count={entries.length}
+              dragged={reorder.dragged === entry.id}
+              edited={edit.id === entry.id}
+              handle={reorder.handleOf(entry.id)}
+              onPauseAfter={(on) => void change((queue) => queue.setPauseAfter(entry.id, on))}
+              onEdit={() => void edit.begin(entry).catch(onError)}
+              onCancelEdit={edit.end}
+              onDuplicate={() => void change((queue) => queue.duplicate(entry.id))}
+              onRemove={() => remove([entry.id])}
+            />
+          ))}
+        </ul>
+      )}
+      {removed.length > 0 && (
+        <RemovedNote
+          key={removed[0]?.id}
+          count={removed.length}
+          onUndo={() => {
+            setRemoved([]);
+            void change((queue) => queue.restore(removed));
+          }}
+          onClose={() => setRemoved([])}
+        />
+      )}
+      <LiveText topic={`${entries.length}`} text={waitingText(entries.length)} />
+    </section>
+  );
+}
+
+function pauseText(pause: QueuePause, working: boolean): string {
+  if (pause.reason === 'entry') return t('queue.pausedByEntry');
+  if (working) return t('queue.pausesAfter');
+  if (pause.reason === 'asked' || pause.code === 'PAUSED') {
+    return t('queue.paused');
+  }
+  return t('queue.pausedByError');
+}
+
+/** How many requests wait, in words. */
+export function waitingText(count: number): string {
+  return t('queue.waits', { count });
+}
+
+/** A video that is made now, in this tab or another one. */
+function WorkingRow(props: { prediction: Prediction; run: RunState; own: boolean }) {
+  const { prediction, run, own } = props;
+  const { id, parameters } = prediction;
+  const picture = useLiveQuery(async () => (await getRunner().store.source(id))?.thumbnail, [id]);
+  const percent = own && run.status === 'running' ? percentDone(run.progress) : null;
+  return (
+    <li className="queue-row" data-mark={own ? 'now' : 'elsewhere'}>
+      <span className="queue-mark">{own ? t('queue.now') : t('queue.otherTab')}</span>
+      <QueuePicture picture={picture} />
+      <div className="queue-text">
+        <p className="queue-prompt" title={parameters.prompt}>
+          {parameters.prompt}
+        </p>
+        {own && (
+          <progress
+            aria-label={t('queue.thisVideo')}
+            {...(percent !== null && { value: percent, max: 100 })}
+          />
+        )}
+        {!own && <p className="queue-facts">{t('queue.otherTabMakes')}</p>}
+      </div>
+    </li>
+  );
+}
+
+/** Says what was removed. The focus, which was in what is gone, moves to Undo. */
+function RemovedNote(props: { count: number; onUndo: () => void; onClose: () => void }) {
+  const { count, onUndo, onClose } = props;
+  const undo = useRef<HTMLButtonElement>(null);
+  useEffect(() => undo.current?.focus(), []);
+  return (
+    <div className="queue-removed" role="status">
+      <p>{t('queue.removed', { count })}</p>
+      <div className="actions">
+        <button type="button" className="small" ref={undo} onClick={onUndo}>
+          {t('queue.undo')}
+        </button>
+        <button type="button" className="small" onClick={onClose}>
+          {t('shared.close')}
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import type { Applied, CacheKind } from '../../../lib/contract/applied';
+import type { GenerationResult } from '../../../lib/contract/progress';
+import type { Parameters } from '../../../lib/contract/request';
+import { Licence } from '../../models/licence';
+import { Fact } from '../../shared/fact';
+import { t } from '../../texts';
+
+/** What a video was sampled and decoded with, as entries of a list of facts. */
+export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {
+  const { applied, profile, finishedEarly, lastStep } = props.result;
+  const asked = props.parameters.num_inference_steps;
+  const stepsText = (steps: string) => {
+    if (!finishedEarly) return steps;
+    if (!lastStep) return t('run.stepsEarly', { steps });
+    return t('run.stepsEarlyAt', { steps, step: lastStep.step, total: lastStep.steps });
+  };
+  if (!applied) return <Fact name={t('run.steps')}>{stepsText(String(asked))}</Fact>;
+  const { steps, adapter, decoder, cache } = applied;
+  return (
+    <>
+      <Fact name={t('run.speed')}>{t(`names.profile.${profile ?? 'standard'}`)}</Fact>
+      <Fact name={t('run.steps')}>
+        {stepsText(steps === asked ? String(steps) : t('run.stepsInstead', { steps, asked }))}
+      </Fact>
+      <Fact name={t('run.guidance')}>{guidanceOf(applied)}</Fact>
+      {adapter && (
+        <Fact name={t('run.adapter')}>
+          {t.rich(adapter.licence.commercial ? 'run.adapterOf' : 'run.adapterOfRestricted', {
+            name: adapter.name,
+            licence: () => <Licence name={adapter.licence.name} url={adapter.licence.url} />,
+          })}
+        </Fact>
+      )}
+      {cache !== 'none' && (
+        <Fact name={t('run.reusedSteps')}>{t('run.reusedBy', { cache: cacheNames[cache] })}</Fact>
+      )}
+      <Fact name={t('run.decoder')}>
+        {decoder === 'tiny' ? t('run.decoderTiny') : t('run.decoderFull')}
+      </Fact>
+    </>
+  );
+}
+
+const cacheNames: Readonly<Record<Exclude<CacheKind, 'none'>, string>> = {
+  magcache: 'MagCache',
+  easycache: 'EasyCache',
+};
+
+function guidanceOf({ guidance_scale, guided_steps, steps }: Applied): string {
+  if (guidance_scale === 1) return t('shared.none');
+  return guided_steps < steps
+    ? t('run.guidanceUntil', { guidance: guidance_scale, step: guided_steps })
+    : String(guidance_scale);
+}

@@ -1,0 +1,35 @@
+import { KinoraError } from '../../../lib/contract/errors';
+import type { Completed } from '../../../lib/contract/prediction';
+import { type ContinuationChanges, continuationOf } from '../../../lib/predictions/continuation';
+import type { RunInput } from '../../../lib/predictions/run-input';
+import type { PredictionStore } from '../../../lib/predictions/store';
+import { readVideo } from '../../../lib/predictions/videos';
+import { loadModels } from '../../shared/use-models';
+import { t } from '../../texts';
+
+/**
+ * The input of a run that continues a finished video from its last frame.
+ *
+ * @throws KinoraError `MODEL_NOT_INSTALLED`, `IMAGE_MISSING` where its adapters are not stored,
+ *   `FILE_UNREADABLE` or `VIDEO_UNREADABLE`
+ */
+export async function openContinuation(
+  store: PredictionStore,
+  prediction: Completed,
+  changes: ContinuationChanges,
+): Promise<RunInput> {
+  const [models, source] = await Promise.all([loadModels(), store.source(prediction.id)]);
+  const model = models.find(({ manifest }) => manifest.id === prediction.model);
+  if (!model?.ready) {
+    throw new KinoraError(
+      'MODEL_NOT_INSTALLED',
+      t('result.modelGone', { name: model?.manifest.name ?? prediction.model }),
+    );
+  }
+  if (!source) throw new KinoraError('IMAGE_MISSING');
+  // The MP4 reader is large and rarely used, so it is loaded only here.
+  const { continuationImage } = await import('../../../lib/video/continuation');
+  const native = model.manifest.nativeSizes[prediction.parameters.size];
+  const video = await readVideo(prediction.result.videoFile);
+  return continuationOf(prediction, source, await continuationImage(video, native), changes);
+}

@@ -1,0 +1,107 @@
+import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
+import type { KinoraError } from '../../../../lib/contract/errors';
+import { toKinoraError } from '../../../../lib/contract/errors';
+import { framesPerSecond } from '../../../../lib/contract/parameters';
+import { downloadFile } from '../../../shared/browser';
+import { t } from '../../../texts';
+import { isTyping } from '../../shortcuts';
+import { frameTime, useShownFrame } from './use-shown-frame';
+import './player.css';
+
+/** Steps through the frames of a video and saves the shown one. The keys are comma and full stop. */
+export function FrameBar(props: {
+  player: RefObject<HTMLVideoElement | null>;
+  file: File;
+  url: string;
+  frames: number;
+  /** File name of the video, with its ending. */
+  name: string;
+  onError: (error: KinoraError) => void;
+}) {
+  const { player, file, url, frames, name, onError } = props;
+  const frame = useShownFrame(player, url);
+  /** The frame that a step has asked for and that is not shown yet; steps add up. */
+  const asked = useRef<number | null>(null);
+  const [saving, setSaving] = useState(false);
+  useEffect(() => {
+    if (frame === asked.current) asked.current = null;
+  }, [frame]);
+
+  const step = (by: 1 | -1) => {
+    const video = player.current;
+    if (!video) return;
+    const from = video.paused ? (asked.current ?? frame) : frame;
+    const to = Math.min(frames - 1, Math.max(0, from + by));
+    asked.current = to;
+    video.pause();
+    video.currentTime = frameTime(to);
+  };
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const modified = event.ctrlKey || event.metaKey || event.altKey;
+    const busy = isTyping(event.target) || document.querySelector('dialog[open]') !== null;
+    if (modified || busy || (event.key !== ',' && event.key !== '.')) return;
+    event.preventDefault();
+    step(event.key === '.' ? 1 : -1);
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
+
+  async function save(): Promise<void> {
+    player.current?.pause();
+    setSaving(true);
+    try {
+      // The MP4 reader is large and rarely used, so it is loaded only here.
+      const { readFrameImage } = await import('../../../../lib/video/frames');
+      const shown = asked.current ?? frame;
+      downloadFile(await readFrameImage(file, shown), frameName(name, shown));
+    } catch (thrown) {
+      onError(toKinoraError(thrown));
+    } finally {
+      setSaving(false);
+    }
+  }
+
+  return (
+    <fieldset className="frame-bar">
+      <legend className="visually-hidden">{t('result.frames')}</legend>
+      <button
+        type="button"
+        className="small"
+        aria-label={t('result.frameBefore')}
+        title={t('result.frameBeforeKey')}
+        aria-keyshortcuts=","
+        onClick={() => step(-1)}
+      >
+        ‹
+      </button>
+      <span className="frame-count">
+        {t('result.frameAt', {
+          frame: frame + 1,
+          frames,
+          seconds: (frame / framesPerSecond).toFixed(2),
+        })}
+      </span>
+      <button
+        type="button"
+        className="small"
+        aria-label={t('result.nextFrame')}
+        title={t('result.nextFrameKey')}
+        aria-keyshortcuts="."
+        onClick={() => step(1)}
+      >
+        ›
+      </button>
+      <button type="button" className="small" disabled={saving} onClick={() => void save()}>
+        {t('result.saveFrame')}
+      </button>
+    </fieldset>
+  );
+}
+
+/** `kinora-7-ab12cd34-frame-58.png`; frames count from 1, as on the page. */
+function frameName(video: string, frame: number): string {
+  return `${video.replace(/\.mp4$/, '')}-frame-${frame + 1}.png`;
+}

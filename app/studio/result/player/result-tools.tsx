@@ -1,0 +1,71 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import { type RefObject, useState } from 'react';
+import type { ErrorRecord } from '../../../../lib/contract/errors';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { chainOf } from '../../../../lib/predictions/continuation';
+import { getRunner } from '../../../runner';
+import { Problem } from '../../../shared/messages';
+import { t } from '../../../texts';
+import { CompareDialog } from './compare-dialog';
+import { FrameBar } from './frame-bar';
+import { type LongerChoice, LongerDialog } from './longer-dialog';
+import { TrimDialog } from './trim-dialog';
+
+/** What can be done with the video of a result: its frames, more of it, less of it, beside another one. */
+export function ResultTools(props: {
+  prediction: Completed;
+  player: RefObject<HTMLVideoElement | null>;
+  /** Null while it is opened or blurred. */
+  video: { readonly file: File; readonly url: string } | null;
+  /** File name of the video, with its ending. */
+  name: string;
+  onMakeLonger: (choice: LongerChoice) => void;
+}) {
+  const { prediction, player, video, name, onMakeLonger } = props;
+  const [dialog, setDialog] = useState<'longer' | 'trim' | 'compare' | null>(null);
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const chain =
+    useLiveQuery(() => {
+      const { store } = getRunner();
+      return chainOf(prediction, (id) => store.get(id));
+    }, [prediction]) ?? [];
+  const close = () => setDialog(null);
+  const open = (next: typeof dialog) => {
+    player.current?.pause();
+    setDialog(next);
+  };
+  if (!video) return null;
+  return (
+    <>
+      <div className="result-tools">
+        <FrameBar
+          {...{ player, name }}
+          {...video}
+          frames={prediction.result.frames}
+          onError={(error) => setProblem(error.toRecord())}
+        />
+        <div className="actions">
+          <button type="button" className="small" onClick={() => open('longer')}>
+            {t('result.longer')}
+          </button>
+          <button type="button" className="small" onClick={() => open('trim')}>
+            {chain.length > 1 ? t('result.joinAndTrim') : t('result.trim')}
+          </button>
+          <button type="button" className="small" onClick={() => open('compare')}>
+            {t('result.compare')}
+          </button>
+        </div>
+      </div>
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      {dialog === 'longer' && (
+        <LongerDialog prediction={prediction} onStart={onMakeLonger} onClose={close} />
+      )}
+      {dialog === 'trim' && chain.length > 0 && <TrimDialog {...{ chain, name }} onClose={close} />}
+      {dialog === 'compare' && <CompareDialog first={prediction} onClose={close} />}
+    </>
+  );
+}

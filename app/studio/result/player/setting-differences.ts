@@ -1,0 +1,73 @@
+import { formatSize } from '../../../../lib/contract/format';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { t } from '../../../texts';
+
+type Setting =
+  | 'prompt'
+  | 'negativePrompt'
+  | 'model'
+  | 'speed'
+  | 'size'
+  | 'duration'
+  | 'steps'
+  | 'guidance'
+  | 'flowShift'
+  | 'seed'
+  | 'loras'
+  | 'decoder'
+  | 'reused'
+  | 'device';
+
+/** A setting in which two videos differ, as a person reads it. */
+export interface SettingDifference {
+  readonly setting: Setting;
+  readonly first: string;
+  readonly second: string;
+}
+
+/** Each setting with its value. What a profile made of it counts, not what was asked for. */
+const settings: readonly (readonly [setting: Setting, value: (video: Completed) => string])[] = [
+  ['prompt', ({ parameters, result }) => result.promptOptimization?.text ?? parameters.prompt],
+  ['negativePrompt', ({ parameters }) => parameters.negative_prompt],
+  ['model', ({ model }) => model],
+  ['speed', ({ profile }) => t(`names.profile.${profile}`)],
+  ['size', ({ parameters }) => formatSize(parameters.size)],
+  ['duration', ({ parameters }) => t('common.seconds', { seconds: parameters.duration })],
+  ['steps', ({ parameters, result }) => stepsText(parameters.num_inference_steps, result)],
+  [
+    'guidance',
+    ({ parameters, result }) => String(result.applied?.guidance_scale ?? parameters.guidance_scale),
+  ],
+  ['flowShift', ({ parameters, result }) => shiftText(parameters.flow_shift, result)],
+  ['seed', ({ result }) => String(result.seed)],
+  [
+    'loras',
+    ({ parameters }) => parameters.loras.map(({ path, scale }) => `${path} × ${scale}`).join(', '),
+  ],
+  [
+    'decoder',
+    ({ result }) => t(result.applied?.decoder === 'tiny' ? 'result.tiny' : 'result.full'),
+  ],
+  [
+    'reused',
+    ({ result }) => t((result.applied?.cache ?? 'none') === 'none' ? 'result.no' : 'result.yes'),
+  ],
+  ['device', ({ result }) => (result.backend === 'webgpu' ? 'WebGPU' : 'CPU')],
+];
+
+/** The settings in which two videos differ, in the order of the form. */
+export function settingDifferences(first: Completed, second: Completed): SettingDifference[] {
+  return settings
+    .map(([setting, value]) => ({ setting, first: value(first), second: value(second) }))
+    .filter((row) => row.first !== row.second);
+}
+
+function stepsText(asked: number, { applied, lastStep }: Completed['result']): string {
+  const steps = applied?.steps ?? asked;
+  return lastStep ? t('result.stepOf', { step: lastStep.step, steps }) : String(steps);
+}
+
+function shiftText(asked: number, { applied }: Completed['result']): string {
+  if (!applied) return String(asked);
+  return applied.flow_shift === null ? t('shared.none') : String(applied.flow_shift);
+}

@@ -1,0 +1,227 @@
+import { useEffect, useId, useReducer, useRef, useState } from 'react';
+import { toKinoraError } from '../../../../lib/contract/errors';
+import { formatBytes } from '../../../../lib/contract/format';
+import { framesPerSecond } from '../../../../lib/contract/parameters';
+import type { Completed } from '../../../../lib/contract/prediction';
+import { Modal } from '../../../models/modal';
+import { downloadFile, useObjectUrl } from '../../../shared/browser';
+import { Problem } from '../../../shared/messages';
+import { blurReason } from '../../../shared/safety-text';
+import { Veil } from '../../../shared/veil';
+import { t } from '../../../texts';
+import { cutParts, openParts, type VideoPart } from './cut-parts';
+import { changeTrim } from './trim-state';
+import { frameTime, useShownFrame } from './use-shown-frame';
+
+/** Trims a finished video, and joins it with the ones that it continues. */
+export function TrimDialog(props: {
+  /** The video and before it the ones that it continues. */
+  chain: readonly Completed[];
+  /** File name of the video, with its ending. */
+  name: string;
+  onClose: () => void;
+}) {
+  const { chain, name, onClose } = props;
+  const earlier = chain.length - 1;
+  const [joins, setJoins] = useState(earlier > 0);
+  return (
+    <Modal titleId="trim-title" className="player-dialog" onClose={onClose}>
+      <h2 id="trim-title">{earlier > 0 ? t('result.joinAndTrim') : t('result.trim')}</h2>
+      {earlier > 0 && (
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={joins}
+            onChange={(event) => setJoins(event.target.checked)}
+          />
+          {t('result.beginWith', { count: earlier })}
+        </label>
+      )}
+      <Trimmer
+        key={String(joins)}
+        videos={joins ? chain : chain.slice(-1)}
+        name={name}
+        onClose={onClose}
+      />
+    </Modal>
+  );
+}
+
+function Trimmer(props: { videos: readonly Completed[]; name: string; onClose: () => void }) {
+  const { name, onClose } = props;
+  const [videos] = useState(props.videos);
+  const [state, change] = useReducer(changeTrim, { status: 'opening' });
+  const parts = useRef<readonly VideoPart[]>([]);
+  const writing = useRef<AbortController>(null);
+  const player = useRef<HTMLVideoElement>(null);
+  const open = state.status === 'ready' || state.status === 'writing';
+  const url = useObjectUrl(open ? state.video : null);
+  const shown = useShownFrame(player, url);
+  const [revealed, setRevealed] = useState(false);
+  // The user has seen the last one.
+  const reason = videos.slice(0, -1).map(safetyReason).find(Boolean) ?? null;
+
+  useEffect(() => {
+    const opening = new AbortController();
+    openVideo(videos, opening.signal).then(
+      (opened) => {
+        if (opening.signal.aborted) return;
+        parts.current = opened.parts;
+        change({ type: 'opened', video: opened.video, frames: opened.frames });
+      },
+      (thrown: unknown) => {
+        if (opening.signal.aborted) return;
+        change({ type: 'failed', error: toKinoraError(thrown).toRecord() });
+      },
+    );
+    return () => {
+      opening.abort();
+      writing.current?.abort();
+    };
+  }, [videos]);
+
+  useEffect(() => {
+    // It plays what is kept, again and again.
+    const video = player.current;
+    if (!open || !video || video.paused) return;
+    if (shown < state.from || shown >= state.to) video.currentTime = frameTime(state.from);
+  }, [open, shown, state]);
+
+  if (state.status === 'failed') return <Problem error={state.error} />;
+  if (!open) return <p className="dialog-text">{t('result.opening')}</p>;
+  const { from, to, frames } = state;
+  const show = (frame: number) => {
+    const video = player.current;
+    if (!video) return;
+    video.pause();
+    video.currentTime = frameTime(frame);
+  };
+  async function save(): Promise<void> {
+    if (!open) return;
+    const base = name.replace(/\.mp4$/, '');
+    const named = `${base}${videos.length > 1 ? '-joined' : ''}${to - from < frames ? '-trimmed' : ''}`;
+    if (to - from === frames) return downloadFile(state.video, `${named}.mp4`);
+    const running = new AbortController();
+    writing.current = running;
+    change({ type: 'started' });
+    try {
+      const { video } = await cutParts(parts.current, state, {
+        signal: running.signal,
+        onFrame: (done) => change({ type: 'progressed', done }),
+      });
+      downloadFile(video, `${named}.mp4`);
+      change({ type: 'written' });
+    } catch (thrown) {
+      if (running.signal.aborted) return;
+      change({ type: 'failed', error: toKinoraError(thrown).toRecord() });
+    }
+  }
+  const busy = state.status === 'writing';
+  return (
+    <>
+      <div className="screen" data-size={videos[0]?.result.size}>
+        {url && (
+          <Veil
+            what="video"
+            {...{ reason, revealed }}
+            onToggle={() => setRevealed((before) => !before)}
+          >
+            <video ref={player} src={url} controls loop muted playsInline />
+          </Veil>
+        )}
+      </div>
+      <FrameRange
+        label={t('result.start')}
+        frame={from}
+        {...{ frames, busy }}
+        onChange={(first) => {
+          change({ type: 'startMoved', first });
+          show(Math.min(first, to - 1));
+        }}
+      />
+      <FrameRange
+        label={t('result.end')}
+        frame={to - 1}
+        {...{ frames, busy }}
+        onChange={(last) => {
+          change({ type: 'endMoved', last });
+          show(Math.max(last, from));
+        }}
+      />
+      <p className="field-hint">
+        {t('result.trimHint', {
+          kept: to - from,
+          frames,
+          seconds: ((to - from) / framesPerSecond).toFixed(2),
+        })}
+      </p>
+      {state.status === 'ready' && state.problem && (
+        <div role="alert">
+          <Problem error={state.problem} />
+        </div>
+      )}
+      {busy && (
+        <label className="dialog-text">
+          {t('result.writing')}
+          <progress value={state.done} max={to - from} />
+        </label>
+      )}
+      <div className="actions">
+        <button type="button" className="primary" disabled={busy} onClick={() => void save()}>
+          {to - from === frames
+            ? t('result.downloadOf', { bytes: formatBytes(state.video.size) })
+            : t('result.download')}
+        </button>
+        <button type="button" onClick={onClose}>
+          {busy ? t('result.cancel') : t('result.close')}
+        </button>
+      </div>
+    </>
+  );
+}
+
+/** Opens the files, and joins them where there are several. */
+async function openVideo(videos: readonly Completed[], signal: AbortSignal) {
+  const parts = await openParts(videos);
+  const { joinedFrames } = await import('../../../../lib/video/cut');
+  const frames = joinedFrames(parts);
+  const [only] = parts;
+  if (only && parts.length === 1) return { parts, frames, video: only.file };
+  const { video } = await cutParts(parts, { from: 0, to: frames }, { signal });
+  return { parts, frames, video };
+}
+
+function safetyReason({ result }: Completed): string | null {
+  return blurReason(result.safety);
+}
+
+function FrameRange(props: {
+  label: string;
+  frame: number;
+  frames: number;
+  busy: boolean;
+  onChange: (frame: number) => void;
+}) {
+  const { label, frame, frames, busy, onChange } = props;
+  const id = useId();
+  const text = t('result.frameOnly', {
+    frame: frame + 1,
+    seconds: (frame / framesPerSecond).toFixed(2),
+  });
+  return (
+    <div className="frame-range">
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="range"
+        min={0}
+        max={frames - 1}
+        value={frame}
+        disabled={busy}
+        aria-valuetext={text}
+        onChange={(event) => onChange(event.target.valueAsNumber)}
+      />
+      <span>{text}</span>
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+import { type RefObject, useEffect, useState } from 'react';
+import { framesPerSecond } from '../../../../lib/contract/parameters';
+
+/** Seconds from the start to the middle of a frame: inside of it however its time was rounded. */
+export function frameTime(frame: number): number {
+  return (frame + 0.5) / framesPerSecond;
+}
+
+/**
+ * The frame that a player shows, from 0. While it plays, the component is rendered for each frame.
+ *
+ * @param url of the video; the player is there when it is set
+ */
+export function useShownFrame(
+  player: RefObject<HTMLVideoElement | null>,
+  url: string | null,
+): number {
+  const [frame, setFrame] = useState(0);
+  useEffect(() => {
+    const video = player.current;
+    if (!video || !url) return;
+    let handle = 0;
+    const onFrame = (_now: number, { mediaTime }: VideoFrameCallbackMetadata) => {
+      setFrame(Math.round(mediaTime * framesPerSecond));
+      handle = video.requestVideoFrameCallback(onFrame);
+    };
+    handle = video.requestVideoFrameCallback(onFrame);
+    return () => video.cancelVideoFrameCallback(handle);
+  }, [player, url]);
+  return frame;
+}

@@ -1,0 +1,37 @@
+import { useEffect, useState } from 'react';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { hasLatents, isRefinable } from '../../../lib/predictions/saved-runs';
+import { t } from '../../texts';
+
+/** Offers to decode a video of the tiny decoder again, while its latents are kept. */
+export function Refine(props: { prediction: Prediction; busy: boolean; onRefine: () => void }) {
+  const { prediction, busy, onRefine } = props;
+  if (!useRefinable(prediction)) return null;
+  return (
+    <div className="refine">
+      <p className="field-hint">{t('run.refineHint')}</p>
+      <button type="button" disabled={busy} title={t('run.refineTitle')} onClick={onRefine}>
+        {t('run.refine')}
+      </button>
+    </div>
+  );
+}
+
+function useRefinable(prediction: Prediction): boolean {
+  const { id } = prediction;
+  const [kept, setKept] = useState(false);
+  const refinable = isRefinable(prediction);
+  useEffect(() => {
+    let current = true;
+    setKept(false);
+    if (!refinable) return;
+    hasLatents(id).then(
+      (has) => current && setKept(has),
+      () => {}, // Storage that cannot be read has no latents to offer.
+    );
+    return () => {
+      current = false;
+    };
+  }, [id, refinable]);
+  return kept;
+}

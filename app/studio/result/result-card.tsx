@@ -1,0 +1,207 @@
+import { useEffect, useRef, useState } from 'react';
+import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
+import { formatBytes, formatSize } from '../../../lib/contract/format';
+import type { Completed, Prediction } from '../../../lib/contract/prediction';
+import { downloadFile, useObjectUrl, useReducedMotion } from '../../shared/browser';
+import { Fact } from '../../shared/fact';
+import { Problem } from '../../shared/messages';
+import { memoryUseText } from '../../shared/run-progress';
+import { blurReason } from '../../shared/safety-text';
+import { Veil } from '../../shared/veil';
+import { t } from '../../texts';
+import { formatTime } from '../../texts/format';
+import { AppliedFacts } from './applied-facts';
+import type { LongerChoice } from './player/longer-dialog';
+import { ResultTools } from './player/result-tools';
+import { PromptRecord } from './prompt-record';
+import { Refine } from './refine';
+import { ShareButton } from './share-dialog';
+import { useVideo } from './use-video';
+import { Verdict } from './verdict';
+import { videoName } from './video-name';
+
+/** The actions on a past prediction. */
+export interface PredictionActions {
+  onUseSettings: (prediction: Prediction) => void;
+  onUseSeed: (seed: number) => void;
+  onUseLastFrame: (video: File) => void;
+  /** Makes a video that goes on where this one ends. */
+  onMakeLonger: (prediction: Completed, choice: LongerChoice) => void;
+  onRunAgain: (id: string) => void;
+  /** Goes on with an interrupted run. */
+  onResume: (id: string) => void;
+  /** Decodes what an interrupted run has. */
+  onFinish: (id: string) => void;
+  /** Decodes a finished video again in full quality. */
+  onRefine: (id: string) => void;
+  onDelete: (id: string) => void;
+  /** A video was deleted because it may not be kept. */
+  onDeleted: (error: KinoraError) => void;
+}
+
+/** A finished video with its facts and actions. */
+export function ResultCard(props: {
+  prediction: Completed;
+  /** Moves the focus here, because the video was just finished or selected. */
+  focused: boolean;
+  busy: boolean;
+  /** Why it could not be refined. */
+  problem: ErrorRecord | null;
+  actions: PredictionActions;
+}) {
+  const { prediction, focused, busy, problem, actions } = props;
+  const { id, parameters, result } = prediction;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const video = useVideo(result.videoFile);
+  const file = video.status === 'ready' ? video.file : null;
+  const url = useObjectUrl(file);
+  const still = useReducedMotion();
+  const player = useRef<HTMLVideoElement>(null);
+  const [revealed, setRevealed] = useState(false);
+  const reason = blurReason(result.safety);
+  const blurred = reason !== null && !revealed;
+  const toggle = () => {
+    setRevealed(blurred);
+    if (!blurred) player.current?.pause();
+    // The browser may refuse to play; the controls are there then.
+    else if (!still) player.current?.play().catch(() => {});
+  };
+  useEffect(() => {
+    if (focused) heading.current?.focus();
+  }, [focused]);
+  const optimization = result.promptOptimization;
+  const prompt = optimization?.text ?? parameters.prompt;
+  const name = videoName(prediction);
+  const time = formatTime(result.timings.total, true);
+  return (
+    <section className="panel stage" aria-labelledby="result-title">
+      <h2 id="result-title" ref={heading} tabIndex={-1}>
+        {t('result.yourVideo')}
+      </h2>
+      <div className="screen" data-size={result.size}>
+        {url && (
+          <Veil what="video" {...{ reason, revealed }} onToggle={toggle}>
+            <video
+              ref={player}
+              src={url}
+              controls={!blurred}
+              loop={!still}
+              autoPlay={!still && !blurred}
+              muted
+              playsInline
+              aria-label={prompt}
+            />
+          </Veil>
+        )}
+        {video.status === 'missing' && <Problem error={video.error} />}
+      </div>
+      <ResultTools
+        {...{ prediction, player, name }}
+        video={file && url && !blurred ? { file, url } : null}
+        onMakeLonger={(choice) => actions.onMakeLonger(prediction, choice)}
+      />
+      <p className="prompt-text">{prompt}</p>
+      {optimization && <PromptRecord optimization={optimization} />}
+      <Verdict {...{ prediction, busy }} onDeleted={actions.onDeleted} />
+      <dl className="facts">
+        <Fact name={t('result.size')}>{formatSize(result.size)}</Fact>
+        <Fact name={t('result.duration')}>
+          {t('result.durationOf', { seconds: parameters.duration, frames: result.frames })}
+        </Fact>
+        <AppliedFacts {...{ result, parameters }} />
+        <div>
+          <dt>{t('result.seed')}</dt>
+          <dd>
+            <SeedButton seed={result.seed} />
+          </dd>
+        </div>
+        <Fact name={t('result.timeTaken')}>
+          {result.resumes ? t('result.sinceResumed', { time }) : time}
+        </Fact>
+        <Fact name={t('result.file')}>
+          {t('shared.listOf', {
+            first: formatBytes(result.videoBytes),
+            second: t(encoders[result.encoder]),
+          })}
+        </Fact>
+        <Fact name={t('shared.model')}>{t(devices[result.backend], { model: result.model })}</Fact>
+        {result.resumes && (
+          <Fact name={t('result.resumed')}>
+            {t('result.resumedTimes', { count: result.resumes })}
+          </Fact>
+        )}
+        {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
+      </dl>
+      {result.memory && result.memory.decodeTiles > 1 && (
+        <p className="field-hint">{t('result.tiledDecode')}</p>
+      )}
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      <Refine {...{ prediction, busy }} onRefine={() => actions.onRefine(id)} />
+      <div className="actions">
+        <button
+          type="button"
+          className="primary"
+          disabled={!file}
+          onClick={() => file && downloadFile(file, name)}
+        >
+          {t('result.download')}
+        </button>
+        <ShareButton {...{ prediction, file, name }} />
+        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          {t('result.useSettings')}
+        </button>
+        <button type="button" onClick={() => actions.onUseSeed(result.seed)}>
+          {t('result.useSeed')}
+        </button>
+        <button
+          type="button"
+          disabled={!file || blurred}
+          title={blurred ? t('result.showFirst') : undefined}
+          onClick={() => file && actions.onUseLastFrame(file)}
+        >
+          {t('result.lastFrame')}
+        </button>
+        <button type="button" disabled={busy} onClick={() => actions.onRunAgain(id)}>
+          {t('result.runAgain')}
+        </button>
+        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          {t('result.delete')}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+const encoders = {
+  webcodecs: 'result.byWebcodecs',
+  ffmpeg: 'result.byFfmpeg',
+} as const;
+const devices = { webgpu: 'result.onWebgpu', wasm: 'result.onCpu' } as const;
+
+/** Shows the seed, and copies it when clicked. */
+function SeedButton({ seed }: { seed: number }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), 2000);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = () => {
+    navigator.clipboard.writeText(String(seed)).then(
+      () => setCopied(true),
+      () => {}, // Without permission, the user can still select the number on the page.
+    );
+  };
+  return (
+    <button type="button" className="inline" title={t('result.copySeed')} onClick={copy}>
+      {seed}
+      <span role="status" className="copied">
+        {copied && ` ${t('result.copied')}`}
+      </span>
+    </button>
+  );
+}

@@ -1,0 +1,211 @@
+import Link from 'next/link';
+import { useReducer, useRef, useState } from 'react';
+import { toKinoraError } from '../../../lib/contract/errors';
+import { formatBytes } from '../../../lib/contract/format';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { ApiError } from '../../../lib/contract/v3/errors';
+import { TransportError } from '../../../lib/worker/transport-error';
+import { Modal } from '../../models/modal';
+import { downloadFile } from '../../shared/browser';
+import { hasServer } from '../../shared/server';
+import { forgetSession, mayBeSignedIn } from '../../shared/session';
+import { errorTexts, t } from '../../texts';
+import { formatDate } from '../../texts/format';
+import { changeShare, type ShareEvent } from './share-state';
+import { shareVideo, unshareVideo } from './share-video';
+import './share-dialog.css';
+
+type Completed = Extract<Prediction, { status: 'completed' }>;
+
+/** The button that shares a finished video, with its dialog: by a link of this server, or as a file. */
+export function ShareButton(props: { prediction: Completed; file: File | null; name: string }) {
+  const { prediction, file, name } = props;
+  const [state, change] = useReducer(changeShare, { status: 'closed' });
+  const [include, setInclude] = useState({ prompt: true, settings: true });
+  const upload = useRef<AbortController>(null);
+
+  const close = () => {
+    upload.current?.abort();
+    change({ type: 'closed' });
+  };
+  async function share(video: File): Promise<void> {
+    const running = new AbortController();
+    const { signal } = running;
+    upload.current = running;
+    change({ type: 'started' });
+    try {
+      const link = await shareVideo({
+        prediction,
+        file: video,
+        share: { include: { ...include, image: false }, allow_index: false },
+        onProgress: (fraction) => change({ type: 'sent', fraction }),
+        signal,
+      });
+      change({ type: 'shared', link });
+    } catch (thrown) {
+      if (signal.aborted) return;
+      change({ type: 'failed', problem: problemOf(thrown) });
+    }
+  }
+
+  async function revoke(): Promise<void> {
+    try {
+      await unshareVideo(prediction.id);
+      change({ type: 'opened' });
+    } catch (thrown) {
+      change({ type: 'failed', problem: problemOf(thrown) });
+    }
+  }
+
+  return (
+    <>
+      <button type="button" disabled={!file} onClick={() => change({ type: 'opened' })}>
+        {t('run.share')}
+      </button>
+      {file && state.status !== 'closed' && (
+        <Modal titleId="share-title" className="share-dialog" onClose={close}>
+          <h2 id="share-title">{t('run.shareTitle')}</h2>
+          {state.status === 'choosing' && (
+            <>
+              <FileChoice {...{ file, name }} />
+              <LinkChoice
+                {...{ include }}
+                bytes={file.size}
+                problem={state.problem}
+                onInclude={setInclude}
+                onShare={() => void share(file)}
+              />
+            </>
+          )}
+          {state.status === 'uploading' && (
+            <p className="dialog-text">
+              <label>
+                {t('run.uploading', { percent: Math.floor(state.sent * 100) })}
+                <progress value={state.sent} max={1} />
+              </label>
+            </p>
+          )}
+          {state.status === 'shared' && (
+            <Shared {...state} change={change} onRevoke={() => void revoke()} />
+          )}
+          <div className="actions">
+            <button type="button" onClick={close}>
+              {state.status === 'uploading' ? t('run.cancel') : t('shared.close')}
+            </button>
+          </div>
+        </Modal>
+      )}
+    </>
+  );
+}
+
+/** The system's share sheet where the browser has one for files, else a download. */
+function FileChoice({ file, name }: { file: File; name: string }) {
+  const named = new File([file], name, { type: 'video/mp4' });
+  const hasSheet = navigator.canShare?.({ files: [named] }) === true;
+  // A sheet that is closed is no failure.
+  const openSheet = () => void navigator.share({ files: [named] }).catch(() => {});
+  return (
+    <section>
+      <h3>{t('run.asFile')}</h3>
+      <p className="field-hint">{t('run.fileHint')}</p>
+      <button type="button" onClick={hasSheet ? openSheet : () => downloadFile(file, name)}>
+        {hasSheet ? t('run.shareFile') : t('run.downloadFile')}
+      </button>
+    </section>
+  );
+}
+
+type Include = { readonly prompt: boolean; readonly settings: boolean };
+
+function LinkChoice(props: {
+  include: Include;
+  bytes: number;
+  problem: string | null;
+  onInclude: (include: Include) => void;
+  onShare: () => void;
+}) {
+  const { include, bytes, problem, onInclude, onShare } = props;
+  if (!hasServer) return null;
+  const canUpload = mayBeSignedIn();
+  return (
+    <section>
+      <h3>{t('run.byLink')}</h3>
+      {canUpload ? (
+        <>
+          <p className="field-hint">{t('run.uploadHint', { bytes: formatBytes(bytes) })}</p>
+          {(['prompt', 'settings'] as const).map((name) => (
+            <label key={name} className="check">
+              <input
+                type="checkbox"
+                checked={include[name]}
+                onChange={(event) => onInclude({ ...include, [name]: event.target.checked })}
+              />
+              {t(`run.showPart.${name}`)}
+            </label>
+          ))}
+          <button type="button" className="primary" onClick={onShare}>
+            {t('run.upload')}
+          </button>
+        </>
+      ) : (
+        <p className="field-hint">
+          {t.rich('run.signIn', { keys: (name) => <Link href="/keys">{name}</Link> })}
+        </p>
+      )}
+      {problem && (
+        <p className="field-error" role="alert">
+          {problem}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Shared(props: {
+  link: { readonly url: string; readonly expires_at: string };
+  copied: boolean;
+  change: (event: ShareEvent) => void;
+  onRevoke: () => void;
+}) {
+  const { link, copied, change, onRevoke } = props;
+  const copy = () => {
+    navigator.clipboard.writeText(link.url).then(
+      () => change({ type: 'copied' }),
+      () => {}, // Without permission, the user can still select the link on the page.
+    );
+  };
+  return (
+    <section>
+      <p className="dialog-text">
+        <a href={link.url} target="_blank" rel="noreferrer">
+          {link.url}
+        </a>
+      </p>
+      <p className="field-hint">
+        {t.rich('run.linkEnds', {
+          date: formatDate(link.expires_at, { dateStyle: 'long' }),
+          keys: (name) => <Link href="/keys">{name}</Link>,
+        })}
+      </p>
+      <div className="actions">
+        <button type="button" className="primary" onClick={copy}>
+          {copied ? t('run.copied') : t('run.copyLink')}
+        </button>
+        <button type="button" className="danger" onClick={onRevoke}>
+          {t('run.unshare')}
+        </button>
+      </div>
+    </section>
+  );
+}
+
+function problemOf(thrown: unknown): string {
+  if (!(thrown instanceof ApiError)) {
+    if (thrown instanceof TransportError) return t('run.unreachable');
+    return errorTexts(toKinoraError(thrown)).message;
+  }
+  if (thrown.code !== 'UNAUTHORIZED') return thrown.fullMessage;
+  forgetSession();
+  return t('run.sessionEnded');
+}

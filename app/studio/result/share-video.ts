@@ -1,0 +1,109 @@
+import type { Prediction } from '../../../lib/contract/prediction';
+import { uncheckedSafety } from '../../../lib/contract/safety';
+import { sha256 } from '../../../lib/contract/sha256';
+import { endpoints } from '../../../lib/contract/v3/endpoints';
+import type { OwnVideo, Share } from '../../../lib/contract/v3/share';
+import { systemClock } from '../../../lib/weights/hub/retry';
+import {
+  checkResponse,
+  TransportError,
+  toTransportError,
+} from '../../../lib/worker/transport-error';
+import { type UploadClient, uploadVideo } from '../../../lib/worker/upload';
+
+type Completed = Extract<Prediction, { status: 'completed' }>;
+
+/**
+ * Uploads a video to the server of this page, with the session's cookie, and makes its link. An upload that is cut
+ * goes on where it stopped; the same video once more is not sent again.
+ *
+ * @param onProgress gets what is sent, from 0 to 1
+ * @throws ApiError `UNAUTHORIZED` and other refusals; TransportError; the signal's reason
+ */
+export async function shareVideo(options: {
+  prediction: Completed;
+  file: Blob;
+  share: OwnVideo['share'];
+  onProgress: (fraction: number) => void;
+  signal: AbortSignal;
+}): Promise<Share> {
+  const { prediction, file, share, onProgress, signal } = options;
+  const { id, parameters, profile, result } = prediction;
+  const target = { id, leaseToken: '', sha256: await sha256(await file.arrayBuffer()) };
+  const client = uploadClient(file.size, onProgress);
+  const stored = await client.output(target, { method: 'HEAD' }, signal);
+  if (stored.headers.get('Upload-Complete') !== '?1') {
+    await uploadVideo(client, target, file, signal);
+  }
+  onProgress(1);
+  const video: OwnVideo = {
+    sha256: target.sha256,
+    parameters: { ...parameters, seed: result.seed },
+    profile: result.profile ?? profile,
+    model: result.model,
+    inference_ms: Math.round(result.timings.total * 1000),
+    ...(result.applied && { applied: result.applied }),
+    safety: result.safety ?? uncheckedSafety('off'),
+    share,
+  };
+  const { method, path, answer } = endpoints.shareOwnVideo;
+  const response = await send(path.replace('{id}', id), {
+    method,
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(video),
+    signal,
+  });
+  return answer.parse(await response.json()).data;
+}
+
+/** Deletes a shared video from the server, and its link with it. @throws as {@link shareVideo} */
+export async function unshareVideo(id: string): Promise<void> {
+  const { method, path } = endpoints.unshareOwnVideo;
+  await send(path.replace('{id}', id), { method });
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, init).catch((thrown: unknown) => {
+    throw toTransportError(thrown);
+  });
+  await checkResponse(response);
+  return response;
+}
+
+/** Requests of an upload that tell how much is sent, which `fetch` does not. */
+function uploadClient(size: number, onProgress: (fraction: number) => void): UploadClient {
+  return {
+    clock: systemClock,
+    async output({ id, sha256: hash }, { method = 'PUT', headers, body }, signal, timeoutMs = 0) {
+      const response = await new Promise<Response>((resolve, reject) => {
+        const request = new XMLHttpRequest();
+        request.open(method, `/api/admin/videos/${id}?sha256=${hash}`);
+        new Headers(headers).forEach((value, name) => {
+          request.setRequestHeader(name, value);
+        });
+        request.timeout = timeoutMs;
+        const before = body instanceof Blob ? size - body.size : 0;
+        request.upload.onprogress = ({ loaded }) => onProgress((before + loaded) / size);
+        const fail = () => reject(new TransportError('the server cannot be reached'));
+        request.onerror = fail;
+        request.ontimeout = fail;
+        request.onabort = () => reject(signal.reason);
+        request.onload = () => resolve(responseOf(request));
+        signal.addEventListener('abort', () => request.abort(), { once: true });
+        if (signal.aborted) reject(signal.reason);
+        else request.send(body instanceof Blob ? body : null);
+      });
+      await checkResponse(response);
+      return response;
+    },
+  };
+}
+
+function responseOf(request: XMLHttpRequest): Response {
+  const headers = new Headers();
+  for (const name of ['Upload-Offset', 'Upload-Complete', 'Retry-After']) {
+    const value = request.getResponseHeader(name);
+    if (value !== null) headers.set(name, value);
+  }
+  return new Response(request.responseText || null, { status: request.status, headers });
+}

@@ -1,0 +1,73 @@
+import { useEffect, useRef, useState } from 'react';
+import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { getRunner } from '../../runner';
+import { CheckerDownload, useChecker } from '../../shared/checker';
+import { Problem } from '../../shared/messages';
+import { verdictText } from '../../shared/safety-text';
+import { t } from '../../texts';
+
+/** What the safety checker says of a video, and the check of one that has no verdict. */
+export function Verdict(props: {
+  prediction: Extract<Prediction, { status: 'completed' }>;
+  /** A generation is running: it has the GPU. */
+  busy: boolean;
+  /** The check has deleted the video: its prompt names a child, and it is flagged. */
+  onDeleted: (error: KinoraError) => void;
+}) {
+  const { prediction, busy, onDeleted } = props;
+  const { id, model, result } = prediction;
+  const { safety } = result;
+  const checker = useChecker(model);
+  const [checking, setChecking] = useState<AbortController | null>(null);
+  const [error, setError] = useState<ErrorRecord | null>(null);
+  const running = useRef<AbortController | null>(null);
+  useEffect(() => () => running.current?.abort(), []);
+
+  const check = async () => {
+    const control = new AbortController();
+    running.current = control;
+    setChecking(control);
+    setError(null);
+    try {
+      await getRunner().check(id, control.signal);
+    } catch (thrown) {
+      const failure = toKinoraError(thrown);
+      if (failure.code === 'PROMPT_REFUSED') onDeleted(failure);
+      else if (failure.code !== 'CANCELLED') setError(failure.toRecord());
+    } finally {
+      setChecking(null);
+    }
+  };
+
+  const isVerdict = safety?.status === 'clear' || safety?.status === 'flagged';
+  const offered = safety?.status === 'unverified' && safety.reason !== 'failed';
+  return (
+    <section className="verdict" aria-label={t('run.safetyCheck')}>
+      <p className="verdict-line" data-status={safety?.status ?? 'off'} role="status">
+        {verdictText(safety)}
+      </p>
+      {error && <Problem error={error} />}
+      {checking && (
+        <>
+          <progress aria-label={t('run.checking')} />
+          <div className="actions">
+            <button type="button" onClick={() => checking.abort()}>
+              {t('run.cancelCheck')}
+            </button>
+          </div>
+        </>
+      )}
+      {!checking && !isVerdict && checker.status === 'ready' && (
+        <div className="actions">
+          <button type="button" disabled={busy} onClick={() => void check()}>
+            {t('run.checkNow')}
+          </button>
+        </div>
+      )}
+      {!checking && offered && (
+        <CheckerDownload checker={checker} then={t('run.andCheck')} onReady={() => void check()} />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,73 @@
+import { useEffect, useRef } from 'react';
+import type { ErrorRecord } from '../../../lib/contract/errors';
+import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
+import type { PredictionActions } from '../result/result-card';
+import {
+  finishText,
+  type Interrupted,
+  interruptionReason,
+  interruptionTitle,
+} from './interruption-text';
+
+/** A run that ended before its time, with how far it is and what can be done with it. */
+export function InterruptedCard(props: {
+  prediction: Interrupted;
+  /** Moves the focus here, because the run was just interrupted or selected. */
+  focused: boolean;
+  /** Scrolls here, because the page has just found the run. */
+  justFound: boolean;
+  busy: boolean;
+  /** Why the last attempt to go on with it could not begin. */
+  problem: ErrorRecord | null;
+  actions: PredictionActions;
+}) {
+  const { prediction, focused, justFound, busy, problem, actions } = props;
+  const { id, parameters, checkpoint } = prediction;
+  const { clip, clips, step, steps } = checkpoint;
+  const finish = finishText(prediction);
+  const panel = useRef<HTMLElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (focused) heading.current?.focus();
+    // On a phone the card is far below the top of the page.
+    else if (justFound) panel.current?.scrollIntoView({ block: 'nearest' });
+  }, [focused, justFound]);
+  return (
+    <section ref={panel} className="panel stage interrupted" aria-labelledby="interrupted-title">
+      <h2 id="interrupted-title" ref={heading} tabIndex={-1}>
+        {interruptionTitle(prediction)}
+      </h2>
+      <progress aria-label={t('run.stepsDone')} value={clip * steps + step} max={clips * steps} />
+      <Problem error={interruptionReason(prediction)} />
+      {problem && (
+        <div role="alert">
+          <Problem error={problem} />
+        </div>
+      )}
+      <p className="prompt-text">{parameters.prompt}</p>
+      <div className="actions">
+        <button
+          type="button"
+          className="primary"
+          disabled={busy}
+          onClick={() => actions.onResume(id)}
+        >
+          {t('run.resume')}
+        </button>
+        {finish && (
+          <button type="button" disabled={busy} onClick={() => actions.onFinish(id)}>
+            {t('run.finishEarly')}
+          </button>
+        )}
+        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          {t('run.useSettings')}
+        </button>
+        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          {t('run.delete')}
+        </button>
+      </div>
+      {finish && <p className="field-hint">{finish}</p>}
+    </section>
+  );
+}

@@ -1,0 +1,164 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import type { RunProgress, RunState } from '../../../lib/predictions/run-state';
+import { getRunner } from '../../runner';
+import { useNow } from '../../shared/browser';
+import { LiveText } from '../../shared/messages';
+import { memoryPlanText } from '../../shared/run-progress';
+import { RunStage } from '../../shared/run-stage';
+import { twoDigits } from '../../shared/safety-text';
+import { t } from '../../texts';
+import { formatTime } from '../../texts/format';
+
+/** The generation of this tab: progress, times, preview and controls. */
+export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle' }> }) {
+  const { ending, continuation } = run;
+  const running = run.status === 'running';
+  // The other runs only decode.
+  const denoises = continuation === null || continuation === 'resume';
+  // Pause and Finish early take effect only between two steps of the denoising loop.
+  const stepping = running && run.progress.phase === 'denoise' && ending === null;
+  const paused = running && (run.progress.paused || run.progress.pausing);
+  const runner = getRunner();
+  const panel = useRef<HTMLElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // On a phone the panel is far below the Generate button.
+    panel.current?.scrollIntoView({ block: 'nearest' });
+    // The button that started the run, in the card of a past one, is gone or about to go.
+    const { activeElement, body } = document;
+    if (continuation !== null || activeElement === body) heading.current?.focus();
+  }, [continuation]);
+  return (
+    <section ref={panel} className="panel stage" aria-labelledby="progress-title">
+      <h2 id="progress-title" ref={heading} tabIndex={-1}>
+        {titleOf(run)}
+      </h2>
+      {run.status === 'waiting' && run.elsewhere && <p>{t('run.gpuTaken')}</p>}
+      {running && ending === null && <InputNotice check={run.progress.inputCheck} />}
+      {running && run.progress.checkpointProblem && (
+        <p role="alert" className="run-notice">
+          {run.progress.checkpointProblem.sentence}
+        </p>
+      )}
+      {running && <Details progress={run.progress} startedAt={run.startedAt} />}
+      {!running && <progress aria-label={t('run.waiting')} />}
+      {running && run.progress.pausing && ending === null && <p>{t('run.pausesAfter')}</p>}
+      {running && run.progress.paused && ending === null && (
+        <p className="field-hint">{t('run.pausedHint')}</p>
+      )}
+      <div className="actions">
+        {running && denoises && (
+          <button
+            type="button"
+            disabled={paused ? ending !== null : !stepping}
+            title={paused ? t('run.resumeTitle') : t('run.pauseTitle')}
+            onClick={() => void (paused ? runner.resume() : runner.pause()).catch(() => {})}
+          >
+            {paused ? t('run.resume') : t('run.pause')}
+          </button>
+        )}
+        {running && denoises && (
+          <button
+            type="button"
+            disabled={!stepping || run.progress.checkpointProblem?.problem === 'unsaved'}
+            title={t('run.suspendTitle')}
+            onClick={() => void runner.suspend().catch(() => {})}
+          >
+            {t('run.suspend')}
+          </button>
+        )}
+        {running && denoises && (
+          <button
+            type="button"
+            disabled={!stepping}
+            title={t('run.finishTitle')}
+            onClick={() => void runner.finishEarly().catch(() => {})}
+          >
+            {t('run.finishEarly')}
+          </button>
+        )}
+        <button type="button" disabled={ending === 'cancel'} onClick={() => runner.cancel()}>
+          {t('run.cancel')}
+        </button>
+      </div>
+      <LiveText topic={announcementTopic(run)} text={announcement(run)} />
+    </section>
+  );
+}
+
+function titleOf(run: Exclude<RunState, { status: 'idle' }>): string {
+  if (run.ending === 'cancel') return t('run.cancelling');
+  if (run.ending === 'suspend') return t('run.suspending');
+  if (run.ending === 'finish') return t('run.finishing');
+  if (run.status === 'waiting') return run.elsewhere ? t('run.waitingForGpu') : t('run.starting');
+  if (run.continuation === 'finish') return t('run.finishing');
+  if (run.continuation === 'refine') return t('run.refining');
+  return run.progress.paused ? t('run.paused') : t('run.making');
+}
+
+const strong = (text: ReactNode) => <strong>{text}</strong>;
+
+/** What the safety checker says of the start image, before minutes are spent; nothing where it is clear. */
+function InputNotice({ check }: { check: RunProgress['inputCheck'] }) {
+  if (!check || (!check.flagged && check.score !== null)) return null;
+  return (
+    <div role="alert" className="input-notice">
+      <p>
+        {check.score === null
+          ? t.rich('run.imageCheckFailed', { strong })
+          : t.rich('run.imageFlagged', { strong, score: twoDigits(check.score) })}
+      </p>
+      <button type="button" onClick={() => getRunner().cancel()}>
+        {t('run.cancelVideo')}
+      </button>
+    </div>
+  );
+}
+
+function Details({ progress, startedAt }: { progress: RunProgress; startedAt: number }) {
+  const { secondsPerStep, secondsRemaining, memory, sampling } = progress;
+  const elapsedSeconds = (useNow() - startedAt) / 1000;
+  return (
+    <>
+      <RunStage progress={progress} />
+      {sampling && <p className="field-hint">{sampling}</p>}
+      {memory && <p className="field-hint">{memoryPlanText(memory)}</p>}
+      <dl className="facts">
+        <div>
+          <dt>{t('run.elapsed')}</dt>
+          <dd>{formatTime(elapsedSeconds)}</dd>
+        </div>
+        <div>
+          <dt>{t('run.remaining')}</dt>
+          <dd>
+            {secondsRemaining === null
+              ? '–'
+              : t('run.about', { time: formatTime(secondsRemaining) })}
+          </dd>
+        </div>
+        <div>
+          <dt>{t('run.perStep')}</dt>
+          <dd>{secondsPerStep === null ? '–' : formatTime(secondsPerStep, true)}</dd>
+        </div>
+      </dl>
+    </>
+  );
+}
+
+/** A screen reader announces a new topic at once. */
+function announcementTopic(run: RunState): string {
+  if (run.status !== 'running') return run.status;
+  return `${run.progress.phase} ${run.progress.clip} ${run.progress.paused}`;
+}
+
+function announcement(run: RunState): string {
+  if (run.status === 'idle') return '';
+  if (run.status === 'waiting') {
+    return run.elsewhere ? t('run.saysWaiting') : t('run.saysStarting');
+  }
+  const { phase, step, steps, secondsRemaining, paused } = run.progress;
+  if (paused) return t('run.saysPaused');
+  if (phase !== 'denoise') return phase ? t(`run.saysPhase.${phase}`) : t('run.saysStarting');
+  if (secondsRemaining === null) return t('run.saysStep', { step, steps });
+  return t('run.saysStepLeft', { step, steps, time: formatTime(secondsRemaining) });
+}

@@ -1,0 +1,214 @@
+import { type Dispatch, type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react';
+import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import type { Completed } from '../../../lib/contract/prediction';
+import type { ParametersInput } from '../../../lib/contract/request';
+import type { StartedRun } from '../../../lib/predictions/current-run';
+import type { SourceLora } from '../../../lib/predictions/database';
+import type { WaitingInput } from '../../../lib/predictions/run-input';
+import type { Runner } from '../../../lib/predictions/runner';
+import { getQueueRunner } from '../../queue';
+import { getRunner } from '../../runner';
+import { toBudgetBytes } from '../../shared/device';
+import { loadModels, pickModel } from '../../shared/use-models';
+import { type ErrorTexts, t } from '../../texts';
+import {
+  type ChosenImage,
+  type ChosenLora,
+  type FormAction,
+  type FormState,
+  toParameters,
+} from '../form/form-state';
+import { chosenSampling } from '../form/sampling';
+import type { Edit } from '../form/use-edit';
+import type { FieldErrors } from '../form/validation';
+import { openContinuation } from '../result/continue-video';
+import type { LongerChoice } from '../result/player/longer-dialog';
+import { isTyping } from '../shortcuts';
+
+/** An error before a run began, or of one that decodes a finished video again. */
+export interface RunProblem {
+  /** The prediction that it is about; null for a new one. */
+  readonly id: string | null;
+  readonly error: ErrorRecord & Partial<ErrorTexts>;
+}
+
+/** The runs that the page can start. */
+export interface Generate {
+  /** Adds the form's request to the queue; while one of the queue is edited, replaces that one. */
+  readonly generate: () => Promise<void>;
+  /** Adds a request to the queue for each element: the form's, with these parameters changed. */
+  readonly enqueue: (changes: readonly Partial<ParametersInput>[]) => Promise<void>;
+  /** Adds a request to the queue that continues a finished video from its last frame. */
+  readonly makeLonger: (prediction: Completed, choice: LongerChoice) => Promise<void>;
+  readonly runAgain: (id: string) => Promise<void>;
+  readonly resume: (id: string) => Promise<void>;
+  readonly finish: (id: string) => Promise<void>;
+  readonly refine: (id: string) => Promise<void>;
+  readonly problem: RunProblem | null;
+}
+
+/** Adds requests of the form to the queue, and starts runs of past predictions. */
+export function useGenerate(options: {
+  form: FormState;
+  change: Dispatch<FormAction>;
+  formRef: RefObject<HTMLFormElement | null>;
+  edit: Pick<Edit, 'id' | 'end'>;
+  onStart: () => void;
+  onEnded: (id: string) => void;
+}): Generate {
+  const { form, change, formRef, edit, onStart, onEnded } = options;
+  const [problem, setProblem] = useState<RunProblem | null>(null);
+  const starting = useRef(false);
+  /** The form as it was when a request of it was added last. */
+  const added = useRef<FormState | null>(null);
+  const onStopped = useEffectEvent((id: string) => {
+    // A person who writes the next prompt meanwhile keeps the focus.
+    if (form === added.current || !isTyping(document.activeElement)) onEnded(id);
+  });
+  useEffect(() => getQueueRunner().onStopped((id) => onStopped(id)), []);
+
+  async function start(
+    work: (runner: Runner) => Promise<StartedRun>,
+    id: string | null = null,
+  ): Promise<void> {
+    const runner = getRunner();
+    if (starting.current || runner.getSnapshot().status !== 'idle') return;
+    // This comes first, because browsers may require a recent click for it.
+    void (navigator as Partial<Navigator>).storage?.persist();
+    setProblem(null);
+    onStart();
+    starting.current = true;
+    try {
+      const started = await work(runner).finally(() => {
+        starting.current = false;
+      });
+      id = started.id;
+      await started.ended;
+    } catch (thrown) {
+      const error = toKinoraError(thrown);
+      // A cancel is no failure: the person asked for it.
+      if (error.code !== 'CANCELLED') setProblem({ id, error: error.toRecord() });
+    }
+    if (id !== null) onEnded(id);
+  }
+
+  const memoryBudget = toBudgetBytes(form.values.memoryBudget);
+  const memory = memoryBudget === undefined ? {} : { memoryBudget };
+
+  /** Gives the form's request to `work`; where the form has errors, shows them. */
+  async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
+    let errors: FieldErrors;
+    try {
+      const { findErrors } = await import('../form/validation');
+      errors = findErrors(form);
+    } catch (thrown) {
+      setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
+      return;
+    }
+    const { image } = form.files;
+    if (!image || Object.keys(errors).length > 0) {
+      change({ type: 'checked' });
+      // The marks are rendered in the next frame.
+      requestAnimationFrame(() => revealFirstError(formRef.current));
+      return;
+    }
+    if (starting.current) return;
+    void (navigator as Partial<Navigator>).storage?.persist();
+    setProblem(null);
+    starting.current = true;
+    try {
+      await work(await formRequest(form, image));
+    } catch (thrown) {
+      setProblem({ id: null, error: toKinoraError(thrown).toRecord() });
+    } finally {
+      starting.current = false;
+    }
+  }
+
+  function enqueue(changes: readonly Partial<ParametersInput>[]): Promise<void> {
+    return submit(async (input) => {
+      added.current = form;
+      const inputs = changes.map((changed) => {
+        return { ...input, parameters: { ...input.parameters, ...changed } };
+      });
+      if (await getQueueRunner().add(inputs)) onStart();
+    });
+  }
+
+  function replace(id: string): Promise<void> {
+    return submit(async (input) => {
+      if (!(await getQueueRunner().replace(id, input))) {
+        const texts = { message: t('run.turnCame'), remedy: t('run.turnCameRemedy'), detail: null };
+        setProblem({ id: null, error: { code: 'BUSY', ...texts } });
+        return;
+      }
+      edit.end();
+    });
+  }
+
+  const { backend, safetyChecker } = form.values;
+
+  async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
+    setProblem(null);
+    try {
+      const changes = { ...choice, ...memory, backend, safetyChecker };
+      const input = await openContinuation(getRunner().store, prediction, changes);
+      if (await getQueueRunner().add([input])) onStart();
+    } catch (thrown) {
+      setProblem({ id: prediction.id, error: toKinoraError(thrown).toRecord() });
+    }
+  }
+
+  return {
+    generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
+    enqueue,
+    makeLonger,
+    runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, backend, safetyChecker })),
+    resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
+    finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),
+    refine: (id) => start((runner) => runner.refine(id, memory), id),
+    problem,
+  };
+}
+
+/** The form's request: the model is the one that is chosen now, or would be chosen. */
+async function formRequest(form: FormState, image: ChosenImage): Promise<WaitingInput> {
+  const { values, files } = form;
+  const model = pickModel(await loadModels(), values.model);
+  if (!model) throw new KinoraError('MODEL_UNKNOWN');
+  const { id, name } = model.manifest;
+  if (!model.ready) {
+    throw new KinoraError('MODEL_NOT_INSTALLED', `${name} is not in this browser yet.`);
+  }
+  // An adapter that is gone is reported now, not when the turn of the request comes.
+  await Promise.all(files.loras.map(openChosen));
+  const memoryBudget = toBudgetBytes(values.memoryBudget);
+  return {
+    image: image.file,
+    imageName: image.name,
+    ...(image.framing && { framing: image.framing }),
+    parameters: toParameters(form),
+    model: id,
+    profile: values.profile,
+    ...chosenSampling(model, values),
+    backend: values.backend,
+    loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
+    safetyChecker: values.safetyChecker,
+    ...(values.optimization && { promptOptimizer: values.optimization }),
+    ...(memoryBudget !== undefined && { memoryBudget }),
+  };
+}
+
+/** The file of a selected LoRA: its own, or the library's file of this name. */
+export async function openChosen({ name, file }: ChosenLora): Promise<SourceLora> {
+  if (file) return { name, file };
+  const { openLora } = await import('../../../lib/library');
+  return { name, file: await openLora(name) };
+}
+
+function revealFirstError(form: HTMLFormElement | null): void {
+  const field = form?.querySelector<HTMLElement>('[aria-invalid="true"]');
+  const section = field?.closest('details');
+  if (section) section.open = true;
+  field?.focus();
+}
