@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import { BackendField, describedBy, FieldNotes } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
-import { errorTexts, t } from '../texts';
+import { errorSentences, t } from '../texts';
 import type { ConnectValues } from './use-connect';
 
 /** The options of the connection. They cannot be changed while the tab is connected. */
@@ -18,8 +18,7 @@ export function ConnectForm(props: {
   onConnect: () => void;
 }) {
   const { values, change, models, model, tokenError, connected, onConnect } = props;
-  const problem = tokenError && errorTexts(tokenError);
-  const error = problem ? `${problem.message} ${problem.remedy}` : undefined;
+  const error = tokenError ? errorSentences(tokenError) : undefined;
   return (
     <form
       className="panel connect"

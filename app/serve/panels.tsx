@@ -1,10 +1,9 @@
-import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatSize } from '../../lib/contract/format';
 import type { PromptOptimizationStatus } from '../../lib/contract/prompt-optimization';
 import type { SafetyStatus } from '../../lib/contract/safety';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
-import { errorTexts, type TextKey, t } from '../texts';
+import { errorSentences, type TextKey, t } from '../texts';
 import { formatDate, formatTime, listOf } from '../texts/format';
 
 /** Which jobs this worker takes, of whom, and who can see their content. */
@@ -87,11 +86,6 @@ const promptNames: Readonly<Record<PromptOptimizationStatus, TextKey>> = {
   failed: 'serve.promptUnchanged',
 };
 
-function sentencesOf(error: ErrorRecord): string {
-  const { message, remedy } = errorTexts(error);
-  return `${message} ${remedy}`;
-}
-
 /** The jobs that have ended since the page was opened. */
 export function ServedList(props: { served: readonly ServedJob[]; completed: number }) {
   const { served, completed } = props;
@@ -110,7 +104,7 @@ export function ServedList(props: { served: readonly ServedJob[]; completed: num
             <time dateTime={new Date(job.endedAt).toISOString()}>
               {formatDate(new Date(job.endedAt).toISOString(), { timeStyle: 'medium' })}
             </time>
-            {job.error && <span className="served-error">{sentencesOf(job.error)}</span>}
+            {job.error && <span className="served-error">{errorSentences(job.error)}</span>}
           </li>
         ))}
       </ul>

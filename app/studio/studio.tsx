@@ -2,7 +2,6 @@
 
 import { useLiveQuery } from 'dexie-react-hooks';
 import {
-  type Dispatch,
   lazy,
   Suspense,
   useCallback,
@@ -25,8 +24,6 @@ import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import { loadExample } from './form/examples';
-import { readImage } from './form/files';
-import type { FormAction } from './form/form-state';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
 import { useFileInput } from './form/use-file-input';
@@ -118,7 +115,7 @@ export function Studio() {
   const [trying, setTrying] = useState(false);
   const { showError } = fileInput;
   const trySample = useCallback(() => {
-    fillInSample(change).then(
+    loadExample(sample, change, 'sample.jpg').then(
       () => setTrying(true),
       (thrown) => showError(toKinoraError(thrown)),
     );
@@ -226,15 +223,10 @@ export function Studio() {
   );
 }
 
-const noPredictions: readonly Prediction[] = [];
+/** Its size follows from the picture. */
+const sample = { picture: sampleImagePath, values: { prompt: samplePrompt } };
 
-/** Puts the sample's image and prompt into the form. @throws what fetching and reading it throws */
-async function fillInSample(change: Dispatch<FormAction>): Promise<void> {
-  const response = await fetch(sampleImagePath);
-  const image = await readImage(await response.blob(), 'sample.jpg');
-  change({ type: 'imageSet', image });
-  change({ type: 'changed', values: { prompt: samplePrompt } });
-}
+const noPredictions: readonly Prediction[] = [];
 
 interface StoredPredictions {
   readonly predictions?: readonly Prediction[];

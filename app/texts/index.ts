@@ -56,6 +56,12 @@ export function errorTexts(error: ErrorRecord & Partial<ErrorTexts>): ErrorTexts
   return { message: translated[0], remedy: translated[1], detail };
 }
 
+/** What is wrong and what to do, as one line in the language of the page. */
+export function errorSentences(error: ErrorRecord): string {
+  const { message, remedy } = errorTexts(error);
+  return `${message} ${remedy}`;
+}
+
 /** The terms of use in the language of the page. */
 export function termsInLanguage(): readonly TermsSection[] {
   return current.texts.terms;

@@ -52,18 +52,19 @@ export const examples: readonly Example[] = [
 ];
 
 /**
- * Fills the form with an example: picture, prompt and size.
+ * Fills the form with a picture of Kinora and values that go with it, as an example has them.
  *
+ * @param fileName of the picture in the form
  * @throws KinoraError `SERVER_UNREACHABLE`
  */
 export async function loadExample(
-  { picture, values }: Example,
+  { picture, values }: { readonly picture: string; readonly values: Partial<FormValues> },
   change: Dispatch<FormAction>,
+  fileName = picture.slice(picture.lastIndexOf('/') + 1),
 ): Promise<void> {
   const response = await fetch(picture).catch(() => null);
   if (!response?.ok) throw new KinoraError('SERVER_UNREACHABLE');
-  const name = picture.slice(picture.lastIndexOf('/') + 1);
-  const image = await readImage(await response.blob(), name);
+  const image = await readImage(await response.blob(), fileName);
   change({ type: 'imageSet', image });
   change({ type: 'changed', values });
 }

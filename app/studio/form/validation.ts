@@ -1,8 +1,8 @@
-import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contract/errors';
+import { KinoraError, toKinoraError } from '../../../lib/contract/errors';
 import { isRefusedPrompt } from '../../../lib/contract/prompt-refusal';
 import { maxPromptLength, parameterRanges, parseParameters } from '../../../lib/contract/request';
 import { budgetError } from '../../shared/device';
-import { errorTexts, t } from '../../texts';
+import { errorSentences, t } from '../../texts';
 import { type FormState, type NumberName, rangeText, toNumber } from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];
@@ -19,7 +19,7 @@ export type FieldErrors = Readonly<Record<string, string>>;
  */
 export function findErrors(state: FormState): FieldErrors {
   const errors: Record<string, string> = {};
-  if (!state.files.image) errors.image = sentencesOf(new KinoraError('IMAGE_MISSING'));
+  if (!state.files.image) errors.image = errorSentences(new KinoraError('IMAGE_MISSING'));
   const prompt = promptError(state.values.prompt);
   if (prompt) errors.prompt = prompt;
   for (const name of numberNames) {
@@ -49,13 +49,13 @@ export function shownErrors(state: FormState): FieldErrors {
 }
 
 function promptError(prompt: string): string | null {
-  if (isRefusedPrompt(prompt)) return sentencesOf(new KinoraError('PROMPT_REFUSED'));
+  if (isRefusedPrompt(prompt)) return errorSentences(new KinoraError('PROMPT_REFUSED'));
   const error = refusal({ prompt });
   if (error === null) return null;
   // A sentence about a range already says what to do.
   return error.code === 'PARAMETER_INVALID'
     ? t('form.promptTooLong', { count: maxPromptLength })
-    : sentencesOf(error);
+    : errorSentences(error);
 }
 
 /** Why the contract refuses parameters; null where it does not. */
@@ -66,9 +66,4 @@ function refusal(input: unknown): KinoraError | null {
   } catch (thrown) {
     return toKinoraError(thrown);
   }
-}
-
-function sentencesOf(error: ErrorRecord): string {
-  const { message, remedy } = errorTexts(error);
-  return `${message} ${remedy}`;
 }

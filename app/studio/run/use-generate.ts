@@ -8,7 +8,7 @@ import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { getQueueRunner } from '../../queue';
 import { getRunner } from '../../runner';
-import { toBudgetBytes } from '../../shared/device';
+import { budgetOf, toBudgetBytes } from '../../shared/device';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
 import {
@@ -182,7 +182,6 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
   }
   // An adapter that is gone is reported now, not when the turn of the request comes.
   await Promise.all(files.loras.map(openChosen));
-  const memoryBudget = toBudgetBytes(values.memoryBudget);
   return {
     image: image.file,
     imageName: image.name,
@@ -195,7 +194,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     loras: files.loras.map((lora) => ({ name: lora.name, file: lora.file })),
     safetyChecker: values.safetyChecker,
     ...(values.optimization && { promptOptimizer: values.optimization }),
-    ...(memoryBudget !== undefined && { memoryBudget }),
+    ...budgetOf(values.memoryBudget),
   };
 }
 
