@@ -1,5 +1,6 @@
 import type { EngineCounters } from '../contract';
 import type { ElementArrays, ElementType, Graph } from '../onnx';
+import type { Compute } from './kernels';
 import type { Category } from './ledger';
 import type { Kernels } from './parts';
 
@@ -26,6 +27,9 @@ export interface DeviceTensor<T extends ElementType = ElementType> {
   dispose(): void;
 }
 
+/** A tensor of numbers. */
+export type ReadableTensor = DeviceTensor<'float32'> | DeviceTensor<'float16'>;
+
 /** Named tensors, as a graph's inputs or outputs. */
 export type Bindings = Readonly<Record<string, DeviceTensor>>;
 
@@ -45,6 +49,8 @@ export interface Backend {
    * answers the calls that it can. Null runs every graph as a whole: the runtime is faster that way.
    */
   kernels: Kernels | null;
+  /** Runs compute shaders of our own; null where there are none, as on the CPU. */
+  readonly compute: Compute | null;
 
   /** Most bytes that may be live when a tensor is created; infinite by default. */
   ceiling: number;
@@ -74,8 +80,8 @@ export interface Backend {
     targetOffset: number,
     count: number,
   ): void;
-  /** Brings a tensor's content to the CPU. */
-  read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>>;
+  /** Brings a tensor's content to the CPU; f16 is widened. */
+  read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>>;
   /**
    * Runs a graph on bound inputs into pre-allocated outputs. Resolves when the work is submitted.
    *

@@ -6,7 +6,10 @@ import {
   type DeviceTensor,
   elementBytes,
   elementCount,
+  type ReadableTensor,
 } from './backend';
+import type { Compute } from './kernels';
+import { checkJob } from './kernels/run';
 import { type Category, Counted } from './ledger';
 import { PartRunner, runtimeSize, symbolsOf } from './parts';
 
@@ -51,6 +54,21 @@ export class CountingBackend extends Counted implements Backend {
   readonly convLayout = 'nhwc';
   readonly #pool = new Map<number, { free: number; made: number }>();
   readonly #parts = new PartRunner(this);
+  /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
+  readonly compute: Compute = {
+    features: new Set(),
+    limits: {
+      workgroupBytes: Number.POSITIVE_INFINITY,
+      threads: Number.POSITIVE_INFINITY,
+      bindingBytes: Number.POSITIVE_INFINITY,
+    },
+    rates: new Map(),
+    compile: async () => [],
+    dispatch: async (jobs) => {
+      for (const job of jobs) checkJob(job, Number.POSITIVE_INFINITY);
+      this.#takeUniforms();
+    },
+  };
   #releases: (() => void)[] = [];
   /** What the last run gives back with the next one. */
   #pending: number[] = [];
@@ -86,7 +104,7 @@ export class CountingBackend extends Counted implements Backend {
 
   copy(): void {}
 
-  async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
+  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
     if (tensor.bytes > this.#staging) {
       this.#releaseStaging();
@@ -102,10 +120,13 @@ export class CountingBackend extends Counted implements Backend {
       await this.#parts.run(this.kernels, graph, inputs, outputs);
       return;
     }
-    if (this.#releases.length === 0) {
-      this.#releases.push(this.ledger.take('runtime', uniformBytes));
-    }
+    this.#takeUniforms();
     this.#simulate(graph, symbolsOf(graph, { ...inputs, ...outputs }));
+  }
+
+  #takeUniforms(): void {
+    if (this.#releases.length > 0) return;
+    this.#releases.push(this.ledger.take('runtime', uniformBytes));
   }
 
   async settle(): Promise<void> {}

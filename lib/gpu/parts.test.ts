@@ -72,7 +72,7 @@ test('a graph is cut at its calls; equal calls have equal graphs', () => {
 
 test('the parts compute what the graph computes', async () => {
   const whole = await run(null);
-  expect(await run({ run: async () => false })).toEqual(whole);
+  expect(await run({ choice: null, run: async () => false })).toEqual(whole);
   // What is between the parts stays for the next run and is freed with the sessions.
   expect(backend.counters().liveBytes).toBeGreaterThan(0);
   await backend.releaseSessions();
@@ -82,6 +82,7 @@ test('the parts compute what the graph computes', async () => {
 test('a kernel answers the calls that it can', async () => {
   const seen: unknown[] = [];
   const [inner, , , outer] = await run({
+    choice: null,
     run: async (call, inputs, output) => {
       seen.push([call.operator, Object.keys(inputs)]);
       if (call.operator !== 'linear' || call.spec.residual !== 'none') return false;
@@ -100,10 +101,10 @@ test('a kernel answers the calls that it can', async () => {
 });
 
 test('a kernel that fails leaves nothing borrowed', async () => {
-  const failing = { run: () => Promise.reject(new Error('no such pipeline')) };
+  const failing = { choice: null, run: () => Promise.reject(new Error('no such pipeline')) };
   await expect(run(failing)).rejects.toThrow('no such pipeline');
   const [inner] = await run(null);
-  expect((await run({ run: async () => false }))[0]).toEqual(inner);
+  expect((await run({ choice: null, run: async () => false }))[0]).toEqual(inner);
   await backend.releaseSessions();
   expect(backend.counters().liveBytes).toBe(0);
 });

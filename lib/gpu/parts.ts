@@ -1,10 +1,13 @@
 import { at } from '../contract';
 import type { Call, Dim, Graph } from '../onnx';
 import type { Backend, Bindings, DeviceTensor } from './backend';
+import type { KernelChoice } from './kernels/choice';
 import { TensorPool } from './pool';
 
 /** Kernels that a backend has for named calls (`lib/onnx/calls.ts`). */
 export interface Kernels {
+  /** What the kernels of whole stages are made from; null where there are kernels for single calls only. */
+  readonly choice: KernelChoice | null;
   /**
    * Computes a call; resolves when the work is submitted.
    *

@@ -8,7 +8,9 @@ import {
   type DeviceTensor,
   elementBytes,
   elementCount,
+  type ReadableTensor,
 } from './backend';
+import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
 import { PartRunner } from './parts';
 import { type Runtime, SerialQueue, SessionCache } from './runtime';
@@ -74,6 +76,7 @@ function cannotHold(what: string, cause: unknown): KinoraError {
 /** The CPU: the same graphs through ONNX Runtime's WebAssembly provider. */
 export class WasmBackend extends Counted implements Backend {
   readonly kind = 'wasm';
+  readonly compute = null;
   readonly lost = false;
   readonly convLayout = 'nchw';
   readonly #queue = new SerialQueue();
@@ -124,9 +127,10 @@ export class WasmBackend extends Counted implements Backend {
     to.set(from.subarray(sourceOffset, sourceOffset + count), targetOffset);
   }
 
-  async read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
+  async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
-    return this.#own(tensor).data.slice();
+    const { data } = this.#own<'float32' | 'float16'>(tensor);
+    return data instanceof Float32Array ? data.slice() : fromHalf(data);
   }
 
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {

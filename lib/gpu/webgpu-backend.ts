@@ -7,11 +7,14 @@ import {
   type DeviceTensor,
   elementBytes,
   elementCount,
+  type ReadableTensor,
   trimThreshold,
 } from './backend';
 import { gpuCanHold } from './budget';
 import { type Gpu, requestDevice } from './device';
 import { DeviceFaults } from './faults';
+import { fromHalf } from './kernels/half';
+import { KernelRunner } from './kernels/run';
 import { type Category, Counted } from './ledger';
 import { PartRunner } from './parts';
 import { type Runtime, SerialQueue, SessionCache } from './runtime';
@@ -50,6 +53,7 @@ export class WebGpuBackend extends Counted implements Backend {
   #creating: Category = 'runtime';
   #staging: GPUBuffer | undefined;
   readonly device: GPUDevice;
+  readonly compute: KernelRunner;
   /** Every wait also ends with the loss of the device: a run on a lost device never returns. */
   readonly #faults: DeviceFaults;
   #disposed = false;
@@ -74,6 +78,12 @@ export class WebGpuBackend extends Counted implements Backend {
     this.maxBufferBytes = device.limits.maxBufferSize;
     this.#watchBuffers();
     this.#faults = new DeviceFaults(device);
+    this.compute = new KernelRunner({
+      device,
+      bufferOf: (tensor) => this.#own(tensor).buffer,
+      queued: (task) => this.#queued(task),
+      race: (work) => this.#faults.race(work),
+    });
     this.#sessions = new SessionCache(runtime, {
       executionProviders: [
         { name: 'webgpu', device, storageBufferCacheMode: 'simple', validationMode: 'disabled' },
@@ -145,7 +155,7 @@ export class WebGpuBackend extends Counted implements Backend {
     this.device.queue.submit([encoder.finish()]);
   }
 
-  read(tensor: DeviceTensor<'float32'>): Promise<Float32Array<ArrayBuffer>> {
+  read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     const { buffer, bytes } = this.#own(tensor);
     return this.#queue.run(async () => {
       this.#faults.check();
@@ -156,7 +166,11 @@ export class WebGpuBackend extends Counted implements Backend {
         encoder.copyBufferToBuffer(buffer, 0, staging, 0, buffer.size);
         this.device.queue.submit([encoder.finish()]);
         await this.#faults.race(staging.mapAsync(GPUMapMode.READ, 0, buffer.size));
-        const data = new Float32Array(staging.getMappedRange(0, buffer.size).slice(0, bytes));
+        const content = staging.getMappedRange(0, buffer.size).slice(0, bytes);
+        const data =
+          tensor.dtype === 'float16'
+            ? fromHalf(new Uint16Array(content))
+            : new Float32Array(content);
         staging.unmap();
         await this.#faults.confirmRead();
         return data;
@@ -170,15 +184,7 @@ export class WebGpuBackend extends Counted implements Backend {
   run(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {
     checkBindings(graph, inputs, outputs);
     if (this.kernels && graph.parts) return this.#parts.run(this.kernels, graph, inputs, outputs);
-    return this.#queue.run(async () => {
-      this.#faults.check();
-      try {
-        await this.#faults.race(this.#submit(graph, inputs, outputs));
-      } catch (error) {
-        // Without memory on the device the runtime fails in many ways; the fault is the reason.
-        throw await this.#faults.reasonOf(error);
-      }
-    });
+    return this.#queued(() => this.#faults.race(this.#submit(graph, inputs, outputs)));
   }
 
   async settle(): Promise<void> {
@@ -226,7 +232,21 @@ export class WebGpuBackend extends Counted implements Backend {
     if (this.#disposed) return;
     this.#disposed = true;
     await this.releaseSessions();
+    this.compute.dispose();
     this.device.destroy();
+  }
+
+  /** Runs a task in the one queue. */
+  #queued<T>(task: () => Promise<T>): Promise<T> {
+    return this.#queue.run(async () => {
+      this.#faults.check();
+      try {
+        return await task();
+      } catch (error) {
+        // Without memory on the device a task fails in many ways; the fault is the reason.
+        throw await this.#faults.reasonOf(error);
+      }
+    });
   }
 
   async #submit(graph: Graph, inputs: Bindings, outputs: Bindings): Promise<void> {

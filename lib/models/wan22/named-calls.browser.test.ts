@@ -11,7 +11,7 @@ import { createVaeDecoder } from './vae';
 import { collect } from './vae/testing';
 
 /** Answers no call: graphs then run part by part. */
-const noKernels = { run: async () => false };
+const noKernels = { choice: null, run: async () => false };
 
 test('graphs that run part by part agree with the goldens on WebGPU, within the counted memory', async () => {
   const golden = await openGolden(httpFolder(new URL('/lib/models/wan22/goldens/', location.href)));

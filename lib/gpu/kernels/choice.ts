@@ -1,0 +1,15 @@
+import type { AttentionVariant } from './attention';
+import type { ConvolutionVariant } from './convolution';
+import type { KernelMode } from './kernel';
+import type { LinearVariant } from './linear';
+
+/**
+ * The variants of the kernels that a device uses: the tuner's winners, or the best guess before it ran. Plain
+ * data, so that it can be stored. Null where a family has no usable variant: then the runtime computes its calls.
+ */
+export interface KernelChoice {
+  readonly mode: KernelMode;
+  readonly linear: LinearVariant | null;
+  readonly attention: AttentionVariant | null;
+  readonly convolution: ConvolutionVariant | null;
+}

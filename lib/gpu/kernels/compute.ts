@@ -1,0 +1,99 @@
+import type { DeviceTensor } from '../backend';
+import type { Kernel } from './kernel';
+
+/** A tensor, or a range of it, as a kernel's buffer. */
+export interface Operand {
+  readonly tensor: DeviceTensor;
+  /** Multiple of {@link offsetAlignment}. */
+  readonly byteOffset?: number;
+  /** To the tensor's end when absent. */
+  readonly byteSize?: number;
+}
+
+/** One run of a kernel. */
+export interface Dispatch {
+  readonly kernel: Kernel;
+  /** By the names of the kernel's bindings. */
+  readonly operands: Readonly<Record<string, DeviceTensor | Operand>>;
+  /** By the names of the kernel's uniforms. */
+  readonly uniforms: Readonly<Record<string, number>>;
+  /** Workgroups. */
+  readonly groups: number;
+  /** Floating point operations of all groups together, for the prediction of their time. */
+  readonly flops: number;
+}
+
+/** Why a kernel cannot be used on a device. */
+export interface KernelFailure {
+  readonly kernel: Kernel;
+  readonly reason: string;
+}
+
+/** A device that runs kernels of our own, in one order with the runtime's work. */
+export interface Compute {
+  /** What kernels may ask for: GPU features and WGSL language features. */
+  readonly features: ReadonlySet<string>;
+  readonly limits: {
+    /** Bytes of memory of a workgroup. */
+    readonly workgroupBytes: number;
+    /** Invocations of a workgroup. */
+    readonly threads: number;
+    /** Bytes of a binding. */
+    readonly bindingBytes: number;
+  };
+  /**
+   * Measured FLOP/s by kernel key, where they are known. They bound how much one dispatch is given.
+   */
+  readonly rates: Map<string, number>;
+  /**
+   * Compiles kernels in parallel.
+   *
+   * @param onProgress called with the number of kernels that are done
+   * @returns those that this device cannot run
+   */
+  compile(
+    kernels: readonly Kernel[],
+    onProgress?: (done: number) => void,
+  ): Promise<readonly KernelFailure[]>;
+  /**
+   * Runs kernels in order. A dispatch that is predicted to take over 0.3 s is split. Resolves when the work is
+   * submitted, with no more than two submissions that are not done.
+   *
+   * @throws TypeError for an operand or a uniform that is missing or extra, or for a binding that is too large
+   * @throws KinoraError when the device is lost
+   */
+  dispatch(jobs: readonly Dispatch[]): Promise<void>;
+}
+
+/** Bytes that an operand's offset must be a multiple of: WebGPU's largest `minStorageBufferOffsetAlignment`. */
+export const offsetAlignment = 256;
+
+/** Rows of a tensor as an operand. */
+export interface RowView {
+  readonly operand: Operand;
+  /** Of the first wanted row within the operand: the offset of an operand must be aligned. */
+  readonly firstRow: number;
+}
+
+/**
+ * The rows `start` to `start + count` of a tensor, without a copy.
+ *
+ * @param rowBytes bytes of a row
+ */
+export function rowView(
+  tensor: DeviceTensor,
+  start: number,
+  count: number,
+  rowBytes: number,
+): RowView {
+  let first = start;
+  while (first > 0 && (first * rowBytes) % offsetAlignment !== 0) first--;
+  const byteOffset = first * rowBytes;
+  const end = Math.min(Math.ceil(((start + count) * rowBytes) / 16) * 16, align16(tensor.bytes));
+  return {
+    operand: { tensor, byteOffset, byteSize: end - byteOffset },
+    firstRow: start - first,
+  };
+}
+
+const align16 = (bytes: number) => Math.ceil(bytes / 16) * 16;

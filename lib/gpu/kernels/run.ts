@@ -1,0 +1,274 @@
+import type { DeviceTensor } from '../backend';
+import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
+import { isFloatUniform, type Kernel, uniformName } from './kernel';
+
+/** FLOP/s that is assumed of a kernel before it was measured: a slow integrated GPU. */
+const unknownRate = 2e11;
+
+/** Seconds that one dispatch, and one submission, may be predicted to take. */
+const longestDispatch = 0.3;
+const longestSubmission = 0.5;
+
+/** Milliseconds after which a compiler that has not finished is given up. */
+const longestCompile = 60_000;
+
+/** Bytes between the uniforms of two dispatches: the largest `minUniformBufferOffsetAlignment`. */
+const uniformStride = 256;
+/** Dispatches of a submission. */
+const mostDispatches = 128;
+
+/** What the runner needs of its backend. */
+export interface Host {
+  readonly device: GPUDevice;
+  /** The buffer of a tensor of this backend. */
+  bufferOf(tensor: DeviceTensor): GPUBuffer;
+  /** Runs a task when everything before it, the runtime's runs included, is submitted. */
+  queued<T>(task: () => Promise<T>): Promise<T>;
+  /** As `work`; rejects when the device is lost. */
+  race<T>(work: Promise<T>): Promise<T>;
+}
+
+interface Prepared {
+  readonly pipeline: GPUComputePipeline;
+  readonly layout: GPUBindGroupLayout;
+}
+
+interface Step {
+  readonly job: Dispatch;
+  readonly firstGroup: number;
+  readonly groups: number;
+}
+
+/** Compiles and submits kernels on a device that it shares with the runtime. */
+export class KernelRunner implements Compute {
+  readonly features: ReadonlySet<string>;
+  readonly limits: Compute['limits'];
+  readonly rates = new Map<string, number>();
+  readonly #prepared = new Map<string, Promise<Prepared>>();
+  readonly #uniforms: GPUBuffer;
+  /** Completion of the submissions that may not be done. */
+  #pending: Promise<void>[] = [];
+
+  constructor(readonly host: Host) {
+    const { limits, features } = host.device;
+    this.features = new Set([...features, ...navigator.gpu.wgslLanguageFeatures]);
+    this.limits = {
+      workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+      threads: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
+      bindingBytes: limits.maxStorageBufferBindingSize,
+    };
+    this.#uniforms = host.device.createBuffer({
+      label: 'uniforms',
+      size: uniformStride * mostDispatches,
+      usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
+    });
+  }
+
+  async compile(
+    kernels: readonly Kernel[],
+    onProgress?: (done: number) => void,
+  ): Promise<readonly KernelFailure[]> {
+    let done = 0;
+    const results = await Promise.all(
+      kernels.map(async (kernel): Promise<KernelFailure | null> => {
+        const reason = this.#unusable(kernel) ?? (await this.#failureOf(kernel));
+        onProgress?.(++done);
+        return reason === null ? null : { kernel, reason };
+      }),
+    );
+    return results.filter((result) => result !== null);
+  }
+
+  dispatch(jobs: readonly Dispatch[]): Promise<void> {
+    return this.host.queued(async () => {
+      for (const job of jobs) checkJob(job, this.limits.bindingBytes);
+      const prepared = await this.host.race(
+        Promise.all(jobs.map(({ kernel }) => this.#prepare(kernel))),
+      );
+      let batch: [Step, Prepared][] = [];
+      let seconds = 0;
+      const submit = async () => {
+        await this.#submit(batch);
+        batch = [];
+        seconds = 0;
+      };
+      for (const [index, job] of jobs.entries()) {
+        for (const step of this.#split(job)) {
+          const time = this.#secondsOf(job, step.groups);
+          if (batch.length === mostDispatches || seconds + time > longestSubmission) await submit();
+          batch.push([step, prepared[index] as Prepared]);
+          seconds += time;
+        }
+      }
+      if (batch.length > 0) await submit();
+    });
+  }
+
+  dispose(): void {
+    this.#uniforms.destroy();
+    this.#prepared.clear();
+  }
+
+  #unusable({ needs, threads, workgroupBytes }: Kernel): string | null {
+    const missing = needs.filter((feature) => !this.features.has(feature));
+    if (missing.length > 0) return `the device has no ${missing.join(', ')}`;
+    if (threads > this.limits.threads) {
+      return `${threads} threads are needed, the device has ${this.limits.threads}`;
+    }
+    if (workgroupBytes > this.limits.workgroupBytes) {
+      return `${workgroupBytes} bytes of workgroup memory are needed, the device has ${this.limits.workgroupBytes}`;
+    }
+    return null;
+  }
+
+  async #failureOf(kernel: Kernel): Promise<string | null> {
+    try {
+      await this.host.race(this.#prepare(kernel));
+      return null;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #prepare(kernel: Kernel): Promise<Prepared> {
+    const known = this.#prepared.get(kernel.key);
+    if (known !== undefined) return known;
+    const made = this.#create(kernel);
+    this.#prepared.set(kernel.key, made);
+    made.catch(() => this.#prepared.delete(kernel.key));
+    return made;
+  }
+
+  async #create(kernel: Kernel): Promise<Prepared> {
+    const { device } = this.host;
+    const layout = device.createBindGroupLayout({
+      entries: [
+        ...kernel.bindings.map(({ access }, binding) => ({
+          binding,
+          visibility: GPUShaderStage.COMPUTE,
+          buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } as const,
+        })),
+        {
+          binding: kernel.bindings.length,
+          visibility: GPUShaderStage.COMPUTE,
+          buffer: { type: 'uniform', hasDynamicOffset: true },
+        },
+      ],
+    });
+    device.pushErrorScope('validation');
+    const module = device.createShaderModule({ label: kernel.name, code: kernel.code });
+    const refused = device.popErrorScope();
+    const compiling = device.createComputePipelineAsync({
+      label: kernel.name,
+      layout: device.createPipelineLayout({ bindGroupLayouts: [layout] }),
+      compute: { module, entryPoint: 'main' },
+    });
+    const [error, pipeline] = await Promise.all([
+      refused,
+      withinTime(compiling, longestCompile, `${kernel.name} takes too long to compile`).catch(
+        (reason: unknown) => reason,
+      ),
+    ]);
+    if (error) throw new Error(`${kernel.name}: ${error.message}`);
+    if (!(pipeline instanceof GPUComputePipeline)) throw pipeline;
+    return { pipeline, layout };
+  }
+
+  #secondsOf({ kernel, flops, groups }: Dispatch, part: number): number {
+    return (flops * part) / groups / (this.rates.get(kernel.key) ?? unknownRate);
+  }
+
+  #split(job: Dispatch): Step[] {
+    const most = Math.min(
+      this.host.device.limits.maxComputeWorkgroupsPerDimension,
+      Math.max(1, Math.floor((job.groups * longestDispatch) / this.#secondsOf(job, job.groups))),
+    );
+    const steps: Step[] = [];
+    for (let firstGroup = 0; firstGroup < job.groups; firstGroup += most) {
+      steps.push({ job, firstGroup, groups: Math.min(most, job.groups - firstGroup) });
+    }
+    return steps;
+  }
+
+  async #submit(batch: readonly (readonly [Step, Prepared])[]): Promise<void> {
+    const { device } = this.host;
+    const words = new Uint32Array((batch.length * uniformStride) / 4);
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    for (const [index, [step, { pipeline, layout }]] of batch.entries()) {
+      words.set(uniformWords(step), (index * uniformStride) / 4);
+      const { kernel, operands } = step.job;
+      pass.setPipeline(pipeline);
+      const group = device.createBindGroup({
+        layout,
+        entries: [
+          ...kernel.bindings.map(({ name }, binding) => {
+            const { tensor, byteOffset = 0, byteSize } = operandOf(operands[name]);
+            const buffer = this.host.bufferOf(tensor);
+            const size = byteSize ?? buffer.size - byteOffset;
+            return { binding, resource: { buffer, offset: byteOffset, size } };
+          }),
+          {
+            binding: kernel.bindings.length,
+            resource: { buffer: this.#uniforms, size: uniformStride },
+          },
+        ],
+      });
+      pass.setBindGroup(0, group, [index * uniformStride]);
+      pass.dispatchWorkgroups(step.groups);
+    }
+    pass.end();
+    // The queue keeps its order: what was submitted before has read its uniforms when these are written.
+    device.queue.writeBuffer(this.#uniforms, 0, words);
+    device.queue.submit([encoder.finish()]);
+    this.#pending.push(device.queue.onSubmittedWorkDone());
+    while (this.#pending.length > 2) await this.host.race(this.#pending.shift() as Promise<void>);
+  }
+}
+
+function operandOf(operand: DeviceTensor | Operand | undefined): Operand {
+  if (!operand) throw new TypeError('an operand is missing');
+  return 'tensor' in operand ? operand : { tensor: operand };
+}
+
+function uniformWords({ job, firstGroup }: Step): Uint32Array<ArrayBuffer> {
+  const words = new Uint32Array(1 + job.kernel.uniforms.length);
+  const floats = new Float32Array(words.buffer);
+  words[0] = firstGroup;
+  job.kernel.uniforms.forEach((uniform, index) => {
+    const value = job.uniforms[uniformName(uniform)] ?? 0;
+    if (isFloatUniform(uniform)) floats[index + 1] = value;
+    else words[index + 1] = value;
+  });
+  return words;
+}
+
+/** Throws a TypeError unless operands and uniforms are exactly what the kernel declares. */
+export function checkJob({ kernel, operands, uniforms, groups }: Dispatch, bindingBytes: number) {
+  const place = kernel.name;
+  if (!Number.isInteger(groups) || groups < 1) throw new TypeError(`${place}: ${groups} groups`);
+  for (const { name } of kernel.bindings) {
+    const given = operands[name];
+    if (!given) throw new TypeError(`${place}: ${name} is not bound`);
+    const { tensor, byteOffset = 0, byteSize = tensor.bytes - byteOffset } = operandOf(given);
+    if (tensor.disposed) throw new TypeError(`${place}: ${name} was disposed`);
+    if (byteSize > bindingBytes) {
+      throw new TypeError(
+        `${place}: ${name} has ${byteSize} bytes, a binding at most ${bindingBytes}`,
+      );
+    }
+  }
+  const names = kernel.uniforms.map(uniformName);
+  const missing = names.find((name) => !(name in uniforms));
+  if (missing) throw new TypeError(`${place}: the uniform ${missing} is missing`);
+  const known = new Set([...names, ...kernel.bindings.map(({ name }) => name)]);
+  const extra = [...Object.keys(operands), ...Object.keys(uniforms)].find((n) => !known.has(n));
+  if (extra) throw new TypeError(`${place}: there is no ${extra}`);
+}
+
+function withinTime<T>(work: Promise<T>, milliseconds: number, sentence: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(sentence)), milliseconds);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,43 @@
+import type { KernelBinding, Storage } from './kernel';
+
+/*
+ * Pieces of WGSL that kernels share. Numbers in f16 lie in pairs in `u32` (`pack2x16float`), the element with
+ * the even index in the lower half; arithmetic is in f32.
+ */
+
+/** Bytes of a stored element. */
+export function storageBytes(storage: Storage): number {
+  return storage === 'f32' ? 4 : 2;
+}
+
+/** The buffer of a tensor that is read and written four elements at a time. */
+export function vectorBinding(
+  name: string,
+  access: KernelBinding['access'],
+  storage: Storage,
+): KernelBinding {
+  return { name, access, element: storage === 'f32' ? 'vec4<f32>' : 'vec2<u32>' };
+}
+
+/** An expression for four consecutive elements as `vec4<f32>`; `index` counts groups of four. */
+export function load4(binding: string, storage: Storage, index: string): string {
+  return storage === 'f32' ? `${binding}[${index}]` : `unpackHalf4(${binding}[${index}])`;
+}
+
+/** A statement that stores a `vec4<f32>`; f16 is clamped to its range, as packing beyond it is undefined. */
+export function store4(binding: string, storage: Storage, index: string, value: string): string {
+  return storage === 'f32'
+    ? `${binding}[${index}] = ${value};`
+    : `${binding}[${index}] = packHalf4(${value});`;
+}
+
+/** Functions that {@link load4} and {@link store4} call. */
+export const halfFunctions = `
+fn unpackHalf4(words: vec2<u32>) -> vec4<f32> {
+  return vec4<f32>(unpack2x16float(words.x), unpack2x16float(words.y));
+}
+fn packHalf4(value: vec4<f32>) -> vec2<u32> {
+  let v = clamp(value, vec4<f32>(-65504.0), vec4<f32>(65504.0));
+  return vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+}
+`;
