@@ -4,6 +4,7 @@ export * from './engine';
 export * from './errors';
 export * from './framing';
 export * from './framing-schema';
+export * from './kernel-setting';
 export * from './library';
 export * from './manifest';
 export * from './prediction';

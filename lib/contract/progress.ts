@@ -1,4 +1,5 @@
 import type { Applied } from './applied';
+import type { KernelRecord } from './kernel-setting';
 import type { ProfileName } from './profile';
 import type { PromptOptimization } from './prompt-optimization';
 import type { Size } from './request';
@@ -180,6 +181,8 @@ export interface GenerationResult {
   /** What the profile made of the request; absent in records of versions that did not store it. */
   readonly applied?: Applied;
   readonly backend: 'webgpu' | 'wasm';
+  /** What computed on the GPU; absent on the CPU and in records of versions that did not store it. */
+  readonly kernels?: KernelRecord;
   /** The encoder that wrote the file. */
   readonly encoder: 'webcodecs' | 'ffmpeg';
   /** True when the user asked to finish before the last step. */

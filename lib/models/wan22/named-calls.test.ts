@@ -75,6 +75,7 @@ describe('graphs that run part by part', () => {
   test('a backend that answers no call gives the same numbers', async () => {
     const calls: Call[] = [];
     const lines = await parityWith(() => ({
+      choice: null,
       run: async (call) => {
         calls.push(call);
         return false;
@@ -90,6 +91,7 @@ describe('graphs that run part by part', () => {
   test('a backend that computes attention itself agrees with the goldens', async () => {
     let answered = 0;
     const lines = await parityWith((backend) => ({
+      choice: null,
       run: async (call, inputs, output) => {
         if (call.operator !== 'attention') return false;
         const read = (role: string) => backend.read(float(inputs[role]));

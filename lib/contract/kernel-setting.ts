@@ -1,0 +1,14 @@
+/**
+ * What computes on the GPU. `exact`: kernels of our own, f16 storage and f32 sums. `fast`: 8-bit products, a
+ * little different. `matrix`: the GPU's matrix units. `runtime`: the kernels of ONNX Runtime only.
+ */
+export const kernelSettings = ['exact', 'fast', 'matrix', 'runtime'] as const;
+export type KernelSetting = (typeof kernelSettings)[number];
+
+/** The kernels that computed a video, so that it can be explained. */
+export interface KernelRecord {
+  /** What ran, which is `runtime` where the device could not do what was set. */
+  readonly mode: KernelSetting;
+  /** Keys of the kernels of our own, sorted. */
+  readonly keys: readonly string[];
+}
