@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { WebGpuBackend } from '../webgpu-backend';
+import { defineKernel } from './kernel';
+import { createDawnBackend } from './testing/dawn';
+
+describe('kernels on lavapipe, which has features that SwiftShader lacks', {
+  tags: ['full'],
+}, () => {
+  let backend: WebGpuBackend;
+  let missing: string | undefined;
+  beforeAll(async () => {
+    const made = await createDawnBackend();
+    if (typeof made === 'string') missing = made;
+    else backend = made;
+  });
+  afterAll(() => backend?.dispose());
+
+  test('f16 arithmetic and subgroups are there, and compute', async ({ skip }) => {
+    if (missing) skip(missing);
+    const { compute } = backend;
+    expect([...compute.features]).toEqual(
+      expect.arrayContaining(['shader-f16', 'subgroups', 'packed_4x8_integer_dot_product']),
+    );
+    const kernel = defineKernel({
+      name: 'features',
+      mode: 'exact',
+      bindings: [{ name: 'y', access: 'write', element: 'f32' }],
+      uniforms: [],
+      threads: 32,
+      workgroupBytes: 0,
+      needs: ['shader-f16', 'subgroups'],
+      directives: 'enable f16;\nenable subgroups;',
+      body: `
+  let half = f16(thread) * 0.5h;
+  y[group * 32u + thread] = subgroupAdd(f32(half)) + f32(dot4I8Packed(0x01ff0102u, thread));`,
+    });
+    const y = backend.tensor('float32', [64], 'activations');
+    await compute.dispatch([{ kernel, operands: { y }, uniforms: {}, groups: 2, flops: 64 }]);
+    // Subgroups of 8: the sum of 8 consecutive halves, and twice the thread's low byte.
+    const expected = (thread: number) => {
+      const first = thread - (thread % 8);
+      return (8 * first + 28) / 2 + 2 * thread;
+    };
+    expect([...(await backend.read(y))]).toEqual(
+      Array.from({ length: 64 }, (_, i) => expected(i % 32)),
+    );
+    y.dispose();
+  });
+});

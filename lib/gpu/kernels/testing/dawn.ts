@@ -1,0 +1,51 @@
+import { readdirSync } from 'node:fs';
+import * as ort from 'onnxruntime-web';
+import type { Runtime } from '../../runtime';
+import { WebGpuBackend } from '../../webgpu-backend';
+
+/** Where Linux distributions list Vulkan drivers. */
+const driverFolder = '/usr/share/vulkan/icd.d';
+
+const remedy =
+  "install Mesa 25's Vulkan drivers (Debian: mesa-vulkan-drivers, for Debian 12 from bookworm-backports)";
+
+/**
+ * A backend in Node: Dawn, the WebGPU of Chromium, on Mesa's lavapipe, which computes on the CPU. Unlike SwiftShader
+ * it has `shader-f16` and subgroups of 8. It runs kernels; there is no runtime, so `run` fails.
+ *
+ * @returns a sentence that says why there is none here
+ */
+export async function createDawnBackend(): Promise<WebGpuBackend | string> {
+  const driver = lavapipeDriver();
+  if (!driver) return `Dawn's tests need lavapipe: ${remedy}.`;
+  // Read by the Vulkan loader when the instance is made.
+  process.env.VK_DRIVER_FILES = driver;
+  process.env.VK_ICD_FILENAMES = driver;
+  process.env.XDG_RUNTIME_DIR ??= '/tmp';
+  const { create, globals } = await import('webgpu');
+  // Dawn aborts the process when the object that `create` gives is collected.
+  const kept = Object.assign(globalThis, globals, { dawn: create([]) });
+  const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
+  Object.defineProperty(globalThis, 'navigator', {
+    configurable: true,
+    value: { gpu: kept.dawn },
+  });
+  try {
+    return await WebGpuBackend.create(ort as unknown as Runtime);
+  } catch (error) {
+    return `Dawn has no device on ${driver} (${String(error)}): ${remedy}.`;
+  } finally {
+    // Other tests of this process must not take it for a browser.
+    if (navigator) Object.defineProperty(globalThis, 'navigator', navigator);
+    else Reflect.deleteProperty(globalThis, 'navigator');
+  }
+}
+
+function lavapipeDriver(): string | undefined {
+  try {
+    const name = readdirSync(driverFolder).find((file) => /^lvp_icd.*\.json$/.test(file));
+    return name && `${driverFolder}/${name}`;
+  } catch {
+    return undefined;
+  }
+}
