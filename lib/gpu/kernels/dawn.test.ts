@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WebGpuBackend } from '../webgpu-backend';
 import { defineKernel } from './kernel';
+import { measurePeak } from './peak';
 import { createDawnBackend } from './testing/dawn';
 
 describe('kernels on lavapipe, which has features that SwiftShader lacks', {
@@ -45,5 +46,14 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
       Array.from({ length: 64 }, (_, i) => expected(i % 32)),
     );
     y.dispose();
+  });
+
+  test('the peak of a device is measured', async ({ skip }) => {
+    if (missing) skip(missing);
+    const peak = await measurePeak(backend, backend.compute);
+    // One core computes a billion multiply-adds per second; nothing that a CPU emulates reaches a million times that.
+    expect(peak.multiplyAdd).toBeGreaterThan(1e9);
+    expect(peak.multiplyAdd).toBeLessThan(1e13);
+    expect(peak.integerDot).toBeGreaterThan(1e9);
   });
 });

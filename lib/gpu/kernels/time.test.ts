@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { timeWork } from './time';
+
+test('the time of a wait, and of the first execution, does not count', async () => {
+  let clock = 0;
+  let first = true;
+  const run = async (times: number) => {
+    // 3 ms of waiting, 40 ms of compiling, 0.5 ms for each execution.
+    clock += 3 + 0.5 * times + (first ? 40 : 0);
+    first = false;
+  };
+  const { median, least } = await timeWork(run, { now: () => clock });
+  expect(median).toBeCloseTo(0.0005, 9);
+  expect(least).toBeCloseTo(0.0005, 9);
+});
+
+test('long work is executed three times a round, and one disturbed round changes nothing', async () => {
+  let clock = 0;
+  const counts: number[] = [];
+  const run = async (times: number) => {
+    counts.push(times);
+    clock += 200 * times + (counts.length === 6 ? 1000 : 0);
+  };
+  const { median } = await timeWork(run, { rounds: 3, now: () => clock });
+  expect(counts).toEqual([1, 1, 1, 2, 1, 2, 1, 2]);
+  expect(median).toBeCloseTo(0.2, 9);
+});
