@@ -1,7 +1,128 @@
+import type { DeviceTensor } from '../backend';
+import { geometryOf, largestHead, makeKernel } from './attention-text';
+import type { Compute, Dispatch, Operand, RowView } from './compute';
+import type { Kernel, Storage } from './kernel';
+
 /** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
 export interface AttentionVariant {
   readonly queries: number;
   readonly keys: number;
-  /** How tiles lie in workgroup memory; f16 needs the feature `shader-f16`. */
+  /** How tiles of operands in f16 lie in workgroup memory; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+}
+
+/** What a call needs of an attention kernel. */
+export interface AttentionShape {
+  /** Channels of a head: a multiple of 8, at most {@link largestHead}. */
+  readonly headSize: number;
+  readonly q: Storage;
+  readonly kv: Storage;
+  readonly out: Storage;
+  /** What is added to the logits: one number to those of the last key, or a matrix [rows, keys]. */
+  readonly bias: 'none' | 'last' | 'full';
+  /** Whether a list says which tiles of keys each tile of queries sees (`sparse.ts`). */
+  readonly sparse: boolean;
+}
+
+/** Rows of heads. Element (head, row, c) lies at `head·headStride + (firstRow + row)·rowStride + c`. */
+export interface HeadView extends RowView {
+  /** In elements, multiples of 8. */
+  readonly headStride: number;
+  readonly rowStride: number;
+}
+
+/** One run of attention: `out = softmax(q·kᵀ·scale + bias)·v`. */
+export interface AttentionRun {
+  readonly q: HeadView;
+  readonly k: HeadView;
+  readonly v: HeadView;
+  readonly out: HeadView;
+  readonly heads: number;
+  /** Rows of q and out. */
+  readonly rows: number;
+  /** Rows of k and v, at least 1. */
+  readonly keys: number;
+  readonly scale: number;
+  /** For a bias `last`. */
+  readonly lastBias?: number;
+  /** For a bias `full`: [rows, keys] per head, `headStride` elements apart; 0 when heads share one. */
+  readonly bias?: { readonly tensor: DeviceTensor | Operand; readonly headStride: number };
+}
+
+/** Geometries that a device can run, the best guess first. */
+export function attentionVariants(
+  compute: Pick<Compute, 'features' | 'limits'>,
+): AttentionVariant[] {
+  const tiles = [
+    [64, 64],
+    [128, 64],
+    [64, 128],
+    [128, 128],
+    [32, 64],
+  ] as const;
+  const shared = compute.features.has('shader-f16') ? (['f32', 'f16'] as const) : ['f32' as const];
+  return shared
+    .flatMap((type) => tiles.map(([queries, keys]) => ({ queries, keys, shared: type })))
+    .filter((variant) => {
+      const { threads, workgroupBytes } = geometryOf(variant, largestHead);
+      return threads <= compute.limits.threads && workgroupBytes <= compute.limits.workgroupBytes;
+    });
+}
+
+const kernels = new Map<string, Kernel>();
+
+/**
+ * The kernel of a variant for a shape: two chained products per tile of keys with an online softmax (Dao,
+ * [arXiv:2307.08691](https://arxiv.org/abs/2307.08691)). A thread's rows of logits are its rows of results, so
+ * that maximum and sum of a row stay where they are. Equal tiles of keys give equal bits.
+ *
+ * @throws RangeError for a head size without a kernel
+ */
+export function attentionKernel(variant: AttentionVariant, shape: AttentionShape): Kernel {
+  const id = JSON.stringify([variant, shape]);
+  const known = kernels.get(id);
+  if (known) return known;
+  const made = makeKernel(variant, shape);
+  kernels.set(id, made);
+  return made;
+}
+
+/**
+ * A run of attention as a dispatch. The head is the slowest index of the grid, so that the keys of one head stay
+ * in the GPU's cache.
+ *
+ * @throws TypeError for strides that are no multiples of 8, or for operands that the shape does not have
+ */
+export function attentionDispatch(
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  run: AttentionRun,
+): Dispatch {
+  const { q, k, v, out, heads, rows, keys, scale, lastBias, bias } = run;
+  const kernel = attentionKernel(variant, shape);
+  const views = { q, k, v, out };
+  const uniforms: Record<string, number> = { rows, keys, scale: scale * Math.LOG2E };
+  for (const [name, { headStride, rowStride, firstRow }] of Object.entries(views)) {
+    if (headStride % 8 !== 0 || rowStride % 8 !== 0) {
+      throw new TypeError(`attention: the strides of ${name} are no multiples of 8`);
+    }
+    uniforms[`${name}Head`] = headStride / 8;
+    uniforms[`${name}Row`] = rowStride / 8;
+    uniforms[`${name}First`] = firstRow;
+  }
+  if (lastBias !== undefined) uniforms.lastBias = lastBias * Math.LOG2E;
+  if (bias) uniforms.biasHead = bias.headStride;
+  return {
+    kernel,
+    operands: {
+      q: q.operand,
+      k: k.operand,
+      v: v.operand,
+      out: out.operand,
+      ...(bias && { bias: bias.tensor }),
+    },
+    uniforms,
+    groups: heads * Math.ceil(rows / variant.queries),
+    flops: 4 * heads * rows * keys * shape.headSize,
+  };
 }

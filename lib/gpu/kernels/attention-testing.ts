@@ -1,0 +1,161 @@
+import { type Backend, type DeviceTensor, Scope } from '../backend';
+import { attention } from '../reference';
+import {
+  type AttentionRun,
+  type AttentionShape,
+  type AttentionVariant,
+  attentionDispatch,
+  type HeadView,
+} from './attention';
+import { rowView } from './compute';
+import { fromHalf, toHalf } from './half';
+import type { Storage } from './kernel';
+import { storageBytes } from './text';
+
+/** A call of attention with its numbers, heads interleaved. */
+export interface Attended {
+  readonly heads: number;
+  readonly size: number;
+  readonly q: Float32Array<ArrayBuffer>;
+  readonly k: Float32Array<ArrayBuffer>;
+  readonly v: Float32Array<ArrayBuffer>;
+  /** [rows, keys], shared by the heads. */
+  readonly bias?: Float32Array<ArrayBuffer>;
+  readonly lastBias?: number;
+}
+
+/** Pseudo-random numbers of a normal distribution. */
+export function normal(count: number, salt: number): Float32Array<ArrayBuffer> {
+  let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
+  const next = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return (state + 0.5) / 2 ** 32;
+  };
+  return Float32Array.from(
+    { length: count },
+    () => Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next()),
+  );
+}
+
+/** A call with normally distributed numbers. */
+export function randomCall(rows: number, keys: number, heads: number, size: number): Attended {
+  const [q, k, v] = [rows, keys, keys].map((count, i) => normal(count * heads * size, i));
+  return { heads, size, q, k, v } as Attended;
+}
+
+/** Rows and keys of a call. */
+export function sizesOf({ q, k, heads, size }: Attended): { rows: number; keys: number } {
+  return { rows: q.length / heads / size, keys: k.length / heads / size };
+}
+
+/** The result in double precision, of operands as they are stored. */
+export function expectedOf(call: Attended, { q, kv }: Pick<AttentionShape, 'q' | 'kv'>) {
+  const { rows, keys } = sizesOf(call);
+  const bias = Float64Array.from({ length: rows * keys }, (_, i) => call.bias?.[i] ?? 0);
+  if (call.lastBias !== undefined) {
+    for (let row = 0; row < rows; row++) bias[row * keys + keys - 1] = call.lastBias;
+  }
+  return attention(asStored(call.q, q), asStored(call.k, kv), asStored(call.v, kv), bias, {
+    rows,
+    keys,
+    heads: call.heads,
+    size: call.size,
+  });
+}
+
+/** Numbers as a storage rounds them. */
+export function asStored(values: Float32Array<ArrayBuffer>, storage: Storage) {
+  return storage === 'f32' ? values : fromHalf(toHalf(values));
+}
+
+/** How a test runs a call: in parts of `chunk` rows, each tensor with `before` rows in front of its own. */
+export interface Manner {
+  readonly headMajor?: boolean;
+  readonly chunk?: number;
+  readonly before?: number;
+}
+
+/** Runs a call on the GPU. @returns the result, heads interleaved */
+export async function attend(
+  backend: Backend,
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  call: Attended,
+  { headMajor = false, chunk = Number.POSITIVE_INFINITY, before = 0 }: Manner = {},
+): Promise<Float32Array> {
+  const { compute } = backend;
+  if (!compute) throw new Error('the GPU runs no kernels');
+  const { heads, size, bias, lastBias } = call;
+  const { rows, keys } = sizesOf(call);
+  const scope = new Scope(backend);
+  const width = heads * size;
+  /** Where (row, head) begins in a tensor with `count` rows. */
+  const placeOf = (row: number, head: number, count: number) =>
+    headMajor
+      ? (head * (before + count) + before + row) * size
+      : (before + row) * width + head * size;
+  const tensorOf = (values: Float32Array, count: number, storage: Storage): DeviceTensor => {
+    const laid = new Float32Array((before + count) * width);
+    for (let row = 0; row < count; row++) {
+      for (let head = 0; head < heads; head++) {
+        const start = row * width + head * size;
+        laid.set(values.subarray(start, start + size), placeOf(row, head, count));
+      }
+    }
+    return storage === 'f32'
+      ? scope.float32([laid.length], 'activations', laid)
+      : scope.tensor('float16', [laid.length], 'activations', toHalf(laid));
+  };
+  const viewOf = (
+    tensor: DeviceTensor,
+    storage: Storage,
+    first: number,
+    count: number,
+    of: number,
+  ): HeadView =>
+    headMajor
+      ? {
+          operand: { tensor },
+          firstRow: before + first,
+          headStride: (before + of) * size,
+          rowStride: size,
+        }
+      : {
+          ...rowView(tensor, before + first, count, width * storageBytes(storage)),
+          headStride: size,
+          rowStride: width,
+        };
+  try {
+    const q = tensorOf(call.q, rows, shape.q);
+    const [k, v] = [tensorOf(call.k, keys, shape.kv), tensorOf(call.v, keys, shape.kv)];
+    const out = tensorOf(new Float32Array(rows * width), rows, shape.out);
+    const added = bias && scope.float32([rows, keys], 'activations', bias);
+    for (let first = 0; first < rows; first += chunk) {
+      const count = Math.min(chunk, rows - first);
+      const run: AttentionRun = {
+        q: viewOf(q, shape.q, first, count, rows),
+        k: viewOf(k, shape.kv, 0, keys, keys),
+        v: viewOf(v, shape.kv, 0, keys, keys),
+        out: viewOf(out, shape.out, first, count, rows),
+        heads,
+        rows: count,
+        keys,
+        scale: 1 / Math.sqrt(size),
+        ...(lastBias !== undefined && { lastBias }),
+        ...(added && { bias: { tensor: added, headStride: 0 } }),
+      };
+      await compute.dispatch([attentionDispatch(variant, shape, run)]);
+    }
+    const laid = await backend.read(out as Parameters<Backend['read']>[0]);
+    const result = new Float32Array(rows * width);
+    for (let row = 0; row < rows; row++) {
+      for (let head = 0; head < heads; head++) {
+        const start = placeOf(row, head, rows);
+        result.set(laid.subarray(start, start + size), row * width + head * size);
+      }
+    }
+    return result;
+  } finally {
+    scope.dispose();
+  }
+}
