@@ -1,3 +1,6 @@
 export * from './attention';
+export * from './choice';
 export * from './compute';
 export * from './kernel';
+export * from './linear';
+export * from './own';

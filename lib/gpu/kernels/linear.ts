@@ -1,9 +1,239 @@
+import type { DeviceTensor } from '../backend';
+import type { Compute, Dispatch, Operand, RowView } from './compute';
+import { defineKernel, type Kernel, type Storage } from './kernel';
+import {
+  accumulatorLines,
+  epilogueBindings,
+  epilogueDeclarations,
+  epilogueLines,
+  epilogueUniforms,
+  tileLines,
+} from './linear-epilogue';
+import { type Fill, inputFill, weightFill } from './linear-fill';
+import { memoised } from './memo';
+
 /** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
 export interface LinearVariant {
+  /** Power of two. */
   readonly rows: number;
+  /** Power of two. */
   readonly columns: number;
   readonly threadRows: number;
+  /** Multiple of 4. */
   readonly threadColumns: number;
   /** How tiles lie in workgroup memory; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+}
+
+/** What a linear kernel computes: `W·x + b + up·t`, and what is done with it. */
+export interface LinearShape {
+  /** Elements of a row of x: a multiple of 4, and of 32 for a weight in blocks. */
+  readonly k: number;
+  /** Elements of a row of y: a multiple of 4 where y is f16. */
+  readonly n: number;
+  /** f32 [N, K], or blocks of 32 along K as `lib/gpu/reference.ts` reads them: bytes (q8) or nibbles (q4). */
+  readonly weight: 'f32' | 'q8' | 'q4';
+  readonly input: Storage;
+  /** Of y; f32 where y is updated in place. */
+  readonly output: Storage;
+  readonly bias: boolean;
+  /** Columns of t and up; 0 without a low-rank branch. */
+  readonly rank: number;
+  /** `added` and `gated` update y in place: `y += sum`, `y += gate ⊙ sum`. */
+  readonly epilogue: 'none' | 'gelu' | 'added' | 'gated';
+  /** Whether results beyond ±65504, which f16 clamps, are counted. */
+  readonly counted?: boolean;
+}
+
+/** Tensors of a call. Only those that the shape names are given. */
+export interface LinearOperands {
+  readonly rows: number;
+  /** [rows, K] */
+  readonly x: RowView;
+  /** [rows, N] */
+  readonly y: RowView;
+  /** f32 [N, K] */
+  readonly weight?: DeviceTensor | Operand;
+  /** u8 [N, K/32, 32 or 16] */
+  readonly values?: DeviceTensor | Operand;
+  /** f32 [N, K/32] */
+  readonly scales?: DeviceTensor | Operand;
+  /** f32 [N] */
+  readonly bias?: DeviceTensor | Operand;
+  /** f32, the first row of a view of rows of N. */
+  readonly gate?: RowView;
+  /** f32 [rows, rank]: `x·downᵀ`, which a plain linear of `n` = rank computes. */
+  readonly t?: RowView;
+  /** f32 [N, rank] */
+  readonly up?: DeviceTensor | Operand;
+  /** One u32, increased where a result, of four at a time, is clamped. */
+  readonly overflows?: DeviceTensor | Operand;
+}
+
+/** Elements of k between two barriers. */
+const step = 16;
+
+const tiles: readonly (readonly [number, number, number, number])[] = [
+  [128, 128, 8, 8],
+  [128, 64, 8, 8],
+  [64, 128, 8, 8],
+  [64, 64, 8, 8],
+  [64, 64, 8, 4],
+  [64, 32, 4, 4],
+  [32, 32, 4, 4],
+];
+
+/** The variants that fit a device, the best guess first. */
+export function linearVariants(compute: Pick<Compute, 'features' | 'limits'>): LinearVariant[] {
+  const shared = compute.features.has('shader-f16')
+    ? (['f32', 'f16'] as const)
+    : (['f32'] as const);
+  return shared
+    .flatMap((type) =>
+      tiles.map(([rows, columns, threadRows, threadColumns]) => {
+        return { rows, columns, threadRows, threadColumns, shared: type };
+      }),
+    )
+    .filter(
+      (variant) =>
+        threadsOf(variant) <= compute.limits.threads &&
+        workgroupBytes(variant) <= compute.limits.workgroupBytes,
+    );
+}
+
+/** Invocations of a workgroup. */
+export function threadsOf({ rows, columns, threadRows, threadColumns }: LinearVariant): number {
+  return (rows / threadRows) * (columns / threadColumns);
+}
+
+function workgroupBytes({ rows, columns, shared }: LinearVariant): number {
+  return (rows + columns) * step * (shared === 'f32' ? 4 : 2);
+}
+
+/**
+ * The kernel of a variant for a shape. Sums run over ascending k, so variants with one type of shared memory
+ * give the same bits.
+ *
+ * @throws RangeError for a shape that no kernel computes
+ */
+export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kernel = memoised(
+  (variant: LinearVariant, shape: LinearShape) => {
+    checkShape(shape);
+    const threads = threadsOf(variant);
+    const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
+    const fills = [
+      inputFill(shape, variant.rows, threads, vector),
+      weightFill(shape, variant, threads, vector),
+    ];
+    const { weight, input, output, epilogue, k, n, rank } = shape;
+    return defineKernel({
+      name: `linear ${weight} ${input}→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${variantName(variant)}`,
+      mode: 'exact',
+      bindings: [...fills.flatMap(({ bindings }) => bindings), ...epilogueBindings(shape)],
+      uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
+      threads,
+      workgroupBytes: workgroupBytes(variant),
+      ...(variant.shared === 'f16' && { needs: ['shader-f16'], directives: 'enable f16;' }),
+      declarations: `
+var<workgroup> tileX: array<${vector}, ${(variant.rows * step) / 4}>;
+var<workgroup> tileW: array<${vector}, ${(variant.columns * step) / 4}>;
+${fills.map(({ declarations }) => declarations).join('')}
+${epilogueDeclarations(shape)}`,
+      body: `
+${tileLines(variant, shape)}
+${body(variant, shape, fills)}
+${epilogueLines(variant, shape)}`,
+    });
+  },
+);
+
+function variantName({ rows, columns, threadRows, threadColumns, shared }: LinearVariant): string {
+  return `${rows}×${columns} by ${threadRows}×${threadColumns}${shared === 'f16' ? ' in f16' : ''}`;
+}
+
+/** The next step's words are loaded before this step's products, and converted behind the barrier. */
+function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]): string {
+  const { rows, columns, threadRows, threadColumns } = variant;
+  const steps = Math.ceil(k / step);
+  const across = columns / threadColumns;
+  const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const loads = fills.map(({ load }) => load).join('\n');
+  const products = range(threadRows).map((i) =>
+    [
+      `    { let a = vec4<f32>(tileX[part * ${rows}u + threadRow * ${threadRows}u + ${i}u]);`,
+      ...range(threadColumns).map(
+        (j) =>
+          `c${i}_${j} = fma(a.w, w${j}.w, fma(a.z, w${j}.z, fma(a.y, w${j}.y, fma(a.x, w${j}.x, c${i}_${j}))));`,
+      ),
+      '}',
+    ].join('\n      '),
+  );
+  return `
+${accumulatorLines(variant)}
+${fills.map(({ setup }) => setup).join('\n')}
+  var step = 0u;
+${loads}
+  loop {
+${fills.map(({ store }) => store).join('\n')}
+    workgroupBarrier();
+    step++;
+    if (step < ${steps}u) {
+${loads}
+    }
+    for (var part = 0u; part < 4u; part++) {
+${range(threadColumns)
+  .map(
+    (j) =>
+      `      let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`,
+  )
+  .join('\n')}
+${products.join('\n')}
+    }
+    if (step == ${steps}u) { break; }
+    workgroupBarrier();
+  }`;
+}
+
+function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
+  const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank >= 0;
+  const inBlocks = k % (weight === 'f32' ? 4 : 32) === 0;
+  const packed =
+    output === 'f32' || (n % 4 === 0 && !(epilogue === 'added' || epilogue === 'gated'));
+  if (whole && inBlocks && packed) return;
+  throw new RangeError(`no linear kernel for ${k}×${n}, ${weight}, ${epilogue} to ${output}`);
+}
+
+/** A call of {@link linearKernel}. */
+export function linearDispatch(
+  variant: LinearVariant,
+  shape: LinearShape,
+  operands: LinearOperands,
+): Dispatch {
+  const { rows, x, y, gate, t, weight, values, scales, bias, up, overflows } = operands;
+  const tensors = { weight, values, scales, bias, up, overflows };
+  return {
+    kernel: linearKernel(variant, shape),
+    operands: {
+      x: x.operand,
+      y: y.operand,
+      ...(gate && { gate: gate.operand }),
+      ...(t && { t: t.operand }),
+      ...given(tensors),
+    },
+    uniforms: {
+      rows,
+      xFirst: x.firstRow,
+      yFirst: y.firstRow,
+      ...(gate && { gateFirst: gate.firstRow }),
+      ...(t && { tFirst: t.firstRow }),
+    },
+    groups: Math.ceil(rows / variant.rows) * Math.ceil(shape.n / variant.columns),
+    flops: 2 * rows * shape.n * (shape.k + shape.rank),
+  };
+}
+
+function given<T>(values: Readonly<Record<string, T | undefined>>): Record<string, T> {
+  return Object.fromEntries(
+    Object.entries(values).filter((entry): entry is [string, T] => entry[1] !== undefined),
+  );
 }

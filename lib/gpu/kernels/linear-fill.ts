@@ -1,0 +1,201 @@
+import type { KernelBinding } from './kernel';
+import type { LinearShape, LinearVariant } from './linear';
+import { halfFunctions } from './text';
+
+/*
+ * How a tile of x, or of the weight, gets into workgroup memory. A tile is an array of vec4 of four consecutive k,
+ * [k/4][slot]: rows are contiguous along k, so whole vec4 are stored and nothing is transposed. A thread takes its
+ * words of the next step into registers before it computes this one.
+ */
+
+/** The pieces of text that fill a tile. */
+export interface Fill {
+  readonly bindings: readonly KernelBinding[];
+  readonly declarations: string;
+  /** Statements before the loop. */
+  readonly setup: string;
+  /** Statements that load the words of `step` into registers. */
+  readonly load: string;
+  /** Statements that store the registers, converted. */
+  readonly store: string;
+}
+
+/** What a thread fills of a tile: `quads` vec4 of each of `turns` rows, `apart` rows from each other. */
+interface Share {
+  readonly quads: number;
+  readonly turns: readonly number[];
+  /** The slot in the tile of a turn's row, and the first of its quads. */
+  slot(turn: number): string;
+  readonly firstQuad: string;
+}
+
+/** Quads of a row of a tile: 16 elements of k. */
+const quadsPerRow = 4;
+
+function shareOf(rows: number, threads: number): Share {
+  const perThread = (rows * quadsPerRow) / threads;
+  if (!Number.isInteger(perThread)) throw new RangeError(`${threads} threads for ${rows} rows`);
+  if (perThread >= quadsPerRow) {
+    return {
+      quads: quadsPerRow,
+      turns: Array.from({ length: perThread / quadsPerRow }, (_, turn) => turn),
+      slot: (turn) => `(thread + ${turn * threads}u)`,
+      firstQuad: '0u',
+    };
+  }
+  return {
+    quads: perThread,
+    turns: [0],
+    slot: () => `(thread % ${rows}u)`,
+    firstQuad: `(thread / ${rows}u * ${perThread}u)`,
+  };
+}
+
+const components = ['x', 'y', 'z', 'w'];
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+/** Component `i` of a word vector of `count`, or the scalar itself. */
+const component = (name: string, i: number, count: number) =>
+  count === 1 ? name : `${name}.${components[i]}`;
+const wordType = (count: number) =>
+  (count === 1 ? 'u32' : `vec${count}<u32>`) as 'u32' | 'vec2<u32>' | 'vec4<u32>';
+
+/** Loads of `quads` vec4 from rows of whole f32 or f16 elements. */
+function floatFill(
+  name: string,
+  storage: 'f32' | 'f16',
+  k: number,
+  share: Share,
+  row: (turn: number) => string,
+  tile: { readonly name: string; readonly rows: number; readonly vector: string },
+): Fill {
+  // Two quads of f16 are 16 bytes: one load where rows are aligned to them.
+  const wide = storage === 'f16' && share.quads % 2 === 0 && k % 8 === 0;
+  const perWord = wide ? 2 : 1;
+  const element = storage === 'f32' ? 'vec4<f32>' : wide ? 'vec4<u32>' : 'vec2<u32>';
+  const perRow = k / 4 / perWord;
+  const words = range(share.quads / perWord);
+  const register = (turn: number, word: number) => `${name}${turn}_${word}`;
+  const each = (text: (turn: number, word: number) => string) =>
+    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
+  const wordsPerStep = quadsPerRow / perWord;
+  const partial = (k / 4) % quadsPerRow !== 0;
+  const place = (word: number) => `${name}Word + step * ${wordsPerStep}u + ${word}u`;
+  const value = (turn: number, quad: number) => {
+    const from = register(turn, Math.floor(quad / perWord));
+    if (storage === 'f32') return from;
+    return wide ? `unpackHalf4(${from}.${quad % 2 ? 'zw' : 'xy'})` : `unpackHalf4(${from})`;
+  };
+  return {
+    bindings: [{ name, access: 'read', element }],
+    declarations: '',
+    setup: [
+      `  let ${name}Word = ${share.firstQuad} / ${perWord}u;`,
+      ...share.turns.map((turn) => `  let ${name}Row${turn} = (${row(turn)}) * ${perRow}u;`),
+      each((turn, word) => `  var ${register(turn, word)} = ${element}();`),
+    ].join('\n'),
+    load: each((turn, word) => {
+      const index = `${name}Row${turn} + ${place(word)}`;
+      return partial
+        ? `    if (${place(word)} < ${perRow}u) { ${register(turn, word)} = ${name}[${index}]; } else { ${register(turn, word)} = ${element}(); }`
+        : `    ${register(turn, word)} = ${name}[${index}];`;
+    }),
+    store: share.turns
+      .flatMap((turn) =>
+        range(share.quads).map(
+          (quad) =>
+            `    ${tile.name}[(${share.firstQuad} + ${quad}u) * ${tile.rows}u + ${share.slot(turn)}] = ${tile.vector}(${value(turn, quad)});`,
+        ),
+      )
+      .join('\n'),
+  };
+}
+
+/** The tile of x: a row's slot is its place in the tile. */
+export function inputFill(
+  { k, input, output }: LinearShape,
+  rows: number,
+  threads: number,
+  vector: string,
+): Fill {
+  const share = shareOf(rows, threads);
+  const row = (turn: number) =>
+    `uniforms.xFirst + min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u)`;
+  const fill = floatFill('x', input, k, share, row, { name: 'tileX', rows, vector });
+  // The epilogue declares them for an f16 result.
+  return input === 'f16' && output === 'f32' ? { ...fill, declarations: halfFunctions } : fill;
+}
+
+/**
+ * The tile of the weight. A thread's columns lie side by side in the result, its slots as far from each other as
+ * there are threads across: lanes then read neighbouring slots.
+ */
+export function weightFill(
+  { k, n, weight }: LinearShape,
+  { columns, threadColumns }: LinearVariant,
+  threads: number,
+  vector: string,
+): Fill {
+  const share = shareOf(columns, threads);
+  const across = columns / threadColumns;
+  const column = (slot: string) =>
+    `(${slot} % ${across}u * 4u + ${slot} / ${across}u % 4u + ${slot} / ${4 * across}u * ${4 * across}u)`;
+  const row = (turn: number) => `min(tileColumn + ${column(share.slot(turn))}, ${n - 1}u)`;
+  const tile = { name: 'tileW', rows: columns, vector };
+  if (weight === 'f32') return floatFill('weight', 'f32', k, share, row, tile);
+
+  // A quad is 4 bytes of q8 and 2 of q4; a q4 thread with one quad takes a half of a word.
+  const words = weight === 'q8' ? share.quads : Math.max(1, share.quads / 2);
+  const wordsPerStep = weight === 'q8' ? 4 : 2;
+  const level = (turn: number, quad: number) => {
+    if (weight === 'q8') return component(`values${turn}`, quad, words);
+    const word = component(`values${turn}`, Math.floor(quad / 2), words);
+    if (share.quads === 1) return `${word} >> (${share.firstQuad} % 2u * 16u)`;
+    return quad % 2 ? `${word} >> 16u` : word;
+  };
+  const firstWord = weight === 'q8' ? share.firstQuad : `(${share.firstQuad} / 2u)`;
+  return {
+    bindings: [
+      { name: 'values', access: 'read', element: wordType(words) },
+      { name: 'scales', access: 'read', element: 'f32' },
+    ],
+    declarations: weight === 'q8' ? levelsOfBytes : levelsOfNibbles,
+    setup: share.turns
+      .map(
+        (turn) => `
+  let column${turn} = ${row(turn)};
+  let valuesRow${turn} = (column${turn} * ${(k / 16) * wordsPerStep}u + ${firstWord}) / ${words}u;
+  var values${turn} = ${wordType(words)}();
+  var scale${turn} = 0.0;`,
+      )
+      .join('\n'),
+    load: share.turns
+      .map(
+        (turn) => `
+    values${turn} = values[valuesRow${turn} + step * ${wordsPerStep / words}u];
+    scale${turn} = scales[column${turn} * ${k / 32}u + step / 2u];`,
+      )
+      .join('\n'),
+    store: share.turns
+      .flatMap((turn) =>
+        range(share.quads).map(
+          (quad) =>
+            `    tileW[(${share.firstQuad} + ${quad}u) * ${columns}u + ${share.slot(turn)}] = ${vector}(levels(${level(turn, quad)}) * scale${turn});`,
+        ),
+      )
+      .join('\n'),
+  };
+}
+
+/*
+ * A small integer in the lower bits of 2²³'s fraction is 2²³ plus that integer: no conversion is needed.
+ */
+const levelsOfBytes = `
+fn levels(word: u32) -> vec4<f32> {
+  let bytes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
+  return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4B000000u)) - vec4<f32>(8388736.0);
+}`;
+const levelsOfNibbles = `
+fn levels(word: u32) -> vec4<f32> {
+  let nibbles = (vec4<u32>(word) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
+  return bitcast<vec4<f32>>(nibbles | vec4<u32>(0x4B000000u)) - vec4<f32>(8388616.0);
+}`;

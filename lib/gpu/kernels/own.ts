@@ -1,0 +1,100 @@
+import type { Call, LinearCall } from '../../onnx';
+import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } from '../backend';
+import type { Kernels } from '../parts';
+import type { KernelChoice } from './choice';
+import type { Compute, Dispatch, RowView } from './compute';
+import { type LinearShape, type LinearVariant, linearDispatch } from './linear';
+
+/** Computes the named calls of graphs with our own kernels; operands are f32. */
+export class OwnKernels implements Kernels {
+  readonly #compute: Compute;
+
+  /** @throws TypeError for a backend that runs no kernels */
+  constructor(
+    readonly backend: Backend,
+    readonly choice: KernelChoice,
+  ) {
+    if (!backend.compute) throw new TypeError(`${backend.kind} runs no kernels`);
+    this.#compute = backend.compute;
+  }
+
+  async run(call: Call, inputs: Bindings, output: DeviceTensor<'float32'>): Promise<boolean> {
+    const largest = this.#compute.limits.bindingBytes;
+    if ([...Object.values(inputs), output].some(({ bytes }) => bytes > largest)) return false;
+    switch (call.operator) {
+      case 'linear':
+        return (
+          this.choice.linear !== null && this.#linear(this.choice.linear, call.spec, inputs, output)
+        );
+      default:
+        return false;
+    }
+  }
+
+  async #linear(
+    variant: LinearVariant,
+    spec: LinearCall['spec'],
+    inputs: Bindings,
+    output: DeviceTensor<'float32'>,
+  ): Promise<boolean> {
+    const { inFeatures: k, outFeatures: n, bits, residual } = spec;
+    const gelu = spec.activation === 'gelu';
+    if (k % (bits ? 32 : 4) !== 0 || (gelu && residual !== 'none')) return false;
+    const rank = spec.lora ? (role(inputs, 'down').dims[0] ?? 0) : 0;
+    const rows = elementCount(output.dims) / n;
+    const scope = new Scope(this.backend);
+    try {
+      const jobs: Dispatch[] = [];
+      const x = whole(role(inputs, 'x'));
+      const plain = { k, input: 'f32', output: 'f32' } as const;
+      const { down, residual: before, gate, ...operands } = inputs;
+      const t = rank ? whole(scope.float32([rows, rank], 'runtime')) : undefined;
+      if (t) {
+        const shape = {
+          ...plain,
+          n: rank,
+          weight: 'f32',
+          bias: false,
+          rank: 0,
+          epilogue: 'none',
+        } as const;
+        jobs.push(linearDispatch(variant, shape, { rows, x, y: t, weight: role(inputs, 'down') }));
+      }
+      if (residual !== 'none') {
+        this.backend.copy(role(inputs, 'residual'), 0, output, 0, rows * n);
+      }
+      const shape: LinearShape = {
+        ...plain,
+        n,
+        weight: bits === null ? 'f32' : `q${bits}`,
+        bias: spec.bias,
+        rank,
+        epilogue: gelu ? 'gelu' : residual,
+      };
+      jobs.push(
+        linearDispatch(variant, shape, {
+          ...operands,
+          rows,
+          x,
+          y: whole(output),
+          ...(t && { t }),
+          ...(gate && { gate: whole(gate) }),
+        }),
+      );
+      await this.#compute.dispatch(jobs);
+      return true;
+    } finally {
+      scope.dispose();
+    }
+  }
+}
+
+function whole(tensor: DeviceTensor): RowView {
+  return { operand: { tensor }, firstRow: 0 };
+}
+
+function role(inputs: Bindings, name: string): DeviceTensor {
+  const tensor = inputs[name];
+  if (!tensor) throw new TypeError(`the input ${name} is not bound`);
+  return tensor;
+}
