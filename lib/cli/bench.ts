@@ -12,6 +12,10 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'layers of a model at its real widths, with random weights',
     run: async (args) => (await import('./bench/model')).benchModel(args),
   },
+  kernels: {
+    summary: 'kernels of our own and of the runtime at the widths of the 5B; a page with --export',
+    run: async (args) => (await import('./bench/kernels')).benchKernels(args),
+  },
   profiles: {
     summary: 'counted work of the profiles of the 5B, and what it comes to here',
     run: async (args) => (await import('./bench/profiles')).benchProfiles(args),

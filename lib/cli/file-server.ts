@@ -10,6 +10,15 @@ export interface FileServer {
   close(): Promise<void>;
 }
 
+/** Types of the files of a page; the rest are weights. */
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+};
+
 /** Serves a folder read-only, with ranges, to any origin of this machine. */
 export async function serveFolder(root: string): Promise<FileServer> {
   const server = createServer((request, response) => {
@@ -48,6 +57,7 @@ async function answer(root: string, request: IncomingMessage, response: ServerRe
   if (start > end && facts.size > 0) {
     return void response.writeHead(416, { 'Content-Range': `bytes */${facts.size}` }).end();
   }
+  response.setHeader('Content-Type', types[path.extname(file)] ?? 'application/octet-stream');
   response.setHeader('Content-Length', Math.max(0, end - start + 1));
   if (first) response.setHeader('Content-Range', `bytes ${start}-${end}/${facts.size}`);
   response.writeHead(first ? 206 : 200);

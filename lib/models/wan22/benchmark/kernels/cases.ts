@@ -1,0 +1,257 @@
+import type { Scope } from '../../../../gpu';
+import type { Compute, RowView } from '../../../../gpu/kernels';
+import {
+  type AttentionShape,
+  attentionDispatch,
+  attentionVariants,
+} from '../../../../gpu/kernels/attention';
+import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
+import {
+  type LinearShape,
+  type LinearVariant,
+  linearDispatch,
+  linearVariants,
+} from '../../../../gpu/kernels/linear';
+import { attention, GraphBuilder, linear } from '../../../../onnx';
+import { type ModelConfig, transformerDim } from '../../config';
+import { noise, noiseBlocks } from '../synthetic';
+import type { Contender, KernelCase } from './measure';
+
+/** How large the operands are: `small` for a device that the CPU emulates. */
+export type CaseSize = 'small' | 'full';
+
+/** Tokens of 1280×704×121, and of a text that is as long as it may be. */
+export const nativeTokens = 27_280;
+export const textTokens = 512;
+
+/** Where the model has the operators. */
+export const caseNames = {
+  projection: 'query, key, value, output',
+  projection4: 'query, key, value, output in 4 bits',
+  up: 'feed-forward, up',
+  down: 'feed-forward, down',
+  self: 'self-attention',
+  cross: 'cross-attention',
+  convolution: 'decoder, 3×3',
+} as const;
+
+/** The operators that take the model's time. */
+export function kernelCases({ transformer }: ModelConfig, size: CaseSize): KernelCase[] {
+  const small = size === 'small';
+  const d = transformerDim(transformer);
+  const rows = small ? 128 : 2048;
+  const head = transformer.attention_head_dim;
+  const projection = { rows, k: d, n: d, bits: 8, epilogue: 'none' } as const;
+  const main = [
+    linearCase(caseNames.projection, projection),
+    attentionCase(caseNames.self, {
+      heads: small ? 1 : 2,
+      head,
+      rows,
+      keys: small ? 2048 : nativeTokens,
+    }),
+  ];
+  if (small) return main;
+  return [
+    ...main,
+    linearCase(caseNames.up, { ...projection, n: transformer.ffn_dim, epilogue: 'gelu' }),
+    linearCase(caseNames.down, { ...projection, k: transformer.ffn_dim, epilogue: 'gated' }),
+    attentionCase(caseNames.cross, {
+      heads: transformer.num_attention_heads,
+      head,
+      rows,
+      keys: textTokens,
+    }),
+    linearCase(caseNames.projection4, { ...projection, bits: 4 }),
+  ];
+}
+
+interface LinearSize {
+  readonly rows: number;
+  readonly k: number;
+  readonly n: number;
+  readonly bits: 8 | 4;
+  readonly epilogue: 'none' | 'gelu' | 'gated';
+}
+
+function linearCase(name: string, size: LinearSize): KernelCase {
+  const { rows, k, n, bits, epilogue } = size;
+  const gated = epilogue === 'gated';
+  return {
+    family: 'linear',
+    name,
+    size: `${rows}×${k}×${n}, ${bits} bits`,
+    flops: 2 * rows * k * n,
+    prepare(scope, compute) {
+      const { wide: x, narrow } = halves(scope, 'x', [rows, k]);
+      const { values, scales } = noiseBlocks(`${name} weight`, n, k, bits);
+      const weight = {
+        values: scope.tensor('uint8', [n, k / 32, 4 * bits], 'weights', values),
+        scales: scope.float32([n, k / 32], 'weights', scales),
+        bias: scope.float32([n], 'weights', noise('bias', n, 1)),
+      };
+      const gate = scope.float32([n], 'activations', noise('gate', n, 1));
+      // Our kernel updates it in place; the comparison is with the first run.
+      const residual = scope.float32([rows, n], 'activations');
+      const result = gated
+        ? scope.float32([rows, n], 'activations')
+        : scope.tensor('float16', [rows, n], 'activations');
+      const shape: LinearShape = {
+        k,
+        n,
+        weight: bits === 8 ? 'q8' : 'q4',
+        input: 'f16',
+        output: gated ? 'f32' : 'f16',
+        bias: true,
+        rank: 0,
+        epilogue,
+      };
+      const contender = (variant: LinearVariant): Contender => ({
+        variant: textOf(variant),
+        mode: 'exact',
+        result,
+        jobs: [
+          linearDispatch(variant, shape, {
+            rows,
+            x: whole(narrow),
+            y: whole(result),
+            ...weight,
+            ...(gated && { gate: whole(gate) }),
+          }),
+        ],
+      });
+      const y = scope.float32([rows, n], 'activations');
+      const g = new GraphBuilder(`bench ${name}`);
+      g.output(
+        'y',
+        linear(
+          {
+            inFeatures: k,
+            outFeatures: n,
+            bits,
+            bias: true,
+            lora: false,
+            activation: epilogue === 'gelu' ? 'gelu' : 'none',
+            residual: gated ? 'gated' : 'none',
+          },
+          {
+            x: g.input('x', 'float32', [rows, k]),
+            values: g.input('values', 'uint8', [n, k / 32, 4 * bits]),
+            scales: g.input('scales', 'float32', [n, k / 32]),
+            bias: g.input('bias', 'float32', [n]),
+            ...(gated && {
+              residual: g.input('residual', 'float32', [rows, n]),
+              gate: g.input('gate', 'float32', [n]),
+            }),
+          },
+        ),
+      );
+      const graph = g.build();
+      const inputs = { x, ...weight, ...(gated && { residual, gate }) };
+      return {
+        contenders: linearVariants(compute).map(contender),
+        runtime: async () => {
+          await scope.backend.run(graph, inputs, { y });
+          return y;
+        },
+      };
+    },
+  };
+}
+
+interface AttentionSize {
+  readonly heads: number;
+  readonly head: number;
+  readonly rows: number;
+  readonly keys: number;
+}
+
+function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize): KernelCase {
+  const width = heads * head;
+  return {
+    family: 'attention',
+    name,
+    size: `${heads} × ${head} channels, ${rows} queries, ${keys} keys`,
+    flops: 4 * heads * rows * keys * head,
+    prepare(scope: Scope, compute: Compute) {
+      const q = halves(scope, 'q', [1, rows, width]);
+      const k = halves(scope, 'k', [1, keys, width]);
+      const v = halves(scope, 'v', [1, keys, width]);
+      const result = scope.tensor('float16', [1, rows, width], 'activations');
+      const scale = 1 / Math.sqrt(head);
+      const shape: AttentionShape = {
+        headSize: head,
+        q: 'f16',
+        kv: 'f16',
+        out: 'f16',
+        bias: 'none',
+        sparse: false,
+      };
+      const view = (tensor: RowView['operand']['tensor']) => ({
+        ...whole(tensor),
+        headStride: head,
+        rowStride: width,
+      });
+      const y = scope.float32([1, rows, width], 'activations');
+      const g = new GraphBuilder(`bench ${name}`);
+      g.output(
+        'y',
+        attention(
+          { heads, headSize: head, scale, bias: false },
+          {
+            q: g.input('q', 'float32', [1, rows, width]),
+            k: g.input('k', 'float32', [1, keys, width]),
+            v: g.input('v', 'float32', [1, keys, width]),
+          },
+        ),
+      );
+      const graph = g.build();
+      return {
+        contenders: attentionVariants(compute).map((variant) => ({
+          variant: textOf(variant),
+          mode: 'exact',
+          result,
+          jobs: [
+            attentionDispatch(variant, shape, {
+              q: view(q.narrow),
+              k: view(k.narrow),
+              v: view(v.narrow),
+              out: view(result),
+              heads,
+              rows,
+              keys,
+              scale,
+            }),
+          ],
+        })),
+        runtime: async () => {
+          await scope.backend.run(graph, { q: q.wide, k: k.wide, v: v.wide }, { y });
+          return y;
+        },
+      };
+    },
+  };
+}
+
+/** Random numbers that f16 holds exactly, in both storages: the runtime reads f32. */
+function halves(scope: Scope, name: string, dims: readonly number[]) {
+  const count = dims.reduce((product, size) => product * size, 1);
+  const bits = toHalf(noise(name, count, 1));
+  return {
+    narrow: scope.tensor('float16', dims, 'activations', bits),
+    wide: scope.float32(dims, 'activations', fromHalf(bits)),
+  };
+}
+
+const whole = (tensor: RowView['operand']['tensor']): RowView => ({
+  operand: { tensor },
+  firstRow: 0,
+});
+
+/** A variant's numbers and words, as they stand in its fields: `128×128×8×8 f32`. */
+export function textOf(variant: object): string {
+  const values = Object.values(variant);
+  const numbers = values.filter((value) => typeof value === 'number');
+  const words = values.filter((value) => typeof value === 'string');
+  return [numbers.join('×'), ...words].join(' ');
+}

@@ -1,0 +1,136 @@
+import { type Backend, type DeviceTensor, relativeRms, Scope } from '../../../../gpu';
+import type { Compute, Dispatch, KernelMode } from '../../../../gpu/kernels';
+import type { Peak } from '../../../../gpu/kernels/peak';
+import { timeWork } from '../../../../gpu/kernels/time';
+
+export type KernelFamily = 'linear' | 'attention' | 'convolution';
+
+/** An operator at the model's widths, which a kernel of ours or the runtime's can compute. */
+export interface KernelCase {
+  readonly family: KernelFamily;
+  /** Where the model has it. */
+  readonly name: string;
+  /** For people. */
+  readonly size: string;
+  readonly flops: number;
+  /** Makes its operands with random content. */
+  prepare(scope: Scope, compute: Compute): PreparedCase;
+}
+
+/** A case with its operands on the device. */
+export interface PreparedCase {
+  /** Executes the runtime's kernel once. @returns its result, which stays the same tensor */
+  runtime(): Promise<DeviceTensor<'float32'>>;
+  /** Best guess first. */
+  readonly contenders: readonly Contender[];
+}
+
+/** A kernel of ours for a case. */
+export interface Contender {
+  readonly variant: string;
+  readonly mode: KernelMode;
+  /** More than one where operands have to be brought into another form first. */
+  readonly jobs: readonly Dispatch[];
+  readonly result: DeviceTensor<'float32'> | DeviceTensor<'float16'>;
+}
+
+/** How fast one kernel is on one case. */
+export interface KernelLine {
+  readonly family: KernelFamily;
+  readonly case: string;
+  readonly size: string;
+  /** `ONNX Runtime`, or a variant of ours. */
+  readonly variant: string;
+  readonly mode: KernelMode | 'runtime';
+  /** Of the kernel that takes most of the time; null for the runtime's. */
+  readonly key: string | null;
+  readonly flops: number;
+  /** Of one execution. Null where the kernel could not be used. */
+  readonly seconds: { readonly median: number; readonly least: number } | null;
+  /** Operations per second, of the median. */
+  readonly rate: number | null;
+  /** Of the measured peak of the arithmetic that it uses. */
+  readonly share: number | null;
+  /** Relative RMS to the runtime's result on the same operands. */
+  readonly difference: number | null;
+  /** Why it could not be used. */
+  readonly reason: string | null;
+}
+
+export interface MeasureOptions {
+  /** Variants of each mode that are measured for a case, the best guesses first. */
+  readonly variants: number;
+  /** Measurements of each kernel. */
+  readonly rounds: number;
+}
+
+/** Beyond these a kernel computes wrong numbers: rounding of 8-bit products is far below. */
+const mostDifference: Record<KernelMode, number> = { exact: 2e-3, matrix: 2e-3, fast: 5e-2 };
+
+/**
+ * Measures a case: the runtime's kernel, then ours, one after another.
+ *
+ * @param onLine takes each line as it is known
+ * @throws KinoraError when the device is lost or has no memory for the operands
+ */
+export async function measureCase(
+  backend: Backend,
+  compute: Compute,
+  kernelCase: KernelCase,
+  peak: Peak,
+  options: MeasureOptions,
+  onLine: (line: KernelLine) => void,
+): Promise<void> {
+  const { family, name, size, flops } = kernelCase;
+  const scope = new Scope(backend);
+  try {
+    const { runtime, contenders } = kernelCase.prepare(scope, compute);
+    const expected = await backend.read(await runtime());
+    const repeat = (once: () => Promise<unknown>) => async (times: number) => {
+      for (let i = 0; i < times; i++) await once();
+      await backend.settle();
+    };
+    const lineOf = (
+      what: Pick<KernelLine, 'variant' | 'mode' | 'key' | 'difference'>,
+      seconds: KernelLine['seconds'],
+      reason: string | null = null,
+    ): KernelLine => {
+      const rate = seconds && flops / seconds.median;
+      const most = what.mode === 'fast' ? peak.integerDot : peak.multiplyAdd;
+      const share = rate !== null && most !== null ? rate / most : null;
+      return { family, case: name, size, flops, ...what, seconds, rate, share, reason };
+    };
+    const runtimeSeconds = await timeWork(repeat(runtime), { ...options, warm: true });
+    const runtimeLine = { variant: 'ONNX Runtime', mode: 'runtime', key: null } as const;
+    onLine(lineOf({ ...runtimeLine, difference: null }, runtimeSeconds));
+    const counts = new Map<KernelMode, number>();
+    for (const { variant, mode, jobs, result } of contenders) {
+      const count = counts.get(mode) ?? 0;
+      if (count >= options.variants) continue;
+      counts.set(mode, count + 1);
+      const largest = jobs.reduce((a, b) => (b.flops > a.flops ? b : a));
+      const what = { variant, mode, key: largest.kernel.key };
+      const [failure] = await compute.compile(jobs.map(({ kernel }) => kernel));
+      if (failure) {
+        onLine(lineOf({ ...what, difference: null }, null, failure.reason));
+        continue;
+      }
+      await compute.dispatch(jobs);
+      const difference = relativeRms(await backend.read(result), expected);
+      if (!(difference <= mostDifference[mode])) {
+        onLine(lineOf({ ...what, difference }, null, 'its numbers are wrong'));
+        continue;
+      }
+      const run = async (times: number) => {
+        await compute.dispatch(Array.from({ length: times }, () => jobs).flat());
+        await backend.settle();
+      };
+      const seconds = await timeWork(run, { ...options, warm: true });
+      compute.rates.set(largest.kernel.key, flops / seconds.median);
+      onLine(lineOf({ ...what, difference }, seconds));
+    }
+  } finally {
+    scope.dispose();
+    await backend.releaseSessions();
+  }
+}

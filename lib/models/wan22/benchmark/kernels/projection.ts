@@ -1,0 +1,75 @@
+import type { ModelConfig } from '../../config';
+import { transformerDim } from '../../config';
+import { decoderFlops } from '../flops';
+import { caseNames, nativeTokens, textTokens } from './cases';
+import type { KernelFamily, KernelLine } from './measure';
+
+/** What the measured rates come to for 1280×704×121; norms and what is around the blocks are not counted. */
+export interface Projection {
+  readonly mode: KernelLine['mode'];
+  /** One block of the transformer. */
+  readonly blockSeconds: number;
+  /** All blocks. */
+  readonly passSeconds: number;
+  /** Four passes: a model that was distilled for few steps. */
+  readonly fourStepsSeconds: number;
+  /** 30 steps with guidance: sixty passes. */
+  readonly thirtyStepsSeconds: number;
+  /** The full decoder; null where no convolution was measured. */
+  readonly decodeSeconds: number | null;
+}
+
+/**
+ * Projects the fastest measured kernels to a video. A kernel that a mode lacks is taken from `exact`; one that was not
+ * measured has the rate of its family's fastest.
+ *
+ * @returns nothing for a mode whose linears or attention were not measured
+ */
+export function project(config: ModelConfig, lines: readonly KernelLine[]): Projection[] {
+  const { transformer } = config;
+  const d = transformerDim(transformer);
+  const linear = 2 * nativeTokens * d;
+  const work: readonly [KernelFamily, string, number][] = [
+    ['linear', caseNames.projection, 6 * linear * d],
+    ['linear', caseNames.up, linear * transformer.ffn_dim],
+    ['linear', caseNames.down, linear * transformer.ffn_dim],
+    ['attention', caseNames.self, 4 * nativeTokens ** 2 * d],
+    ['attention', caseNames.cross, 4 * nativeTokens * textTokens * d],
+  ];
+  const decode = decoderFlops(config.vae, { frames: 31, height: 44, width: 80 });
+  const modes = ['exact', 'fast', 'matrix', 'runtime'] as const;
+  return modes.flatMap((mode) => {
+    const own = lines.filter((line) => line.mode === mode);
+    if (own.every(({ rate }) => rate === null)) return [];
+    const allowed = mode === 'runtime' ? [mode] : [mode, 'exact'];
+    const usable = lines.filter((line) => allowed.includes(line.mode));
+    const rateOf = (family: KernelFamily, name?: string): number | null => {
+      const ofFamily = usable.filter((line) => line.family === family);
+      const ofCase = ofFamily.filter((line) => line.case === name);
+      return fastest(ofCase) ?? fastest(ofFamily);
+    };
+    let blockSeconds = 0;
+    for (const [family, name, flops] of work) {
+      const rate = rateOf(family, name);
+      if (rate === null) return [];
+      blockSeconds += flops / rate;
+    }
+    const passSeconds = transformer.num_layers * blockSeconds;
+    const convolution = rateOf('convolution');
+    return [
+      {
+        mode,
+        blockSeconds,
+        passSeconds,
+        fourStepsSeconds: 4 * passSeconds,
+        thirtyStepsSeconds: 60 * passSeconds,
+        decodeSeconds: convolution && decode / convolution,
+      },
+    ];
+  });
+}
+
+function fastest(lines: readonly KernelLine[]): number | null {
+  const rates = lines.flatMap(({ rate }) => (rate === null ? [] : [rate]));
+  return rates.length > 0 ? Math.max(...rates) : null;
+}
