@@ -1,12 +1,7 @@
 import { type Backend, type DeviceTensor, Scope } from '../../gpu';
 import type { BlockWork, ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
-import {
-  type ClipMemory,
-  createClipMemory,
-  type TextContext,
-  type Transformer,
-} from './transformer';
+import type { Clip, TextContext, Transformer } from './transformer';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -39,7 +34,7 @@ export class Wan22Denoiser implements Denoiser {
     // Whatever was made is freed where the device has no memory for the rest.
     const made: { dispose(): void }[] = [scope];
     try {
-      const memory = createClipMemory(backend, config, size, {
+      const memory = transformer.createClip(size, {
         conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
         maxChunkTokens,
         guided: clip.texts.length > 1,
@@ -99,7 +94,7 @@ class Wan22ClipDenoiser implements ClipDenoiser {
   constructor(
     readonly transformer: Transformer,
     readonly conditions: ClipConditions,
-    readonly memory: ClipMemory,
+    readonly memory: Clip,
     readonly tensors: ClipTensors,
     readonly made: readonly { dispose(): void }[],
   ) {

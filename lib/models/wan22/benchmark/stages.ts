@@ -13,7 +13,7 @@ import { textEncoderTensors, transformerTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
 import { tokensPerFrame } from '../tokens';
-import { createClipMemory, Transformer } from '../transformer';
+import { Transformer } from '../transformer';
 import { Workspace } from '../vae/layers';
 import { NetworkLoader } from '../vae/network';
 import { loadUpBlock } from '../vae/up-blocks';
@@ -59,7 +59,7 @@ const benchTransformer: Stage = async (backend, config, options) => {
   const size = clipOfTokens(transformer, tokens);
   const { maxChunkTokens } = options;
   const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
-  const clip = createClipMemory(meter.backend, transformer, size, clipOptions);
+  const clip = model.createClip(size, clipOptions);
   try {
     const width = transformer.in_channels * 4;
     const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));

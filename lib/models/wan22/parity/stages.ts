@@ -2,12 +2,11 @@ import { KinoraError } from '../../../contract';
 import { Scope } from '../../../gpu';
 import { compare, failure, type ParityLine } from '../../../pipeline/parity';
 import { createScheduler, Solver } from '../../../pipeline/schedulers';
-import { transformerDim } from '../config';
 import { combineLoras, parseLora } from '../lora';
 import { createTinyDecoder } from '../tiny-decoder';
 import { cleanPrompt, loadTokenizer } from '../tokenizer';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from '../tokens';
-import { createClipMemory, type Transformer } from '../transformer';
+import type { Transformer } from '../transformer';
 import { elementTypes, publicFormats } from './formats';
 import { openFile, type ParityContext } from './golden';
 import {
@@ -117,7 +116,7 @@ async function forward(
   const width = model.weights.patchEmbedding.spec.inFeatures;
   const scope = new Scope(backend);
   // One frame per chunk: the check shall cross the seams between chunks.
-  const clip = createClipMemory(backend, config, size, {
+  const clip = model.createClip(size, {
     conditioningFrames: 1,
     maxChunkTokens: perFrame,
     guided: false,
@@ -141,13 +140,7 @@ async function forward(
     await model.velocity(clip, inputTensor, times, [{ text: prepared, velocity }], {
       includeConditioning: true,
       afterBlock: async (block) => {
-        if (!onBlock) return;
-        const hidden = new Float32Array(clip.tokens * transformerDim(config));
-        for (const [index, { start }] of clip.chunks.entries()) {
-          const part = await backend.read(clip.hidden.get(index));
-          hidden.set(part, start * transformerDim(config));
-        }
-        onBlock(block, hidden);
+        onBlock?.(block, await clip.read());
       },
     });
     return tokensToLatents(await backend.read(velocity), config.out_channels, size, config);

@@ -3,6 +3,7 @@ import { type Backend, type DeviceTensor, elementCount, Scope } from '../../../g
 import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
 import { type Chunk, chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
+import type { ClipOptions } from './clip';
 
 type Tensor = DeviceTensor<'float32'>;
 
@@ -90,17 +91,6 @@ export interface ClipMemory {
   dispose(): void;
 }
 
-export interface ClipMemoryOptions {
-  /** Latent frames that are given: they stay as they are, at timestep 0. */
-  readonly conditioningFrames: number;
-  /** Upper bound of a chunk. */
-  readonly maxChunkTokens: number;
-  /** Whether two branches will run (guidance scale over 1). */
-  readonly guided: boolean;
-  /** Whether what the blocks add is kept for later steps. */
-  readonly reusesBlocks?: boolean;
-}
-
 /**
  * Allocates the activation memory of a clip. Dispose it when the clip is denoised.
  *
@@ -110,7 +100,7 @@ export function createClipMemory(
   backend: Backend,
   config: TransformerConfig,
   size: LatentSize,
-  options: ClipMemoryOptions,
+  options: ClipOptions,
 ): ClipMemory {
   const scope = new Scope(backend);
   try {
@@ -125,7 +115,7 @@ function takeClipMemory(
   scope: Scope,
   config: TransformerConfig,
   size: LatentSize,
-  options: ClipMemoryOptions,
+  options: ClipOptions,
 ): ClipMemory {
   const d = transformerDim(config);
   const perFrame = tokensPerFrame(config, size);

@@ -1,3 +1,3 @@
 export { streamedBlocks } from './blocks';
-export { type ClipMemory, type ClipMemoryOptions, createClipMemory } from './clip-memory';
-export { type TextContext, type TimeEmbedding, Transformer } from './transformer';
+export type { Clip, ClipOptions, TextContext, TimeEmbedding, Times } from './clip';
+export { Transformer } from './transformer';

@@ -1,4 +1,5 @@
-import { type Backend, type Bindings, type DeviceTensor, Scope } from '../../../gpu';
+import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
 import type { Checkpoint } from '../../../weights';
@@ -6,25 +7,12 @@ import { maxPromptTokens, type TransformerConfig, transformerDim } from '../conf
 import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
 import { BlockStore } from './blocks';
-import type { ChunkedTensor, ClipChunk, ClipMemory } from './clip-memory';
+import type { Clip, ClipOptions, TextContext, TextKeysValues, TimeEmbedding, Times } from './clip';
+import { GraphClip } from './graph-clip';
 import * as graphs from './graphs';
-import { type BlockWeights, loadNonBlockWeights, type TransformerWeights } from './weights';
+import { loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
-
-/** What the blocks need of one timestep. */
-export interface TimeEmbedding {
-  readonly temb: Tensor; // [1, D]
-  readonly modulation: Tensor; // [6, D]
-}
-
-/** A prompt's keys and values for every block, and the logit bias of its empty rows. */
-export interface TextContext {
-  readonly blocks: readonly { readonly keys: Tensor; readonly values: Tensor }[]; // [1, T, D]
-  /** By chunk size L: [1, 1, L, T]. */
-  readonly biases: ReadonlyMap<number, Tensor>;
-  dispose(): void;
-}
 
 /** One guidance branch of a pass. */
 export interface Branch {
@@ -93,6 +81,15 @@ export class Transformer {
     this.scope.dispose();
   }
 
+  /**
+   * Takes the memory of a clip. Dispose it when the clip is denoised.
+   *
+   * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
+   */
+  createClip(size: LatentSize, options: ClipOptions): Clip {
+    return new GraphClip(this.backend, this.config, this.weights, size, options);
+  }
+
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
   createTimeEmbedding(scope: Scope): TimeEmbedding & { readonly sinusoid: Tensor } {
     const d = transformerDim(this.config);
@@ -127,7 +124,7 @@ export class Transformer {
   }
 
   /** {@link prepareTexts} for a single prompt. */
-  async prepareText(embeds: Float32Array, clip: ClipMemory): Promise<TextContext> {
+  async prepareText(embeds: Float32Array, clip: Clip): Promise<TextContext> {
     const [text] = await this.prepareTexts([embeds], clip);
     if (!text) throw new TypeError('there is no text');
     return text;
@@ -141,11 +138,10 @@ export class Transformer {
    * "Empty text rows").
    *
    * @param prompts text embeddings [L, textDim] each, L ≤ 512
-   * @param clip the context is for chunks of this clip
+   * @param clip the only one that the contexts are for
    */
-  async prepareTexts(prompts: readonly Float32Array[], clip: ClipMemory): Promise<TextContext[]> {
+  async prepareTexts(prompts: readonly Float32Array[], clip: Clip): Promise<TextContext[]> {
     const { config, backend } = this;
-    const d = transformerDim(config);
     const scopes: Scope[] = [];
     const temporary = new Scope(backend);
     try {
@@ -156,27 +152,19 @@ export class Transformer {
         const empty = maxPromptTokens - embeds.length / config.text_dim;
         const rows = embeds.length / config.text_dim + (empty > 0 ? 1 : 0); // T
         const context = await this.#embedText(temporary, embeds, rows);
-        texts.push({ scope, empty, rows, context, blocks: [] as TextContext['blocks'][number][] });
+        const lastBias = empty > 0 ? Math.log(empty) : 0;
+        texts.push({ scope, rows, lastBias, context, blocks: [] as TextKeysValues[] });
       }
       for (let index = 0; index < this.blocks.count; index++) {
         const block = await this.blocks.get(index);
-        const graph = graphs.textKeysValuesGraph(config, block.specs);
-        for (const { scope, rows, context, blocks } of texts) {
-          const keys = scope.float32([1, rows, d], 'activations');
-          const values = scope.float32([1, rows, d], 'activations');
-          const inputs = {
-            context,
-            norm_k: block.attn2.normK,
-            ...bindLinear('to_k', block.linears['attn2.to_k']),
-            ...bindLinear('to_v', block.linears['attn2.to_v']),
-          };
-          await backend.run(graph, inputs, { keys, values });
-          blocks.push({ keys, values });
+        for (const { scope, context, blocks } of texts) {
+          blocks.push(await clip.textKeysValues(scope, context, block));
         }
       }
-      return texts.map(({ scope, empty, rows, blocks }) => ({
+      return texts.map(({ scope, rows, lastBias, blocks }) => ({
+        rows,
+        lastBias,
         blocks,
-        biases: emptyRowBiases(scope, clip, rows, empty),
         dispose: () => scope.dispose(),
       }));
     } catch (error) {
@@ -217,223 +205,42 @@ export class Transformer {
    * @param branches a text, where its velocity goes, [S, C·ph·pw], and what is done with the blocks
    */
   async velocity(
-    clip: ClipMemory,
+    clip: Clip,
     tokens: Tensor,
-    times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding },
+    times: Times,
     branches: readonly Branch[],
     options: VelocityOptions = {},
   ): Promise<void> {
     const { includeConditioning = false } = options;
-    const timeOf = (chunk: ClipChunk) => (chunk.conditioning ? times.conditioning : times.noisy);
-    await this.#embed(clip, tokens);
-    for (const [index, { velocity, blocks }] of branches.entries()) {
-      if (blocks !== 'reuse') continue;
-      const hidden = this.#reused(clip, residualOf(clip, index));
-      await this.#head(clip, hidden, timeOf, velocity, includeConditioning);
+    await clip.embed(tokens);
+    for (const [reused, { velocity, blocks }] of branches.entries()) {
+      if (blocks === 'reuse') await clip.head({ reused }, times, velocity, includeConditioning);
     }
-    const computed = branches.flatMap((branch, index) =>
-      branch.blocks === 'reuse' ? [] : [{ ...branch, index }],
-    );
-    const streams = [clip.hidden, clip.second];
-    const runs = computed.map(({ text, velocity, blocks, index }, branch) => {
-      const hidden = streams[branch];
-      if (!hidden) throw new TypeError('the clip was not made for guidance');
-      const residual = blocks === 'keep' ? residualOf(clip, index) : null;
-      return { branch, text, velocity, hidden, residual };
-    });
+    const runs = branches
+      .map((branch, index) => ({ ...branch, index }))
+      .filter(({ blocks }) => blocks !== 'reuse');
     if (runs.length === 0) return;
-    for (const { residual } of runs) if (residual) clip.hidden.copyTo(this.backend, residual);
+    for (const { blocks, index } of runs) if (blocks === 'keep') clip.holdEmbedded(index);
     for (let index = 0; index < this.blocks.count; index++) {
       const block = await this.blocks.get(index);
       if (index === 0) {
-        await this.#selfAttention(clip, clip.hidden, block, timeOf);
-        if (runs.length > 1 && clip.second) clip.hidden.copyTo(this.backend, clip.second);
+        await clip.selfAttention(0, block, times);
+        if (runs.length > 1) clip.fork();
       }
-      for (const { branch, text, hidden } of runs) {
-        if (index > 0) await this.#selfAttention(clip, hidden, block, timeOf);
-        await this.#crossFeedForward(clip, hidden, block, index, timeOf, text);
+      for (const [stream, { text }] of runs.entries()) {
+        if (index > 0) await clip.selfAttention(stream, block, times);
+        await clip.crossFeedForward(stream, block, times, text, index);
         // Waiting bounds the submitted work, so that cancelling works within a block.
         await this.backend.settle();
         options.signal?.throwIfAborted();
-        if (branch === 0) await options.afterBlock?.(index);
+        if (stream === 0) await options.afterBlock?.(index);
       }
     }
-    for (const { hidden, velocity, residual } of runs) {
-      if (residual) await this.#keepResidual(clip, hidden, residual);
-      const state = async (index: number) => hidden.get(index);
-      await this.#head(clip, state, timeOf, velocity, includeConditioning);
+    for (const [stream, { velocity, blocks, index }] of runs.entries()) {
+      if (blocks === 'keep') await clip.keepResidual(index, stream);
+      await clip.head({ stream }, times, velocity, includeConditioning);
     }
   }
-
-  /** Gives the chunks as the blocks would have left them, each until the next one is asked for. */
-  #reused(clip: ClipMemory, residual: ChunkedTensor): (index: number) => Promise<Tensor> {
-    const graph = graphs.reuseGraph(transformerDim(this.config));
-    return async (index) => {
-      const hidden = clip.hidden.spare(index);
-      const inputs = { embedded: clip.hidden.get(index), residual: residual.get(index) };
-      await this.backend.run(graph, inputs, { hidden });
-      return hidden;
-    };
-  }
-
-  /** `residual`, which has what went into the blocks, becomes what they added to it. */
-  async #keepResidual(clip: ClipMemory, stream: ChunkedTensor, residual: ChunkedTensor) {
-    const graph = graphs.residualGraph(transformerDim(this.config));
-    for (const index of clip.chunks.keys()) {
-      await residual.advance(index, (embedded, result) =>
-        this.backend.run(graph, { hidden: stream.get(index), embedded }, { residual: result }),
-      );
-    }
-  }
-
-  async #embed(clip: ClipMemory, tokens: Tensor): Promise<void> {
-    const { patchEmbedding } = this.weights;
-    const graph = graphs.patchEmbeddingGraph(patchEmbedding.spec);
-    const width = patchEmbedding.spec.inFeatures;
-    for (const [index, chunk] of clip.chunks.entries()) {
-      const piece = clip.tokenPiece(chunk.count);
-      this.backend.copy(tokens, chunk.start * width, piece, 0, chunk.count * width);
-      const inputs = { tokens: piece, ...bindLinear('patch_embedding', patchEmbedding) };
-      await this.backend.run(graph, inputs, { hidden: clip.hidden.get(index) });
-    }
-  }
-
-  async #selfAttention(
-    clip: ClipMemory,
-    stream: ChunkedTensor,
-    block: BlockWeights,
-    timeOf: (chunk: ClipChunk) => TimeEmbedding,
-  ): Promise<void> {
-    const { config, backend } = this;
-    const d = transformerDim(config);
-    const common = (chunk: ClipChunk): Bindings => ({
-      scale_shift_table: block.scaleShiftTable,
-      modulation: timeOf(chunk).modulation,
-      cos: chunk.cos,
-      sin: chunk.sin,
-    });
-    const keysValues = graphs.keysValuesGraph(config, block.specs);
-    for (const [index, chunk] of clip.chunks.entries()) {
-      const { keys, values } = clip.pieces(chunk.count);
-      await backend.run(
-        keysValues,
-        {
-          ...common(chunk),
-          hidden: stream.get(index),
-          norm_k: block.attn1.normK,
-          ...bindLinear('to_k', block.linears['attn1.to_k']),
-          ...bindLinear('to_v', block.linears['attn1.to_v']),
-        },
-        { keys, values },
-      );
-      backend.copy(keys, 0, clip.keys, chunk.start * d, chunk.count * d);
-      backend.copy(values, 0, clip.values, chunk.start * d, chunk.count * d);
-    }
-    const attention = graphs.selfAttentionGraph(config, block.specs);
-    for (const [index, chunk] of clip.chunks.entries()) {
-      await stream.advance(index, (hidden, result) =>
-        backend.run(
-          attention,
-          {
-            ...common(chunk),
-            hidden,
-            norm_q: block.attn1.normQ,
-            keys: clip.keys,
-            values: clip.values,
-            ...bindLinear('to_q', block.linears['attn1.to_q']),
-            ...bindLinear('to_out', block.linears['attn1.to_out.0']),
-          },
-          { result },
-        ),
-      );
-    }
-  }
-
-  async #crossFeedForward(
-    clip: ClipMemory,
-    stream: ChunkedTensor,
-    block: BlockWeights,
-    blockIndex: number,
-    timeOf: (chunk: ClipChunk) => TimeEmbedding,
-    text: TextContext,
-  ): Promise<void> {
-    const graph = graphs.crossFeedForwardGraph(this.config, block.specs);
-    const context = text.blocks[blockIndex];
-    for (const [index, chunk] of clip.chunks.entries()) {
-      const bias = text.biases.get(chunk.count);
-      if (!context || !bias) throw new TypeError('the text was prepared for another clip');
-      await stream.advance(index, (hidden, result) =>
-        this.backend.run(
-          graph,
-          {
-            hidden,
-            scale_shift_table: block.scaleShiftTable,
-            modulation: timeOf(chunk).modulation,
-            'norm2.weight': block.norm2.weight,
-            'norm2.bias': block.norm2.bias,
-            norm_q: block.attn2.normQ,
-            text_keys: context.keys,
-            text_values: context.values,
-            text_bias: bias,
-            ...bindLinear('to_q', block.linears['attn2.to_q']),
-            ...bindLinear('to_out', block.linears['attn2.to_out.0']),
-            ...bindLinear('ffn_in', block.linears['ffn.net.0.proj']),
-            ...bindLinear('ffn_out', block.linears['ffn.net.2']),
-          },
-          { result },
-        ),
-      );
-    }
-  }
-
-  async #head(
-    clip: ClipMemory,
-    hiddenOf: (index: number) => Promise<Tensor>,
-    timeOf: (chunk: ClipChunk) => TimeEmbedding,
-    velocity: Tensor,
-    includeConditioning: boolean,
-  ): Promise<void> {
-    const { projOut, scaleShiftTable } = this.weights;
-    const graph = graphs.headGraph(this.config, projOut.spec);
-    const width = projOut.spec.outFeatures;
-    for (const [index, chunk] of clip.chunks.entries()) {
-      if (chunk.conditioning && !includeConditioning) continue;
-      const piece = clip.tokenPiece(chunk.count);
-      const inputs = {
-        hidden: await hiddenOf(index),
-        temb: timeOf(chunk).temb,
-        scale_shift_table: scaleShiftTable,
-        ...bindLinear('proj_out', projOut),
-      };
-      await this.backend.run(graph, inputs, { velocity: piece });
-      this.backend.copy(piece, 0, velocity, chunk.start * width, chunk.count * width);
-    }
-  }
-}
-
-function residualOf(clip: ClipMemory, branch: number): ChunkedTensor {
-  const residual = clip.residuals[branch];
-  if (!residual) throw new TypeError('the clip was not made to reuse its blocks');
-  return residual;
-}
-
-/** By chunk size L: 0 but for the last key, which stands for `empty` rows at once, [1, 1, L, T]. */
-function emptyRowBiases(
-  scope: Scope,
-  clip: ClipMemory,
-  rows: number,
-  empty: number,
-): Map<number, Tensor> {
-  const biases = new Map<number, Tensor>();
-  for (const { count } of clip.chunks) {
-    if (biases.has(count)) continue;
-    const bias = new Float32Array(count * rows);
-    if (empty > 0) {
-      for (let i = rows - 1; i < bias.length; i += rows) bias[i] = Math.log(empty);
-    }
-    biases.set(count, scope.float32([1, 1, count, rows], 'activations', bias));
-  }
-  return biases;
 }
 
 /**

@@ -1,0 +1,103 @@
+import type { DeviceTensor, Scope } from '../../../gpu';
+import type { LatentSize } from '../../../pipeline/latents';
+import type { BlockWeights } from './weights';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** What the blocks need of one timestep. */
+export interface TimeEmbedding {
+  readonly temb: Tensor; // [1, D]
+  readonly modulation: Tensor; // [6, D]
+}
+
+/** The timesteps of a clip's tokens. */
+export interface Times {
+  /** Of the conditioning tokens: 0. */
+  readonly conditioning: TimeEmbedding;
+  readonly noisy: TimeEmbedding;
+}
+
+/** A text's keys and values for one block, in the layout of the clip that made them. */
+export interface TextKeysValues {
+  readonly keys: DeviceTensor;
+  readonly values: DeviceTensor;
+}
+
+/** A prompt as the blocks see it. */
+export interface TextContext {
+  /** T: rows of keys and values. */
+  readonly rows: number;
+  /** Added to the logit of the last key, which stands for all empty rows of the text at once. */
+  readonly lastBias: number;
+  readonly blocks: readonly TextKeysValues[];
+  dispose(): void;
+}
+
+/** Sizes and work of a clip that are known before it runs. */
+export interface ClipOptions {
+  /** Latent frames that are given: they stay as they are, at timestep 0. */
+  readonly conditioningFrames: number;
+  /** Upper bound of a chunk. */
+  readonly maxChunkTokens: number;
+  /** Whether two branches will run (guidance scale over 1). */
+  readonly guided: boolean;
+  /** Whether what the blocks add is kept for later steps. */
+  readonly reusesBlocks?: boolean;
+}
+
+/** Where the head takes its rows from: a residual stream, or the embedded tokens and what the blocks added before. */
+export type HeadSource = { readonly stream: number } | { readonly reused: number };
+
+/**
+ * The activations of a clip on the device and the steps of a pass over them, in the order of the README. There
+ * is a residual stream [S, D] for each guidance branch: 0, and 1 with guidance. Steps resolve when their work is
+ * submitted.
+ */
+export interface Clip {
+  readonly size: LatentSize;
+  /** S */
+  readonly tokens: number;
+  /** Tokens of the conditioning frames. */
+  readonly conditioningTokens: number;
+  /**
+   * A text's keys and values in a block.
+   *
+   * @param context [T, D]
+   */
+  textKeysValues(scope: Scope, context: Tensor, block: BlockWeights): Promise<TextKeysValues>;
+  /** Patch embedding of tokens [S, C·ph·pw] into stream 0. */
+  embed(tokens: Tensor): Promise<void>;
+  /** Stream 1 becomes a copy of stream 0. */
+  fork(): void;
+  /** Steps 1 and 2. */
+  selfAttention(stream: number, block: BlockWeights, times: Times): Promise<void>;
+  /** Steps 3 and 4. */
+  crossFeedForward(
+    stream: number,
+    block: BlockWeights,
+    times: Times,
+    text: TextContext,
+    blockIndex: number,
+  ): Promise<void>;
+  /**
+   * Holds stream 0, the embedded tokens, for {@link keepResidual}.
+   *
+   * @throws TypeError where the clip was not made to reuse its blocks
+   */
+  holdEmbedded(branch: number): void;
+  /** Keeps what the blocks added to what was held. */
+  keepResidual(branch: number, stream: number): Promise<void>;
+  /**
+   * @param velocity [S, C·ph·pw]
+   * @param includeConditioning whether the conditioning tokens are computed too
+   */
+  head(
+    source: HeadSource,
+    times: Times,
+    velocity: Tensor,
+    includeConditioning: boolean,
+  ): Promise<void>;
+  /** Stream 0, [S, D]. */
+  read(): Promise<Float32Array>;
+  dispose(): void;
+}
