@@ -8,7 +8,7 @@ import {
   elementCount,
   type ReadableTensor,
 } from './backend';
-import type { Compute } from './kernels';
+import { type Compute, type KernelChoice, OwnKernels } from './kernels';
 import { checkJob } from './kernels/run';
 import { type Category, Counted } from './ledger';
 import { PartRunner, runtimeSize, symbolsOf } from './parts';
@@ -75,6 +75,12 @@ export class CountingBackend extends Counted implements Backend {
   /** Bytes of the one buffer for readbacks. */
   #staging = 0;
   #releaseStaging: () => void = () => undefined;
+
+  /** @param choice the kernels of our own that compute; null where the runtime does */
+  constructor(choice: KernelChoice | null = null) {
+    super();
+    this.kernels = choice && new OwnKernels(this, choice);
+  }
 
   tensor<T extends ElementType>(
     dtype: T,

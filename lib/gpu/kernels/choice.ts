@@ -1,6 +1,6 @@
 import type { AttentionVariant } from './attention';
 import type { ConvolutionVariant } from './convolution';
-import type { KernelMode } from './kernel';
+import type { KernelMode, Storage } from './kernel';
 import type { LinearVariant } from './linear';
 
 /**
@@ -9,6 +9,8 @@ import type { LinearVariant } from './linear';
  */
 export interface KernelChoice {
   readonly mode: KernelMode;
+  /** How activations lie between two kernels; f16 when absent. Sums and residual streams are f32. */
+  readonly storage?: Storage;
   readonly linear: LinearVariant | null;
   readonly attention: AttentionVariant | null;
   readonly convolution: ConvolutionVariant | null;

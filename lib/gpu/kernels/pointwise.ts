@@ -1,6 +1,7 @@
 import type { DeviceTensor } from '../backend';
 import type { Dispatch, Operand, RowView } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
+import { memoised } from './memo';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /*
@@ -303,15 +304,4 @@ fn sumOfRow(value: f32, thread: u32) -> f32 {
   #index(part: number): string {
     return part === 0 ? 'thread' : `(thread + ${part * this.threads}u)`;
   }
-}
-
-/** One kernel for equal shapes: its text is long. */
-function memoised<S>(make: (shape: S) => Kernel): (shape: S) => Kernel {
-  const known = new Map<string, Kernel>();
-  return (shape) => {
-    const key = JSON.stringify(shape);
-    const found = known.get(key) ?? make(shape);
-    known.set(key, found);
-    return found;
-  };
 }

@@ -1,13 +1,14 @@
 import { type Backend, Scope } from '../../gpu';
 import { GraphBuilder, multiHeadAttention } from '../../onnx';
 import { type TransformerConfig, transformerDim } from './config';
+import { stepKernels } from './transformer';
 
 /** About the longest time that one dispatch may take: longer ones lose the device on some systems. */
 const dispatchSeconds = 0.3;
 /** Attention kernels work on tiles of this many queries. */
 const queryTile = 64;
 /** More tokens per chunk gain nothing and cost memory: the feed-forward's hidden layer grows. */
-const mostTokens = 4096;
+export const mostTokens = 4096;
 /** Fewer tokens per chunk save next to nothing: 2 % of the 5B's least memory. */
 const fewestPlanned = 512;
 
@@ -46,7 +47,8 @@ const measured = new WeakMap<Backend, Map<string, Promise<number>>>();
  * Measures what this device's attention kernel sustains on the clip's own keys, and derives the chunk
  * size from it; once per device, so that a run can be repeated with the same numbers. Takes the memory
  * of the keys and values for a moment; call it before the clip's own. The CPU has no dispatch that
- * could take too long and gets the largest chunks: its kernels unpack all weights at every call.
+ * could take too long and gets the largest chunks: its kernels unpack all weights at every call. So do
+ * kernels of our own: what runs them bounds a dispatch itself.
  *
  * @param keys tokens of the clip
  */
@@ -55,7 +57,7 @@ export async function measureChunkTokens(
   config: TransformerConfig,
   keys: number,
 ): Promise<number> {
-  if (backend.kind === 'wasm') return mostTokens;
+  if (backend.kind === 'wasm' || stepKernels(backend, config)) return mostTokens;
   const known = measured.get(backend) ?? new Map<string, Promise<number>>();
   measured.set(backend, known);
   const key = [config.num_attention_heads, config.attention_head_dim, keys].join();

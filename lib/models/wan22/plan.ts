@@ -1,5 +1,6 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
+import { attentionVariants, type KernelChoice, linearVariants } from '../../gpu/kernels';
 import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
@@ -7,7 +8,7 @@ import { type DenoiseCosts, MemoryPlanner, type Residency } from '../../pipeline
 import { createScheduler } from '../../pipeline/schedulers';
 import { type Checkpoint, withAliases } from '../../weights';
 import { bitsOf } from './blocks';
-import { chunkLadder, queryChunkTokens } from './chunk-size';
+import { chunkLadder, mostTokens, queryChunkTokens } from './chunk-size';
 import { type ModelConfig, maxPromptTokens } from './config';
 import { Wan22Denoiser } from './denoiser';
 import { precisionFor } from './layer-data';
@@ -22,14 +23,16 @@ import {
 import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
 import { chunkTokens as cutTokens, tokensPerFrame } from './tokens';
-import { Transformer } from './transformer';
+import { stepKernels, Transformer } from './transformer';
 import { decodeOptions, measureEncoder } from './vae';
 
 /** What the memory is planned for. */
 export interface Wan22PlanRequest {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
   readonly native: ClipSize;
-  /** What the device's attention kernel sustains; decides the chunk size. */
+  /** The kernels of our own that compute; null where the runtime does. Those of a usual device when absent. */
+  readonly kernels?: KernelChoice | null;
+  /** What the runtime's attention kernel sustains; decides its chunk size. */
   readonly flopsPerSecond?: number;
   /** Most tokens that go through a block together, where that was measured. */
   readonly chunkTokens?: number;
@@ -43,6 +46,18 @@ export interface Wan22PlanRequest {
   /** Whether what the blocks add is kept for later steps. */
   readonly reusesBlocks?: boolean;
 }
+
+/** What every device with WebGPU has. */
+const usualDevice = {
+  features: new Set<string>(),
+  limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27 },
+};
+const usualKernels: KernelChoice = {
+  mode: 'exact',
+  linear: linearVariants(usualDevice)[0] ?? null,
+  attention: attentionVariants(usualDevice)[0] ?? null,
+  convolution: null,
+};
 
 /** What a common GPU's attention sustains, where none was measured. */
 const usualFlopsPerSecond = 3e12;
@@ -64,11 +79,15 @@ export async function planWan22(
   };
   const perFrame = tokensPerFrame(config.transformer, size);
   const tokens = size.frames * perFrame;
+  const kernels = request.kernels === undefined ? usualKernels : request.kernels;
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
-  const wanted = request.chunkTokens ?? queryChunkTokens(config.transformer, tokens, flops);
+  const usual = stepKernels(new CountingBackend(kernels), config.transformer)
+    ? mostTokens
+    : queryChunkTokens(config.transformer, tokens, flops);
+  const wanted = request.chunkTokens ?? usual;
   const promptTokens = request.promptTokens ?? [maxPromptTokens, maxPromptTokens];
   const { lora, reusesBlocks } = request;
-  const options = { precision, promptTokens, lora, reusesBlocks };
+  const options = { precision, promptTokens, lora, reusesBlocks, kernels };
   const latent = { latentHeight: size.height, latentWidth: size.width };
   const cut = (most: number) => largestChunk(size.frames, perFrame, most);
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
@@ -111,6 +130,8 @@ interface CountOptions {
   readonly promptTokens: readonly number[];
   readonly lora?: LoraBranches | undefined;
   readonly reusesBlocks?: boolean | undefined;
+  /** Null when absent. */
+  readonly kernels?: KernelChoice | null;
 }
 
 /** Layers come and go one by one, so one of them tells the peak. */
@@ -118,7 +139,7 @@ async function countText(config: ModelConfig, options: CountOptions): Promise<De
   const one = { ...config.text_encoder, num_layers: 1 };
   const zeros = zeroCheckpoint(textEncoderTensors(one), options.precision);
   const checkpoint = withAliases(zeros, textEncoderAliases);
-  const backend = new CountingBackend();
+  const backend = new CountingBackend(options.kernels);
   const prompts = options.promptTokens.map((tokens) => new Array<number>(tokens).fill(0));
   await encodePrompts(backend, checkpoint, one, prompts, { precision: options.precision });
   return backend.measured();
@@ -138,7 +159,7 @@ export async function countDenoising(
   const lora = options.lora ? uniform(options.lora) : undefined;
   const measure = async (layers: number) => {
     const transformer = { ...config.transformer, num_layers: layers };
-    const backend = new CountingBackend();
+    const backend = new CountingBackend(options.kernels);
     const checkpoint = zeroCheckpoint(transformerTensors(transformer), options.precision);
     const { precision } = options;
     const reading = { precision, ...(lora ? { lora } : {}) };

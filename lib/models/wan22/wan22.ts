@@ -164,7 +164,8 @@ export class Wan22 implements VideoModel {
     const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
     await backend.trim();
     const largestBuffer = backend.maxBufferBytes;
-    return planWan22(config, precision, { ...request, chunkTokens, largestBuffer });
+    const kernels = backend.kernels?.choice ?? null;
+    return planWan22(config, precision, { ...request, chunkTokens, largestBuffer, kernels });
   }
 
   encodeText(

@@ -10,6 +10,8 @@ import { BlockStore } from './blocks';
 import type { Clip, ClipOptions, TextContext, TextKeysValues, TimeEmbedding, Times } from './clip';
 import { GraphClip } from './graph-clip';
 import * as graphs from './graphs';
+import { KernelClip } from './kernel-clip';
+import { stepKernels } from './kernel-steps';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -87,7 +89,11 @@ export class Transformer {
    * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
    */
   createClip(size: LatentSize, options: ClipOptions): Clip {
-    return new GraphClip(this.backend, this.config, this.weights, size, options);
+    const { backend, config, weights } = this;
+    const kernels = stepKernels(backend, config);
+    return kernels
+      ? new KernelClip(backend, kernels, config, weights, size, options)
+      : new GraphClip(backend, config, weights, size, options);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */

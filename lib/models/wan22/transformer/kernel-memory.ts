@@ -1,0 +1,118 @@
+import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import { storageBytes } from '../../../gpu/kernels';
+import type { LatentSize } from '../../../pipeline/latents';
+import { type TransformerConfig, transformerDim } from '../config';
+import { type Chunk, chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
+import type { ClipOptions } from './clip';
+import type { HeadRows, Rows, StepKernels } from './kernel-steps';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** Rows between two heads of the clip's keys: a multiple, so that every head starts at an aligned offset. */
+const headRowStep = 16;
+
+/**
+ * The activations of a clip that kernels of our own compute: allocated once. All tokens lie in one tensor and
+ * chunks are views of its rows.
+ */
+export class KernelMemory {
+  /** S */
+  readonly tokens: number;
+  readonly conditioningTokens: number;
+  readonly chunks: readonly Chunk[];
+  /** A chunk's rows of D: what is normed, then what attention gives. */
+  readonly y: Rows;
+  /** A chunk's rows of D or of the feed-forward's width: what a linear layer gives. */
+  readonly h: Rows;
+  /** By head, [heads, S, headSize], so that one head's lie together. */
+  readonly keys: HeadRows;
+  readonly values: HeadRows;
+  readonly cos: Tensor; // [S, headSize/2]
+  readonly sin: Tensor;
+  readonly #scope: Scope;
+  readonly #streams: readonly Tensor[]; // [S, D]
+  readonly #residuals: readonly Tensor[]; // [S, D]
+  readonly #modulations: readonly [noisy: Tensor, conditioning: Tensor]; // [6, D]
+  #branch: Tensor | null = null;
+
+  /** @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device */
+  constructor(
+    readonly backend: Backend,
+    { storage }: StepKernels,
+    config: TransformerConfig,
+    size: LatentSize,
+    { conditioningFrames, maxChunkTokens, guided, reusesBlocks = false }: ClipOptions,
+  ) {
+    const { num_attention_heads: heads, attention_head_dim: headSize } = config;
+    const d = transformerDim(config);
+    const perFrame = tokensPerFrame(config, size);
+    this.tokens = perFrame * size.frames;
+    this.conditioningTokens = perFrame * conditioningFrames;
+    this.chunks = chunkTokens(size.frames, perFrame, conditioningFrames, maxChunkTokens);
+    const most = Math.max(...this.chunks.map(({ count }) => count));
+    const scope = new Scope(backend);
+    this.#scope = scope;
+    const float32 = (dims: readonly number[], data?: Float32Array) =>
+      scope.float32(dims, 'activations', data);
+    const stored = (dims: readonly number[]) =>
+      scope.tensor(storage === 'f32' ? 'float32' : 'float16', dims, 'activations');
+    const headRows = Math.ceil(this.tokens / headRowStep) * headRowStep;
+    const byHead = (): HeadRows => ({
+      tensor: stored([heads, headRows, headSize]),
+      storage,
+      headStride: headRows * headSize,
+      rowStride: headSize,
+    });
+    try {
+      const rows = () => float32([this.tokens, d]);
+      this.#streams = Array.from({ length: guided ? 2 : 1 }, rows);
+      this.#residuals = reusesBlocks ? this.#streams.map(rows) : [];
+      this.keys = byHead();
+      this.values = byHead();
+      const { cos, sin } = rotaryTables(config, size);
+      this.cos = float32([this.tokens, headSize / 2], cos);
+      this.sin = float32([this.tokens, headSize / 2], sin);
+      this.#modulations = [float32([6, d]), float32([6, d])];
+      this.y = { tensor: stored([most, d]), first: 0, storage };
+      // It also takes a chunk of the residual stream.
+      const widest = Math.max(config.ffn_dim, (d * 4) / storageBytes(storage));
+      this.h = { tensor: stored([most, widest]), first: 0, storage };
+    } catch (error) {
+      scope.dispose();
+      throw error;
+    }
+  }
+
+  /** The residual stream of a guidance branch. */
+  stream(index: number): Tensor {
+    const stream = this.#streams[index];
+    if (!stream) throw new TypeError('the clip was not made for guidance');
+    return stream;
+  }
+
+  /** What the blocks added together. */
+  residual(branch: number): Tensor {
+    const residual = this.#residuals[branch];
+    if (!residual) throw new TypeError('the clip was not made to reuse its blocks');
+    return residual;
+  }
+
+  /** What modulates tokens: a block's table and the time, or the head's two rows. */
+  modulation(conditioning: boolean): Tensor {
+    return this.#modulations[conditioning ? 1 : 0];
+  }
+
+  /** Room for a LoRA's `x·downᵀ`; it grows to the most that any layer needs. */
+  branch(values: number): Tensor {
+    if (this.#branch && this.#branch.bytes >= 4 * values) return this.#branch;
+    // What was submitted still has the old one.
+    this.#branch?.dispose();
+    this.#branch = this.backend.tensor('float32', [values], 'activations');
+    return this.#branch;
+  }
+
+  dispose(): void {
+    this.#branch?.dispose();
+    this.#scope.dispose();
+  }
+}
