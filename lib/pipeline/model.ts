@@ -25,6 +25,11 @@ export interface PlanRequest {
   readonly native: ClipSize;
   /** The device's own measured rate decides the chunks; an estimate where there is no device. */
   readonly backend?: Backend;
+  /**
+   * Without a backend, what it would compute with: null for the runtime, kernels of our own when absent. A
+   * backend's own count, else.
+   */
+  readonly kernels?: null;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
   /** `full` when absent. */

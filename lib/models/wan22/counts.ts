@@ -43,10 +43,11 @@ export function countWan22(config: ModelConfig, precision: Precision): ModelCoun
     },
     flops: (size, decoder) => clipFlops(config, size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
-    planMemory: ({ native, promptTokens, decoder, reusesBlocks = false }) =>
+    planMemory: ({ native, kernels, promptTokens, decoder, reusesBlocks = false }) =>
       planWan22(config, precision, {
         native,
         reusesBlocks,
+        ...(kernels === null && { kernels }),
         ...(promptTokens && { promptTokens }),
         ...(decoder === 'tiny' && { tinyDecoder }),
       }),

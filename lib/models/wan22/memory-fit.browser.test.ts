@@ -38,6 +38,7 @@ beforeAll(async () => {
   const perFrame = tokensPerFrame(transformer, { frames: 2, height: 2, width: 4 });
   planner = await planWan22(model.config, model.precision, {
     native,
+    kernels: null,
     chunkTokens: await measureChunkTokens(backend, transformer, 2 * perFrame),
     promptTokens: [encodePrompt(prompt).length],
   });

@@ -27,6 +27,7 @@ beforeAll(async () => {
   const { encodePrompt } = await loadTokenizer(model.folder);
   planner = await planWan22(model.config, model.precision, {
     native,
+    kernels: null,
     chunkTokens: 4096,
     promptTokens: [prompt, negativePrompt].map((text) => encodePrompt(text).length),
   });

@@ -8,23 +8,17 @@ import {
   memoryReport,
 } from '../../pipeline/memory/plan';
 import { readModelConfig } from './config';
-import { planWan22 } from './plan';
+import { planWan22, type Wan22PlanRequest } from './plan';
 import { realFolder } from './testing/model';
 
 const models = new URL('../../../public/models/', import.meta.url).pathname;
 const gibibyte = 2 ** 30;
 
-async function plannerOf(
-  precision: Precision,
-  promptTokens?: readonly number[],
-  largestBuffer?: number,
-) {
+async function plannerOf(precision: Precision, more: Partial<Wan22PlanRequest> = {}) {
   const text = await readFile(`${models}wan2.2-ti2v-5b.json`, 'utf8');
   const native = longestClip(parseManifest(JSON.parse(text)), '1280*720');
   const config = await readModelConfig(realFolder);
-  const prompts = promptTokens ? { promptTokens } : {};
-  const limit = largestBuffer === undefined ? {} : { largestBuffer };
-  return planWan22(config, precision, { native, ...prompts, ...limit });
+  return planWan22(config, precision, { native, ...more });
 }
 
 const stageOf = (plan: MemoryPlan, name: string) =>
@@ -45,8 +39,12 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     // 4,907,335,680 block weights at 9 bits; the rest, and all biases and norms, in f32.
     const around = 4_999_787_712 - 4_907_335_680;
     expect(denoise.weights).toBe(4_907_335_680 * 1.125 + around * 4);
-    // Hidden state of both branches, keys and values: 4 tensors of 27,280 × 3,072.
-    expect(denoise.activations).toBeGreaterThan(4 * 27_280 * 3072 * 4);
+    // The residual streams of both branches in f32, keys and values of tokens and texts in f16.
+    const tensor = 27_280 * 3072 * 4;
+    const text = 30 * 2 * 512 * 3072 * 2;
+    expect(denoise.activations).toBeGreaterThan(3 * tensor + 2 * text);
+    expect(denoise.activations).toBeLessThan(3 * tensor + 2 * text + 0.4 * gibibyte);
+    expect(denoise.runtime).toBeLessThan(gibibyte / 4);
     for (const { peak: sum, weights, activations, caches } of stages) {
       expect(sum).toBeGreaterThanOrEqual(Math.max(weights, activations, caches));
       expect(sum).toBeGreaterThan(0);
@@ -78,13 +76,13 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     expect(kept).toEqual(kept.toSorted(([a, m], [b, n]) => a - b || m - n));
     expect(kept[0]).toEqual([least.chunkTokens, 0]);
     expect(kept.at(-1)).toEqual([full.chunkTokens, 30]);
-    expect(new Set(kept.map(([chunkTokens]) => chunkTokens))).toContain(880);
+    expect(new Set(kept.map(([chunkTokens]) => chunkTokens)).size).toBeGreaterThan(2);
     expect(planner.fit(full.peak)).toEqual(full);
   });
 
   test('the least budget is well below the full one, and less is refused with both numbers', () => {
     const { least, full } = planner;
-    expect(least.peak).toBeLessThan(full.peak / 2);
+    expect(least.peak).toBeLessThan(Math.min(full.peak / 2, 3 * gibibyte));
     expect(least.residency).toEqual({ residentBlocks: 0, bufferSets: 2 });
     expect(least.tiles).not.toBe('full');
     expect(() => planner.fit(least.peak - 1)).toThrow(
@@ -97,6 +95,16 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     );
   });
 
+  test('the runtime takes more: it keeps f32, copies and intermediates', {
+    tags: ['full'],
+  }, async () => {
+    const runtime = await plannerOf('int8', { kernels: null });
+    expect(stageOf(runtime.full, 'denoise').activations).toBeGreaterThan(4 * 27_280 * 3072 * 4);
+    expect(stageOf(runtime.full, 'denoise').peak).toBeGreaterThan(
+      stageOf(planner.full, 'denoise').peak + 1.5 * gibibyte,
+    );
+  });
+
   test('a buffer that the device does not take is not planned, where it can be helped', {
     tags: ['full'],
   }, async () => {
@@ -104,13 +112,13 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     // One tensor of the tokens, the least that any plan has.
     const hidden = 27_280 * 3072 * 4;
     expect(largest).toBeGreaterThan(hidden);
-    const limited = await plannerOf('int8', undefined, hidden);
+    const limited = await plannerOf('int8', { largestBuffer: hidden });
     expect(limited.full.largest).toBe(hidden);
     expect(limited.full.tiles).not.toBe('full');
     expect(limited.fit(limited.full.peak)).toEqual(limited.full);
     for (const stage of limited.least.stages) expect(stage.largest).toBeLessThanOrEqual(hidden);
 
-    const refusing = await plannerOf('int8', undefined, 2 ** 28);
+    const refusing = await plannerOf('int8', { largestBuffer: 2 ** 28 });
     expect(() => refusing.fit(64 * gibibyte)).toThrow(
       expect.objectContaining({
         code: 'OUT_OF_MEMORY',
@@ -120,10 +128,10 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
   });
 
   test('short prompts, and none against guidance, take less', { tags: ['full'] }, async () => {
-    const short = await plannerOf('int8', [60, 120]);
-    const alone = await plannerOf('int8', [60]);
+    const short = await plannerOf('int8', { promptTokens: [60, 120] });
+    const alone = await plannerOf('int8', { promptTokens: [60] });
     expect(stageOf(short.full, 'denoise').peak).toBeLessThan(
-      stageOf(planner.full, 'denoise').peak - 0.5 * gibibyte,
+      stageOf(planner.full, 'denoise').peak - 0.25 * gibibyte,
     );
     // Without guidance there is no second residual stream.
     expect(

@@ -146,6 +146,7 @@ export class Wan22 implements VideoModel {
   async planMemory({
     native,
     backend,
+    kernels,
     promptTokens,
     decoder = 'full',
     reusesBlocks = false,
@@ -154,6 +155,7 @@ export class Wan22 implements VideoModel {
     const request = {
       native,
       reusesBlocks,
+      ...(kernels === null ? { kernels } : {}),
       ...(promptTokens ? { promptTokens } : {}),
       ...(this.lora ? { lora: this.lora } : {}),
       ...(decoder === 'tiny' ? { tinyDecoder: shapesOf(this.#tinyDecoder) } : {}),
@@ -164,8 +166,13 @@ export class Wan22 implements VideoModel {
     const chunkTokens = await measureChunkTokens(backend, config.transformer, tokens);
     await backend.trim();
     const largestBuffer = backend.maxBufferBytes;
-    const kernels = backend.kernels?.choice ?? null;
-    return planWan22(config, precision, { ...request, chunkTokens, largestBuffer, kernels });
+    const choice = backend.kernels?.choice ?? null;
+    return planWan22(config, precision, {
+      ...request,
+      chunkTokens,
+      largestBuffer,
+      kernels: choice,
+    });
   }
 
   encodeText(
