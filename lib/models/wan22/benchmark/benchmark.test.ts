@@ -7,8 +7,9 @@ import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { decoderBlocks, readModelConfig } from '../config';
 import { textEncoderTensors, transformerTensors } from '../tensors';
+import { clipOfTokens } from './blocks';
 import { encoderLayerFlops, passFlops, upBlockFlops } from './flops';
-import { clipOfTokens, wan22BenchmarkStages } from './stages';
+import { wan22BenchmarkStages } from './stages';
 import { syntheticCheckpoint } from './synthetic';
 
 const tiny = await readModelConfig(diskFolder(`${root}model`));

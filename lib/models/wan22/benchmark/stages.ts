@@ -7,17 +7,15 @@ import {
   summarise,
 } from '../../../pipeline/benchmark';
 import { metered } from '../../../pipeline/benchmark/meter';
-import type { LatentSize } from '../../../pipeline/latents';
-import { decoderBlocks, type ModelConfig, type TransformerConfig } from '../config';
-import { textEncoderTensors, transformerTensors, vaeTensors } from '../tensors';
+import { decoderBlocks, type ModelConfig } from '../config';
+import { textEncoderTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
-import { tokensPerFrame } from '../tokens';
-import { Transformer } from '../transformer';
 import { Workspace } from '../vae/layers';
 import { NetworkLoader } from '../vae/network';
 import { loadUpBlock } from '../vae/up-blocks';
 import { VaeLoader } from '../vae/weights';
+import { openBlocks } from './blocks';
 import { encoderLayerFlops, tinyDecoderFlops, transformerBlockFlops, upBlockFlops } from './flops';
 import { noise, syntheticCheckpoint } from './synthetic';
 import { publishedTinyDecoder } from './work';
@@ -28,54 +26,15 @@ type Stage = (
   options: BenchmarkOptions,
 ) => Promise<StageResult[]>;
 
-/**
- * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first of them conditioning.
- *
- * @throws RangeError for an odd number of tokens
- */
-export function clipOfTokens(config: TransformerConfig, tokens: number): LatentSize {
-  const [, patchHeight, patchWidth] = config.patch_size;
-  const native = { frames: 1, height: 44, width: 80 };
-  const perFrame = tokensPerFrame(config, native);
-  if (tokens % perFrame === 0 && tokens > perFrame) {
-    return { ...native, frames: tokens / perFrame };
-  }
-  const half = tokens / 2;
-  if (!Number.isInteger(half)) throw new RangeError(`${tokens} tokens are no two equal frames`);
-  let rows = Math.floor(Math.sqrt(half));
-  while (half % rows !== 0) rows -= 1;
-  return { frames: 2, height: rows * patchHeight, width: (half / rows) * patchWidth };
-}
-
 /** One block of the transformer, by graph and as a whole; the mean over the layers. */
 const benchTransformer: Stage = async (backend, config, options) => {
   const { layers, tokens, textTokens } = options;
-  const transformer = { ...config.transformer, num_layers: layers };
   const meter = metered(backend);
   backend.resetPeaks();
-  const checkpoint = syntheticCheckpoint(transformerTensors(transformer), options.precision);
-  const model = await Transformer.load(meter.backend, checkpoint, transformer, options);
-  const scope = new Scope(meter.backend);
-  const size = clipOfTokens(transformer, tokens);
-  const { maxChunkTokens } = options;
-  const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
-  const clip = model.createClip(size, clipOptions);
+  const blocks = await openBlocks(meter.backend, config, options);
   try {
-    const width = transformer.in_channels * 4;
-    const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));
-    const velocity = scope.float32([tokens, width], 'latents');
-    const conditioning = model.createTimeEmbedding(scope);
-    const free = model.createTimeEmbedding(scope);
-    await model.embedTime(0, conditioning);
-    await model.embedTime(700, free);
-    const embeds = noise('text', textTokens * transformer.text_dim, 1);
-    const text = await model.prepareText(embeds, clip);
-    const branches = [{ text, velocity }];
-    const passes = await measure(meter, options.passes, () =>
-      model.velocity(clip, latents, { conditioning, noisy: free }, branches),
-    );
-    text.dispose();
-    const flops = transformerBlockFlops(transformer, tokens, textTokens);
+    const passes = await measure(meter, options.passes, blocks.pass);
+    const flops = transformerBlockFlops(config.transformer, tokens, textTokens);
     const { peakBytes } = backend;
     const graphs = Object.entries(flops);
     const total = graphs.reduce((sum, [, flop]) => sum + flop, 0);
@@ -88,10 +47,7 @@ const benchTransformer: Stage = async (backend, config, options) => {
       summarise('transformer block', passes, (name) => names.has(name), whole),
     ];
   } finally {
-    clip.dispose();
-    scope.dispose();
-    model.dispose();
-    await backend.releaseSessions();
+    await blocks.dispose();
   }
 };
 

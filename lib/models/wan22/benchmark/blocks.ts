@@ -1,0 +1,85 @@
+import { type Backend, Scope } from '../../../gpu';
+import type { BenchmarkOptions } from '../../../pipeline/benchmark';
+import type { LatentSize } from '../../../pipeline/latents';
+import type { ModelConfig, TransformerConfig } from '../config';
+import { transformerTensors } from '../tensors';
+import { tokensPerFrame } from '../tokens';
+import { Transformer } from '../transformer';
+import { noise, syntheticCheckpoint } from './synthetic';
+
+/**
+ * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first of them conditioning.
+ *
+ * @throws RangeError for an odd number of tokens
+ */
+export function clipOfTokens(config: TransformerConfig, tokens: number): LatentSize {
+  const [, patchHeight, patchWidth] = config.patch_size;
+  const native = { frames: 1, height: 44, width: 80 };
+  const perFrame = tokensPerFrame(config, native);
+  if (tokens % perFrame === 0 && tokens > perFrame) {
+    return { ...native, frames: tokens / perFrame };
+  }
+  const half = tokens / 2;
+  if (!Number.isInteger(half)) throw new RangeError(`${tokens} tokens are no two equal frames`);
+  let rows = Math.floor(Math.sqrt(half));
+  while (half % rows !== 0) rows -= 1;
+  return { frames: 2, height: rows * patchHeight, width: (half / rows) * patchWidth };
+}
+
+/** Blocks of the transformer with random weights of its widths, on the device. */
+export interface SyntheticBlocks {
+  /** One pass over the clip; resolves when it is submitted. */
+  pass(): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** What {@link openBlocks} takes of the options of a benchmark. */
+export type BlockOptions = Pick<
+  BenchmarkOptions,
+  'layers' | 'tokens' | 'textTokens' | 'precision' | 'maxChunkTokens'
+>;
+
+/**
+ * Puts blocks of the transformer on a device, which computes them as `backend.kernels` says.
+ *
+ * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
+ */
+export async function openBlocks(
+  backend: Backend,
+  config: ModelConfig,
+  options: BlockOptions,
+): Promise<SyntheticBlocks> {
+  const { layers, tokens, textTokens, precision, maxChunkTokens } = options;
+  const transformer = { ...config.transformer, num_layers: layers };
+  const checkpoint = syntheticCheckpoint(transformerTensors(transformer), precision);
+  const model = await Transformer.load(backend, checkpoint, transformer, options);
+  const scope = new Scope(backend);
+  const owned: { dispose(): void }[] = [model, scope];
+  const dispose = async () => {
+    for (const part of owned.reverse()) part.dispose();
+    await backend.releaseSessions();
+  };
+  try {
+    const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
+    const clip = model.createClip(clipOfTokens(transformer, tokens), clipOptions);
+    owned.push(clip);
+    const width = transformer.in_channels * 4;
+    const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));
+    const velocity = scope.float32([tokens, width], 'latents');
+    const conditioning = model.createTimeEmbedding(scope);
+    const noisy = model.createTimeEmbedding(scope);
+    await model.embedTime(0, conditioning);
+    await model.embedTime(700, noisy);
+    const embeds = noise('text', textTokens * transformer.text_dim, 1);
+    const text = await model.prepareText(embeds, clip);
+    owned.push(text);
+    const branches = [{ text, velocity }];
+    return {
+      pass: () => model.velocity(clip, latents, { conditioning, noisy }, branches),
+      dispose,
+    };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
