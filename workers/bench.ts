@@ -2,6 +2,7 @@ import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend } from '../lib/gpu';
+import { assignKernels } from '../lib/gpu/kernels/assign';
 import {
   type LanguageModelBenchOptions,
   type LanguageModelResult,
@@ -31,6 +32,7 @@ const bench = {
     const { family, configuration } = await open(model);
     const backend = await createBackend('webgpu');
     try {
+      await assignKernels(backend, options.kernels);
       const stages = await family.benchmarkStages(configuration, options);
       const all = [...stages, checkerBenchmark(options.passes)];
       return await benchmarkModel(backend, all, onResult);

@@ -1,12 +1,19 @@
 import * as Comlink from 'comlink';
+import type { KernelSetting } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { createBackend } from '../lib/gpu';
+import { assignKernels } from '../lib/gpu/kernels/assign';
 import { modelFamilies } from '../lib/models';
-import { type ParityLine, runParity } from '../lib/pipeline/parity';
+import { type ParityLine, type ParityOptions, runParity } from '../lib/pipeline/parity';
 import { classifierParity } from '../lib/safety/parity';
 import { httpFolder } from '../lib/weights';
 
 const families = { ...modelFamilies, classifier: classifierParity };
+
+/** What the worker is asked for. */
+export interface ParityRequest extends ParityOptions {
+  readonly kernels: KernelSetting;
+}
 
 /** The parity check in a browser: the worker of `npm run parity -- DIR --backend webgpu`. */
 const parity = {
@@ -17,11 +24,12 @@ const parity = {
    */
   async run(
     base: string,
-    options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
+    { kernels, ...options }: ParityRequest,
     onLine: (line: ParityLine) => void,
   ): Promise<void> {
     const backend = await createBackend('webgpu');
     try {
+      await assignKernels(backend, kernels);
       const folder = httpFolder(new URL(base));
       await runParity(families, folder, backend, { ...options, onLine });
     } finally {

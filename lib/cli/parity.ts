@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
-import { KinoraError, toKinoraError } from '../contract';
+import { type KernelSetting, KinoraError, kernelSettings, toKinoraError } from '../contract';
 import { createBackend, type Runtime } from '../gpu';
 import { modelFamilies } from '../models';
 import { type ParityLine, runParity } from '../pipeline/parity';
@@ -12,15 +12,16 @@ import { diskFolder } from './disk-folder';
 import { serveFolder } from './file-server';
 import { fromUser, root } from './paths';
 
-const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--tolerance X]
+const help = `npm run parity -- [DIR] [--backend wasm|webgpu] [--kernels SETTING] [--tolerance X]
 
 Runs every stage that DIR has reference tensors for and compares (default: the bundled goldens). DIR is
 laid out like lib/models/wan22/goldens, or like lib/safety/goldens for an image classifier.
 
   --backend wasm     ONNX Runtime's CPU provider in Node (default)
   --backend webgpu   the app in headless Chromium
-  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier;
-                     weights in f32 only
+  --kernels SETTING  with webgpu: ${kernelSettings.join(', ')} (default: runtime, ONNX Runtime's kernels)
+  --tolerance X      instead of 1e-4 for a stage, 1e-3 for the loop and 1e-5 for a classifier, or 3e-3
+                     with exact kernels and 5e-2 with others of our own; weights in f32 only
 `;
 
 const families = { ...modelFamilies, classifier: classifierParity };
@@ -30,11 +31,13 @@ const stageWidth = 44;
 interface Options {
   readonly folder: string;
   readonly backend: 'wasm' | 'webgpu';
+  readonly kernels: KernelSetting;
   readonly tolerance: number | null;
 }
 
 const optionTypes = {
   backend: { type: 'string', default: 'wasm' },
+  kernels: { type: 'string', default: 'runtime' },
   tolerance: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
@@ -73,6 +76,16 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
   if (backend !== 'wasm' && backend !== 'webgpu') {
     throw new KinoraError('PARAMETER_INVALID', '--backend must be wasm or webgpu.');
   }
+  const kernels = kernelSettings.find((name) => name === values.kernels);
+  if (!kernels) {
+    throw new KinoraError(
+      'PARAMETER_INVALID',
+      `--kernels must be one of ${kernelSettings.join(', ')}.`,
+    );
+  }
+  if (kernels !== 'runtime' && backend === 'wasm') {
+    throw new KinoraError('PARAMETER_INVALID', `--kernels ${kernels} needs --backend webgpu.`);
+  }
   const tolerance = values.tolerance === undefined ? null : Number(values.tolerance);
   if (tolerance !== null && !(tolerance > 0)) {
     throw new KinoraError('PARAMETER_INVALID', '--tolerance must be a number above 0.');
@@ -90,7 +103,7 @@ async function readOptions(args: readonly string[]): Promise<Options | 'help'> {
       remedy: 'Name a folder laid out like lib/models/wan22/goldens or lib/safety/goldens.',
     });
   }
-  return { folder, backend, tolerance };
+  return { folder, backend, kernels, tolerance };
 }
 
 async function limitsOf({ folder, tolerance }: Options) {
@@ -120,7 +133,7 @@ async function inChromium(options: Options, onLine: (line: ParityLine) => void):
       async (page) =>
         page.evaluate(
           ([base, limits]) => window.kinoraParity?.(base, limits) ?? 'The page is not ready.',
-          [files.base, await limitsOf(options)] as const,
+          [files.base, { ...(await limitsOf(options)), kernels: options.kernels }] as const,
         ),
     );
     if (failure) throw new KinoraError('INTERNAL', failure);

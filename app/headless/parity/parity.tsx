@@ -5,15 +5,12 @@ import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
 import type { ParityLine } from '../../../lib/pipeline/parity';
-import type { ParityApi } from '../../../workers/parity';
+import type { ParityApi, ParityRequest } from '../../../workers/parity';
 
 declare global {
   interface Window {
     /** Runs the check; null when it went through, else the sentence that says why not. */
-    kinoraParity?: (
-      base: string,
-      options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
-    ) => Promise<string | null>;
+    kinoraParity?: (base: string, options: ParityRequest) => Promise<string | null>;
     /** Where the driver takes the lines. */
     kinoraParityLine?: (line: ParityLine) => unknown;
   }
@@ -33,10 +30,7 @@ export function ParityPage() {
   );
 }
 
-async function runParity(
-  base: string,
-  options: { readonly tolerance?: number; readonly loraFiles: readonly string[] },
-): Promise<string | null> {
+async function runParity(base: string, options: ParityRequest): Promise<string | null> {
   installErrorTransfer();
   const worker = new Worker(new URL('../../../workers/parity.ts', import.meta.url), {
     type: 'module',

@@ -18,6 +18,7 @@ test('the command of the issue', () => {
       level: 0,
       passes: 3,
       maxChunkTokens: 4096,
+      kernels: 'runtime',
     },
   });
 });
@@ -35,6 +36,7 @@ test.each([
   [[...synthetic, '--tokens', '129'], '--tokens must be even'],
   [[...synthetic, '--latent', '8'], '--latent must be a whole number'],
   [[...synthetic, '--text-tokens', '513'], '--text-tokens must be at most 512'],
+  [[...synthetic, '--kernels', 'exact'], '--kernels exact needs --backend webgpu'],
   [[...synthetic, '--backend', 'cuda'], '--backend must be wasm or webgpu'],
   [[...synthetic, '--precision', 'f8'], '--precision must be one of f32, int8, int4'],
   [[...synthetic, '--wat'], "Unknown option '--wat'"],

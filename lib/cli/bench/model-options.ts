@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { KinoraError, type Precision, precisions } from '../../contract';
+import { KinoraError, kernelSettings, type Precision, precisions } from '../../contract';
 import type { BenchmarkOptions } from '../../pipeline/benchmark';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
@@ -16,6 +16,7 @@ weights of the model's real widths, and prints the memory plan. MODEL is an id o
   --passes N        passes to take the median of (default 3)
   --chunk N         most tokens in a chunk (default 4096)
   --backend NAME    wasm: ONNX Runtime's CPU provider in Node (default); webgpu: headless Chromium
+  --kernels NAME    with webgpu: ${kernelSettings.join(', ')} (default exact)
   --json FILE       also writes all figures as JSON; - for standard output
 `;
 
@@ -30,6 +31,7 @@ const optionTypes = {
   passes: { type: 'string', default: '3' },
   chunk: { type: 'string', default: '4096' },
   backend: { type: 'string', default: 'wasm' },
+  kernels: { type: 'string' },
   json: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
@@ -55,6 +57,12 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (!model) throw invalid('--synthetic must name a model, such as wan2.2-ti2v-5b.');
   if (backend !== 'wasm' && backend !== 'webgpu')
     throw invalid('--backend must be wasm or webgpu.');
+  const wanted = values.kernels ?? (backend === 'webgpu' ? 'exact' : 'runtime');
+  const kernels = kernelSettings.find((name) => name === wanted);
+  if (!kernels) throw invalid(`--kernels must be one of ${kernelSettings.join(', ')}.`);
+  if (kernels !== 'runtime' && backend === 'wasm') {
+    throw invalid(`--kernels ${kernels} needs --backend webgpu.`);
+  }
   const precision = precisions.find((name) => name === values.precision);
   if (values.precision !== undefined && !precision) {
     throw invalid(`--precision must be one of ${precisions.join(', ')}.`);
@@ -77,6 +85,7 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
       level: whole('--level', values.level, 0),
       passes: whole('--passes', values.passes, 1),
       maxChunkTokens: whole('--chunk', values.chunk, 1),
+      kernels,
     },
   };
 }

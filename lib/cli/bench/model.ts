@@ -37,7 +37,7 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const { layers, tokens, textTokens, passes } = stages;
   print(
-    `${options.model} in ${precision} on ${options.backend}: ${layers} × ${tokens} tokens, ` +
+    `${options.model} in ${precision} on ${options.backend}, kernels ${stages.kernels}: ${layers} × ${tokens} tokens, ` +
       `text of ${textTokens}, median of ${passes}`,
   );
   print(header);
@@ -48,7 +48,8 @@ export async function benchModel(args: readonly string[]): Promise<void> {
       : await inChromium(options.model, stages, onResult);
   const native = longestClip(manifest, '1280*720');
   const counts = await family.count(precision, configuration);
-  const planner = await counts.planMemory({ native });
+  const computing = stages.kernels === 'runtime' ? { kernels: null } : {};
+  const planner = await counts.planMemory({ native, ...computing });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
   const { pass: passFlop } = counts.flops(latentSizeOf(counts.latents, native), 'full');
@@ -111,7 +112,7 @@ async function inChromium(
   return outcome;
 }
 
-const stageWidth = 32;
+const stageWidth = 60;
 const columns = ['time', 'GFLOP', 'GFLOP/s', 'weights', 'activations', 'peak'] as const;
 const header = `${'stage'.padEnd(stageWidth)}${columns.map((name) => name.padStart(12)).join('')}`;
 

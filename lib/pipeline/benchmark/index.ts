@@ -1,4 +1,4 @@
-import { at, type Precision } from '../../contract';
+import { at, type KernelSetting, type Precision } from '../../contract';
 import type { Backend } from '../../gpu';
 import type { Meter, RunRecord } from './meter';
 
@@ -32,6 +32,8 @@ export interface BenchmarkOptions {
   readonly passes: number;
   /** Chunks of the transformer, at most. */
   readonly maxChunkTokens: number;
+  /** What computes on a GPU. */
+  readonly kernels: KernelSetting;
 }
 
 /** A part of a model that can be measured on its own. */

@@ -1,9 +1,10 @@
 import { type Backend, type Bindings, type DeviceTensor, elementBytes } from '../../gpu';
+import type { Compute, Dispatch } from '../../gpu/kernels';
 import type { Graph } from '../../onnx';
 
-/** One run of a graph, or one copy between tensors. */
+/** One run of a graph, of a kernel of our own, or one copy between tensors. */
 export interface RunRecord {
-  /** `copy` for a copy. */
+  /** The kernel's name for a kernel, `copy` for a copy. */
   readonly graph: string;
   /** From an idle device to an idle device; 0 for a copy. */
   readonly seconds: number;
@@ -11,6 +12,8 @@ export interface RunRecord {
   readonly weights: readonly DeviceTensor[];
   /** Bytes of everything else that was bound, read or written. */
   readonly activationBytes: number;
+  /** Known of kernels only. */
+  readonly flop?: number;
 }
 
 /** A backend that records what runs on it. It waits for each run, so that nothing is queued. */
@@ -23,18 +26,36 @@ export interface Meter {
 /** Wraps a backend in a meter. */
 export function metered(backend: Backend): Meter {
   let records: RunRecord[] = [];
+  const timed = async (run: () => Promise<void>) => {
+    await backend.settle();
+    const start = performance.now();
+    await run();
+    await backend.settle();
+    return (performance.now() - start) / 1000;
+  };
+  const { compute } = backend;
   const own: Partial<Backend> = {
+    ...(compute && {
+      compute: {
+        features: compute.features,
+        limits: compute.limits,
+        rates: compute.rates,
+        compile: (...of) => compute.compile(...of),
+        async dispatch(jobs) {
+          for (const job of jobs) {
+            const seconds = await timed(() => compute.dispatch([job]));
+            records.push({ graph: job.kernel.name, seconds, flop: job.flops, ...bytesOf(job) });
+          }
+        },
+      } satisfies Compute,
+    }),
     copy(source, sourceOffset, target, targetOffset, count) {
       const activationBytes = 2 * count * elementBytes[source.dtype];
       records.push({ graph: 'copy', seconds: 0, weights: [], activationBytes });
       backend.copy(source, sourceOffset, target, targetOffset, count);
     },
     async run(graph: Graph, inputs: Bindings, outputs: Bindings) {
-      await backend.settle();
-      const start = performance.now();
-      await backend.run(graph, inputs, outputs);
-      await backend.settle();
-      const seconds = (performance.now() - start) / 1000;
+      const seconds = await timed(() => backend.run(graph, inputs, outputs));
       const bound = [...Object.values(inputs), ...Object.values(outputs)];
       const weights = bound.filter(({ category }) => category === 'weights');
       const activationBytes = bound
@@ -57,5 +78,20 @@ export function metered(backend: Backend): Meter {
       records = [];
       return taken;
     },
+  };
+}
+
+/** What a kernel reads and writes. */
+function bytesOf({ operands }: Dispatch): Pick<RunRecord, 'weights' | 'activationBytes'> {
+  const bound = Object.values(operands).map((operand) => {
+    if (!('tensor' in operand)) return { tensor: operand, bytes: operand.bytes };
+    const { tensor, byteOffset = 0, byteSize } = operand;
+    return { tensor, bytes: byteSize ?? tensor.bytes - byteOffset };
+  });
+  return {
+    weights: bound.map(({ tensor }) => tensor).filter(({ category }) => category === 'weights'),
+    activationBytes: bound
+      .filter(({ tensor }) => tensor.category !== 'weights')
+      .reduce((sum, { bytes }) => sum + bytes, 0),
   };
 }

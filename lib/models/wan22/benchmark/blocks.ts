@@ -4,7 +4,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import type { ModelConfig, TransformerConfig } from '../config';
 import { transformerTensors } from '../tensors';
 import { tokensPerFrame } from '../tokens';
-import { Transformer } from '../transformer';
+import { Transformer, type TransformerWeights } from '../transformer';
 import { noise, syntheticCheckpoint } from './synthetic';
 
 /**
@@ -28,6 +28,8 @@ export function clipOfTokens(config: TransformerConfig, tokens: number): LatentS
 
 /** Blocks of the transformer with random weights of its widths, on the device. */
 export interface SyntheticBlocks {
+  /** Those outside of the blocks. */
+  readonly weights: TransformerWeights;
   /** One pass over the clip; resolves when it is submitted. */
   pass(): Promise<void>;
   dispose(): Promise<void>;
@@ -75,6 +77,7 @@ export async function openBlocks(
     owned.push(text);
     const branches = [{ text, velocity }];
     return {
+      weights: model.weights,
       pass: () => model.velocity(clip, latents, { conditioning, noisy }, branches),
       dispose,
     };

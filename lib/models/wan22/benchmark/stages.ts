@@ -6,11 +6,12 @@ import {
   type StageResult,
   summarise,
 } from '../../../pipeline/benchmark';
-import { metered } from '../../../pipeline/benchmark/meter';
+import { metered, type RunRecord } from '../../../pipeline/benchmark/meter';
 import { decoderBlocks, type ModelConfig } from '../config';
 import { textEncoderTensors, vaeTensors } from '../tensors';
 import { encodePrompts } from '../text-encoder';
 import { createTinyDecoder } from '../tiny-decoder';
+import type { TransformerWeights } from '../transformer';
 import { Workspace } from '../vae/layers';
 import { NetworkLoader } from '../vae/network';
 import { loadUpBlock } from '../vae/up-blocks';
@@ -34,8 +35,10 @@ const benchTransformer: Stage = async (backend, config, options) => {
   const blocks = await openBlocks(meter.backend, config, options);
   try {
     const passes = await measure(meter, options.passes, blocks.pass);
-    const flops = transformerBlockFlops(config.transformer, tokens, textTokens);
     const { peakBytes } = backend;
+    const { kernels } = meter.backend;
+    if (kernels?.choice) return summariseKernels(passes, blocks.weights, { layers, peakBytes });
+    const flops = transformerBlockFlops(config.transformer, tokens, textTokens);
     const graphs = Object.entries(flops);
     const total = graphs.reduce((sum, [, flop]) => sum + flop, 0);
     const names = new Set([...Object.keys(flops), 'copy']);
@@ -50,6 +53,31 @@ const benchTransformer: Stage = async (backend, config, options) => {
     await blocks.dispose();
   }
 };
+
+/** By kernel, and for the block as a whole: without embedding and head, which a pass has once. */
+function summariseKernels(
+  passes: readonly (readonly RunRecord[])[],
+  { patchEmbedding, projOut }: TransformerWeights,
+  { layers, peakBytes }: { readonly layers: number; readonly peakBytes: number },
+): StageResult[] {
+  const around = new Set(
+    [patchEmbedding, projOut].flatMap(({ tensors }) => Object.values(tensors)),
+  );
+  const blocks = passes.map((records) =>
+    records.filter(({ weights }) => !weights.some((weight) => around.has(weight))),
+  );
+  const [first = []] = blocks;
+  const summary = (stage: string, belongs: (name: string) => boolean) => {
+    const own = first.filter(({ graph }) => belongs(graph));
+    const flop = own.reduce((sum, record) => sum + (record.flop ?? 0), 0) / layers;
+    return summarise(stage, blocks, belongs, { flop, layers, peakBytes });
+  };
+  const names = [...new Set(first.map(({ graph }) => graph))];
+  return [
+    ...names.map((kernel) => summary(kernel, (name) => name === kernel)),
+    summary('transformer block', () => true),
+  ];
+}
 
 /** One layer of the text encoder, its weights loaded anew in each pass, as the engine does. */
 const benchTextEncoder: Stage = async (backend, config, options) => {

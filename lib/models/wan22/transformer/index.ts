@@ -2,3 +2,4 @@ export { streamedBlocks } from './blocks';
 export type { Clip, ClipOptions, TextContext, TimeEmbedding, Times } from './clip';
 export { stepKernels } from './kernel-steps';
 export { Transformer } from './transformer';
+export type { TransformerWeights } from './weights';
