@@ -32,6 +32,7 @@ const measured: BenchmarkOptions = {
   precision: 'int8',
   passes: 3,
   maxChunkTokens: 4096,
+  kernels: 'runtime',
 };
 
 /** Floating-point operations per second of the parts of a run. */

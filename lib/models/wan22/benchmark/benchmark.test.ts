@@ -106,6 +106,7 @@ test('every stage of the tiny model is measured and leaves nothing behind', asyn
       precision: 'int8',
       passes: 2,
       maxChunkTokens: 64,
+      kernels: 'runtime',
     }),
     (line) => lines.push(line),
   );
