@@ -84,6 +84,30 @@ test('backend and memory limit are the same here and in the studio, in all tabs'
 });
 
 test(
+  'what computes on the GPU is chosen, kept, and copied with the diagnostics',
+  full,
+  async ({ settings: page, context }) => {
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const gpu = page.getByRole('region', { name: 'GPU', exact: true });
+    // An emulated GPU takes long to compile kernels: there the runtime computes, unless it is asked otherwise.
+    await expect(gpu.getByRole('radio', { name: 'Runtime only' })).toBeChecked();
+    await gpu.getByRole('radio', { name: 'Runtime only' }).press('ArrowDown');
+    await expect(gpu.getByRole('radio', { name: 'Exact' })).toBeChecked();
+    await expect(gpu.getByText('Not checked yet')).toBeVisible();
+    await expectAccessible(page, [{ colorScheme: 'dark', width: 390 }]);
+    await page.reload();
+    await expect(gpu.getByRole('radio', { name: 'Exact' })).toBeChecked();
+    await gpu.getByRole('button', { name: 'Copy diagnostics' }).click();
+    await expect(gpu.getByRole('button', { name: 'Diagnostics copied' })).toBeVisible();
+    const copied: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    expect(copied).toMatchObject({
+      gpu: { report: { software: true } },
+      kernels: { setting: 'exact' },
+    });
+  },
+);
+
+test(
   'a stored model is listed with its size, and deleted',
   full,
   async ({ settings: page, models, hub }) => {

@@ -22,7 +22,7 @@ export function installHeadlessApi(): HeadlessApi {
 
 async function generate(options: HeadlessOptions): Promise<GenerationResult> {
   const { parameters, model, profile, backend, loraScales, encoder, memoryBudget } = options;
-  const { framing, safetyChecker, promptOptimizer, decoder, cache } = options;
+  const { framing, safetyChecker, promptOptimizer, decoder, cache, kernels } = options;
   const [image] = filesOf('image');
   if (!image) throw new KinoraError('IMAGE_MISSING');
   const loras = await lorasOf(loraScales, options.libraryLoras ?? []);
@@ -46,6 +46,7 @@ async function generate(options: HeadlessOptions): Promise<GenerationResult> {
       ...(decoder && { decoder }),
       ...(cache !== undefined && { cache }),
       ...(memoryBudget !== undefined && { memoryBudget }),
+      ...(kernels && { kernels }),
     },
     report,
   );

@@ -4,7 +4,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import type { Backend } from '../../lib/contract/prediction';
 import { sizes } from '../../lib/contract/request';
 import type { ServeOptions } from '../../lib/worker/api';
-import { budgetOf, changeDevice, useDevice } from '../shared/device';
+import { budgetOf, changeDevice, kernelOption, useDevice } from '../shared/device';
 import { askTerms } from '../shared/terms-store';
 import { checkToken, getServing } from './serving-store';
 import { browserName, loadSettings, saveSettings } from './settings';
@@ -57,7 +57,7 @@ export function useConnect(pick: (id: string) => ModelEntry | undefined, hub: st
       save(values, model, true);
       const { name, backend } = values;
       const memory = budgetOf(memoryBudget);
-      const options = { ...optionsOf(model, backend, hub), ...memory };
+      const options = { ...optionsOf(model, backend, hub), ...memory, ...kernelOption() };
       void getServing().connect({ ...options, token, name: name.trim() });
     } catch (thrown) {
       setTokenError(toKinoraError(thrown).toRecord());

@@ -13,6 +13,7 @@ import { t } from '../texts';
 import { Appearance } from './appearance';
 import { Computing } from './computing';
 import { FinishedSection } from './finished-section';
+import { GpuSection } from './gpu-section';
 import { StoredKinds } from './stored-kinds';
 
 /** What is chosen once, for this browser. */
@@ -31,6 +32,7 @@ export function SettingsPage() {
           <div className="models-main">
             <Appearance />
             <Computing />
+            <GpuSection />
             <FinishedSection />
           </div>
           <div className="models-side">

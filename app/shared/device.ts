@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
@@ -8,33 +9,47 @@ export interface DeviceSetting {
   readonly backend: Backend;
   /** Upper limit of GPU memory in GiB, as typed; empty means measured. */
   readonly memoryBudget: string;
+  /** What computes on the GPU; null for what is usual on it. */
+  readonly kernels: KernelSetting | null;
 }
 
 const stored = new StoredValue<DeviceSetting>(
   'kinora:device',
-  { backend: 'webgpu', memoryBudget: '' },
+  { backend: 'webgpu', memoryBudget: '', kernels: null },
   read,
 );
 
 /** A stored setting; undefined for anything else. Without a schema: those are a large script. */
 function read(json: unknown): DeviceSetting | undefined {
-  const { backend, memoryBudget } = (json ?? {}) as Partial<Record<keyof DeviceSetting, unknown>>;
+  const stored = (json ?? {}) as Partial<Record<keyof DeviceSetting, unknown>>;
+  const { backend, memoryBudget } = stored;
   if (backend !== 'webgpu' && backend !== 'wasm') return undefined;
-  return typeof memoryBudget === 'string' ? { backend, memoryBudget } : undefined;
+  const kernels = kernelSettings.find((setting) => setting === stored.kernels) ?? null;
+  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels } : undefined;
 }
 
 /** The setting as it is now; on the server the default. */
 export const getDevice = stored.getSnapshot;
 
 /** Changes the setting in all tabs; what is absent stays. */
-export function changeDevice({ backend, memoryBudget }: Partial<DeviceSetting>): void {
+export function changeDevice({ backend, memoryBudget, kernels }: Partial<DeviceSetting>): void {
   const before = getDevice();
   const after = {
     backend: backend ?? before.backend,
     memoryBudget: memoryBudget ?? before.memoryBudget,
+    kernels: kernels ?? before.kernels,
   };
-  if (after.backend === before.backend && after.memoryBudget === before.memoryBudget) return;
-  stored.set(after);
+  const same =
+    after.backend === before.backend &&
+    after.memoryBudget === before.memoryBudget &&
+    after.kernels === before.kernels;
+  if (!same) stored.set(after);
+}
+
+/** The option of a run for the setting of the kernels; empty for what is usual. */
+export function kernelOption(): { kernels?: KernelSetting } {
+  const { kernels } = getDevice();
+  return kernels === null ? {} : { kernels };
 }
 
 /** The setting; renders again when any tab changes it. */

@@ -144,8 +144,16 @@ export function gpuProblem(
   return null;
 }
 
-/** Facts for a bug report as JSON: browser, GPU, storage and error, but no prompts or images. */
-async function collectDiagnostics(gpu: GpuState, error: ErrorRecord): Promise<string> {
+/**
+ * Facts for a bug report as JSON: browser, GPU, storage and error, but no prompts or images.
+ *
+ * @param kernels what was measured of them
+ */
+export async function collectDiagnostics(
+  gpu: GpuState,
+  error: ErrorRecord | null,
+  kernels?: unknown,
+): Promise<string> {
   const { userAgent, hardwareConcurrency, language } = navigator;
   // The browser may have no storage at all.
   const { storage } = navigator as Partial<Navigator>;
@@ -159,6 +167,7 @@ async function collectDiagnostics(gpu: GpuState, error: ErrorRecord): Promise<st
     videoEncoder: 'VideoEncoder' in globalThis,
     storage: { quota, usage, persisted: await storage?.persisted() },
     gpu,
+    ...(kernels !== undefined && { kernels }),
     error,
   };
   return JSON.stringify(facts, null, 2);

@@ -20,7 +20,7 @@ export function percentDone({ phase, share }: Pick<RunProgress, 'phase' | 'share
 
 /** One line about the present phase, with its numbers. */
 export function progressText(progress: RunProgress): string {
-  const { phase, bytes, step, steps, frame, frames, tile } = progress;
+  const { phase, bytes, tuning, step, steps, frame, frames, tile } = progress;
   if (phase === null) return t('shared.startingEngine');
   if (phase === 'denoise') return t('shared.step', { step, steps });
   if (phase === 'decode' && tile) {
@@ -28,6 +28,7 @@ export function progressText(progress: RunProgress): string {
   }
   if (phase === 'decode' && frames > 0) return t('shared.frame', { frame, frames });
   if (phase !== 'load') return t(`names.phase.${phase}`);
+  if (tuning) return t('shared.measuringGpu', { ...tuning });
   if (!bytes) return t('shared.loadingModel');
   return t('shared.loadingModelBytes', {
     done: formatBytes(bytes.done),

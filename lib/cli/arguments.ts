@@ -2,7 +2,9 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import {
   type Backend,
   backends,
+  type KernelSetting,
   KinoraError,
+  kernelSettings,
   type Precision,
   precisions,
   toKinoraError,
@@ -72,6 +74,11 @@ export function readHelpOnly(command: string, help: string): void {
 /** @throws KinoraError `PARAMETER_INVALID` */
 export function readBackend(text: string | undefined): Backend | undefined {
   return oneOf('--backend', backends, text);
+}
+
+/** @throws KinoraError `PARAMETER_INVALID` */
+export function readKernels(text: string | undefined): KernelSetting | undefined {
+  return oneOf('--kernels', kernelSettings, text);
 }
 
 /** @throws KinoraError `PARAMETER_INVALID` */

@@ -29,6 +29,7 @@ describe('the options of generate', () => {
       model: 'tiny',
       profile: 'standard',
       backend: undefined,
+      kernels: undefined,
       memoryBudget: undefined,
       precision: undefined,
       hub: undefined,
@@ -44,7 +45,7 @@ describe('the options of generate', () => {
     const line =
       '--image a.png --crop 0,.75,1.5 --prompt p --negative-prompt n --size 720*1280 --duration 10 --steps 40 ' +
       '--guidance 1.5 --flow-shift 2.5 --seed 9999999999 --lora a.safetensors:0.8 ' +
-      '--lora b.safetensors:4 --model other --backend wasm --memory 7.5 ' +
+      '--lora b.safetensors:4 --model other --backend wasm --kernels fast --memory 7.5 ' +
       '--precision int4 --hub http://127.0.0.1:1 --fast --yes --accept-terms --optimize-prompt --no-safety-check --encoder ffmpeg --out v.mp4';
     expect(options(...line.split(' '))).toEqual({
       image: 'a.png',
@@ -67,6 +68,7 @@ describe('the options of generate', () => {
       model: 'other',
       profile: 'ultra-fast',
       backend: 'wasm',
+      kernels: 'fast',
       memoryBudget: 7.5 * 2 ** 30,
       precision: 'int4',
       hub: 'http://127.0.0.1:1',
@@ -105,6 +107,7 @@ describe('the options of generate', () => {
       'flow-shift',
       'lora',
       'backend',
+      'kernels',
       'memory',
       'hub',
       'out',
@@ -131,6 +134,11 @@ describe('the options of generate', () => {
     ['--fit red', 'PARAMETER_INVALID', '--fit must be blur or a colour'],
     ['--fit blur --crop 0,0', 'REQUEST_INVALID', '--crop and --fit exclude each other.'],
     ['--backend cuda', 'PARAMETER_INVALID', '--backend must be one of webgpu, wasm.'],
+    [
+      '--kernels quick',
+      'PARAMETER_INVALID',
+      '--kernels must be one of exact, fast, matrix, runtime.',
+    ],
     ['--memory 0', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
     ['--memory all', 'PARAMETER_INVALID', '--memory must be a number of GiB above 0.'],
     ['--precision 8', 'PARAMETER_INVALID', '--precision must be one of f32, int8, int4.'],

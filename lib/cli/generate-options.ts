@@ -6,7 +6,9 @@ import {
   decoderKinds,
   type Framing,
   framingSchema,
+  type KernelSetting,
   KinoraError,
+  kernelSettings,
   maxZoom,
   type Parameters,
   type Precision,
@@ -21,6 +23,7 @@ import {
   readArguments,
   readBackend,
   readGibibytes,
+  readKernels,
   readNumber,
   readPrecision,
   refuseMore,
@@ -44,6 +47,8 @@ export interface GenerateOptions {
   readonly cache: boolean | undefined;
   /** Undefined: WebGPU where there is a GPU, else the CPU. */
   readonly backend: Backend | undefined;
+  /** Undefined: `exact`, and `runtime` on an emulated GPU. */
+  readonly kernels: KernelSetting | undefined;
   /** Most device bytes to use; undefined for what a probe of the device finds. */
   readonly memoryBudget: number | undefined;
   /** Precision to download the model in, where it is not there yet. */
@@ -84,6 +89,7 @@ const optionTypes = {
   decoder: { type: 'string' },
   cache: { type: 'boolean' },
   backend: { type: 'string' },
+  kernels: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -138,6 +144,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --hub URL               where models are fetched from; remembered
   --no-safety-check       does not check image and video with the safety checker
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
+  --kernels NAME          ${kernelSettings.join(', ')}: what computes on the GPU (default exact); fast is a
+                          little different, matrix needs a GPU and browser that have it
   --memory GIB            most GPU memory to use (default: what the device gives)
   --encoder NAME          webcodecs or ffmpeg (default webcodecs where the browser has it); ffmpeg
                           is slower and makes the same video of the same frames every time
@@ -176,6 +184,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     decoder: oneOf('--decoder', decoderKinds, values.decoder),
     cache: values.cache,
     backend: readBackend(values.backend),
+    kernels: readKernels(values.kernels),
     memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),
     hub: values.hub,

@@ -55,12 +55,13 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
   if (software) command.say(withoutGpu(backend, options.backend !== undefined));
 
   const { model, profile, decoder, cache, encoder, memoryBudget } = options;
-  const { framing, optimizePrompt: promptOptimizer } = options;
+  const { framing, kernels, optimizePrompt: promptOptimizer } = options;
   const chosen = {
     ...(framing && { framing }),
     ...(decoder && { decoder }),
     ...(cache !== undefined && { cache }),
     ...(encoder && { encoder }),
+    ...(kernels && { kernels }),
   };
   const budget = memoryBudget === undefined ? {} : { memoryBudget };
   const { safetyCheck: safetyChecker } = options;

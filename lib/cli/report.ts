@@ -40,6 +40,7 @@ export class ProgressReport {
     else if (event.type === 'input-check') this.screen.line(inputLine(event));
     else if (event.type === 'sampling') this.screen.line(event.sentence);
     else if (event.type === 'plan') this.screen.line(planLine(event.memory));
+    else if (event.type === 'tuning') this.#onTuning(event);
     else if (event.type === 'bytes') this.#draw(`${this.#phase}, ${megabytes(event.bytesDone)}`);
   }
 
@@ -60,6 +61,11 @@ export class ProgressReport {
     const heading = `${this.#phase}${clip}`;
     if (!this.#headings.has(heading)) this.screen.line(heading);
     this.#headings.add(heading);
+  }
+
+  #onTuning({ done, total }: Extract<HeadlessEvent, { type: 'tuning' }>): void {
+    if (done === 0) this.screen.line('  Measuring this GPU, once');
+    this.#draw(`kernel ${Math.min(done + 1, total)} of ${total}`);
   }
 
   #onStep(event: Extract<HeadlessEvent, { type: 'step' }>): void {

@@ -10,6 +10,7 @@ test('reads what is given, and fills in the rest', () => {
     token: 'kw_secret',
     model: 'wan2.2-ti2v-5b',
     backend: undefined,
+    kernels: undefined,
     name: 'box',
     precision: undefined,
     hub: undefined,
@@ -17,12 +18,13 @@ test('reads what is given, and fills in the rest', () => {
     acceptTerms: false,
   });
   const all =
-    '--server http://127.0.0.1:3000 --token kw_x --model tiny --backend wasm --precision int4 -y --accept-terms';
+    '--server http://127.0.0.1:3000 --token kw_x --model tiny --backend wasm --kernels runtime --precision int4 -y --accept-terms';
   expect(parse(...all.split(' '), '--name', 'GPU 1')).toMatchObject({
     server: 'http://127.0.0.1:3000',
     token: 'kw_x',
     model: 'tiny',
     backend: 'wasm',
+    kernels: 'runtime',
     precision: 'int4',
     name: 'GPU 1',
     yes: true,

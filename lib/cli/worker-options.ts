@@ -1,5 +1,19 @@
-import { type Backend, backends, KinoraError, type Precision } from '../contract';
-import { readArguments, readBackend, readPrecision, refuseMore, usageError } from './arguments';
+import {
+  type Backend,
+  backends,
+  type KernelSetting,
+  KinoraError,
+  kernelSettings,
+  type Precision,
+} from '../contract';
+import {
+  readArguments,
+  readBackend,
+  readKernels,
+  readPrecision,
+  refuseMore,
+  usageError,
+} from './arguments';
 
 /** What `npm run worker` was asked for. */
 export interface WorkerOptions {
@@ -9,6 +23,8 @@ export interface WorkerOptions {
   readonly model: string;
   /** Undefined: WebGPU where there is a GPU, else the CPU. */
   readonly backend: Backend | undefined;
+  /** Undefined: `exact`, and `runtime` on an emulated GPU. */
+  readonly kernels: KernelSetting | undefined;
   readonly name: string;
   /** Precision to download the model in, where it is not there yet. */
   readonly precision: Precision | undefined;
@@ -35,6 +51,7 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
                       \`npm run models\`; what is missing is downloaded after a question
   --precision NAME    int8 or int4: what to download (default: what the model proposes)
   --backend NAME      ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
+  --kernels NAME      ${kernelSettings.join(', ')}: what computes on the GPU (default exact)
   --name NAME         what this worker is called (default: the name of this machine)
   --hub URL           where models and LoRAs are fetched from; remembered
   --yes               agrees to the download beforehand
@@ -53,6 +70,7 @@ const optionTypes = {
   token: { type: 'string' },
   model: { type: 'string' },
   backend: { type: 'string' },
+  kernels: { type: 'string' },
   name: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -87,6 +105,7 @@ export function parseWorkerOptions(
     token: token.trim(),
     model: values.model ?? 'wan2.2-ti2v-5b',
     backend: readBackend(values.backend),
+    kernels: readKernels(values.kernels),
     name: (values.name?.trim() || machine).slice(0, 100),
     precision: readPrecision(values.precision),
     hub: values.hub,

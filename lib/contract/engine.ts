@@ -1,4 +1,5 @@
 import type { Framing } from './framing';
+import type { KernelSetting } from './kernel-setting';
 import type { Backend } from './prediction';
 import type { DecoderKind, ProfileName } from './profile';
 import type { GenerationResult, MemoryCount, ProgressEvent } from './progress';
@@ -53,6 +54,8 @@ export interface EngineRequest {
   readonly encoder?: 'auto' | 'webcodecs' | 'ffmpeg';
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
+  /** What computes on the GPU; `exact` when absent, and `runtime` on an emulated one. */
+  readonly kernels?: KernelSetting;
   /** Name of the output file; by default `<id>.mp4`. */
   readonly videoFile?: string;
 }
@@ -108,6 +111,15 @@ export interface EngineApi {
    *   `PROMPT_REFUSED`, after deleting the video, where it is flagged and its prompt names a child
    */
   check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
+  /**
+   * Measures the kernels of our own on this GPU anew, and keeps the result: what is known before is dropped.
+   *
+   * @throws KinoraError `BUSY`, `DEVICE_LOST`; `ADAPTER_SOFTWARE` on an emulated GPU, where the first kernels
+   *   that compute right numbers are used
+   */
+  tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void>;
+  /** What is not measured yet is left out of a tuning that is under way. */
+  skipTuning(): Promise<void>;
   /** Ends the running generation or check with `CANCELLED` and keeps nothing of it. */
   cancel(): Promise<void>;
   /** Pauses the denoising loop after the current step. */

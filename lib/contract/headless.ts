@@ -1,6 +1,7 @@
 /** The functions of the page `/headless` for programs that drive it, such as `npm run generate`. */
 import type { DeviceReport, EngineCounters, EngineRequest, KernelCheck } from './engine';
 import type { Framing } from './framing';
+import type { KernelSetting } from './kernel-setting';
 import type { LibraryApi, LibrarySnapshot, LoraEntry, ModelEntry, ToolEntry } from './library';
 import type { AdapterChoice, Precision } from './manifest';
 import type { Backend } from './prediction';
@@ -59,6 +60,8 @@ export interface HeadlessOptions {
   readonly libraryLoras?: readonly { readonly name: string; readonly scale: number }[];
   /** Most device bytes to use; absent means what a probe of the device finds. */
   readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
   readonly encoder?: NonNullable<EngineRequest['encoder']>;
   /** Whether image and frames are checked; false when absent. */
   readonly safetyChecker?: boolean;

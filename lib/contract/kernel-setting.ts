@@ -5,6 +5,11 @@
 export const kernelSettings = ['exact', 'fast', 'matrix', 'runtime'] as const;
 export type KernelSetting = (typeof kernelSettings)[number];
 
+/** What computes where nothing else was set: an emulated GPU takes seconds to compile kernels of our own. */
+export function usualKernels(software: boolean): KernelSetting {
+  return software ? 'runtime' : 'exact';
+}
+
 /** The kernels that computed a video, so that it can be explained. */
 export interface KernelRecord {
   /** What ran, which is `runtime` where the device could not do what was set. */

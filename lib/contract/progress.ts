@@ -74,6 +74,13 @@ export type ProgressEvent =
       readonly sentence: string;
     }
   | {
+      /** The kernels are checked and measured on this GPU: at first use, before the model is loaded. */
+      readonly type: 'tuning';
+      /** Variants of kernels that are done; all of them when it is over. */
+      readonly done: number;
+      readonly total: number;
+    }
+  | {
       readonly type: 'bytes';
       /** Bytes of model files that were read so far in this phase. */
       readonly bytesDone: number;

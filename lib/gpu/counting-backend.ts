@@ -56,6 +56,8 @@ export class CountingBackend extends Counted implements Backend {
   readonly #parts = new PartRunner(this);
   /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
   readonly compute: Compute = {
+    used: new Set(),
+    unfinished: [],
     features: new Set(),
     limits: {
       workgroupBytes: Number.POSITIVE_INFINITY,

@@ -7,6 +7,7 @@ export * from './backend';
 export { gpuCanHold, probeBudget } from './budget';
 export { CountingBackend, type DeviceBytes } from './counting-backend';
 export { probeDevice } from './device';
+export type { Compute } from './kernels';
 export type { Category } from './ledger';
 export type { Kernels } from './parts';
 export { TensorPool } from './pool';

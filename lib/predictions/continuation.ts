@@ -4,7 +4,7 @@ import type { RunInput } from './run-input';
 
 /** What differs between a continuation and the video that it continues. */
 export interface ContinuationChanges
-  extends Pick<RunInput, 'backend' | 'safetyChecker' | 'memoryBudget'> {
+  extends Pick<RunInput, 'backend' | 'safetyChecker' | 'memoryBudget' | 'kernels'> {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;

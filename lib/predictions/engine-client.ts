@@ -26,6 +26,8 @@ function toApi(remote: Remote<EngineApi>): EngineApi {
       onProgress ? remote.load(model, backend, proxy(onProgress)) : remote.load(model, backend),
     generate: (request, onProgress) => remote.generate(request, proxy(onProgress)),
     check: (videoFile, model, backend) => remote.check(videoFile, model, backend),
+    tune: (setting, onProgress) => remote.tune(setting, proxy(onProgress)),
+    skipTuning: () => remote.skipTuning(),
     cancel: () => remote.cancel(),
     pause: () => remote.pause(),
     resume: () => remote.resume(),

@@ -1,6 +1,7 @@
 import type { EngineRequest } from '../contract/engine';
 import { KinoraError } from '../contract/errors';
 import type { Framing } from '../contract/framing';
+import type { KernelSetting } from '../contract/kernel-setting';
 import { resolveSeed } from '../contract/parameters';
 import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
@@ -33,6 +34,8 @@ export interface RunInput {
   readonly continues?: string;
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
 }
 
 /** An adapter of a request that waits. */
@@ -46,7 +49,7 @@ export interface WaitingLora {
 export type WaitingInput = Omit<RunInput, 'loras'> & { readonly loras: readonly WaitingLora[] };
 
 /** Settings of the device, which are not part of a prediction. */
-export type DeviceOptions = Pick<RunInput, 'memoryBudget'>;
+export type DeviceOptions = Pick<RunInput, 'memoryBudget' | 'kernels'>;
 
 /** An id that no other prediction has. */
 export function newPredictionId(): string {
@@ -84,11 +87,12 @@ export function requestOf(
   options: DeviceOptions & Pick<RunInput, 'encoder'>,
 ): EngineRequest {
   const { id, parameters, model, profile, backend } = prediction;
-  const { encoder = 'auto', memoryBudget } = options;
+  const { encoder = 'auto', memoryBudget, kernels } = options;
   return {
     ...{ id, image, parameters, model, profile, backend, encoder },
     loras: withScales(loras, parameters),
     ...(memoryBudget !== undefined && { memoryBudget }),
+    ...(kernels && { kernels }),
     ...switchesOf(prediction),
   };
 }

@@ -29,6 +29,16 @@ test('a run waits, may be queued behind another tab, runs, and ends', () => {
   expect(reduce(...running, { type: 'ended' })).toBe(idle);
 });
 
+test('a measurement of the GPU is shown until all its kernels are done', () => {
+  const measuring = (done: number): RunEvent => ({
+    type: 'progress',
+    event: { type: 'tuning', done, total: 3 },
+  });
+  const at = (...done: number[]) => reduce(...running, ...done.map(measuring));
+  expect(at(0, 2)).toMatchObject({ progress: { tuning: { done: 2, total: 3 } } });
+  expect(at(0, 2, 3)).toMatchObject({ progress: { tuning: null } });
+});
+
 test('a new clip starts its steps from zero, and a new phase has no bytes', () => {
   const state = reduce(
     ...running,

@@ -25,6 +25,8 @@ export interface RunProgress {
   readonly clip: number;
   readonly clips: number;
   readonly bytes: { readonly done: number; readonly total: number } | null;
+  /** Set while the kernels are measured on this GPU. */
+  readonly tuning: { readonly done: number; readonly total: number } | null;
   /** Finished steps of this clip. */
   readonly step: number;
   readonly steps: number;
@@ -161,6 +163,7 @@ export function initialProgress(parameters: Pick<Parameters, 'num_inference_step
     clip: 0,
     clips: 1,
     bytes: null,
+    tuning: null,
     step: 0,
     steps: parameters.num_inference_steps,
     secondsPerStep: null,
@@ -190,10 +193,24 @@ export function advanceProgress(progress: RunProgress, event: ProgressEvent): Ru
       const step =
         phase === 'denoise' || clip !== progress.clip ? firstStep(progress, clip) : progress.step;
       const optimises = progress.optimises || phase === 'optimise';
-      return { ...progress, phase, clip, clips, step, optimises, bytes: null, tile: null };
+      return {
+        ...progress,
+        phase,
+        clip,
+        clips,
+        step,
+        optimises,
+        bytes: null,
+        tuning: null,
+        tile: null,
+      };
     }
     case 'bytes':
       return { ...progress, bytes: { done: event.bytesDone, total: event.bytesTotal } };
+    case 'tuning': {
+      const { done, total } = event;
+      return { ...progress, tuning: done < total ? { done, total } : null };
+    }
     case 'step': {
       const { step, steps, clip, clips, secondsPerStep } = event;
       return { ...progress, step, steps, clip, clips, secondsPerStep };

@@ -214,6 +214,11 @@ export class Runner {
     await this.engine.open().api.suspend();
   }
 
+  /** Goes on with the kernels that are known, without measuring the others. */
+  async skipTuning(): Promise<void> {
+    if (this.getSnapshot().status === 'running') await this.engine.open().api.skipTuning();
+  }
+
   /** Ends the denoising loop after the current step and decodes its result. */
   async finishEarly(): Promise<void> {
     if (this.getSnapshot().status !== 'running') return;

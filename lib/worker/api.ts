@@ -1,4 +1,5 @@
 import type { ErrorRecord } from '../contract/errors';
+import type { KernelSetting } from '../contract/kernel-setting';
 import type { Precision } from '../contract/manifest';
 import type { Backend } from '../contract/prediction';
 import type { PromptOptimizationStatus } from '../contract/prompt-optimization';
@@ -21,6 +22,8 @@ export interface ServeOptions {
   readonly hub: string;
   /** Most device bytes to use; absent means what a probe of the device finds. */
   readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
 }
 
 /** The lease that a page hands back when it is closed in the middle of a job. */

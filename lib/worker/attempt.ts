@@ -106,7 +106,7 @@ export class Attempt {
     try {
       const parameters = parseParameters(job.parameters);
       const { image, loras } = await fetchInputs(client, adapters, job, signal);
-      const { model, backend, memoryBudget } = options;
+      const { model, backend, memoryBudget, kernels } = options;
       const videoFile = servedVideo(this.id);
       const budget = memoryBudget === undefined ? {} : { memoryBudget };
       const profile = profileOfModel(job.model);
@@ -117,6 +117,7 @@ export class Attempt {
         // A tab that died has left it, and the job has come back to this browser.
         ...((await isSaved(this.id)) && { continuation: 'resume' as const }),
         ...budget,
+        ...(kernels && { kernels }),
       };
       const result = await runEngine(engine, request, signal, (event) => {
         this.#take(event);

@@ -1,3 +1,4 @@
+import type { KernelSetting } from '../contract/kernel-setting';
 import type { Backend } from '../contract/prediction';
 import type { Phase } from '../contract/progress';
 import type { SkipReason } from '../contract/v3/worker';
@@ -12,6 +13,8 @@ export interface ServeConnect {
   readonly name: string;
   /** Upper limit of device memory in bytes; by default the engine measures it. */
   readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
 }
 
 /** Progress of the current job. */

@@ -5,6 +5,7 @@ import {
   type EngineRequest,
   type GenerationResult,
   isDeviceFault,
+  type KernelSetting,
   KinoraError,
   type ProgressEvent,
   type Safety,
@@ -22,6 +23,7 @@ import { modelLock, openModelStore } from '../../lib/weights/store';
 import { checkVideo } from './check-video';
 import { EngineDevice } from './device';
 import { Generation } from './generation';
+import { EngineKernels } from './kernels';
 import { requireNoChild } from './refusal';
 import { checkBackends } from './run-safety';
 import { type EngineTools, installedTools } from './tools';
@@ -44,6 +46,7 @@ export class Engine implements EngineApi {
   readonly #parts: EngineParts;
   readonly #tools: EngineTools;
   readonly #device = new EngineDevice();
+  readonly #kernels = new EngineKernels();
   #model: VideoModel | undefined;
   #control: RunControl | undefined;
 
@@ -80,6 +83,7 @@ export class Engine implements EngineApi {
       const run = new Generation(request, {
         openModel: () => this.#openModel(request.model),
         device: this.#device,
+        kernels: this.#kernels,
         tools: this.#tools,
         frameSteps,
         ...(checkpointSeconds !== undefined && { checkpointSeconds }),
@@ -103,6 +107,18 @@ export class Engine implements EngineApi {
       if (safety.status === 'flagged') await this.#refuseChild(videoFile, file);
       return safety;
     });
+  }
+
+  tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void> {
+    return this.#work(async ({ signal }) => {
+      if (setting === 'runtime') return;
+      const backend = await this.#device.open('webgpu');
+      await this.#kernels.tune(backend, setting, onProgress, signal);
+    });
+  }
+
+  async skipTuning() {
+    this.#kernels.skip();
   }
 
   async cancel() {
@@ -160,6 +176,9 @@ export class Engine implements EngineApi {
     } catch (thrown) {
       // A cancelled run may fail in many ways; what the user did is the reason.
       const error = control.signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
+      if (error.code === 'DEVICE_LOST') {
+        await this.#device.tidy((backend) => this.#kernels.lost(backend));
+      }
       if (isDeviceFault(error.code) || error.code === 'PAUSED') await this.#device.drop();
       else await this.#device.tidy((backend) => backend.releaseSessions());
       throw error;

@@ -37,6 +37,7 @@ import {
   type VideoWriter,
 } from '../../lib/video';
 import type { EngineDevice } from './device';
+import type { EngineKernels } from './kernels';
 import { PhaseClock } from './phase-clock';
 import { optimisationOf } from './prompt';
 import { requireAllowedPrompt, requireNoChild } from './refusal';
@@ -48,6 +49,7 @@ import type { EngineTools } from './tools';
 export interface GenerationContext {
   readonly openModel: () => Promise<VideoModel>;
   readonly device: EngineDevice;
+  readonly kernels: EngineKernels;
   readonly tools: EngineTools;
   readonly frameSteps: readonly FrameStepMaker[];
   readonly control: RunControl;
@@ -128,6 +130,8 @@ export class Generation {
     if (optimising) this.#phase('load');
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
+    await context.kernels.use(backend, request.kernels, report, signal);
+    if (backend.compute) estimate.expectKernels(backend.compute.rates);
 
     const delivered = { width, height };
     const data = frameImage(pixels, request.framing, native, delivered);
@@ -212,6 +216,8 @@ export class Generation {
       if (continuation !== 'refine') signal.throwIfAborted();
       await this.#discard(storage, applied.decoder).catch(() => undefined);
       await estimate.keep();
+      await context.kernels.succeeded(backend);
+      const kernels = context.kernels.recordOf(backend);
       return {
         videoFile,
         videoBytes: video.size,
@@ -224,6 +230,7 @@ export class Generation {
         profile: request.profile,
         applied,
         backend: request.backend,
+        ...(kernels && { kernels }),
         encoder: output.encoder,
         finishedEarly: result.finishedEarly,
         ...(result.resumes > 0 && { resumes: result.resumes }),

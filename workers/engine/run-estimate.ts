@@ -1,5 +1,6 @@
 import type { EngineRequest, ProgressEvent } from '../../lib/contract';
 import { probeDevice } from '../../lib/gpu';
+import { families } from '../../lib/gpu/kernels/tune';
 import type { RunControl } from '../../lib/pipeline/control';
 import {
   type CountedRun,
@@ -56,7 +57,7 @@ export class RunEstimate {
     const { request, model, optimises, control, report } = options;
     const { parameters, safetyChecker, continuation } = request;
     const gpu = request.backend === 'webgpu' ? await probeDevice() : null;
-    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency);
+    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request.kernels);
     const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
     const stages = stagesOf(
@@ -99,6 +100,16 @@ export class RunEstimate {
   /** The check of a frame takes so many seconds, as that of the input did; 0 where none is checked. */
   expectCheck(perUnit: number): void {
     this.#estimator.expect('check', { perUnit, startup: 0 });
+  }
+
+  /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */
+  expectKernels(rates: ReadonlyMap<string, number>): void {
+    const [linear, attention, convolution] = families.map((family) => rates.get(family));
+    // About half of the work of denoising is attention.
+    if (linear && attention) {
+      this.#estimator.expect('denoise', { perUnit: 0.5 / linear + 0.5 / attention, startup: 2 });
+    }
+    if (convolution) this.#estimator.expect('decode', { perUnit: 1 / convolution, startup: 2 });
   }
 
   /** Remembers what was measured. A full disk loses no video: then it is measured again. */

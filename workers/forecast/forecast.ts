@@ -1,6 +1,7 @@
 import {
   type Backend,
   type DeviceReport,
+  type KernelSetting,
   KinoraError,
   type ModelManifest,
   type Precision,
@@ -39,6 +40,8 @@ export interface ForecastRequest {
   readonly gpu: DeviceReport | null;
   /** Upper limit of device memory in bytes. */
   readonly memoryBudget?: number;
+  /** As in `EngineRequest`. */
+  readonly kernels?: KernelSetting;
   readonly checked: boolean;
   /** Whether the memory is counted too, which takes seconds for a large model. */
   readonly withMemory: boolean;
@@ -80,7 +83,7 @@ export async function forecast(
   const gpu = backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
   const plan = planner && planWithin(planner, request.memoryBudget);
-  const device = deviceOf(gpu, navigator.hardwareConcurrency);
+  const device = deviceOf(gpu, navigator.hardwareConcurrency, request.kernels);
   const rates = await readRates(opfsFolder(ratesFolder), `${device.name} | ${manifest.id}`).catch(
     () => ({}),
   );

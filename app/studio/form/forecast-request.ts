@@ -4,7 +4,7 @@ import { parameterRanges } from '../../../lib/contract/parameters';
 import type { ProfileName } from '../../../lib/contract/profile';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
 import type { ForecastRequest } from '../../../workers/forecast/forecast';
-import { toBudgetBytes } from '../../shared/device';
+import { kernelOption, toBudgetBytes } from '../../shared/device';
 import { type FormValues, toNumber } from './form-state';
 
 /**
@@ -33,6 +33,7 @@ export function forecastOfForm(
     duration,
     backend: values.backend,
     gpu,
+    ...kernelOption(),
     ...(budget !== undefined && budget > 0 && { memoryBudget: budget }),
     withMemory: true,
     checked: values.safetyChecker && hasSafetyChecker(entry),
@@ -65,6 +66,7 @@ export function forecastOfModel(
     duration: 5,
     backend,
     gpu,
+    ...kernelOption(),
     withMemory: false,
     checked: false,
   };

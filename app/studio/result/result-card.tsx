@@ -130,6 +130,13 @@ export function ResultCard(props: {
             {t('result.resumedTimes', { count: result.resumes })}
           </Fact>
         )}
+        {result.kernels && (
+          <Fact name={t('result.kernels')}>
+            <span title={result.kernels.keys.join('\n')}>
+              {t(`shared.kernels.${result.kernels.mode}`)}
+            </span>
+          </Fact>
+        )}
         {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
       </dl>
       {result.memory && result.memory.decodeTiles > 1 && (

@@ -47,6 +47,15 @@ export function ProgressPanel({ run }: { run: Exclude<RunState, { status: 'idle'
         <p className="field-hint">{t('run.pausedHint')}</p>
       )}
       <div className="actions">
+        {running && run.progress.tuning && ending === null && (
+          <button
+            type="button"
+            title={t('run.skipTuningTitle')}
+            onClick={() => void runner.skipTuning().catch(() => {})}
+          >
+            {t('shared.skip')}
+          </button>
+        )}
         {running && denoises && (
           <button
             type="button"

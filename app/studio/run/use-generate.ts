@@ -8,7 +8,7 @@ import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
 import { getQueueRunner } from '../../queue';
 import { getRunner } from '../../runner';
-import { budgetOf, toBudgetBytes } from '../../shared/device';
+import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
 import {
@@ -93,7 +93,10 @@ export function useGenerate(options: {
   }
 
   const memoryBudget = toBudgetBytes(form.values.memoryBudget);
-  const memory = memoryBudget === undefined ? {} : { memoryBudget };
+  const device = () => ({
+    ...(memoryBudget !== undefined && { memoryBudget }),
+    ...kernelOption(),
+  });
 
   /** Gives the form's request to `work`; where the form has errors, shows them. */
   async function submit(work: (input: WaitingInput) => Promise<void>): Promise<void> {
@@ -151,7 +154,7 @@ export function useGenerate(options: {
   async function makeLonger(prediction: Completed, choice: LongerChoice): Promise<void> {
     setProblem(null);
     try {
-      const changes = { ...choice, ...memory, backend, safetyChecker };
+      const changes = { ...choice, ...device(), backend, safetyChecker };
       const input = await openContinuation(getRunner().store, prediction, changes);
       if (await getQueueRunner().add([input])) onStart();
     } catch (thrown) {
@@ -163,10 +166,11 @@ export function useGenerate(options: {
     generate: () => (edit.id === null ? enqueue([{}]) : replace(edit.id)),
     enqueue,
     makeLonger,
-    runAgain: (id) => start((runner) => runner.runAgain(id, { ...memory, backend, safetyChecker })),
-    resume: (id) => start((runner) => runner.resumeInterrupted(id, memory), id),
-    finish: (id) => start((runner) => runner.finishInterrupted(id, memory), id),
-    refine: (id) => start((runner) => runner.refine(id, memory), id),
+    runAgain: (id) =>
+      start((runner) => runner.runAgain(id, { ...device(), backend, safetyChecker })),
+    resume: (id) => start((runner) => runner.resumeInterrupted(id, device()), id),
+    finish: (id) => start((runner) => runner.finishInterrupted(id, device()), id),
+    refine: (id) => start((runner) => runner.refine(id, device()), id),
     problem,
   };
 }
@@ -195,6 +199,7 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     safetyChecker: values.safetyChecker,
     ...(values.optimization && { promptOptimizer: values.optimization }),
     ...budgetOf(values.memoryBudget),
+    ...kernelOption(),
   };
 }
 

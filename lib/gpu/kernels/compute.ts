@@ -42,9 +42,14 @@ export interface Compute {
     readonly bindingBytes: number;
   };
   /**
-   * Measured FLOP/s by kernel key, where they are known. They bound how much one dispatch is given.
+   * Measured FLOP/s by kernel key, or by family for kernels that were not measured themselves. They bound how
+   * much one dispatch is given.
    */
   readonly rates: Map<string, number>;
+  /** Keys of the kernels that ran. */
+  readonly used: Set<string>;
+  /** Kernels that are not known to be done: one of them is to blame where the device is lost. */
+  readonly unfinished: readonly Kernel[];
   /**
    * Compiles kernels in parallel.
    *

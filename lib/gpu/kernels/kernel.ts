@@ -19,7 +19,7 @@ export interface KernelBinding {
 
 /** What a kernel is made from; {@link defineKernel} writes the rest of the text. */
 export interface KernelSource {
-  /** Family and variant, for people: `linear q8 f16→f16 128×128`. */
+  /** Family, as one word, and variant, for people: `linear q8 f16→f16 128×128`. */
   readonly name: string;
   readonly mode: KernelMode;
   readonly bindings: readonly KernelBinding[];
@@ -87,6 +87,11 @@ ${source.body}
   return { name, key, code, mode, bindings, uniforms, threads, workgroupBytes, needs };
 }
 
+/** The family of a kernel: the first word of its name. */
+export function familyOf({ name }: Pick<Kernel, 'name'>): string {
+  return name.split(' ')[0] ?? name;
+}
+
 /** Whether a uniform is a float; its bits are then passed as they are. */
 export function isFloatUniform(uniform: string): boolean {
   return uniform.endsWith(': f32');
@@ -102,7 +107,7 @@ function withType(uniform: string): string {
 }
 
 /** FNV-1a, 32 bits, as eight hexadecimal digits. */
-function hash(text: string): string {
+export function hash(text: string): string {
   let state = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
     state = Math.imul(state ^ text.charCodeAt(i), 0x01000193);

@@ -72,6 +72,8 @@ describe('kernels on a device that they share with the runtime', () => {
     compute.rates.delete(increase.key);
     const values = await backend.read(x);
     expect(values.every((value) => value === 3)).toBe(true);
+    expect(compute.used).toContain(increase.key);
+    expect(compute.unfinished).toEqual([]);
     scope.dispose();
   });
 

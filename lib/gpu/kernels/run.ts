@@ -1,6 +1,6 @@
 import type { DeviceTensor } from '../backend';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
-import { isFloatUniform, type Kernel, uniformName } from './kernel';
+import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
 
 /** FLOP/s that is assumed of a kernel before it was measured: a slow integrated GPU. */
 const unknownRate = 2e11;
@@ -44,10 +44,11 @@ export class KernelRunner implements Compute {
   readonly features: ReadonlySet<string>;
   readonly limits: Compute['limits'];
   readonly rates = new Map<string, number>();
+  readonly used = new Set<string>();
   readonly #prepared = new Map<string, Promise<Prepared>>();
   readonly #uniforms: GPUBuffer;
-  /** Completion of the submissions that may not be done. */
-  #pending: Promise<void>[] = [];
+  /** The submissions that may not be done. */
+  #pending: { readonly done: Promise<unknown>; readonly kernels: readonly Kernel[] }[] = [];
 
   constructor(readonly host: Host) {
     const { limits, features } = host.device;
@@ -62,6 +63,10 @@ export class KernelRunner implements Compute {
       size: uniformStride * mostDispatches,
       usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
     });
+  }
+
+  get unfinished(): readonly Kernel[] {
+    return this.#pending.flatMap(({ kernels }) => kernels);
   }
 
   async compile(
@@ -175,7 +180,11 @@ export class KernelRunner implements Compute {
   }
 
   #secondsOf({ kernel, flops, groups }: Dispatch, part: number): number {
-    return (flops * part) / groups / (this.rates.get(kernel.key) ?? unknownRate);
+    return (flops * part) / groups / this.#rateOf(kernel);
+  }
+
+  #rateOf(kernel: Kernel): number {
+    return this.rates.get(kernel.key) ?? this.rates.get(familyOf(kernel)) ?? unknownRate;
   }
 
   #split(job: Dispatch): Step[] {
@@ -221,8 +230,17 @@ export class KernelRunner implements Compute {
     // The queue keeps its order: what was submitted before has read its uniforms when these are written.
     device.queue.writeBuffer(this.#uniforms, 0, words);
     device.queue.submit([encoder.finish()]);
-    this.#pending.push(device.queue.onSubmittedWorkDone());
-    while (this.#pending.length > 2) await this.host.race(this.#pending.shift() as Promise<void>);
+    const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
+    for (const { key } of kernels) this.used.add(key);
+    const submission = { done: device.queue.onSubmittedWorkDone(), kernels };
+    this.#pending.push(submission);
+    const forget = () => {
+      this.#pending = this.#pending.filter((each) => each !== submission);
+    };
+    // A submission that a lost device has given up is not done.
+    submission.done.then(forget, () => undefined);
+    while (this.#pending.length > 2)
+      await this.host.race(this.#pending[0]?.done ?? Promise.resolve());
   }
 }
 

@@ -114,6 +114,8 @@ describe('the transformer in kernels of our own', () => {
       // The keys of one head: 16 rows of 128.
       limits: { ...compute.limits, bindingBytes: 4096 },
       rates: compute.rates,
+      used: compute.used,
+      unfinished: compute.unfinished,
       compile: (kernels) => compute.compile(kernels),
       dispatch: (jobs) => {
         for (const { kernel, operands } of jobs) {

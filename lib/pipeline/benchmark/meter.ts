@@ -40,6 +40,10 @@ export function metered(backend: Backend): Meter {
         features: compute.features,
         limits: compute.limits,
         rates: compute.rates,
+        used: compute.used,
+        get unfinished() {
+          return compute.unfinished;
+        },
         compile: (...of) => compute.compile(...of),
         async dispatch(jobs) {
           for (const job of jobs) {

@@ -1,4 +1,5 @@
 import type { DeviceReport } from '../../contract';
+import { type KernelSetting, usualKernels } from '../../contract/kernel-setting';
 import type { StoreFolder } from '../../weights/store';
 import type { Cost } from './work';
 
@@ -61,15 +62,19 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Rate
  *
  * @param gpu null for the CPU
  * @param threads of the CPU
+ * @param kernels what was set; what is usual on the device when absent
  */
 export function deviceOf(
   gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,
   threads: number,
+  kernels?: KernelSetting,
 ): { readonly name: string; readonly kind: DeviceClass } {
   if (!gpu) return { name: `wasm ${threads}`, kind: 'cpu' };
   const { adapter, software } = gpu;
+  const setting = kernels ?? usualKernels(software);
+  const ownKernels = setting === 'runtime' ? [] : [setting];
   return {
-    name: ['webgpu', ...Object.values(adapter)].join(' '),
+    name: ['webgpu', ...Object.values(adapter), ...ownKernels].join(' '),
     kind: software ? 'emulated' : 'gpu',
   };
 }

@@ -1,0 +1,204 @@
+import { useLiveQuery } from 'dexie-react-hooks';
+import { useState } from 'react';
+import type { DeviceReport } from '../../lib/contract/engine';
+import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
+import { type KernelSetting, usualKernels } from '../../lib/contract/kernel-setting';
+import { mostLosses, readRecord, recordId, type TuningRecord } from '../../lib/gpu/kernels/record';
+import { gpuLock } from '../../lib/predictions/locks';
+import { loadSetting } from '../../lib/predictions/settings';
+import { getRunner } from '../runner';
+import { changeDevice, useDevice } from '../shared/device';
+import { Choice } from '../shared/fields';
+import { collectDiagnostics, type GpuState, gpuProblem, useGpu } from '../shared/gpu';
+import { Problem } from '../shared/messages';
+import { t } from '../texts';
+import { formatDate } from '../texts/format';
+import { KernelTable } from './kernel-table';
+
+/** What computes on the GPU of this browser, and how fast it is. */
+export function GpuSection() {
+  const { gpu } = useGpu();
+  const { kernels } = useDevice();
+  const report = gpu.status === 'known' && gpu.report.outcome === 'ready' ? gpu.report : null;
+  const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
+  const asked = kernels ?? usualKernels(report?.software ?? false);
+  // The engine, too, takes these kernels for the others.
+  const setting = offered.includes(asked) ? asked : 'exact';
+  const missing = gpuProblem(gpu, 'webgpu', null);
+  return (
+    <section className="panel gpu-section" aria-labelledby="gpu-title">
+      <h2 id="gpu-title">{t('settings.gpu')}</h2>
+      <p className="field-hint">{nameOf(gpu)}</p>
+      {missing && missing.code !== 'ADAPTER_SOFTWARE' && <Problem error={missing} />}
+      {report && (
+        <>
+          <KernelField {...{ setting }} onChange={(chosen) => changeDevice({ kernels: chosen })} />
+          {setting !== 'runtime' && <Measured {...{ record, setting, report }} />}
+        </>
+      )}
+      <Actions {...{ gpu, report, record, setting }} />
+    </section>
+  );
+}
+
+/** The settings that there are kernels for. */
+const offered: readonly KernelSetting[] = ['exact', 'runtime'];
+
+function KernelField(props: {
+  setting: KernelSetting;
+  onChange: (setting: KernelSetting) => void;
+}) {
+  const { setting, onChange } = props;
+  return (
+    <fieldset className="field" aria-describedby="kernels-hint">
+      <legend>{t('settings.kernels')}</legend>
+      <div className="choices">
+        {offered.map((name) => (
+          <Choice
+            key={name}
+            name="kernels"
+            value={name}
+            checked={setting === name}
+            onChange={() => onChange(name)}
+          >
+            <span>{t(`shared.kernels.${name}`)}</span>
+          </Choice>
+        ))}
+      </div>
+      <p className="field-hint" id="kernels-hint">
+        {t(`settings.kernelsHint.${setting}`)}
+      </p>
+    </fieldset>
+  );
+}
+
+/** What was measured in the mode that is chosen. */
+function Measured(props: {
+  record: TuningRecord | null;
+  setting: Exclude<KernelSetting, 'runtime'>;
+  report: DeviceReport;
+}) {
+  const { record, setting, report } = props;
+  const tuned = record?.modes[setting];
+  const date = (iso: string) => formatDate(iso, { dateStyle: 'medium' });
+  const state = () => {
+    if ((record?.losses ?? 0) >= mostLosses) return t('settings.gpuLostTwice');
+    if (!tuned) return t(report.software ? 'settings.notChecked' : 'settings.notMeasured');
+    if (report.software) return t('settings.checkedOn', { date: date(tuned.date) });
+    if (tuned.skipped) return t('settings.skippedOn', { date: date(tuned.date) });
+    return t('settings.measuredOn', { date: date(tuned.date) });
+  };
+  return (
+    <>
+      <p className="field-hint">{state()}</p>
+      {tuned && <KernelTable {...{ tuned }} peak={record?.peak ?? null} />}
+    </>
+  );
+}
+
+function Actions(props: {
+  gpu: GpuState;
+  report: DeviceReport | null;
+  record: TuningRecord | null;
+  setting: KernelSetting;
+}) {
+  const { gpu, report, record, setting } = props;
+  const [tuning, setTuning] = useState<{ done: number; total: number } | null>(null);
+  const [problem, setProblem] = useState<ErrorRecord | null>(null);
+  const [copied, setCopied] = useState(false);
+  const canTune = report !== null && !report.software && setting !== 'runtime';
+  const start = () => {
+    setProblem(null);
+    setTuning({ done: 0, total: 0 });
+    tuneAgain(setting, setTuning)
+      .catch((thrown: unknown) => setProblem(toKinoraError(thrown).toRecord()))
+      .finally(() => setTuning(null));
+  };
+  const copy = async () => {
+    await navigator.clipboard.writeText(await collectDiagnostics(gpu, null, { setting, record }));
+    setCopied(true);
+  };
+  return (
+    <>
+      {tuning && (
+        <>
+          <progress
+            aria-label={t('settings.measuring')}
+            {...(tuning.total > 0 && { value: tuning.done, max: tuning.total })}
+          />
+          <p className="measure">{t('shared.measuringGpu', { ...tuning })}</p>
+        </>
+      )}
+      <div className="actions">
+        {canTune && !tuning && (
+          <button type="button" onClick={start}>
+            {t(record?.modes[setting] ? 'settings.tuneAgain' : 'settings.tuneNow')}
+          </button>
+        )}
+        {tuning && (
+          <button
+            type="button"
+            onClick={() =>
+              void engineApi()
+                .skipTuning()
+                .catch(() => {})
+            }
+          >
+            {t('shared.skip')}
+          </button>
+        )}
+        <button type="button" onClick={() => void copy().catch(() => setCopied(false))}>
+          {t(copied ? 'shared.diagnosticsCopied' : 'shared.copyDiagnostics')}
+        </button>
+      </div>
+      <div role="status" className="notice">
+        {problem && <Problem error={problem} />}
+      </div>
+    </>
+  );
+}
+
+const engineApi = () => getRunner().engine.open().api;
+
+/** Measures the kernels again. @throws KinoraError `BUSY` while a video is being made */
+function tuneAgain(
+  setting: KernelSetting,
+  onProgress: (progress: { done: number; total: number }) => void,
+): Promise<void> {
+  return navigator.locks.request(gpuLock, { ifAvailable: true }, async (lock) => {
+    if (!lock) throw new KinoraError('BUSY');
+    const { api, crashed } = getRunner().engine.open();
+    const tuned = api.tune(setting, (event) => {
+      if (event.type === 'tuning') onProgress(event);
+    });
+    try {
+      await Promise.race([tuned, crashed]);
+      await api.unload();
+    } catch (thrown) {
+      // What is left of a device that is lost goes with its worker.
+      getRunner().engine.close();
+      throw thrown;
+    }
+  });
+}
+
+/** What is stored of a device; null where nothing is, or the database is blocked. */
+async function recordOf(report: DeviceReport | null): Promise<TuningRecord | null> {
+  if (!report) return null;
+  const { database } = getRunner().store;
+  return readRecord(
+    await loadSetting(database, recordId(report, navigator.userAgent)).catch(() => null),
+  );
+}
+
+function nameOf(gpu: GpuState): string {
+  if (gpu.status === 'checking') return t('shared.gpuChecking');
+  if (gpu.status === 'failed') return t('shared.engineFailed');
+  const { adapter, outcome, software } = gpu.report;
+  if (outcome === 'no-webgpu') return t('shared.noWebgpu');
+  if (outcome === 'no-adapter') return t('shared.noGpu');
+  if (software) return t('shared.softwareGpu');
+  const { vendor, architecture, description } = adapter;
+  const name = description || [vendor, architecture].filter(Boolean).join(' ');
+  return name ? t('shared.gpuName', { name }) : t('shared.gpuReady');
+}

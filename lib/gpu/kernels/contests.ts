@@ -1,0 +1,145 @@
+import type { Backend, Scope } from '../backend';
+import { type AttentionVariant, attentionDispatch, attentionKernel } from './attention';
+import type { Compute, Dispatch } from './compute';
+import { checkAttention, checkLinear } from './gate';
+import { type LinearVariant, linearDispatch, linearKernel } from './linear';
+import type { Contest } from './tune';
+import { attentionShape, interleaved, linearShape, wholeRows } from './tuned-shapes';
+import { variantsOf } from './variants';
+
+/** What the contests of a device are made with. */
+export interface ContestOptions {
+  readonly backend: Backend;
+  readonly compute: Compute;
+  /** Whether variants are timed too. Where not, those that compile fast come first. */
+  readonly timing: boolean;
+  /** Owns the tensors of the timed work. */
+  readonly scope: Scope;
+}
+
+/** The families of kernels as the tuner sees them. */
+export function contestsOf(options: ContestOptions): readonly Contest[] {
+  return [linearContest(options), attentionContest(options)];
+}
+
+/** Rows of a chunk of tokens, of a part of the queries; the model's own sizes otherwise. */
+const tokens = 2048;
+const queries = 2048;
+const keys = 27_280;
+
+function linearContest(options: ContestOptions): Contest<LinearVariant> {
+  const { backend, compute, timing, scope } = options;
+  const [small, clamped, timed] = [
+    linearShape('small'),
+    linearShape('clamped'),
+    linearShape('timed'),
+  ];
+  const work = once(() => ({
+    x: wholeRows(halves(scope, [tokens, timed.k])),
+    y: wholeRows(scope.tensor('float16', [tokens, timed.n], 'activations')),
+    values: scope.tensor(
+      'uint8',
+      [timed.n * timed.k],
+      'activations',
+      new Uint8Array(bits(timed.n * timed.k).buffer, 0, timed.n * timed.k),
+    ),
+    scales: scope.float32(
+      [(timed.n * timed.k) / 32],
+      'activations',
+      new Float32Array((timed.n * timed.k) / 32).fill(1e-3),
+    ),
+    bias: scope.float32([timed.n], 'activations'),
+  }));
+  return {
+    family: 'linear',
+    flops: 2 * tokens * timed.n * timed.k,
+    candidates: ordered(variantsOf(compute).linear, timing).map((variant) => {
+      const shapes = timing ? [small, clamped, timed] : [small, clamped];
+      return candidateOf(
+        variant,
+        shapes.map((shape) => linearKernel(variant, shape)),
+      );
+    }),
+    check: ({ variant }) => checkLinear({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const job = linearDispatch(variant, timed, { ...work(), rows: Math.ceil(tokens * share) });
+      return repeated(options, [job], times);
+    },
+  };
+}
+
+function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
+  const { backend, compute, timing, scope } = options;
+  const [heads, size] = [2, 128];
+  const shape = attentionShape('none');
+  const work = once(() => ({
+    q: interleaved(halves(scope, [queries, heads * size]), heads, size),
+    k: interleaved(halves(scope, [keys, heads * size]), heads, size),
+    v: interleaved(halves(scope, [keys, heads * size]), heads, size),
+    out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
+  }));
+  return {
+    family: 'attention',
+    flops: 4 * heads * queries * keys * size,
+    candidates: ordered(variantsOf(compute).attention, timing).map((variant) =>
+      candidateOf(variant, [
+        attentionKernel(variant, shape),
+        attentionKernel(variant, attentionShape('last')),
+      ]),
+    ),
+    check: ({ variant }) => checkAttention({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const rows = Math.ceil(queries * share);
+      const call = { ...work(), heads, rows, keys, scale: 1 / Math.sqrt(size) };
+      return repeated(options, [attentionDispatch(variant, shape, call)], times);
+    },
+  };
+}
+
+function candidateOf<V>(variant: V, kernels: ReturnType<typeof linearKernel>[]) {
+  const [first] = kernels;
+  const name = (first?.name ?? '').replace(/^[^,]*, /, '');
+  return { variant, key: first?.key ?? '', name, kernels };
+}
+
+/** Without timing the smallest text comes first: an emulated GPU takes seconds to compile a large one. */
+function ordered<V>(variants: readonly V[], timing: boolean): readonly V[] {
+  return timing ? variants : [...variants].reverse();
+}
+
+async function repeated(
+  { backend, compute }: ContestOptions,
+  jobs: readonly Dispatch[],
+  times: number,
+): Promise<void> {
+  await compute.dispatch(Array.from({ length: times }, () => jobs).flat());
+  await backend.settle();
+}
+
+/** Makes a value at its first use. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+/** A tensor of f16 numbers of usual size. */
+function halves(scope: Scope, dims: readonly number[]) {
+  const count = dims.reduce((product, size) => product * size, 1);
+  return scope.tensor('float16', dims, 'activations', bits(count));
+}
+
+/** f16 numbers from 1/8 to 1/4, of both signs; zeros would spare the device work. */
+function bits(count: number): Uint16Array<ArrayBuffer> {
+  const words = new Uint16Array(count);
+  let state = 1;
+  const first = Math.min(count, 4096);
+  for (let i = 0; i < first; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    words[i] = 0x3000 | ((state >>> 16) & 0x83ff);
+  }
+  for (let done = first; done < count; done *= 2) words.copyWithin(done, 0, done);
+  return words;
+}

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createBackend } from '..';
+import { type Backend, Scope } from '../backend';
+import type { Compute, Dispatch } from './compute';
+import { contestsOf } from './contests';
+import { checkAttention, checkLinear, type GateDevice } from './gate';
+import { type LinearVariant, linearDispatch } from './linear';
+import { type Contest, tune } from './tune';
+import { linearShape, wholeRows } from './tuned-shapes';
+import { defaultChoice, kernelSetOf, variantsOf } from './variants';
+
+let backend: Backend;
+let compute: Compute;
+let device: GateDevice;
+beforeAll(async () => {
+  backend = await createBackend('webgpu');
+  if (!backend.compute) throw new Error('the GPU runs no kernels');
+  compute = backend.compute;
+  device = { backend, compute };
+});
+afterAll(() => backend.dispose());
+
+/** The smallest variant compiles fastest. */
+const smallest = <V>(variants: readonly V[]) => variants.at(-1) as V;
+
+/** A device on which a kernel is told a smaller size than it has. */
+const short = (uniform: string): GateDevice => ({
+  ...device,
+  spoil: (job: Dispatch) =>
+    uniform in job.uniforms
+      ? { ...job, uniforms: { ...job.uniforms, [uniform]: (job.uniforms[uniform] ?? 0) - 1 } }
+      : job,
+});
+const wrong = expect.stringMatching(/^the error is |^a number is not finite$/);
+
+test('a linear variant passes; one that leaves out a row does not', async () => {
+  const variant = smallest(variantsOf(compute).linear);
+  expect(await checkLinear(device, variant)).toBeNull();
+  expect(await checkLinear(short('rows'), variant)).toEqual(wrong);
+});
+
+test('an attention variant passes; one that leaves out a key does not', {
+  tags: ['full'],
+}, async () => {
+  const variant = smallest(variantsOf(compute).attention);
+  expect(await checkAttention(device, variant)).toBeNull();
+  expect(await checkAttention(short('keys'), variant)).toEqual(wrong);
+});
+
+test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
+  const scope = new Scope(backend);
+  const [linear] = contestsOf({ backend, compute, scope, timing: false });
+  if (!linear) throw new Error('there is no contest');
+  // The timed work of the tuner takes minutes here: a small one in its place.
+  const [shape, rows] = [linearShape('small'), 64];
+  const floats = (count: number) => scope.float32([count], 'activations');
+  const operands = {
+    ...{ rows, y: wholeRows(floats(rows * shape.n)), bias: floats(shape.n) },
+    x: wholeRows(scope.tensor('float16', [rows, shape.k], 'activations')),
+    values: scope.tensor('uint8', [shape.n * shape.k], 'activations'),
+    scales: floats((shape.n * shape.k) / 32),
+  };
+  const contest: Contest = {
+    ...linear,
+    candidates: linear.candidates.slice(0, 2),
+    flops: 2 * rows * shape.n * shape.k,
+    run: async ({ variant }, _share, times) => {
+      const job = linearDispatch(variant as LinearVariant, shape, operands);
+      await compute.dispatch(Array.from({ length: times }, () => job));
+      await backend.settle();
+    },
+  };
+  const contests = [contest];
+  // This compiler is slow: it has its time before.
+  for (const { candidates } of contests) {
+    for (const { kernels } of candidates) expect(await compute.compile(kernels)).toEqual([]);
+  }
+  const { winners, tried } = await tune({
+    contests,
+    timing: true,
+    compile: (kernels) => compute.compile(kernels),
+  });
+  expect(tried.map(({ reason }) => reason)).toEqual([null, null]);
+  expect(winners.linear?.rate).toBe(Math.max(...tried.map(({ rate }) => rate ?? 0)));
+  expect(tried.map(({ key }) => key)).toContain(winners.linear?.key);
+  scope.dispose();
+});
+
+test('a choice has the best guess of each family; a device with less gives another set of kernels', () => {
+  const variants = variantsOf(compute);
+  expect(defaultChoice(compute, 'exact')).toEqual({
+    mode: 'exact',
+    linear: variants.linear[0],
+    attention: variants.attention[0],
+    convolution: null,
+  });
+  const limits = { workgroupBytes: 16_384, threads: 256, bindingBytes: 2 ** 27 };
+  const least = { features: new Set<string>(), limits };
+  const fitting = variantsOf(least);
+  expect(fitting.linear.length).toBeGreaterThan(0);
+  expect(fitting.attention.length).toBeGreaterThan(0);
+  const more = { features: new Set(['shader-f16']), limits: { ...limits, workgroupBytes: 32_768 } };
+  expect(kernelSetOf(least)).not.toBe(kernelSetOf(more));
+  expect(kernelSetOf(least)).toBe(kernelSetOf(least));
+});

@@ -1,0 +1,83 @@
+import type { DeviceReport } from '../../contract/engine';
+import type { KernelMode } from './kernel';
+import type { TuningResult } from './tune';
+
+/** What is known of the kernels of one device in one browser version. Plain data, to be stored. */
+export interface TuningRecord {
+  readonly version: 1;
+  /** Of the texts of all kernels; another set is tuned anew. */
+  readonly kernelSet: string;
+  /** Measured FLOP/s of multiply-adds in registers; null where it was not measured. */
+  readonly peak: number | null;
+  readonly modes: Readonly<Partial<Record<KernelMode, TunedMode>>>;
+  /** The variant that is running for the first time. Where one stands here at the start, it has not ended. */
+  readonly trying: string | null;
+  /** Why variants are not tried again, by their keys. */
+  readonly excluded: Readonly<Record<string, string>>;
+  /** How often our kernels have lost the device. */
+  readonly losses: number;
+}
+
+/** What was measured in one mode. */
+export interface TunedMode extends TuningResult {
+  /** ISO 8601. */
+  readonly date: string;
+  /** Whether the user skipped the rest. */
+  readonly skipped: boolean;
+}
+
+/** So many losses, and the runtime computes everything until the next version of browser or kernels. */
+export const mostLosses = 2;
+
+/** Name of the setting that the record of a device is stored under. */
+export function recordId({ adapter }: Pick<DeviceReport, 'adapter'>, userAgent: string): string {
+  const { vendor, architecture, device, description } = adapter;
+  const [browser = ''] = /(Firefox|Edg|Chrome|Version)\/\d+/.exec(userAgent) ?? [];
+  const system = /Windows|Android|iPhone|iPad|Mac OS X|CrOS|Linux/.exec(userAgent)?.[0] ?? '';
+  return ['kernels', vendor, architecture, device, description, browser, system].join('|');
+}
+
+/** Nothing is known yet. */
+export function emptyRecord(kernelSet: string): TuningRecord {
+  return {
+    version: 1,
+    kernelSet,
+    peak: null,
+    modes: {},
+    trying: null,
+    excluded: {},
+    losses: 0,
+  };
+}
+
+/**
+ * A stored record as it is to be used now. A variant that was running when everything ended is excluded: it
+ * hung, killed the tab, or lost the device.
+ *
+ * @returns an empty record for another set of kernels and for what is no record
+ */
+export function openRecord(stored: unknown, kernelSet: string): TuningRecord {
+  const record = readRecord(stored);
+  if (record?.kernelSet !== kernelSet) return emptyRecord(kernelSet);
+  return record.trying === null ? record : withLoss(record, record.trying);
+}
+
+/** A stored record; null for anything else. */
+export function readRecord(stored: unknown): TuningRecord | null {
+  const record = stored as Partial<TuningRecord> | null | undefined;
+  return record?.version === 1 && typeof record.losses === 'number' && record.modes !== undefined
+    ? (record as TuningRecord)
+    : null;
+}
+
+/** The record after a variant, or one that is not known, has lost the device. */
+export function withLoss(record: TuningRecord, key: string | null): TuningRecord {
+  const excluded =
+    key === null ? record.excluded : { ...record.excluded, [key]: 'it lost the GPU' };
+  const modes = Object.fromEntries(
+    Object.entries(record.modes).filter(
+      ([, { winners }]) => !Object.values(winners).some((winner) => winner?.key === key),
+    ),
+  );
+  return { ...record, modes, excluded, trying: null, losses: record.losses + 1 };
+}

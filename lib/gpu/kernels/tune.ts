@@ -1,0 +1,254 @@
+import { KinoraError } from '../../contract';
+import type { KernelFailure } from './compute';
+import type { Kernel } from './kernel';
+import { type Timing, timeWork } from './time';
+
+/** The families of kernels whose variants compete. */
+export const families = ['linear', 'attention', 'convolution'] as const;
+export type Family = (typeof families)[number];
+
+/** A variant that competes in its family. */
+export interface Candidate<V = unknown> {
+  readonly variant: V;
+  /** Of the kernel that is timed; it names the variant in the record. */
+  readonly key: string;
+  /** For people. */
+  readonly name: string;
+  /** What the check and the timing run. */
+  readonly kernels: readonly Kernel[];
+}
+
+/** The variants of a family, and how one is checked and timed. */
+export interface Contest<V = unknown> {
+  readonly family: Family;
+  /** Best guess first. */
+  readonly candidates: readonly Candidate<V>[];
+  /** Why the numbers of a variant are wrong; null where they are right. */
+  check(candidate: Candidate<V>): Promise<string | null>;
+  /** Floating point operations of a timed run. */
+  readonly flops: number;
+  /**
+   * Runs the timed work, `times` one after another, and waits until it is done.
+   *
+   * @param share of the work, 0 … 1
+   */
+  run(candidate: Candidate<V>, share: number, times: number): Promise<void>;
+}
+
+/** What became of a variant. */
+export interface Tried {
+  readonly family: Family;
+  readonly key: string;
+  readonly name: string;
+  /** FLOP/s; null where it was not timed. */
+  readonly rate: number | null;
+  /** Why it is not used; null where it could be. */
+  readonly reason: string | null;
+}
+
+/** The variant of a family that a device uses. */
+export interface Winner<V = unknown> {
+  readonly variant: V;
+  readonly key: string;
+  readonly name: string;
+  /** FLOP/s; null where it was not timed. */
+  readonly rate: number | null;
+}
+
+export interface TuningResult {
+  /** Null where no variant of a family can be used. */
+  readonly winners: Readonly<Record<Family, Winner | null>>;
+  readonly tried: readonly Tried[];
+}
+
+/** How far a tuning is. */
+export interface TuningProgress {
+  readonly family: Family;
+  /** Variants that are done, or left out. */
+  readonly done: number;
+  readonly total: number;
+}
+
+export interface TuneOptions {
+  readonly contests: readonly Contest[];
+  readonly compile: (kernels: readonly Kernel[]) => Promise<readonly KernelFailure[]>;
+  /** Where false, the first variant that computes right numbers wins. */
+  readonly timing: boolean;
+  /** Why variants must not be tried, by their keys. */
+  readonly excluded?: Readonly<Record<string, string>>;
+  /** Once aborted, nothing more is timed. */
+  readonly skip?: AbortSignal;
+  /** Milliseconds; for tests. */
+  readonly clock?: Clock;
+  readonly onProgress?: (progress: TuningProgress) => void;
+  /** Called with a variant before it runs, and with null when it is done. */
+  readonly onTrying?: (key: string | null) => Promise<void>;
+  /** Called as soon as it is known how fast a kernel is, in FLOP/s. */
+  readonly onRate?: (kernel: Kernel, rate: number) => void;
+}
+
+export interface Clock {
+  now(): number;
+  wait(milliseconds: number): Promise<void>;
+}
+
+const browserClock: Clock = {
+  now: () => performance.now(),
+  wait: (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds)),
+};
+
+/** Milliseconds. */
+const budget = 10_000;
+const longestCompile = 3000;
+/** After so long a kernel is taken to hang. */
+const longestRun = 5000;
+/** A device clocks up under load. */
+const warmUp = 150;
+/** Seconds of one measurement, and of one run in it at most. */
+const atLeast = 0.02;
+const longestPart = 0.05;
+const rounds = 3;
+/** The first runs are so small, since their time is not known. */
+const firstShare = 1 / 16;
+/** A challenger wins by more than this. */
+const margin = 0.03;
+/** A family ends when two in a row are slower by more than this. */
+const clearLoss = 0.15;
+
+/**
+ * Finds the fastest variant of each family on this device. A variant is compiled, its numbers are checked,
+ * then it is timed. When the time is over, or the user skips it, the rest
+ * is not timed: where a family has no variant yet, the first that computes right numbers wins.
+ *
+ * @throws KinoraError `DEVICE_LOST` where a variant does not end; `onTrying` was last called with it
+ */
+export async function tune(options: TuneOptions): Promise<TuningResult> {
+  const { contests, excluded = {}, onProgress } = options;
+  const clock = options.clock ?? browserClock;
+  const tuner = new Tuner(options, clock);
+  const tried: Tried[] = [];
+  const winners: Record<Family, Winner | null> = {
+    linear: null,
+    attention: null,
+    convolution: null,
+  };
+  const total = contests.reduce((sum, { candidates }) => sum + candidates.length, 0);
+  const begin = clock.now();
+  let before = 0;
+  for (const [index, contest] of contests.entries()) {
+    const { family, candidates } = contest;
+    // What a family does not use is left to the next ones.
+    const deadline = begin + (budget * (index + 1)) / contests.length;
+    let best: { candidate: Candidate; rate: number | null } | null = null;
+    let losses = 0;
+    for (const [at, candidate] of candidates.entries()) {
+      onProgress?.({ family, done: before + at, total });
+      const timed = options.timing && !options.skip?.aborted && clock.now() < deadline;
+      if (best && (!timed || losses === 2)) break;
+      const { key, name } = candidate;
+      const reason = excluded[key] ?? (await tuner.failureOf(contest, candidate));
+      if (reason !== null) {
+        tried.push({ family, key, name, rate: null, reason });
+        continue;
+      }
+      if (!timed) {
+        best = { candidate, rate: null };
+        tried.push({ family, key, name, rate: null, reason: null });
+        continue;
+      }
+      const rate = await tuner.rateOf(contest, candidate);
+      tried.push({ family, key, name, rate, reason: null });
+      const fastest = best?.rate ?? 0;
+      losses = rate < fastest * (1 - clearLoss) ? losses + 1 : 0;
+      if (rate > fastest * (1 + margin)) best = { candidate, rate };
+    }
+    before += candidates.length;
+    if (!best) continue;
+    const { variant, key, name } = best.candidate;
+    winners[family] = { variant, key, name, rate: best.rate };
+  }
+  return { winners, tried };
+}
+
+/** Runs variants, with the limits of their times. */
+class Tuner {
+  /** Of a family's work that is timed: the same for all its variants. */
+  readonly #shares = new Map<Contest, number>();
+
+  constructor(
+    readonly options: TuneOptions,
+    readonly clock: Clock,
+  ) {}
+
+  /** Why a variant cannot be used; null where it can. */
+  async failureOf(contest: Contest, candidate: Candidate): Promise<string | null> {
+    await this.options.onTrying?.(candidate.key);
+    const reason =
+      (await this.#compile(candidate)) ??
+      (await this.#limited(candidate, contest.check(candidate)));
+    await this.options.onTrying?.(null);
+    return reason;
+  }
+
+  /** FLOP/s of a variant. */
+  async rateOf(contest: Contest, candidate: Candidate): Promise<number> {
+    await this.options.onTrying?.(candidate.key);
+    const run = (share: number) => async (times: number) => {
+      await this.#limited(candidate, contest.run(candidate, share, times));
+    };
+    const { now } = this.clock;
+    const first = await timeWork(run(firstShare), { now, atLeast: 0, rounds: 1 });
+    const rate = this.#tell(candidate, contest.flops * firstShare, first);
+    this.#shares.set(
+      contest,
+      this.#shares.get(contest) ?? (await this.#warmUp(contest, run, rate)),
+    );
+    const share = this.#shares.get(contest) ?? 1;
+    const timing = await timeWork(run(share), { now, atLeast, rounds, warm: true });
+    await this.options.onTrying?.(null);
+    return this.#tell(candidate, contest.flops * share, timing);
+  }
+
+  /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
+  async #warmUp(
+    contest: Contest,
+    run: (share: number) => (times: number) => Promise<void>,
+    rate: number,
+  ) {
+    const share = Math.max(firstShare, Math.min(1, (longestPart * rate) / contest.flops));
+    for (const begin = this.clock.now(); this.clock.now() - begin < warmUp; ) await run(share)(1);
+    return share;
+  }
+
+  /** Within its time; slow compilers make each new shape wait as long. */
+  async #compile({ kernels, name }: Candidate): Promise<string | null> {
+    const late = this.clock.wait(longestCompile).then(() => 'late' as const);
+    const compiling = this.options.compile(kernels);
+    if (!this.options.timing) return reasonOf(await compiling);
+    compiling.catch(() => undefined);
+    const failures = await Promise.race([compiling, late]);
+    return failures === 'late'
+      ? `${name} takes over ${longestCompile / 1000} s to compile`
+      : reasonOf(failures);
+  }
+
+  /** @throws KinoraError `DEVICE_LOST` where the work does not end: the device can be asked for nothing else */
+  async #limited<T>({ name }: Candidate, work: Promise<T>): Promise<T> {
+    if (!this.options.timing) return work;
+    const hung = this.clock.wait(longestRun).then((): never => {
+      throw new KinoraError('DEVICE_LOST', `The kernel ${name} did not end within 5 s.`);
+    });
+    hung.catch(() => undefined);
+    return Promise.race([work, hung]);
+  }
+
+  #tell({ kernels }: Candidate, flops: number, { least }: Timing): number {
+    const rate = flops / Math.max(least, 1e-9);
+    for (const kernel of kernels) this.options.onRate?.(kernel, rate);
+    return rate;
+  }
+}
+
+function reasonOf([failure]: readonly KernelFailure[]): string | null {
+  return failure?.reason ?? null;
+}

@@ -1,0 +1,28 @@
+import type { DeviceTensor } from '../backend';
+import type { AttentionShape, HeadView } from './attention';
+import type { RowView } from './compute';
+import type { LinearShape } from './linear';
+
+/** Shapes of linear kernels that the tuner runs: two odd ones to be checked, and that of the model. */
+export function linearShape(use: 'small' | 'clamped' | 'timed'): LinearShape {
+  const [k, n] = use === 'timed' ? [3072, 3072] : use === 'small' ? [96, 202] : [288, 76];
+  return {
+    ...{ k, n, weight: 'q8', input: 'f16', output: use === 'small' ? 'f32' : 'f16' },
+    ...{ bias: true, rank: 0, epilogue: 'none' },
+  };
+}
+
+/** The shape of self-attention, and with a weight of the last key that of cross-attention. */
+export function attentionShape(bias: 'none' | 'last'): AttentionShape {
+  return { headSize: 128, q: 'f16', kv: 'f16', out: 'f16', bias, sparse: false };
+}
+
+/** All rows of a tensor. */
+export function wholeRows(tensor: DeviceTensor): RowView {
+  return { operand: { tensor }, firstRow: 0 };
+}
+
+/** Heads that lie one behind the other in each row. */
+export function interleaved(tensor: DeviceTensor, heads: number, size: number): HeadView {
+  return { ...wholeRows(tensor), headStride: size, rowStride: heads * size };
+}

@@ -1,0 +1,51 @@
+import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
+import type { KernelChoice } from './choice';
+import type { Compute } from './compute';
+import type { ConvolutionVariant } from './convolution';
+import { hash, type KernelMode } from './kernel';
+import { type LinearVariant, linearKernel, linearVariants } from './linear';
+import { attentionShape, linearShape } from './tuned-shapes';
+
+type Device = Pick<Compute, 'features' | 'limits'>;
+
+/** The variants of each family that fit a device, the best guess first. */
+export function variantsOf(device: Device): {
+  readonly linear: readonly LinearVariant[];
+  readonly attention: readonly AttentionVariant[];
+  readonly convolution: readonly ConvolutionVariant[];
+} {
+  return {
+    linear: linearVariants(device),
+    attention: attentionVariants(device),
+    convolution: [],
+  };
+}
+
+/** The best guess for a device on which nothing was measured. */
+export function defaultChoice(device: Device, mode: KernelMode): KernelChoice {
+  const { linear, attention, convolution } = variantsOf(device);
+  return {
+    mode,
+    linear: linear[0] ?? null,
+    attention: attention[0] ?? null,
+    convolution: convolution[0] ?? null,
+  };
+}
+
+/** The modes that a device has kernels of. */
+export function modesOf(_device: Device): readonly KernelMode[] {
+  return ['exact'];
+}
+
+/** Names the texts of the kernels: what was measured with others is not valid any more. */
+export function kernelSetOf(device: Device): string {
+  const { linear, attention } = variantsOf(device);
+  return hash(
+    [
+      ...linear.map((variant) => linearKernel(variant, linearShape('small'))),
+      ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
+    ]
+      .map(({ key }) => key)
+      .join(),
+  );
+}

@@ -1,0 +1,207 @@
+import {
+  type KernelRecord,
+  type KernelSetting,
+  KinoraError,
+  type ProgressEvent,
+  usualKernels,
+} from '../../lib/contract';
+import { type Backend, type Compute, type Kernels, probeDevice, Scope } from '../../lib/gpu';
+import type { KernelChoice } from '../../lib/gpu/kernels/choice';
+import { contestsOf } from '../../lib/gpu/kernels/contests';
+import { familyOf, type KernelMode } from '../../lib/gpu/kernels/kernel';
+import { OwnKernels } from '../../lib/gpu/kernels/own';
+import { measurePeak } from '../../lib/gpu/kernels/peak';
+import {
+  mostLosses,
+  openRecord,
+  recordId,
+  type TuningRecord,
+  withLoss,
+} from '../../lib/gpu/kernels/record';
+import { families, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
+import { kernelSetOf, modesOf } from '../../lib/gpu/kernels/variants';
+import { KinoraDatabase } from '../../lib/predictions/database';
+import { loadSetting, saveSetting } from '../../lib/predictions/settings';
+
+type Report = (event: ProgressEvent) => void;
+
+/** The kernels of our own on an engine's device: chosen, checked and measured on it. */
+export class EngineKernels {
+  readonly #database = new KinoraDatabase();
+  /** What was made for a backend, by its mode. */
+  readonly #made = new WeakMap<Backend, Map<KernelMode, Kernels | null>>();
+  #skip = new AbortController();
+  #mode: KernelMode | null = null;
+
+  /**
+   * Lets a backend compute with the kernels of a setting. At first use on a GPU they are measured, which takes
+   * ten seconds at most; later they are only checked. Where there are none of a mode it is `exact`, and where there
+   * are none at all the runtime computes.
+   *
+   * @param asked what is usual on the device when absent
+   */
+  async use(
+    backend: Backend,
+    asked: KernelSetting | undefined,
+    report: Report,
+    signal: AbortSignal,
+  ): Promise<void> {
+    backend.kernels = null;
+    this.#mode = null;
+    backend.compute?.used.clear();
+    if (!backend.compute) return;
+    const device = await probeDevice();
+    const setting = asked ?? usualKernels(device.software);
+    if (setting === 'runtime') return;
+    const mode = modesOf(backend.compute).find((each) => each === setting) ?? 'exact';
+    const made = this.#made.get(backend) ?? new Map<KernelMode, Kernels | null>();
+    this.#made.set(backend, made);
+    const known = made.get(mode);
+    const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
+    made.set(mode, kernels);
+    backend.kernels = kernels;
+    this.#mode = kernels && mode;
+  }
+
+  /** Measures again; the result is used from the next run on. @throws KinoraError `ADAPTER_SOFTWARE` */
+  async tune(
+    backend: Backend,
+    mode: KernelMode,
+    report: Report,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if ((await probeDevice()).software) throw new KinoraError('ADAPTER_SOFTWARE');
+    const before = await this.#open(backend);
+    await this.#save({ ...before, modes: {}, excluded: {}, losses: 0 });
+    this.#made.delete(backend);
+    await this.#make(backend, mode, report, signal);
+  }
+
+  skip(): void {
+    this.#skip.abort();
+  }
+
+  /** What has computed since {@link use}. */
+  recordOf({ compute }: Backend): KernelRecord | null {
+    if (!compute) return null;
+    const keys = [...compute.used].sort();
+    return { mode: (keys.length > 0 && this.#mode) || 'runtime', keys };
+  }
+
+  /** A run has succeeded: what lost the GPU before was another cause, or is excluded. */
+  async succeeded(backend: Backend): Promise<void> {
+    if (!backend.kernels) return;
+    const record = await this.#open(backend);
+    if (record.losses > 0) await this.#save({ ...record, losses: 0 });
+  }
+
+  /** The device is lost: the variant that was running is not used again. */
+  async lost(backend: Backend): Promise<void> {
+    const { compute, kernels } = backend;
+    if (!compute || !kernels?.choice) return;
+    const record = await this.#open(backend);
+    const tuned = record.modes[kernels.choice.mode];
+    const running = compute.unfinished.map(familyOf);
+    const family = families.find((name) => running.includes(name));
+    const winner = family && tuned?.winners[family];
+    await this.#save(withLoss(record, winner?.key ?? null));
+  }
+
+  /** Null where no family has a variant that can be used. */
+  async #make(
+    backend: Backend,
+    mode: KernelMode,
+    report: Report,
+    signal: AbortSignal,
+  ): Promise<Kernels | null> {
+    const { compute } = backend;
+    if (!compute) return null;
+    let record = await this.#open(backend);
+    // At once, so that a variant which has lost the device is counted once.
+    await this.#save(record);
+    if (record.losses >= mostLosses) return null;
+    const timing = !(await probeDevice()).software;
+    this.#skip = new AbortController();
+    const scope = new Scope(backend);
+    try {
+      const compile: Compute['compile'] = (kernels) => compute.compile(kernels);
+      const contests = contestsOf({ backend, compute, timing, scope });
+      const known = record.modes[mode];
+      if (known && (await stillRight(known, contests, compile))) {
+        return kernelsOf(backend, mode, known);
+      }
+      const peak = timing
+        ? await measurePeak(backend, compute, { atLeast: 0.02, rounds: 3 })
+        : null;
+      let total = 0;
+      const result = await tune({
+        ...{ contests, compile, timing, excluded: record.excluded, skip: this.#skip.signal },
+        onProgress: (progress) => {
+          signal.throwIfAborted();
+          total = progress.total;
+          report({ type: 'tuning', done: progress.done, total });
+        },
+        onTrying: (trying) => {
+          record = { ...record, trying };
+          return this.#save(record);
+        },
+        onRate: ({ key }, rate) => compute.rates.set(key, rate),
+      });
+      report({ type: 'tuning', done: total, total });
+      const date = new Date().toISOString();
+      const tuned = { ...result, date, skipped: this.#skip.signal.aborted };
+      const modes = { ...record.modes, [mode]: tuned };
+      await this.#save({ ...record, peak: peak?.multiplyAdd ?? null, modes });
+      return kernelsOf(backend, mode, result);
+    } finally {
+      scope.dispose();
+      backend.resetPeaks();
+    }
+  }
+
+  async #open({ compute }: Backend): Promise<TuningRecord> {
+    const set = compute ? kernelSetOf(compute) : '';
+    // A browser without storage measures each time.
+    const stored = await loadSetting(this.#database, await this.#id()).catch(() => null);
+    return openRecord(stored, set);
+  }
+
+  async #save(record: TuningRecord): Promise<void> {
+    await saveSetting(this.#database, await this.#id(), record).catch(() => undefined);
+  }
+
+  async #id(): Promise<string> {
+    return recordId(await probeDevice(), navigator.userAgent);
+  }
+}
+
+type Contests = ReturnType<typeof contestsOf>;
+
+/** Whether the winners still compute right numbers: a driver may have changed that the adapter does not tell. */
+async function stillRight(
+  { winners }: TuningResult,
+  contests: Contests,
+  compile: Compute['compile'],
+): Promise<boolean> {
+  const again = await tune({
+    contests: contests.map((contest) => ({
+      ...contest,
+      candidates: contest.candidates.filter(({ key }) => key === winners[contest.family]?.key),
+    })),
+    compile,
+    timing: false,
+  });
+  return families.every((family) => winners[family]?.key === again.winners[family]?.key);
+}
+
+function kernelsOf(backend: Backend, mode: KernelMode, { winners }: TuningResult): Kernels | null {
+  if (families.every((family) => winners[family] === null)) return null;
+  const variants = families.map((family) => {
+    const winner = winners[family];
+    if (winner && winner.rate !== null) backend.compute?.rates.set(family, winner.rate);
+    return [family, winner?.variant ?? null];
+  });
+  // The record keeps what the families gave.
+  const choice = { mode, ...Object.fromEntries(variants) } as KernelChoice;
+  return new OwnKernels(backend, choice);
+}
