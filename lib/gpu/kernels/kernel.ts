@@ -87,9 +87,9 @@ ${source.body}
   return { name, key, code, mode, bindings, uniforms, threads, workgroupBytes, needs };
 }
 
-/** The family of a kernel: the first word of its name. */
+/** The family of a kernel: the first word of its name, but for `fast`. */
 export function familyOf({ name }: Pick<Kernel, 'name'>): string {
-  return name.split(' ')[0] ?? name;
+  return name.replace(/^fast /, '').split(' ')[0] ?? name;
 }
 
 /** Whether a uniform is a float; its bits are then passed as they are. */
