@@ -18,7 +18,7 @@ import {
   type TuningRecord,
   withLoss,
 } from '../../lib/gpu/kernels/record';
-import { families, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
+import { families, type TuneOptions, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
 import { kernelSetOf, modesOf } from '../../lib/gpu/kernels/variants';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { loadSetting, saveSetting } from '../../lib/predictions/settings';
@@ -59,6 +59,7 @@ export class EngineKernels {
     const known = made.get(mode);
     const kernels = known === undefined ? await this.#make(backend, mode, report, signal) : known;
     made.set(mode, kernels);
+    backend.compute.used.clear();
     backend.kernels = kernels;
     this.#mode = kernels && mode;
   }
@@ -72,7 +73,7 @@ export class EngineKernels {
   ): Promise<void> {
     if ((await probeDevice()).software) throw new KinoraError('ADAPTER_SOFTWARE');
     const before = await this.#open(backend);
-    await this.#save({ ...before, modes: {}, excluded: {}, losses: 0 });
+    await this.#save({ ...before, modes: {}, losses: 0 });
     this.#made.delete(backend);
     await this.#make(backend, mode, report, signal);
   }
@@ -127,7 +128,11 @@ export class EngineKernels {
       const compile: Compute['compile'] = (kernels) => compute.compile(kernels);
       const contests = contestsOf({ backend, compute, timing, scope });
       const known = record.modes[mode];
-      if (known && (await stillRight(known, contests, compile))) {
+      const onTrying = (trying: string | null) => {
+        record = { ...record, trying };
+        return this.#save(record);
+      };
+      if (known && (await stillRight(known, { contests, compile, onTrying, timing: false }))) {
         return kernelsOf(backend, mode, known);
       }
       const peak = timing
@@ -135,15 +140,18 @@ export class EngineKernels {
         : null;
       let total = 0;
       const result = await tune({
-        ...{ contests, compile, timing, excluded: record.excluded, skip: this.#skip.signal },
+        ...{
+          contests,
+          compile,
+          timing,
+          onTrying,
+          excluded: record.excluded,
+          skip: this.#skip.signal,
+        },
         onProgress: (progress) => {
           signal.throwIfAborted();
           total = progress.total;
           report({ type: 'tuning', done: progress.done, total });
-        },
-        onTrying: (trying) => {
-          record = { ...record, trying };
-          return this.#save(record);
         },
         onRate: ({ key }, rate) => compute.rates.set(key, rate),
       });
@@ -175,22 +183,13 @@ export class EngineKernels {
   }
 }
 
-type Contests = ReturnType<typeof contestsOf>;
-
 /** Whether the winners still compute right numbers: a driver may have changed that the adapter does not tell. */
-async function stillRight(
-  { winners }: TuningResult,
-  contests: Contests,
-  compile: Compute['compile'],
-): Promise<boolean> {
-  const again = await tune({
-    contests: contests.map((contest) => ({
-      ...contest,
-      candidates: contest.candidates.filter(({ key }) => key === winners[contest.family]?.key),
-    })),
-    compile,
-    timing: false,
-  });
+async function stillRight({ winners }: TuningResult, options: TuneOptions): Promise<boolean> {
+  const contests = options.contests.map((contest) => ({
+    ...contest,
+    candidates: contest.candidates.filter(({ key }) => key === winners[contest.family]?.key),
+  }));
+  const again = await tune({ ...options, contests });
   return families.every((family) => winners[family]?.key === again.winners[family]?.key);
 }
 
