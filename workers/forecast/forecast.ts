@@ -7,6 +7,7 @@ import {
   type Precision,
   type Size,
   sourcesFor,
+  usualKernels,
 } from '../../lib/contract';
 import {
   deviceOf,
@@ -110,14 +111,16 @@ export async function forecast(
 
 async function plannerOf(
   counts: ModelCounts,
-  { manifest, sampling, size }: ForecastRequest,
+  { manifest, sampling, size, kernels }: ForecastRequest,
   frames: number,
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
+  const setting = gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime';
   const { costs } = await counts.planMemory({
     native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
+    ...(setting === 'runtime' && { kernels: null }),
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
 }
