@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { diskStore } from '../../weights/store/testing/disk';
-import { keepRates, mergeRates, readRates } from './rates';
+import { deviceOf, keepRates, mergeRates, readRates } from './rates';
 
 const temporary = await mkdtemp(path.join(tmpdir(), 'kinora-rates-'));
 afterAll(() => rm(temporary, { recursive: true }));
@@ -39,4 +39,14 @@ test('the devices that were used longest ago are forgotten', async () => {
   expect(await readRates(folder, 'device 29')).toEqual(rates);
   expect(await readRates(folder, 'device 6')).toEqual(rates);
   expect(await readRates(folder, 'device 5')).toEqual({});
+});
+
+test('a device has rates of its own for each way to compute on it', () => {
+  const adapter = { vendor: 'v', architecture: 'a', device: '', description: '' };
+  const nameOf = (software: boolean, kernels?: 'exact' | 'runtime') =>
+    deviceOf({ adapter, software }, 2, kernels).name;
+  expect(nameOf(false)).toBe(nameOf(false, 'exact'));
+  expect(nameOf(true)).toBe(nameOf(true, 'runtime'));
+  expect(nameOf(false, 'exact')).not.toBe(nameOf(false, 'runtime'));
+  expect(deviceOf(null, 2, 'exact').name).toBe('wasm 2');
 });
