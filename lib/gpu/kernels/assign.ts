@@ -1,10 +1,8 @@
 import { type KernelSetting, KinoraError } from '../../contract';
 import type { Backend } from '../backend';
 import { probeDevice } from '../device';
-import { attentionVariants } from './attention';
-import type { KernelChoice } from './choice';
-import { linearVariants } from './linear';
 import { OwnKernels } from './own';
+import { defaultChoice, modesOf } from './variants';
 
 /**
  * Lets a backend compute with kernels of our own that were not measured on it: the best guess, and on an emulated
@@ -16,7 +14,8 @@ export async function assignKernels(backend: Backend, setting: KernelSetting): P
   backend.kernels = null;
   if (setting === 'runtime') return;
   const { compute } = backend;
-  if (!compute || setting !== 'exact') {
+  const mode = compute && modesOf(compute).find((each) => each === setting);
+  if (!compute || !mode) {
     throw new KinoraError(
       'PARAMETER_INVALID',
       `There are no kernels for the mode ${setting} here.`,
@@ -25,12 +24,7 @@ export async function assignKernels(backend: Backend, setting: KernelSetting): P
       },
     );
   }
-  const first = (await probeDevice()).software ? -1 : 0;
-  const choice: KernelChoice = {
-    mode: 'exact',
-    linear: linearVariants(compute).at(first) ?? null,
-    attention: attentionVariants(compute).at(first) ?? null,
-    convolution: null,
-  };
+  const { software } = await probeDevice();
+  const choice = defaultChoice(compute, mode, software);
   backend.kernels = new OwnKernels(backend, choice);
 }

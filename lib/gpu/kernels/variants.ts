@@ -21,14 +21,19 @@ export function variantsOf(device: Device): {
   };
 }
 
-/** The best guess for a device on which nothing was measured. */
-export function defaultChoice(device: Device, mode: KernelMode): KernelChoice {
+/**
+ * The best guess for a device on which nothing was measured.
+ *
+ * @param software takes the smallest tiles: an emulated GPU compiles them in a second, the others in many
+ */
+export function defaultChoice(device: Device, mode: KernelMode, software = false): KernelChoice {
   const { linear, attention, convolution } = variantsOf(device);
+  const at = software ? -1 : 0;
   return {
     mode,
-    linear: linear[0] ?? null,
-    attention: attention[0] ?? null,
-    convolution: convolution[0] ?? null,
+    linear: linear.at(at) ?? null,
+    attention: attention.at(at) ?? null,
+    convolution: convolution.at(at) ?? null,
   };
 }
 
