@@ -16,7 +16,7 @@ Times the kernels of Wan2.2-TI2V-5B's operators with random weights of its width
 same sizes, in headless Chromium: speed, share of the measured peak of this device, and what they come to for a video.
 
   --variants N      variants of each mode to measure, the best guesses first (default: all; 2 on a CPU emulation)
-  --rounds N        measurements of each kernel (default 5; 1 on a CPU emulation)
+  --rounds N        measurements of each kernel (default 5; 2 on a CPU emulation)
   --json FILE       also writes all figures as JSON; - for standard output
   --export DIR      measures nothing; writes the page for any static server
 `;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { timeWork } from './time';
+import { timeInTurns, timeWork } from './time';
 
 test('the time of a wait, and of the first execution, does not count', async () => {
   let clock = 0;
@@ -24,4 +24,17 @@ test('long work is executed once a measurement, and a disturbed one changes noth
   const { median } = await timeWork(run, { rounds: 3, now: () => clock });
   expect(counts).toEqual([1, 1, 1, 1]);
   expect(median).toBeCloseTo(0.3, 9);
+});
+
+test('works that are compared take turns', async () => {
+  let clock = 0;
+  const order: string[] = [];
+  const work = (name: string, milliseconds: number) => async (times: number) => {
+    order.push(name);
+    clock += milliseconds * times;
+  };
+  const options = { rounds: 3, warm: true, now: () => clock };
+  const [slow, fast] = await timeInTurns([work('slow', 800), work('fast', 400)], options);
+  expect([slow?.least, fast?.least]).toEqual([0.8, 0.4]);
+  expect(order).toEqual(['slow', 'fast', 'slow', 'fast', 'fast', 'slow']);
 });

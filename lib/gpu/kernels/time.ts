@@ -28,32 +28,52 @@ const long = 0.25;
  */
 export async function timeWork(
   run: (times: number) => Promise<void>,
-  { atLeast = 0.05, rounds = 5, warm = false, now = () => performance.now() }: TimeOptions = {},
+  options: TimeOptions = {},
 ): Promise<Timing> {
-  const secondsOf = async (times: number) => {
+  const [timing] = await timeInTurns([run], options);
+  return timing as Timing;
+}
+
+/** As {@link timeWork} for several works that are compared: in turns, so that what disturbs one disturbs all. */
+export async function timeInTurns(
+  runs: readonly ((times: number) => Promise<void>)[],
+  { atLeast = 0.05, rounds = 5, warm = false, now = () => performance.now() }: TimeOptions = {},
+): Promise<Timing[]> {
+  const works = runs.map((run) => ({ run, times: 1, once: 0, samples: [] as number[] }));
+  type Work = (typeof works)[number];
+  const secondsOf = async ({ run }: Work, times: number) => {
     const start = now();
     await run(times);
     return (now() - start) / 1000;
   };
-  if (!warm) await secondsOf(1);
-  let times = 1;
-  let once = await secondsOf(1);
-  while (once < atLeast && times < mostTimes) {
-    times = Math.min(mostTimes, Math.max(2 * times, Math.ceil((times * atLeast) / once)));
-    once = await secondsOf(times);
-  }
-  const samples: number[] = once < long ? [] : [once];
-  while (samples.length < rounds) {
-    if (once >= long) {
-      samples.push(await secondsOf(1));
-      continue;
+  for (const work of works) {
+    if (!warm) await secondsOf(work, 1);
+    work.once = await secondsOf(work, 1);
+    while (work.once < atLeast && work.times < mostTimes) {
+      const wanted = Math.ceil((work.times * atLeast) / work.once);
+      work.times = Math.min(mostTimes, Math.max(2 * work.times, wanted));
+      work.once = await secondsOf(work, work.times);
     }
-    const [single, double] = [await secondsOf(times), await secondsOf(2 * times)];
-    samples.push(double > single ? (double - single) / times : double / (2 * times));
+    if (work.once >= long) work.samples.push(work.once);
   }
-  samples.sort((a, b) => a - b);
-  return {
-    median: samples[Math.floor(rounds / 2)] ?? Number.NaN,
-    least: samples[0] ?? Number.NaN,
-  };
+  for (let round = 0; round < rounds; round++) {
+    for (const work of round % 2 ? works.toReversed() : works) {
+      const { times, once, samples } = work;
+      if (samples.length >= rounds) continue;
+      if (once >= long) samples.push(await secondsOf(work, 1));
+      else samples.push(await difference(work, times));
+    }
+  }
+  return works.map(({ samples }) => {
+    const sorted = samples.toSorted((a, b) => a - b);
+    return {
+      median: sorted[Math.floor(rounds / 2)] ?? Number.NaN,
+      least: sorted[0] ?? Number.NaN,
+    };
+  });
+
+  async function difference(work: Work, times: number): Promise<number> {
+    const [single, double] = [await secondsOf(work, times), await secondsOf(work, 2 * times)];
+    return double > single ? (double - single) / times : double / (2 * times);
+  }
 }

@@ -48,7 +48,7 @@ export async function benchmarkKernels(
   const { software } = device;
   const measured = {
     variants: options.variants ?? (software ? 2 : Number.POSITIVE_INFINITY),
-    rounds: options.rounds ?? (software ? 1 : 5),
+    rounds: options.rounds ?? (software ? 2 : 5),
   };
   let report: KernelReport = {
     model: 'wan2.2-ti2v-5b',

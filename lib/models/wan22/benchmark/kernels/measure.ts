@@ -1,7 +1,7 @@
 import { type Backend, type DeviceTensor, relativeRms, Scope } from '../../../../gpu';
 import type { Compute, Dispatch, KernelMode } from '../../../../gpu/kernels';
 import type { Peak } from '../../../../gpu/kernels/peak';
-import { timeWork } from '../../../../gpu/kernels/time';
+import { timeInTurns } from '../../../../gpu/kernels/time';
 
 export type KernelFamily = 'linear' | 'attention' | 'convolution';
 
@@ -21,6 +21,8 @@ export interface KernelCase {
 export interface PreparedCase {
   /** Executes the runtime's kernel once. @returns its result, which stays the same tensor */
   runtime(): Promise<DeviceTensor<'float32'>>;
+  /** Run once before the contenders. */
+  readonly before?: readonly Dispatch[];
   /** Best guess first. */
   readonly contenders: readonly Contender[];
 }
@@ -47,7 +49,7 @@ export interface KernelLine {
   readonly flops: number;
   /** Of one execution. Null where the kernel could not be used. */
   readonly seconds: { readonly median: number; readonly least: number } | null;
-  /** Operations per second, of the median. */
+  /** Operations per second, of the least time. */
   readonly rate: number | null;
   /** Of the measured peak of the arithmetic that it uses. */
   readonly share: number | null;
@@ -56,6 +58,8 @@ export interface KernelLine {
   /** Why it could not be used. */
   readonly reason: string | null;
 }
+
+type Measured = Pick<KernelLine, 'variant' | 'mode' | 'key' | 'difference'>;
 
 export interface MeasureOptions {
   /** Variants of each mode that are measured for a case, the best guesses first. */
@@ -68,7 +72,7 @@ export interface MeasureOptions {
 const mostDifference: Record<KernelMode, number> = { exact: 2e-3, matrix: 2e-3, fast: 5e-2 };
 
 /**
- * Measures a case: the runtime's kernel, then ours, one after another.
+ * Measures a case: the runtime's kernel and ours, in turns.
  *
  * @param onLine takes each line as it is known
  * @throws KinoraError when the device is lost or has no memory for the operands
@@ -84,26 +88,30 @@ export async function measureCase(
   const { family, name, size, flops } = kernelCase;
   const scope = new Scope(backend);
   try {
-    const { runtime, contenders } = kernelCase.prepare(scope, compute);
+    const { runtime, before, contenders } = kernelCase.prepare(scope, compute);
+    if (before) await compute.dispatch(before);
     const expected = await backend.read(await runtime());
     const repeat = (once: () => Promise<unknown>) => async (times: number) => {
       for (let i = 0; i < times; i++) await once();
       await backend.settle();
     };
     const lineOf = (
-      what: Pick<KernelLine, 'variant' | 'mode' | 'key' | 'difference'>,
+      what: Measured,
       seconds: KernelLine['seconds'],
       reason: string | null = null,
     ): KernelLine => {
-      const rate = seconds && flops / seconds.median;
+      const rate = seconds && flops / seconds.least;
       const most = what.mode === 'fast' ? peak.integerDot : peak.multiplyAdd;
       const share = rate !== null && most !== null ? rate / most : null;
       return { family, case: name, size, flops, ...what, seconds, rate, share, reason };
     };
-    const runtimeSeconds = await timeWork(repeat(runtime), { ...options, warm: true });
-    const runtimeLine = { variant: 'ONNX Runtime', mode: 'runtime', key: null } as const;
-    onLine(lineOf({ ...runtimeLine, difference: null }, runtimeSeconds));
     const counts = new Map<KernelMode, number>();
+    const usable: { what: Measured; run: (times: number) => Promise<void> }[] = [
+      {
+        what: { variant: 'ONNX Runtime', mode: 'runtime', key: null, difference: null },
+        run: repeat(runtime),
+      },
+    ];
     for (const { variant, mode, jobs, result } of contenders) {
       const count = counts.get(mode) ?? 0;
       if (count >= options.variants) continue;
@@ -125,10 +133,13 @@ export async function measureCase(
         await compute.dispatch(Array.from({ length: times }, () => jobs).flat());
         await backend.settle();
       };
-      const seconds = await timeWork(run, { ...options, warm: true });
-      compute.rates.set(largest.kernel.key, flops / seconds.median);
-      onLine(lineOf({ ...what, difference }, seconds));
+      usable.push({ what: { ...what, difference }, run });
     }
+    const timings = await timeInTurns(
+      usable.map(({ run }) => run),
+      { ...options, warm: true },
+    );
+    for (const [i, { what }] of usable.entries()) onLine(lineOf(what, timings[i] ?? null));
   } finally {
     scope.dispose();
     await backend.releaseSessions();
