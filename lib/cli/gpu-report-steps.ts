@@ -41,6 +41,14 @@ const kernels: Step = {
   limitMinutes: 15,
 };
 
+const tuner: Step = {
+  name: 'Tuner',
+  command: 'bench -- tuner',
+  json: true,
+  limitMinutes: 5,
+  tooSlow: 'The CPU emulates the GPU, which is never measured.',
+};
+
 const parity = (mode: string): Step => ({
   name: `Parity of the tiny model, ${mode}`,
   command: `parity -- --backend webgpu --kernels ${mode}`,
@@ -59,6 +67,7 @@ const synthetic = (mode: string): Step => ({
 /** In the order of what is worth most, if a later one takes the machine down. */
 export const reportSteps: readonly Step[] = [
   kernels,
+  tuner,
   ...['exact', 'fast', 'runtime'].map(parity),
   ...['exact', 'fast', 'runtime'].map(synthetic),
 ];
@@ -146,6 +155,9 @@ function stepMarkdown(step: StepResult): string[] {
   if (report) return reportTables(report).map(tableMarkdown);
   const { output } = step;
   if (Array.isArray(output)) return [`\`\`\`\n${output.join('\n')}\n\`\`\``];
+  if (step.name === tuner.name && output !== null) {
+    return [`\`\`\`json\n${JSON.stringify(output, null, 2)}\n\`\`\``];
+  }
   const stages = (output as StageTable | null)?.stages;
   if (!stages) return [];
   const rows = stages.map(({ stage, seconds, flopPerSecond }) => [

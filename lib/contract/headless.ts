@@ -97,6 +97,8 @@ export interface HeadlessApi extends HeadlessLibraryApi {
   cancel(): void;
   probe(): Promise<DeviceReport>;
   selfTest(backend: Backend): Promise<readonly KernelCheck[]>;
+  /** `tune` of the engine. Resolves with what is then remembered of the device, as plain data. */
+  tune(setting: KernelSetting): Promise<unknown>;
   counters(): Promise<EngineCounters>;
   /** Starts a download of a finished video in the browser. */
   download(videoFile: string): Promise<void>;

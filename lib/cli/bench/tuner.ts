@@ -1,0 +1,35 @@
+import { startApp } from '../app-server';
+import { readArguments, usageError } from '../arguments';
+import { HeadlessPage } from '../browser/headless-page';
+import { launchBrowser } from '../browser/launch';
+import { ensureBuild } from '../build';
+
+const help = `npm run bench -- tuner
+
+Checks and measures the kernels of Kinora on this machine's GPU, as the first video does, and prints what is then
+remembered of it as JSON: the winners, their speed in FLOP/s, and why other variants are not used.
+`;
+
+const optionTypes = { help: { type: 'boolean', short: 'h', default: false } } as const;
+
+/** `npm run bench -- tuner`. @throws KinoraError `ADAPTER_SOFTWARE` where the CPU emulates the GPU */
+export async function benchTuner(args: readonly string[]): Promise<void> {
+  const refuse = (sentence: string) => usageError('bench', sentence);
+  if (readArguments(args, optionTypes, refuse).values.help) {
+    process.stdout.write(help);
+    return;
+  }
+  await ensureBuild((line) => process.stderr.write(`${line}\n`));
+  const app = await startApp();
+  try {
+    const { browser } = await launchBrowser();
+    try {
+      const page = await HeadlessPage.open(browser, app.origin, () => undefined);
+      process.stdout.write(`${JSON.stringify(await page.call('tune', 'exact'), null, 2)}\n`);
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    await app.stop();
+  }
+}
