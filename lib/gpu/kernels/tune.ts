@@ -1,7 +1,7 @@
 import { KinoraError } from '../../contract';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
-import { type Timing, timeWork } from './time';
+import { type Timing, timeInTurns, timeWork } from './time';
 
 /** The families of kernels whose variants compete. */
 export const families = ['linear', 'attention', 'convolution'] as const;
@@ -117,7 +117,7 @@ const clearLoss = 0.15;
 
 /**
  * Finds the fastest variant of each family on this device. A variant is compiled, its numbers are checked,
- * then it is timed. When the time is over, or the user skips it, the rest
+ * then it is timed in turns with the fastest so far. When the time is over, or the user skips it, the rest
  * is not timed: where a family has no variant yet, the first that computes right numbers wins.
  *
  * @throws KinoraError `DEVICE_LOST` where a variant does not end; `onTrying` was last called with it
@@ -156,11 +156,10 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
         tried.push({ family, key, name, rate: null, reason: null });
         continue;
       }
-      const rate = await tuner.rateOf(contest, candidate);
+      const { rate, rival } = await tuner.compare(contest, candidate, best?.candidate ?? null);
       tried.push({ family, key, name, rate, reason: null });
-      const fastest = best?.rate ?? 0;
-      losses = rate < fastest * (1 - clearLoss) ? losses + 1 : 0;
-      if (rate > fastest * (1 + margin)) best = { candidate, rate };
+      losses = rate < rival * (1 - clearLoss) ? losses + 1 : 0;
+      if (rate > rival * (1 + margin)) best = { candidate, rate };
     }
     before += candidates.length;
     if (!best) continue;
@@ -190,23 +189,28 @@ class Tuner {
     return reason;
   }
 
-  /** FLOP/s of a variant. */
-  async rateOf(contest: Contest, candidate: Candidate): Promise<number> {
+  /** Times a variant in turns with the fastest so far. @returns FLOP/s; 0 for a rival that there is not */
+  async compare(contest: Contest, candidate: Candidate, fastest: Candidate | null) {
     await this.options.onTrying?.(candidate.key);
-    const run = (share: number) => async (times: number) => {
-      await this.#limited(candidate, contest.run(candidate, share, times));
+    const runOf = (of: Candidate, share: number) => async (times: number) => {
+      await this.#limited(of, contest.run(of, share, times));
     };
+    const run = (share: number) => runOf(candidate, share);
     const { now } = this.clock;
     const first = await timeWork(run(firstShare), { now, atLeast: 0, rounds: 1 });
-    const rate = this.#tell(candidate, contest.flops * firstShare, first);
-    this.#shares.set(
-      contest,
-      this.#shares.get(contest) ?? (await this.#warmUp(contest, run, rate)),
+    const guess = this.#tell(candidate, contest.flops * firstShare, first);
+    const share = this.#shares.get(contest) ?? (await this.#warmUp(contest, run, guess));
+    this.#shares.set(contest, share);
+    const pair = [candidate, ...(fastest ? [fastest] : [])];
+    const timings = await timeInTurns(
+      pair.map((each) => runOf(each, share)),
+      { now, atLeast, rounds, warm: true },
     );
-    const share = this.#shares.get(contest) ?? 1;
-    const timing = await timeWork(run(share), { now, atLeast, rounds, warm: true });
     await this.options.onTrying?.(null);
-    return this.#tell(candidate, contest.flops * share, timing);
+    const [rate = 0, rival = 0] = timings.map((timing, index) =>
+      this.#tell(pair[index] ?? candidate, contest.flops * share, timing),
+    );
+    return { rate, rival };
   }
 
   /** Keeps the device at work until its clocks are up. @returns the share of the work that is timed */
