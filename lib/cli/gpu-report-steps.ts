@@ -35,8 +35,8 @@ export interface GpuReport {
 }
 
 const kernels: Step = {
-  name: 'Kernels',
-  command: 'bench -- kernels --json -',
+  name: 'Self-test, tuner and kernels',
+  command: 'bench -- kernels --tune --json -',
   json: true,
   limitMinutes: 15,
 };

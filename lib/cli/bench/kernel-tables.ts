@@ -39,6 +39,20 @@ export function reportTables(report: KernelReport): Table[] {
       ],
     });
   }
+  if (report.tuning) {
+    const { tried, winners } = report.tuning;
+    const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
+    tables.push({
+      caption: 'Check and tuning of our variants',
+      columns: ['family', 'variant', '#GFLOP/s', 'outcome'],
+      rows: tried.map(({ family, name, key, rate, reason }) => [
+        family,
+        name,
+        rate === null ? '' : giga(rate),
+        reason ?? (won.has(key) ? 'chosen' : 'right'),
+      ]),
+    });
+  }
   for (const name of new Set(report.lines.map((line) => line.case))) {
     const lines = report.lines.filter((line) => line.case === name);
     tables.push({
@@ -54,6 +68,18 @@ export function reportTables(report: KernelReport): Table[] {
         '#difference',
       ],
       rows: lines.map((line) => kernelRow(line, lines)),
+    });
+  }
+  if (report.blocks.length > 0) {
+    tables.push({
+      caption: `A whole block of the transformer, ${report.blocks[0]?.tokens} tokens`,
+      columns: ['mode', '#ms median', '#ms least', '#GFLOP/s'],
+      rows: report.blocks.map(({ mode, seconds, rate }) => [
+        mode,
+        short(seconds.median * 1000),
+        short(seconds.least * 1000),
+        giga(rate),
+      ]),
     });
   }
   if (report.projections.length > 0) {

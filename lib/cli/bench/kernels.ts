@@ -17,6 +17,8 @@ same sizes, in headless Chromium: speed, share of the measured peak of this devi
 
   --variants N      variants of each mode to measure, the best guesses first (default: all; 2 on a CPU emulation)
   --rounds N        measurements of each kernel (default 5; 2 on a CPU emulation)
+  --tune            checks and tunes our variants first, as before a first video; left out on a CPU emulation otherwise
+  --block TOKENS    also measures a whole block of the transformer (default 4096; 0, none, on a CPU emulation)
   --json FILE       also writes all figures as JSON; - for standard output
   --export DIR      measures nothing; writes the page for any static server
 `;
@@ -24,6 +26,8 @@ same sizes, in headless Chromium: speed, share of the measured peak of this devi
 const optionTypes = {
   variants: { type: 'string' },
   rounds: { type: 'string' },
+  tune: { type: 'boolean' },
+  block: { type: 'string' },
   json: { type: 'string' },
   export: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
@@ -46,10 +50,17 @@ export async function benchKernels(args: readonly string[]): Promise<void> {
     if (!/^[1-9]\d*$/.test(text)) throw refuse(`--${name} must be a whole number of at least 1.`);
     return { [name]: Number(text) };
   };
+  const tune = values.tune === undefined ? {} : { tune: values.tune };
+  const blockTokens = Number(values.block ?? 0);
+  if (!Number.isInteger(blockTokens) || blockTokens < 0 || blockTokens % 2 !== 0) {
+    throw refuse('--block must be an even number of tokens, or 0.');
+  }
+  const block = values.block === undefined ? {} : { blockTokens };
+  const wanted = { ...whole('variants'), ...whole('rounds'), ...tune, ...block };
   const silent = values.json === '-';
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const tables: string[] = [];
-  const report = await measureKernels({ ...whole('variants'), ...whole('rounds') }, (soFar) => {
+  const report = await measureKernels(wanted, (soFar) => {
     if (tables.length === 0) print(deviceLine(soFar));
     tables.splice(0, tables.length, ...reportTables(soFar).map(tableText));
     const last = soFar.lines.at(-1);

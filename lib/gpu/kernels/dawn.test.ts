@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Scope } from '../backend';
 import type { WebGpuBackend } from '../webgpu-backend';
+import { contestsOf } from './contests';
 import { defineKernel } from './kernel';
 import { measurePeak } from './peak';
 import { createDawnBackend } from './testing/dawn';
@@ -56,4 +58,28 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(peak.multiplyAdd).toBeLessThan(1e13);
     expect(peak.integerDot).toBeGreaterThan(1e9);
   });
+
+  // Those that need `shader-f16` first: no browser test can run them. Two each, as lavapipe takes a minute to
+  // compile a large one.
+  test.for(['linear', 'attention'])(
+    'variants of %s compute right numbers',
+    { timeout: 900_000 },
+    async (family, { skip }) => {
+      if (missing) skip(missing);
+      const { compute } = backend;
+      const scope = new Scope(backend);
+      const options = { backend, compute, timing: false, scope } as const;
+      const contest = contestsOf(options).find((other) => other.family === family);
+      const half = ({ kernels }: { kernels: readonly { needs: readonly string[] }[] }) =>
+        kernels.some(({ needs }) => needs.includes('shader-f16'));
+      const candidates = contest?.candidates.toSorted((a, b) => Number(half(b)) - Number(half(a)));
+      for (const candidate of candidates?.slice(0, 2) ?? []) {
+        const failures = await compute.compile(candidate.kernels);
+        const verdict = failures[0]?.reason ?? (await contest?.check(candidate));
+        expect([candidate.name, verdict]).toEqual([candidate.name, null]);
+      }
+      expect(candidates?.length).toBeGreaterThan(1);
+      scope.dispose();
+    },
+  );
 });

@@ -234,9 +234,9 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
 }
 
 /** Random numbers that f16 holds exactly, in both storages: the runtime reads f32. */
-function halves(scope: Scope, name: string, dims: readonly number[]) {
+function halves(scope: Scope, name: string, dims: readonly number[], fanIn = 1) {
   const count = dims.reduce((product, size) => product * size, 1);
-  const bits = toHalf(noise(name, count, 1));
+  const bits = toHalf(noise(name, count, fanIn));
   return {
     narrow: scope.tensor('float16', dims, 'activations', bits),
     wide: scope.float32(dims, 'activations', fromHalf(bits)),

@@ -1,14 +1,30 @@
 import { type DeviceReport, type KernelCheck, KinoraError } from '../../../../contract';
-import { type Backend, probeDevice, selfTest } from '../../../../gpu';
+import { type Backend, probeDevice, Scope, selfTest } from '../../../../gpu';
+import { assignKernels } from '../../../../gpu/kernels/assign';
+import { contestsOf } from '../../../../gpu/kernels/contests';
 import { measurePeak, type Peak } from '../../../../gpu/kernels/peak';
+import { type Timing, timeWork } from '../../../../gpu/kernels/time';
+import { type TuningResult, tune } from '../../../../gpu/kernels/tune';
+import { modesOf } from '../../../../gpu/kernels/variants';
 import type { ModelFolder } from '../../../../weights';
-import { readModelConfig } from '../../config';
-import { kernelCases } from './cases';
+import { type ModelConfig, readModelConfig } from '../../config';
+import { openBlocks } from '../blocks';
+import { passFlops } from '../flops';
+import { kernelCases, textTokens } from './cases';
 import { type KernelLine, type MeasureOptions, measureCase } from './measure';
 import { type Projection, project } from './projection';
 
 export type { KernelLine } from './measure';
 export type { Projection } from './projection';
+
+/** One block of the transformer at the model's widths, as a whole. */
+export interface BlockLine {
+  readonly mode: KernelLine['mode'];
+  readonly tokens: number;
+  readonly flops: number;
+  readonly seconds: Timing;
+  readonly rate: number;
+}
 
 /** What a device's kernels reach; every field is filled in as it is known. */
 export interface KernelReport {
@@ -21,12 +37,20 @@ export interface KernelReport {
   /** The runtime's kernels at small odd sizes. */
   readonly selfTest: readonly KernelCheck[];
   readonly peak: Peak | null;
+  /** What the check and the timing of our variants found, in the mode `exact`; null where it was not asked for. */
+  readonly tuning: TuningResult | null;
   readonly lines: readonly KernelLine[];
+  readonly blocks: readonly BlockLine[];
   readonly projections: readonly Projection[];
 }
 
 /** Defaults depend on the device: a CPU emulation gets less to do. */
-export type KernelBenchOptions = Partial<MeasureOptions>;
+export interface KernelBenchOptions extends Partial<MeasureOptions> {
+  /** Whether variants are checked and tuned as they are before a first video. */
+  readonly tune?: boolean;
+  /** Tokens of the whole block that is measured; 0 for none. */
+  readonly blockTokens?: number;
+}
 
 /**
  * Measures the kernels of a model's operators at its real widths, ours and the runtime's.
@@ -58,7 +82,9 @@ export async function benchmarkKernels(
     languageFeatures: [...navigator.gpu.wgslLanguageFeatures].sort(),
     selfTest: [],
     peak: null,
+    tuning: null,
     lines: [],
+    blocks: [],
     projections: [],
   };
   const add = (part: Partial<KernelReport>) => {
@@ -69,11 +95,52 @@ export async function benchmarkKernels(
   add({ selfTest: await selfTest(backend) });
   const peak = await measurePeak(backend, compute, { rounds: measured.rounds });
   add({ peak });
+  if (options.tune ?? !software) {
+    const scope = new Scope(backend);
+    const timing = !software;
+    try {
+      const contests = contestsOf({ backend, compute, timing, scope });
+      const compile: typeof compute.compile = (kernels) => compute.compile(kernels);
+      add({ tuning: await tune({ contests, compile, timing }) });
+    } finally {
+      scope.dispose();
+    }
+  }
   for (const kernelCase of kernelCases(config, software ? 'small' : 'full')) {
     await measureCase(backend, compute, kernelCase, peak, measured, (line) => {
       const lines = [...report.lines, line];
       add({ lines, projections: project(config, lines) });
     });
   }
+  const tokens = options.blockTokens ?? (software ? 0 : 4096);
+  for (const mode of tokens > 0 ? (['runtime', ...modesOf(compute)] as const) : []) {
+    await assignKernels(backend, mode);
+    const seconds = await timeBlock(backend, config, tokens, measured.rounds);
+    const flops = passFlops({ ...config.transformer, num_layers: 1 }, tokens, textTokens);
+    const line = { mode, tokens, flops, seconds, rate: flops / seconds.least };
+    add({ blocks: [...report.blocks, line] });
+  }
   return report;
+}
+
+async function timeBlock(backend: Backend, config: ModelConfig, tokens: number, rounds: number) {
+  const options = {
+    layers: 1,
+    tokens,
+    textTokens,
+    precision: 'int8',
+    maxChunkTokens: 4096,
+  } as const;
+  const blocks = await openBlocks(backend, config, options);
+  try {
+    return await timeWork(
+      async (times) => {
+        for (let i = 0; i < times; i++) await blocks.pass();
+        await backend.settle();
+      },
+      { rounds },
+    );
+  } finally {
+    await blocks.dispose();
+  }
 }

@@ -130,8 +130,12 @@ export async function measureCase(
         continue;
       }
       const run = async (times: number) => {
+        const start = performance.now();
         await compute.dispatch(Array.from({ length: times }, () => jobs).flat());
         await backend.settle();
+        // Decides how much one dispatch and one submission are given.
+        const seconds = (performance.now() - start) / 1000;
+        compute.rates.set(largest.kernel.key, (flops * times) / seconds);
       };
       usable.push({ what: { ...what, difference }, run });
     }

@@ -1,0 +1,49 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import type { KernelReport } from '../../models/wan22/benchmark/kernels';
+import { launchBrowser } from '../browser/launch';
+import { serveFolder } from '../file-server';
+import { writeKernelsPage } from './kernels-bundle';
+
+test('the exported page measures, shows tables and gives its figures as JSON', {
+  tags: ['full'],
+  timeout: 600_000,
+}, async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'kinora-kernels-'));
+  await writeKernelsPage(folder);
+  const files = await serveFolder(folder);
+  const { browser, software } = await launchBrowser();
+  try {
+    const page = await browser.newPage();
+    const said: string[] = [];
+    page.on('console', (message) => said.push(message.text()));
+    page.on('pageerror', (error) => said.push(String(error)));
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.goto(`${files.base}index.html`);
+    await page.locator('body[data-ready="true"]').waitFor();
+    expect(
+      await page.evaluate(() => window.kinoraKernels?.({ variants: 1, rounds: 1, tune: false })),
+    ).toBeNull();
+    await page.getByText('Projected to 1280×704×121').waitFor();
+    await page.getByRole('button', { name: 'Copy as JSON' }).click();
+    await page.getByText('Copied.').waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    const report: KernelReport = JSON.parse(text);
+    expect(report.device.software).toBe(software);
+    expect(report.selfTest.every(({ usable }) => usable)).toBe(true);
+    for (const family of ['linear', 'attention']) {
+      const lines = report.lines.filter((line) => line.family === family);
+      expect(lines.map(({ mode }) => mode)).toEqual(expect.arrayContaining(['runtime', 'exact']));
+      expect(lines.map(({ reason }) => reason)).toEqual(lines.map(() => null));
+      // No kernel is faster than what its arithmetic reaches.
+      for (const { share } of lines) expect(share).toBeLessThan(1.1);
+    }
+    expect(said).toEqual([]);
+  } finally {
+    await browser.close();
+    await files.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
