@@ -154,6 +154,7 @@ function stepMarkdown(step: StepResult): string[] {
   const report = kernelReport(step);
   if (report) return reportTables(report).map(tableMarkdown);
   const { output } = step;
+  if (Array.isArray(output) && output.join('') === '') return [];
   if (Array.isArray(output)) return [`\`\`\`\n${output.join('\n')}\n\`\`\``];
   if (step.name === tuner.name && output !== null) {
     return [`\`\`\`json\n${JSON.stringify(output, null, 2)}\n\`\`\``];
