@@ -1,7 +1,368 @@
-/** Geometry of a convolution: a workgroup computes `pixels × filters`, a thread `threadPixels × threadFilters` of them. */
+import type { Compute } from './compute';
+import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
+import { halfFunctions, load4, store4, vectorBinding } from './text';
+
+/**
+ * Geometry of a convolution: a workgroup computes `pixels × filters`, a thread `threadPixels × threadFilters` of
+ * them. Filters are multiples of 4.
+ */
 export interface ConvolutionVariant {
   readonly pixels: number;
   readonly filters: number;
   readonly threadPixels: number;
   readonly threadFilters: number;
+}
+
+/** What the text of a convolution's kernel depends on. Channels and sizes are uniforms. */
+export interface ConvolutionShape {
+  /** Frames that are convolved over time: bindings `x0` (the newest), `x1`, `x2`. */
+  readonly frames: 1 | 3;
+  readonly input: Storage;
+  /** As `packedWeights` (`convolution-weights.ts`) has them; null for filters [N, C, height, width] in f32. */
+  readonly weight: Storage | null;
+  readonly output: Storage;
+  /**
+   * What is added, from the image `side`: nothing; the same pixel and channel; channels of the small image,
+   * repeated over the pixels that a pixel becomes; the same pixel through a 1×1 convolution, whose weights
+   * lie behind the others.
+   */
+  readonly residual: 'none' | 'same' | 'repeated' | 'linear';
+  /** Of `side`; that of the input for `linear`. */
+  readonly side: Storage;
+  /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
+  readonly wholeVectors: boolean;
+}
+
+/** Channels of a step of the inner loop; each tap's channels are filled up with zeros to a multiple. */
+export const depth = 16;
+
+/** The variants that fit a device, the best guess first. */
+export function convolutionVariants({
+  limits,
+}: Pick<Compute, 'features' | 'limits'>): ConvolutionVariant[] {
+  const tiles = [
+    [128, 128, 8, 8],
+    [128, 64, 8, 8],
+    [64, 128, 8, 8],
+    [64, 64, 8, 8],
+    [64, 64, 8, 4],
+    [64, 64, 4, 8],
+    [64, 64, 4, 4],
+    [32, 64, 4, 8],
+    [32, 32, 4, 4],
+  ] as const;
+  return tiles
+    .map(([pixels, filters, threadPixels, threadFilters]) => ({
+      pixels,
+      filters,
+      threadPixels,
+      threadFilters,
+    }))
+    .filter(
+      (variant) =>
+        sharedBytes(variant) <= limits.workgroupBytes && threadsOf(variant) <= limits.threads,
+    );
+}
+
+/** The variant for so many filters: a narrow one where most of a tile would be empty. */
+export function fittedVariant(variant: ConvolutionVariant, filters: number): ConvolutionVariant {
+  if (filters > depth || variant.filters <= depth) return variant;
+  return { pixels: 128, filters: 16, threadPixels: 4, threadFilters: 4 };
+}
+
+const sharedBytes = ({ pixels, filters }: ConvolutionVariant) => 4 * depth * (pixels + filters);
+
+const threadsOf = ({ pixels, filters, threadPixels, threadFilters }: ConvolutionVariant) =>
+  (pixels / threadPixels) * (filters / threadFilters);
+
+const known = new Map<string, Kernel>();
+
+/** The kernel of a variant for a shape. */
+export function convolutionKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
+  const key = JSON.stringify([variant, shape]);
+  const kernel = known.get(key) ?? buildKernel(variant, shape);
+  known.set(key, kernel);
+  return kernel;
+}
+
+const uniforms = [
+  'height', // of the input
+  'width',
+  'channels', // in groups of four, as all channels here
+  'outputWidth', // of a phase
+  'firstPixel', // of a phase, of this dispatch
+  'pixels', // of a phase, in this dispatch
+  'filters',
+  'kernelHeight',
+  'kernelWidth',
+  'stride',
+  'padTop',
+  'padLeft',
+  'scale', // pixels that a pixel becomes, along a side
+  'frames', // that there are
+  'xFirst', // row of the binding in which row 0 of the image would lie; so for the others
+  'yFirst',
+  'sideFirst',
+  'sideChannels',
+  'sideRow', // of the weights
+  'phaseRows', // of the weights, of each phase
+  'picks', // a byte for each phase
+  'steps',
+  'pixelTiles',
+  'filterTiles',
+] as const;
+
+/** Tiles of pixels that are computed next to each other for the same filters. */
+const sweep = 8;
+
+function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
+  const { pixels, filters, threadPixels, threadFilters } = variant;
+  const { input, weight, output, residual, side, wholeVectors } = shape;
+  if (residual === 'linear' && side !== input) {
+    throw new RangeError('a shortcut of another storage is not computed with the convolution');
+  }
+  if (!wholeVectors && (output !== 'f32' || residual !== 'none')) {
+    throw new RangeError('filters that are no multiple of 4 are stored in f32, without a residual');
+  }
+  const threads = threadsOf(variant);
+  const columns = filters / threadFilters;
+  const rows = pixels / threadPixels;
+  const vectors = filters / 4;
+  const loads = range((pixels * 4) / threads);
+  const weightLoads = range(Math.ceil((depth * vectors) / threads));
+  const frames = range(shape.frames);
+
+  const bindings: KernelBinding[] = [
+    ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
+    weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
+    vectorBinding('bias', 'read', 'f32'),
+    ...(residual === 'none' ? [] : [vectorBinding('side', 'read', side)]),
+    wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
+  ];
+  const stored = (storage: Storage) => (storage === 'f32' ? 'vec4<f32>' : 'vec2<u32>');
+  const widened = (storage: Storage, value: string) =>
+    storage === 'f32' ? value : `unpackHalf4(${value})`;
+
+  const declarations = `${halfFunctions}
+var<workgroup> tileX: array<vec4<f32>, ${4 * pixels}>;
+var<workgroup> tileW: array<vec4<f32>, ${depth * vectors}>;
+fn frame4(age: u32, index: u32) -> ${stored(input)} {
+${frames
+  .slice(1)
+  .map((age) => `  if (age == ${age}u) { return x${age}[index]; }`)
+  .join('\n')}
+  return x0[index];
+}
+${weight ? '' : filterFunction}
+${storeFunction(shape)}`;
+
+  /** Loads of a step into registers; what they need is known before the loop. */
+  const fetch = `
+${loads
+  .map(
+    (i) => `    {
+      let c = channel + ${quarter(i)};
+      fetchedX${i} = ${stored(input)}();
+${
+  residual === 'linear'
+    ? `      if (age == uniforms.frames) {
+        if (c < uniforms.sideChannels) {
+          fetchedX${i} = side[((row${i} + uniforms.sideFirst) * uniforms.outputWidth + column${i}) * uniforms.sideChannels + c];
+        }
+      } else {`
+    : '      {'
+}
+        let iy = row${i} * uniforms.stride + phaseRow + dy - uniforms.padTop;
+        let ix = column${i} * uniforms.stride + phaseColumn + dx - uniforms.padLeft;
+        if (iy < uniforms.height && ix < uniforms.width && c < uniforms.channels) {
+          fetchedX${i} = frame4(age, ((iy + uniforms.xFirst) * uniforms.width + ix) * uniforms.channels + c);
+        }
+      }
+    }`,
+  )
+  .join('\n')}
+${weightLoads
+  .map((i) => {
+    const item = `(thread + ${i * threads}u)`;
+    const column = `min(firstVector + ${item} % ${vectors}u, filterVectors - 1u)`;
+    return weight
+      ? `    fetchedW${i} = weights[(weightRow + ${item} / ${vectors}u) * filterVectors + ${column}];`
+      : `    fetchedW${i} = filter4(${column}, 4u * channel + ${item} / ${vectors}u, dy * uniforms.kernelWidth + dx);`;
+  })
+  .join('\n')}`;
+
+  /** The k-group of a load: threads lie along the pixels. */
+  function quarter(i: number): string {
+    return `(thread + ${i * threads}u) / ${pixels}u`;
+  }
+
+  const tiles = (i: number, j: number) => `sum${i}_${j}`;
+  const pixelItems = range(threadPixels);
+  const vectorItems = range(threadFilters / 4);
+  const body = `
+  let filterVectors = (uniforms.filters + 3u) / 4u;
+  let tilesOfPhase = uniforms.pixelTiles * uniforms.filterTiles;
+  let phase = group / tilesOfPhase;
+  let phaseRow = phase / 2u;
+  let phaseColumn = phase % 2u;
+  // ${sweep} tiles of pixels share the weights that they read.
+  let place = group % tilesOfPhase;
+  let block = place / (${sweep}u * uniforms.filterTiles);
+  let inBlock = place % (${sweep}u * uniforms.filterTiles);
+  let width = min(${sweep}u, uniforms.pixelTiles - block * ${sweep}u);
+  let firstTilePixel = (block * ${sweep}u + inBlock % width) * ${pixels}u;
+  let firstVector = (inBlock / width) * ${vectors}u;
+  let threadRow = thread / ${columns}u;
+  let threadColumn = thread % ${columns}u;
+${loads
+  .map(
+    (
+      i,
+    ) => `  let pixel${i} = uniforms.firstPixel + min(firstTilePixel + (thread + ${i * threads}u) % ${pixels}u, uniforms.pixels - 1u);
+  let row${i} = pixel${i} / uniforms.outputWidth;
+  let column${i} = pixel${i} % uniforms.outputWidth;
+  var fetchedX${i}: ${stored(input)};`,
+  )
+  .join('\n')}
+${weightLoads.map((i) => `  var fetchedW${i}: ${stored(weight ?? 'f32')};`).join('\n')}
+${pixelItems
+  .flatMap((i) => vectorItems.map((j) => `  var ${tiles(i, j)} = vec4<f32>();`))
+  .join('\n')}
+  var age = 0u;
+  var dy = 0u;
+  var dx = 0u;
+  var channel = 0u;
+  var weightRow = phase * uniforms.phaseRows;
+  {${fetch}
+  }
+  for (var step = 1u; step <= uniforms.steps; step++) {
+${loads
+  .map((i) => `    tileX[thread + ${i * threads}u] = ${widened(input, `fetchedX${i}`)};`)
+  .join('\n')}
+${weightLoads
+  .map((i) => {
+    const store = `tileW[thread + ${i * threads}u] = ${widened(weight ?? 'f32', `fetchedW${i}`)};`;
+    const partial = (i + 1) * threads > depth * vectors;
+    return partial
+      ? `    if (thread + ${i * threads}u < ${depth * vectors}u) { ${store} }`
+      : `    ${store}`;
+  })
+  .join('\n')}
+    workgroupBarrier();
+    // The next step's loads are under way while this one is computed.
+    channel += 4u;
+    weightRow += ${depth}u;
+    if (channel >= uniforms.channels && age < uniforms.frames) {
+      channel = 0u;
+      dx += 1u;
+      if (dx == uniforms.kernelWidth) { dx = 0u; dy += 1u; }
+      if (dy == uniforms.kernelHeight) { dy = 0u; age += 1u; }
+      if (age == uniforms.frames) { weightRow = uniforms.sideRow; }
+    }
+    if (step < uniforms.steps) {${fetch}
+    }
+    for (var k = 0u; k < 4u; k++) {
+${pixelItems
+  .map((i) => `      let a${i} = tileX[k * ${pixels}u + threadRow + ${i * rows}u];`)
+  .join('\n')}
+${['x', 'y', 'z', 'w']
+  .map(
+    (component, c) => `      {
+${vectorItems
+  .map(
+    (j) =>
+      `        let w${j} = tileW[(4u * k + ${c}u) * ${vectors}u + threadColumn + ${j * columns}u];`,
+  )
+  .join('\n')}
+${pixelItems
+  .flatMap((i) => vectorItems.map((j) => `        ${tiles(i, j)} += a${i}.${component} * w${j};`))
+  .join('\n')}
+      }`,
+  )
+  .join('\n')}
+    }
+    workgroupBarrier();
+  }
+${pixelItems
+  .flatMap((i) =>
+    vectorItems.map(
+      (j) =>
+        `  store(firstTilePixel + threadRow + ${i * rows}u, firstVector + threadColumn + ${j * columns}u, phase, ${tiles(i, j)});`,
+    ),
+  )
+  .join('\n')}`;
+  const storages = `${shape.frames}×${input}·${weight ?? 'filters'}→${output}`;
+  return defineKernel({
+    name: `convolution ${storages} ${residual} ${pixels}×${filters} ${threadPixels}×${threadFilters}`,
+    mode: 'exact',
+    bindings,
+    uniforms,
+    threads,
+    workgroupBytes: sharedBytes(variant),
+    declarations,
+    body,
+  });
+}
+
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+const scalar = (name: string, access: KernelBinding['access']): KernelBinding => ({
+  name,
+  access,
+  element: 'f32',
+});
+
+/** Four filters' weights of one channel and tap, from [N, C, height, width]. */
+const filterFunction = `
+fn filter1(number: u32, channel: u32, tap: u32) -> f32 {
+  let taps = uniforms.kernelHeight * uniforms.kernelWidth;
+  return weights[(min(number, uniforms.filters - 1u) * 4u * uniforms.channels + channel) * taps + tap];
+}
+fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
+  if (channel >= 4u * uniforms.channels) { return vec4<f32>(); }
+  return vec4<f32>(
+    filter1(4u * vector, channel, tap), filter1(4u * vector + 1u, channel, tap),
+    filter1(4u * vector + 2u, channel, tap), filter1(4u * vector + 3u, channel, tap));
+}`;
+
+/** Adds bias and residual to four filters' sums of a pixel and stores them. */
+function storeFunction({ residual, side, output, wholeVectors }: ConvolutionShape): string {
+  const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
+  const added = {
+    none: '',
+    linear: '',
+    same: `  let ${pixelOf};
+  value += ${load4('side', side, 'pixel * filterVectors + vector')};`,
+    repeated: `  let ${pixelOf};
+  let each = 4u * uniforms.sideChannels / uniforms.filters;
+  let first = 4u * (pixel * uniforms.sideChannels + vector * each) + ((uniforms.picks >> (8u * phase)) & 255u);
+  value += vec4<f32>(side1(first), side1(first + each), side1(first + 2u * each), side1(first + 3u * each));`,
+  }[residual];
+  const side1 = `
+fn side1(index: u32) -> f32 {
+  let values = ${load4('side', side, 'index / 4u')};
+  return values[index % 4u];
+}`;
+  const stores = wholeVectors
+    ? `  ${store4('y', output, 'outputPixel * filterVectors + vector', 'value')}`
+    : range(4)
+        .map(
+          (q) => `  if (4u * vector + ${q}u < uniforms.filters) {
+    y[outputPixel * uniforms.filters + 4u * vector + ${q}u] = value[${q}];
+  }`,
+        )
+        .join('\n');
+  return `${residual === 'repeated' ? side1 : ''}
+fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
+  let filterVectors = (uniforms.filters + 3u) / 4u;
+  if (tilePixel >= uniforms.pixels || vector >= filterVectors) { return; }
+  let row = (uniforms.firstPixel + tilePixel) / uniforms.outputWidth;
+  let column = (uniforms.firstPixel + tilePixel) % uniforms.outputWidth;
+  var value = sum + bias[vector];
+${added}
+  let scale = uniforms.scale;
+  let outputRow = row * scale + phase / 2u + uniforms.yFirst;
+  let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
+${stores}
+}`;
 }

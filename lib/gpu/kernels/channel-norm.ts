@@ -1,0 +1,107 @@
+import type { DeviceTensor } from '../backend';
+import { type Compute, type Dispatch, rowView } from './compute';
+import { storageOf } from './convolution-run';
+import { defineKernel, type Kernel, type Storage } from './kernel';
+import { halfFunctions, load4, storageBytes, store4, vectorBinding } from './text';
+
+/** Invocations for each pixel. */
+const lanes = 16;
+const threads = 64;
+
+/**
+ * RMS norm over the channels of each pixel, its scale γ, and SiLU: `silu(x / √(mean(x²) + 1e-24) · γ)`.
+ * Several dispatches where the image is larger than a binding may be.
+ *
+ * @param gamma [channels] in f32; channels are a multiple of 4
+ */
+export function channelNormDispatches(
+  { limits }: Pick<Compute, 'limits'>,
+  run: {
+    readonly x: DeviceTensor;
+    readonly gamma: DeviceTensor;
+    readonly y: DeviceTensor;
+    readonly pixels: number;
+    readonly channels: number;
+  },
+): Dispatch[] {
+  const { x, y, gamma, pixels, channels } = run;
+  if (channels % 4 !== 0) throw new RangeError(`${channels} channels are no multiple of 4`);
+  const [input, output] = [storageOf(x), storageOf(y)];
+  const bytes = {
+    x: channels * storageBytes(input),
+    y: channels * storageBytes(output),
+  };
+  let part = pixels;
+  while (part * Math.max(bytes.x, bytes.y) > limits.bindingBytes) part = Math.ceil(part / 2);
+  const dispatches: Dispatch[] = [];
+  for (let start = 0; start < pixels; start += part) {
+    const count = Math.min(part, pixels - start);
+    const [from, to] = [rowView(x, start, count, bytes.x), rowView(y, start, count, bytes.y)];
+    dispatches.push({
+      kernel: kernelOf(input, output),
+      operands: { x: from.operand, gamma, y: to.operand },
+      uniforms: {
+        pixels: count,
+        channels: channels / 4,
+        xFirst: from.firstRow,
+        yFirst: to.firstRow,
+      },
+      groups: Math.ceil((count * lanes) / threads),
+      flops: 10 * count * channels,
+    });
+  }
+  return dispatches;
+}
+
+const known = new Map<string, Kernel>();
+
+function kernelOf(input: Storage, output: Storage): Kernel {
+  const key = `${input}→${output}`;
+  const kernel = known.get(key) ?? channelNormKernel(input, output);
+  known.set(key, kernel);
+  return kernel;
+}
+
+/** Sums and the norm are f32 whatever the storage. */
+export function channelNormKernel(input: Storage, output: Storage): Kernel {
+  const halves: string[] = [];
+  for (let width = lanes / 2; width >= 1; width /= 2) {
+    halves.push(`  if (lane < ${width}u) { sums[thread] += sums[thread + ${width}u]; }
+  workgroupBarrier();`);
+  }
+  return defineKernel({
+    name: `channel norm ${input}→${output}`,
+    mode: 'exact',
+    bindings: [
+      vectorBinding('x', 'read', input),
+      vectorBinding('gamma', 'read', 'f32'),
+      vectorBinding('y', 'write', output),
+    ],
+    uniforms: ['pixels', 'channels', 'xFirst', 'yFirst'],
+    threads,
+    workgroupBytes: 4 * threads,
+    declarations: `${halfFunctions}
+var<workgroup> sums: array<f32, ${threads}>;`,
+    body: `
+  let lane = thread % ${lanes}u;
+  let pixel = group * ${threads / lanes}u + thread / ${lanes}u;
+  let source = (min(pixel, uniforms.pixels - 1u) + uniforms.xFirst) * uniforms.channels;
+  var squares = 0.0;
+  for (var c = lane; c < uniforms.channels; c += ${lanes}u) {
+    let value = ${load4('x', input, 'source + c')};
+    squares += dot(value, value);
+  }
+  sums[thread] = squares;
+  workgroupBarrier();
+${halves.join('\n')}
+  let mean = sums[thread - lane] / f32(4u * uniforms.channels);
+  let factor = inverseSqrt(mean + 1e-24);
+  if (pixel >= uniforms.pixels) { return; }
+  let result = (pixel + uniforms.yFirst) * uniforms.channels;
+  for (var c = lane; c < uniforms.channels; c += ${lanes}u) {
+    let normed = ${load4('x', input, 'source + c')} * factor * gamma[c];
+    let value = normed / (1.0 + exp(min(-normed, vec4<f32>(80.0))));
+    ${store4('y', output, 'result + c', 'value')}
+  }`,
+  });
+}

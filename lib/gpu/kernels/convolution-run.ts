@@ -1,0 +1,170 @@
+import { at } from '../../contract';
+import type { DeviceTensor } from '../backend';
+import { type Compute, type Dispatch, type Operand, rowView } from './compute';
+import {
+  type ConvolutionShape,
+  type ConvolutionVariant,
+  convolutionKernel,
+  depth,
+  fittedVariant,
+} from './convolution';
+import type { Storage } from './kernel';
+import { storageBytes } from './text';
+
+/** A convolution of an image, or of the newest frames of a clip. Images are [..., H, W, C]. */
+export interface ConvolutionRun {
+  /** The newest frame first; as many as there are, up to the shape's frames. */
+  readonly x: readonly DeviceTensor[];
+  /** `packedWeights`, or filters [N, C, height, width] as the shape says. */
+  readonly weights: DeviceTensor;
+  /** [N] in f32, filled up to a multiple of 4. */
+  readonly bias: DeviceTensor;
+  readonly side?: DeviceTensor | undefined;
+  readonly y: DeviceTensor;
+  readonly height: number;
+  readonly width: number;
+  /** Channels of x; a multiple of 4. */
+  readonly inputs: number;
+  readonly filters: number;
+  readonly kernel: readonly [height: number, width: number];
+  /** Zeros above and to the left; what is missing below and to the right is zero, too. */
+  readonly pads: readonly [top: number, left: number];
+  readonly stride?: number;
+  /** Size of the result; of one of its phases where `scale` is 2. */
+  readonly outputHeight: number;
+  readonly outputWidth: number;
+  /**
+   * 2: each pixel becomes 2×2, and each of them has weights of its own, one after another. The padding is that
+   * of the first, whose neighbours begin one position later.
+   */
+  readonly scale?: 1 | 2;
+  /** Channels of `side`. */
+  readonly sideInputs?: number;
+  /** Of a `repeated` residual: output channel o of phase i is channel `o·sideInputs/filters + picks[i]`. */
+  readonly picks?: readonly number[];
+  /** Which of the stacked images in x and y; for runs without a side. */
+  readonly image?: number;
+}
+
+/**
+ * The dispatches of a convolution: one, or several bands of rows where an image is larger than a binding may be.
+ *
+ * @throws RangeError for channels that are no multiple of 4
+ */
+export function convolutionDispatches(
+  { limits }: Pick<Compute, 'limits'>,
+  variant: ConvolutionVariant,
+  shape: ConvolutionShape,
+  run: ConvolutionRun,
+): Dispatch[] {
+  const { height, width, inputs, filters, outputHeight, outputWidth } = run;
+  const { scale = 1, stride = 1, image = 0, picks = [0, 0, 0, 0] } = run;
+  const sideInputs = run.side ? (run.sideInputs ?? 0) : 0;
+  const [kernelHeight, kernelWidth] = run.kernel;
+  const [padTop, padLeft] = run.pads;
+  if (inputs % 4 !== 0 || sideInputs % 4 !== 0) {
+    throw new RangeError(`${inputs} and ${sideInputs} channels are no multiples of 4`);
+  }
+  const rowBytes = {
+    x: width * inputs * storageBytes(shape.input),
+    side: outputWidth * sideInputs * storageBytes(shape.side),
+    y: outputWidth * scale * filters * storageBytes(shape.output),
+  };
+  /** Rows of the input that rows of the output depend on. */
+  const inputRows = (start: number, rows: number) => {
+    const first = Math.max(0, start * stride - padTop);
+    const end = (start + rows - 1) * stride - padTop + kernelHeight + scale - 1;
+    return { first, count: Math.min(height, end) - first };
+  };
+  const fits = (rows: number) =>
+    Math.max(
+      Math.min(height, (rows - 1) * stride + kernelHeight + scale - 1) * rowBytes.x,
+      rows * rowBytes.side,
+      rows * scale * rowBytes.y,
+    ) <= limits.bindingBytes;
+  let bandRows = outputHeight;
+  while (bandRows > 1 && !fits(bandRows)) bandRows = Math.ceil(bandRows / 2);
+
+  const fitted = fittedVariant(variant, filters);
+  const kernel = convolutionKernel(fitted, shape);
+  const tapRows = kernelHeight * kernelWidth * rowsOfTap(inputs);
+  const steps =
+    (run.x.length * tapRows + (shape.residual === 'linear' ? rowsOfTap(sideInputs) : 0)) / depth;
+  const dispatches: Dispatch[] = [];
+  for (let start = 0; start < outputHeight; start += bandRows) {
+    const rows = Math.min(bandRows, outputHeight - start);
+    const source = inputRows(start, rows);
+    const x = run.x.map((frame) =>
+      view(frame, image * height, source.first, source.count, rowBytes.x),
+    );
+    const y = view(run.y, image * outputHeight * scale, start * scale, rows * scale, rowBytes.y);
+    const side = run.side && view(run.side, 0, start, rows, rowBytes.side);
+    const frames: Record<string, Operand> = {};
+    for (let age = 0; age < shape.frames; age++) frames[`x${age}`] = (x[age] ?? at(x, 0)).operand;
+    const pixelTiles = Math.ceil((rows * outputWidth) / fitted.pixels);
+    const filterTiles = Math.ceil(filters / fitted.filters);
+    dispatches.push({
+      kernel,
+      operands: {
+        ...frames,
+        weights: run.weights,
+        bias: run.bias,
+        ...(side && { side: side.operand }),
+        y: y.operand,
+      },
+      uniforms: {
+        height,
+        width,
+        channels: inputs / 4,
+        outputWidth,
+        firstPixel: start * outputWidth,
+        pixels: rows * outputWidth,
+        filters,
+        kernelHeight,
+        kernelWidth,
+        stride,
+        padTop,
+        padLeft,
+        scale,
+        frames: run.x.length,
+        xFirst: at(x, 0).first,
+        yFirst: y.first,
+        sideFirst: side?.first ?? 0,
+        sideChannels: sideInputs / 4,
+        sideRow: shape.frames * tapRows,
+        phaseRows: tapRows,
+        picks: picks.reduce((word, pick, phase) => word | (pick << (8 * phase)), 0),
+        steps,
+        pixelTiles,
+        filterTiles,
+      },
+      groups: scale * scale * pixelTiles * filterTiles,
+      flops: 2 * scale * scale * rows * outputWidth * filters * steps * depth,
+    });
+  }
+  return dispatches;
+}
+
+/** Rows of weights for each tap of so many channels. */
+export function rowsOfTap(channels: number): number {
+  return Math.ceil(channels / depth) * depth;
+}
+
+/** Rows of an image as an operand, and the row of it in which row 0 of the image would lie. */
+function view(
+  tensor: DeviceTensor,
+  imageRow: number,
+  first: number,
+  count: number,
+  rowBytes: number,
+): { operand: Operand; first: number } {
+  const { operand, firstRow } = rowView(tensor, imageRow + first, count, rowBytes);
+  return { operand, first: firstRow - first };
+}
+
+/** How a tensor of numbers is stored. */
+export function storageOf({ dtype }: DeviceTensor): Storage {
+  if (dtype === 'float32') return 'f32';
+  if (dtype === 'float16') return 'f16';
+  throw new TypeError(`a ${dtype} tensor is no image`);
+}
