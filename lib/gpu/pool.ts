@@ -1,13 +1,13 @@
-import type { Backend, DeviceTensor } from './backend';
+import type { Backend, DeviceTensor, ReadableTensor } from './backend';
 import type { Category } from './ledger';
 
 /**
- * Reuses tensors: one is created only when none of its shape is free, so that after the first frames
+ * Reuses tensors: one is created only when none of its shape and type is free, so that after the first frames
  * nothing is allocated any more.
  */
 export class TensorPool {
-  readonly #all = new Set<DeviceTensor<'float32'>>();
-  readonly #free = new Map<string, DeviceTensor<'float32'>[]>();
+  readonly #all = new Set<ReadableTensor>();
+  readonly #free = new Map<string, ReadableTensor[]>();
 
   constructor(
     readonly backend: Backend,
@@ -15,21 +15,27 @@ export class TensorPool {
   ) {}
 
   /** A tensor of unknown content. */
-  take(dims: readonly number[]): DeviceTensor<'float32'> {
-    return this.#free.get(dims.join())?.pop() ?? this.zero(dims);
+  take(dims: readonly number[]): DeviceTensor<'float32'>;
+  take(dims: readonly number[], dtype: ReadableTensor['dtype']): ReadableTensor;
+  take(dims: readonly number[], dtype: ReadableTensor['dtype'] = 'float32'): ReadableTensor {
+    return this.#free.get(keyOf(dtype, dims))?.pop() ?? this.#create(dims, dtype);
   }
 
   /** A new tensor; its content is zero. */
   zero(dims: readonly number[]): DeviceTensor<'float32'> {
-    const tensor = this.backend.tensor('float32', dims, this.category);
-    this.#all.add(tensor);
+    return this.#create(dims, 'float32');
+  }
+
+  #create<T extends ReadableTensor['dtype']>(dims: readonly number[], dtype: T) {
+    const tensor = this.backend.tensor(dtype, dims, this.category);
+    this.#all.add(tensor as ReadableTensor);
     return tensor;
   }
 
   /** Returns tensors for the next {@link take}. */
-  give(...tensors: readonly DeviceTensor<'float32'>[]): void {
+  give(...tensors: readonly ReadableTensor[]): void {
     for (const tensor of tensors) {
-      const key = tensor.dims.join();
+      const key = keyOf(tensor.dtype, tensor.dims);
       const free = this.#free.get(key);
       if (free) free.push(tensor);
       else this.#free.set(key, [tensor]);
@@ -48,3 +54,5 @@ export class TensorPool {
     this.#free.clear();
   }
 }
+
+const keyOf = (dtype: string, dims: readonly number[]) => `${dtype} ${dims.join()}`;

@@ -1,8 +1,8 @@
 import { at } from '../../../contract';
-import type { Backend, DeviceTensor, TensorPool } from '../../../gpu';
+import type { Backend, ReadableTensor, TensorPool } from '../../../gpu';
 
 /** [1, H, W, C], or with other leading dimensions where a function says so. */
-export type Image = DeviceTensor<'float32'>;
+export type Image = ReadableTensor;
 
 /** Sizes of an image [1, H, W, C]. */
 export function extentOf({ dims }: Image) {

@@ -1,11 +1,13 @@
 import { at } from '../../../contract';
 import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import type { Storage } from '../../../gpu/kernels';
 import { decoderBlocks, type VaeConfig } from '../config';
-import { type FrameConvolution, Workspace } from './layers';
-import { NetworkLoader } from './network';
+import { openLoader } from './kernel-network';
+import { type ConvolutionLayer, Workspace } from './layers';
+import { loadMiddle } from './network';
 import { channelsLast, unfoldPixels } from './pixels';
 import { loadUpBlocks, type UpBlocks } from './up-blocks';
-import { type VaeCheckpoint, VaeLoader, type VaeLoadOptions } from './weights';
+import type { VaeCheckpoint, VaeLoadOptions } from './weights';
 
 /** Size of the latents that a decoder takes. */
 export interface LatentFrameSize {
@@ -57,19 +59,22 @@ export interface FrameDecoder extends Decoder {
 export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;
+  /** How kernels of our own store images; f16 by default. */
+  readonly storage?: Storage;
 }
 
 interface Network {
-  readonly postQuant: FrameConvolution;
-  readonly convIn: FrameConvolution;
-  readonly middle: Awaited<ReturnType<NetworkLoader['middle']>>;
+  readonly postQuant: ConvolutionLayer;
+  readonly convIn: ConvolutionLayer;
+  readonly middle: Awaited<ReturnType<typeof loadMiddle>>;
   readonly upBlocks: UpBlocks;
 }
 
 /**
  * The VAE's decoder (README), streaming: latent frames go in one by one and pixel frames come
  * out one by one, exactly as if the whole clip were decoded at once. Frames pass alone through every
- * level; what a convolution must know of the past are its partial sums.
+ * level; what a layer must know of the past it keeps. Layers are the runtime's, or kernels of our own
+ * where the backend has chosen a convolution.
  */
 export class VaeDecoder implements FrameDecoder, ClipDecoder {
   readonly height: number;
@@ -84,7 +89,7 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
     readonly size: LatentFrameSize,
     readonly workspace: Workspace,
     readonly network: Network,
-    readonly convolutions: readonly FrameConvolution[],
+    readonly convolutions: readonly ConvolutionLayer[],
     readonly weights: Scope,
   ) {
     this.height = size.latentHeight * config.scale_factor_spatial;
@@ -167,13 +172,12 @@ export async function createVaeDecoder(
   const scope = new Scope(backend);
   try {
     const workspace = new Workspace(backend, options.bandBytes);
-    const loader = new VaeLoader(scope, checkpoint, options);
-    const parts = new NetworkLoader(workspace, loader, 3);
+    const parts = await openLoader(workspace, scope, checkpoint, options);
     const { in_dim: top } = at(decoderBlocks(config), 0);
     const network = {
       postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),
       convIn: await parts.convolution('decoder.conv_in', config.z_dim, top),
-      middle: await parts.middle('decoder.mid_block', top),
+      middle: await loadMiddle(parts, 'decoder.mid_block', top),
       upBlocks: await loadUpBlocks(parts, config, { ...options, firstResnets: true }),
     };
     return new VaeDecoder(config, options, workspace, network, parts.convolutions, scope);

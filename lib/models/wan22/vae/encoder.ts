@@ -4,7 +4,7 @@ import { encoderBlocks, type VaeBlock, type VaeConfig } from '../config';
 import { extentOf, type Image } from './bands';
 import { downsampleGraph } from './graphs';
 import { Workspace } from './layers';
-import { NetworkLoader } from './network';
+import { loadMiddle, NetworkLoader } from './network';
 import { foldPixels } from './pixels';
 import { type VaeCheckpoint, VaeLoader, type VaeLoadOptions } from './weights';
 
@@ -86,7 +86,7 @@ export async function encodeFirstFrame(
     const { out_dim: top } = at(blocks, blocks.length - 1);
     x = await part(async (parts) => {
       let y = x;
-      for (const layer of await parts.middle('encoder.mid_block', top)) {
+      for (const layer of await loadMiddle(parts, 'encoder.mid_block', top)) {
         y = await layer.step(y, false);
       }
       return y;

@@ -3,9 +3,10 @@ import { type Backend, Scope } from '../../../gpu';
 import { decoderBlocks, type VaeConfig } from '../config';
 import type { Image } from './bands';
 import { denormalised, type VaeDecoderOptions } from './decoder';
-import { FrameAttention, Workspace } from './layers';
-import { NetworkLoader } from './network';
-import { type VaeCheckpoint, VaeLoader } from './weights';
+import { openLoader } from './kernel-network';
+import { Workspace } from './layers';
+import type { LayerLoader } from './network';
+import type { VaeCheckpoint } from './weights';
 
 /** What the decoder makes of one latent frame before it upsamples, [h·w, C] each. */
 export interface LatentFeatures {
@@ -37,12 +38,11 @@ export async function runLatentPart(
   /** Replaces each frame by the layer's result, so that main memory has one clip and a frame. */
   async function through(
     frames: Float32Array[],
-    load: (parts: NetworkLoader) => Promise<Layer>,
+    load: (parts: LayerLoader) => Promise<Layer>,
   ): Promise<void> {
     const scope = new Scope(backend);
     try {
-      const loader = new VaeLoader(scope, checkpoint, options);
-      const layer = await load(new NetworkLoader(workspace, loader, 3));
+      const layer = await load(await openLoader(workspace, scope, checkpoint, options));
       for (const [f, frame] of frames.entries()) {
         signal?.throwIfAborted();
         const channels = frame.length / (latentHeight * latentWidth);
@@ -62,7 +62,7 @@ export async function runLatentPart(
   const { z_dim: z } = config;
   const first = at(decoderBlocks(config), 0);
   const { in_dim: top, out_dim: channels } = first;
-  const residual = (name: string, inputs: number, filters: number) => (parts: NetworkLoader) =>
+  const residual = (name: string, inputs: number, filters: number) => (parts: LayerLoader) =>
     parts.residualBlock(name, inputs, filters).then(
       (block): Layer =>
         (x) =>
@@ -83,8 +83,7 @@ export async function runLatentPart(
     });
     await through(frames, residual(`${middleName}.resnets.0`, top, top));
     await through(frames, async (parts) => {
-      const weights = await parts.loader.attention(`${middleName}.attentions.0`);
-      const attention = new FrameAttention(workspace, top, weights);
+      const attention = await parts.attention(`${middleName}.attentions.0`, top);
       return (x) => attention.step(x, false);
     });
     await through(frames, residual(`${middleName}.resnets.1`, top, top));

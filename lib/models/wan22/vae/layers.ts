@@ -27,8 +27,8 @@ export class Workspace {
     this.rows = new RowCopier(backend, this.scratch);
   }
 
-  image(height: number, width: number, channels: number): Image {
-    return this.scratch.take([1, height, width, channels]);
+  image(height: number, width: number, channels: number, dtype: Image['dtype'] = 'float32'): Image {
+    return this.scratch.take([1, height, width, channels], dtype);
   }
 
   dispose(): void {
@@ -37,10 +37,34 @@ export class Workspace {
   }
 }
 
+/** A convolution with its weights and, over time, what it must know of the past. One frame per step. */
+export interface ConvolutionLayer {
+  /**
+   * Convolves `x` [1, H, W, inputs] into an image [1, H, W, filters].
+   *
+   * @param residual an image that is added, if need be through a 1×1 convolution
+   * @param overwrite the result may take the place of `residual`
+   */
+  step(x: Image, residual?: Image, overwrite?: boolean): Promise<Image>;
+  /** Starts a new clip. What is known of the past belongs to the workspace. */
+  reset(): void;
+}
+
+/** Nearest ×2 with its convolution and the block's parameter-free shortcut. */
+export interface UpsampleLayer {
+  /**
+   * @param x [1, H, W, channels]
+   * @param blockInput the input of the block, [1, H, W, shortcut.inputs]
+   * @param time 0 for the earlier and 1 for the later of the two frames that the input becomes
+   * @returns [1, 2H, 2W, channels]
+   */
+  step(x: Image, blockInput: Image, time: 0 | 1): Promise<Image>;
+}
+
 const noResidual: ResidualSpec = { kind: 'none' };
 
-/** A convolution with its weights and, over time, its partial sums. One frame per step. */
-export class FrameConvolution {
+/** A convolution by the runtime: what it knows of the past are partial sums. */
+export class FrameConvolution implements ConvolutionLayer {
   /** Partial sums (P, Q) of each band; see `convolutionGraph`. */
   #sums: [Image, Image][] = [];
 
@@ -52,17 +76,11 @@ export class FrameConvolution {
     readonly weights: Bindings,
   ) {}
 
-  /** Starts a new clip. The memory of the partial sums belongs to the workspace. */
   reset(): void {
     this.#sums = [];
   }
 
-  /**
-   * Convolves `x` [1, H, W, inputs] into an image [1, H, W, filters].
-   *
-   * @param overwrite the result may take the place of `residual`; it does where there are several
-   * bands, since a band needs no other rows of it
-   */
+  /** With several bands the result takes the place of `residual`, since a band needs no other rows of it. */
   async step(x: Image, residual?: Image, overwrite = false): Promise<Image> {
     const { workspace, shape } = this;
     const { height, width } = extentOf(x);
@@ -122,8 +140,8 @@ export class FrameConvolution {
 export class ResidualBlock {
   constructor(
     readonly workspace: Workspace,
-    readonly first: FrameConvolution,
-    readonly second: FrameConvolution,
+    readonly first: ConvolutionLayer,
+    readonly second: ConvolutionLayer,
   ) {}
 
   /** @param keep whether `x` is still needed; otherwise it returns to the pool or becomes the result */
@@ -180,8 +198,8 @@ export class FrameAttention {
   }
 }
 
-/** Nearest ×2 with its convolution and the block's parameter-free shortcut. */
-export class Upsample {
+/** An {@link UpsampleLayer} by the runtime. */
+export class Upsample implements UpsampleLayer {
   constructor(
     readonly workspace: Workspace,
     readonly channels: number,
@@ -189,12 +207,6 @@ export class Upsample {
     readonly weights: Bindings,
   ) {}
 
-  /**
-   * @param x [1, H, W, channels]
-   * @param blockInput the input of the block, [1, H, W, shortcut.inputs]
-   * @param time 0 for the earlier and 1 for the later of the two frames that the input becomes
-   * @returns [1, 2H, 2W, channels]
-   */
   async step(x: Image, blockInput: Image, time: 0 | 1): Promise<Image> {
     const { workspace, channels, shortcut } = this;
     const { backend, scratch, rows: copier } = workspace;
@@ -235,7 +247,12 @@ export class Upsample {
  * the order (channel, time, row, column), so pixel (row, column) at `time` of output channel o is
  * input channel `o·inputs/channels + pick`.
  */
-function shortcutPicks(inputs: number, channels: number, factorTime: 1 | 2, time: 0 | 1): number[] {
+export function shortcutPicks(
+  inputs: number,
+  channels: number,
+  factorTime: 1 | 2,
+  time: 0 | 1,
+): number[] {
   const repeats = (channels * factorTime * 4) / inputs;
   return [0, 1, 2, 3].map((phase) => Math.floor((time * 4 + phase) / repeats));
 }

@@ -1,8 +1,40 @@
-import { FrameAttention, FrameConvolution, ResidualBlock, type Workspace } from './layers';
+import {
+  type ConvolutionLayer,
+  FrameAttention,
+  FrameConvolution,
+  ResidualBlock,
+  Upsample,
+  type UpsampleLayer,
+  type Workspace,
+} from './layers';
 import type { VaeLoader } from './weights';
 
+/** Loads layers: by the runtime ({@link NetworkLoader}) or as kernels of our own. */
+export interface LayerLoader {
+  readonly workspace: Workspace;
+  /** All convolutions that were loaded. */
+  readonly convolutions: readonly ConvolutionLayer[];
+  /** A 3×3 convolution, behind norm and SiLU where `norm` names their scale. */
+  convolution(
+    name: string,
+    inputs: number,
+    filters: number,
+    norm?: string,
+  ): Promise<ConvolutionLayer>;
+  /** A time convolution C→2C: for the earlier and the later frame, which is computed second. */
+  timeConvolutions(
+    name: string,
+    channels: number,
+  ): Promise<readonly [ConvolutionLayer, ConvolutionLayer]>;
+  /** The first `filters` filters of a 1×1×1 convolution. */
+  pointwise(name: string, inputs: number, filters: number): Promise<ConvolutionLayer>;
+  residualBlock(name: string, inputs: number, filters: number): Promise<ResidualBlock>;
+  attention(name: string, channels: number): Promise<FrameAttention>;
+  upsample(name: string, channels: number, shortcut: Upsample['shortcut']): Promise<UpsampleLayer>;
+}
+
 /** Loads the layers that encoder and decoder share; `taps` is 1 for a single frame. */
-export class NetworkLoader {
+export class NetworkLoader implements LayerLoader {
   readonly convolutions: FrameConvolution[] = [];
 
   constructor(
@@ -11,7 +43,6 @@ export class NetworkLoader {
     readonly taps: 1 | 3,
   ) {}
 
-  /** A 3×3 convolution, behind norm and SiLU where `norm` names their scale. */
   async convolution(
     name: string,
     inputs: number,
@@ -26,8 +57,14 @@ export class NetworkLoader {
     return this.#keep({ inputs, filters, kernel: 3, taps, norm: norm !== undefined }, weights);
   }
 
-  /** Part 0 or 1 of a time convolution C→2C: the earlier or the later frame. */
-  async timeConvolution(name: string, channels: number, part: 0 | 1): Promise<FrameConvolution> {
+  async timeConvolutions(name: string, channels: number) {
+    return [
+      await this.#timeConvolution(name, channels, 0),
+      await this.#timeConvolution(name, channels, 1),
+    ] as const;
+  }
+
+  async #timeConvolution(name: string, channels: number, part: 0 | 1): Promise<FrameConvolution> {
     const weights = await this.loader.convolution(name, 3, part, 2);
     return this.#keep(
       { inputs: channels, filters: channels, kernel: 1, taps: 3, norm: false },
@@ -35,7 +72,6 @@ export class NetworkLoader {
     );
   }
 
-  /** The first `filters` filters of a 1×1×1 convolution. */
   async pointwise(name: string, inputs: number, filters: number): Promise<FrameConvolution> {
     const weights = await this.loader.pointwise(name, filters);
     return this.#keep({ inputs, filters, kernel: 1, taps: 1, norm: false }, weights);
@@ -62,17 +98,13 @@ export class NetworkLoader {
     return new ResidualBlock(this.workspace, first, second);
   }
 
-  /** Residual block, attention, residual block. */
-  async middle(name: string, channels: number) {
-    return [
-      await this.residualBlock(`${name}.resnets.0`, channels, channels),
-      new FrameAttention(
-        this.workspace,
-        channels,
-        await this.loader.attention(`${name}.attentions.0`),
-      ),
-      await this.residualBlock(`${name}.resnets.1`, channels, channels),
-    ] as const;
+  async attention(name: string, channels: number): Promise<FrameAttention> {
+    return new FrameAttention(this.workspace, channels, await this.loader.attention(name));
+  }
+
+  async upsample(name: string, channels: number, shortcut: Upsample['shortcut']) {
+    const weights = await this.loader.phases(name);
+    return new Upsample(this.workspace, channels, shortcut, weights);
   }
 
   #keep(shape: FrameConvolution['shape'], weights: FrameConvolution['weights']): FrameConvolution {
@@ -80,4 +112,13 @@ export class NetworkLoader {
     this.convolutions.push(convolution);
     return convolution;
   }
+}
+
+/** The middle block: residual block, attention, residual block. */
+export async function loadMiddle(parts: LayerLoader, name: string, channels: number) {
+  return [
+    await parts.residualBlock(`${name}.resnets.0`, channels, channels),
+    await parts.attention(`${name}.attentions.0`, channels),
+    await parts.residualBlock(`${name}.resnets.1`, channels, channels),
+  ] as const;
 }

@@ -1,6 +1,6 @@
 import * as ort from 'onnxruntime-web';
 import { describe, expect, test } from 'vitest';
-import { type Backend, type DeviceBytes, type Runtime, WasmBackend } from '../../../gpu';
+import { type Backend, type DeviceBytes, type Kernels, type Runtime, WasmBackend } from '../../../gpu';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import {
   createTiledVaeDecoder,
@@ -21,6 +21,13 @@ const real = { ...tiny, base_dim: 160, decoder_base_dim: 256 };
 const realSize = { latentHeight: 44, latentWidth: 80 };
 const gibibyte = 2 ** 30;
 
+const convolution = { pixels: 128, filters: 128, threadPixels: 8, threadFilters: 8 };
+/** A backend's kernels where only the convolution was chosen. */
+const kernels: Kernels = {
+  choice: { mode: 'exact', linear: null, attention: null, convolution },
+  run: async () => false,
+};
+
 describe('the VAE of the 5B at 1280×704', () => {
   test('decoder and encoder fit', async () => {
     const decoder = await measureDecoder(real, realSize, 'full');
@@ -34,6 +41,13 @@ describe('the VAE of the 5B at 1280×704', () => {
     expect(decoder.peak).toBeLessThan(10.1 * gibibyte);
     expect(decoder.largest / gibibyte).toBeCloseTo(0.43, 2);
     expect(encoder.peak).toBeLessThan(1.35 * gibibyte);
+  });
+
+  test('kernels of our own keep the past in half the memory', async () => {
+    const bytes = await measureDecoder(real, realSize, 'full', { kernels });
+    console.table({ decoder: gibibytes(bytes) });
+    expect(bytes.caches / gibibyte).toBeLessThan(3.6);
+    expect(bytes.peak).toBeLessThan(6 * gibibyte);
   });
 
   test('the ways to decode take ever less memory and ever more work', async () => {

@@ -1,5 +1,5 @@
 import { at, KinoraError } from '../../../contract';
-import { CountingBackend, type DeviceBytes, elementCount } from '../../../gpu';
+import { CountingBackend, type DeviceBytes, elementCount, type Kernels } from '../../../gpu';
 import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { vaeTensors } from '../tensors';
@@ -15,7 +15,9 @@ import { derived, type VaeCheckpoint } from './weights';
  * that have shapes and no content, so plan and network cannot differ.
  */
 
-interface Bands {
+interface Counted {
+  /** The kernels of the backend that is planned for; the runtime computes everything when absent. */
+  readonly kernels?: Kernels | null;
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;
 }
@@ -26,17 +28,23 @@ interface Bands {
  */
 const countedFrames = 2;
 
+function countingBackend({ kernels = null }: Counted): CountingBackend {
+  const backend = new CountingBackend();
+  backend.kernels = kernels;
+  return backend;
+}
+
 /** Device bytes of the first frame's encoder for latents of one size. */
 export async function measureEncoder(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
-  bands: Bands = {},
+  counted: Counted = {},
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
+  const backend = countingBackend(counted);
   const scale = config.scale_factor_spatial;
   const [height, width] = [latentHeight * scale, latentWidth * scale];
   const image = { height, width, data: new Float32Array(3 * height * width) };
-  await encodeFirstFrame(backend, config, emptyCheckpoint(config), image, bands);
+  await encodeFirstFrame(backend, config, emptyCheckpoint(config), image, counted);
   return backend.measured();
 }
 
@@ -45,9 +53,9 @@ export async function measureDecoder(
   config: VaeConfig,
   size: LatentFrameSize,
   tiles: DecodeTiles,
-  bands: Bands = {},
+  counted: Counted = {},
 ): Promise<DeviceBytes> {
-  const [option] = await measureOptions(config, size, [tiles], bands);
+  const [option] = await measureOptions(config, size, [tiles], counted);
   if (!option) throw new TypeError('nothing was measured');
   return option.bytes;
 }
@@ -55,10 +63,10 @@ export async function measureDecoder(
 async function measureWhole(
   config: VaeConfig,
   size: LatentFrameSize,
-  bands: Bands,
+  counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
-  const options = { ...size, ...bands };
+  const backend = countingBackend(counted);
+  const options = { ...size, ...counted };
   const decoder = await createVaeDecoder(backend, config, emptyCheckpoint(config), options);
   for (const frame of emptyClip(config.z_dim, size)) {
     for await (const _ of decoder.foldedFrames(frame));
@@ -70,11 +78,11 @@ async function measureWhole(
 async function measureLatentPart(
   config: VaeConfig,
   size: LatentFrameSize,
-  bands: Bands,
+  counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
+  const backend = countingBackend(counted);
   const clip = emptyClip(config.z_dim, size);
-  await runLatentPart(backend, config, emptyCheckpoint(config), clip, { ...size, ...bands });
+  await runLatentPart(backend, config, emptyCheckpoint(config), clip, { ...size, ...counted });
   return backend.measured();
 }
 
@@ -82,10 +90,10 @@ async function measureLatentPart(
 async function measureTile(
   config: VaeConfig,
   tile: LatentFrameSize,
-  bands: Bands,
+  counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
-  const options = { ...tile, ...bands };
+  const backend = countingBackend(counted);
+  const options = { ...tile, ...counted };
   const network = await TileNetwork.load(backend, config, emptyCheckpoint(config), options);
   const { in_dim: inputs, out_dim: channels } = at(decoderBlocks(config), 0);
   const [middle, main] = [emptyClip(inputs, tile), emptyClip(channels, tile)];
@@ -199,14 +207,15 @@ export function decodeWork(
 
 const known = new Map<string, Promise<readonly DecodeOption[]>>();
 
-/** {@link tilings} with the bytes that each takes; measured once per model and size. */
+/** {@link tilings} with the bytes that each takes; measured once per model, size and choice of kernels. */
 export function decodeOptions(
   config: VaeConfig,
   size: LatentFrameSize,
+  kernels: Kernels | null = null,
 ): Promise<readonly DecodeOption[]> {
   const { latentHeight, latentWidth } = size;
-  const key = JSON.stringify([config, latentHeight, latentWidth]);
-  const options = known.get(key) ?? measureOptions(config, size, tilings(size));
+  const key = JSON.stringify([config, latentHeight, latentWidth, kernels?.choice]);
+  const options = known.get(key) ?? measureOptions(config, size, tilings(size), { kernels });
   known.set(key, options);
   return options;
 }
@@ -215,16 +224,16 @@ async function measureOptions(
   config: VaeConfig,
   size: LatentFrameSize,
   ways: readonly DecodeTiles[],
-  bands: Bands = {},
+  counted: Counted = {},
 ): Promise<DecodeOption[]> {
-  const latentPart = await measureLatentPart(config, size, bands);
+  const latentPart = await measureLatentPart(config, size, counted);
   const options: DecodeOption[] = [];
   const { latentHeight: height, latentWidth: width } = size;
   for (const tiles of ways) {
     const bytes =
       tiles === 'full'
-        ? await measureWhole(config, size, bands)
-        : larger(latentPart, await measureTile(config, tileSize(height, width, tiles), bands));
+        ? await measureWhole(config, size, counted)
+        : larger(latentPart, await measureTile(config, tileSize(height, width, tiles), counted));
     options.push({ tiles, bytes, work: decodeWork({ height, width }, tiles) });
   }
   return options;

@@ -6,13 +6,13 @@ import type { TileProgress } from '../../../pipeline/model';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { ClipCanvas, canvasBytes } from './clip-canvas';
 import type { ClipDecoder, LatentFrameSize, VaeDecoderOptions } from './decoder';
+import { openLoader } from './kernel-network';
 import { type LatentFeatures, runLatentPart } from './latent-part';
-import { type FrameConvolution, Workspace } from './layers';
-import { NetworkLoader } from './network';
+import { type ConvolutionLayer, Workspace } from './layers';
 import { unfoldPixels } from './pixels';
 import { type Tile, tileSize, tilesOf } from './tiles';
 import { loadUpBlocks, type UpBlocks } from './up-blocks';
-import { type VaeCheckpoint, VaeLoader } from './weights';
+import type { VaeCheckpoint } from './weights';
 
 /** Latent sizes are those of the whole frame. */
 export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
@@ -135,7 +135,7 @@ export class TileNetwork {
     readonly workspace: Workspace,
     readonly weights: Scope,
     readonly upBlocks: UpBlocks,
-    readonly convolutions: readonly FrameConvolution[],
+    readonly convolutions: readonly ConvolutionLayer[],
   ) {}
 
   /**
@@ -151,7 +151,7 @@ export class TileNetwork {
     const scope = new Scope(backend);
     try {
       const workspace = new Workspace(backend, options.bandBytes);
-      const parts = new NetworkLoader(workspace, new VaeLoader(scope, checkpoint, options), 3);
+      const parts = await openLoader(workspace, scope, checkpoint, options);
       const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
       return new TileNetwork(options, workspace, scope, upBlocks, parts.convolutions);
     } catch (error) {

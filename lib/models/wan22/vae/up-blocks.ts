@@ -1,15 +1,15 @@
 import { at } from '../../../contract';
 import { decoderBlocks, type VaeBlock, type VaeConfig } from '../config';
 import type { Image } from './bands';
-import { type FrameConvolution, type ResidualBlock, Upsample, type Workspace } from './layers';
-import type { NetworkLoader } from './network';
+import type { ConvolutionLayer, ResidualBlock, UpsampleLayer, Workspace } from './layers';
+import type { LayerLoader } from './network';
 
 /** A level of the decoder with its weights. */
 interface UpBlock {
   readonly resnets: readonly ResidualBlock[];
-  readonly upsample: Upsample | null;
+  readonly upsample: UpsampleLayer | null;
   /** The time convolution's halves, for the earlier and the later of two frames. */
-  readonly time: readonly [FrameConvolution, FrameConvolution] | null;
+  readonly time: readonly [ConvolutionLayer, ConvolutionLayer] | null;
 }
 
 /**
@@ -23,7 +23,7 @@ export class UpBlocks {
   constructor(
     readonly workspace: Workspace,
     readonly blocks: readonly UpBlock[],
-    readonly convOut: FrameConvolution,
+    readonly convOut: ConvolutionLayer,
     readonly signal?: AbortSignal,
   ) {}
 
@@ -100,7 +100,7 @@ export class UpBlocks {
  * @param options `firstResnets` false leaves out the first level's residual blocks
  */
 export async function loadUpBlocks(
-  parts: NetworkLoader,
+  parts: LayerLoader,
   config: VaeConfig,
   options: { readonly firstResnets: boolean; readonly signal?: AbortSignal | undefined },
 ): Promise<UpBlocks> {
@@ -117,7 +117,7 @@ export async function loadUpBlocks(
 }
 
 /** Loads one level. */
-export async function loadUpBlock(parts: NetworkLoader, block: VaeBlock): Promise<UpBlock> {
+export async function loadUpBlock(parts: LayerLoader, block: VaeBlock): Promise<UpBlock> {
   const { name, in_dim, out_dim, space, time } = block;
   const resnets: ResidualBlock[] = [];
   for (let i = 0; i < block.resnets; i++) {
@@ -126,16 +126,8 @@ export async function loadUpBlock(parts: NetworkLoader, block: VaeBlock): Promis
   }
   if (!space) return { resnets, upsample: null, time: null };
   const shortcut = { inputs: in_dim, factorTime: time ? 2 : 1 } as const;
-  const weights = await parts.loader.phases(`${name}.upsampler.resample.1`);
-  const upsample = new Upsample(parts.workspace, out_dim, shortcut, weights);
+  const upsample = await parts.upsample(`${name}.upsampler.resample.1`, out_dim, shortcut);
   if (!time) return { resnets, upsample, time: null };
   const timeName = `${name}.upsampler.time_conv`;
-  return {
-    resnets,
-    upsample,
-    time: [
-      await parts.timeConvolution(timeName, out_dim, 0),
-      await parts.timeConvolution(timeName, out_dim, 1),
-    ],
-  };
+  return { resnets, upsample, time: await parts.timeConvolutions(timeName, out_dim) };
 }

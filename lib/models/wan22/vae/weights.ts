@@ -35,7 +35,8 @@ export class VaeLoader {
     readonly options: VaeLoadOptions = {},
   ) {}
 
-  async #read(name: string): Promise<Float32Array> {
+  /** A tensor of the checkpoint, in f32. */
+  async read(name: string): Promise<Float32Array> {
     this.options.signal?.throwIfAborted();
     const data = await this.checkpoint.read(name);
     this.options.onBytes?.(this.checkpoint.bytes(name));
@@ -48,7 +49,7 @@ export class VaeLoader {
 
   /** Scale of an RMS norm, [C]. */
   async gamma(name: string): Promise<Tensors> {
-    const data = await this.#read(name);
+    const data = await this.read(name);
     return { gamma: this.#upload([data.length], data) };
   }
 
@@ -63,7 +64,7 @@ export class VaeLoader {
     const [inputs, kernel] = [at(shape, 1), shape.slice(2)];
     const filters = at(shape, 0) / of;
     const share = filters * inputs * elementCount(kernel);
-    const bias = (await this.#read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
+    const bias = (await this.read(`${name}.bias`)).subarray(part * filters, (part + 1) * filters);
     const tap = (age: number) =>
       data.subarray((age * of + part) * share, (age * of + part + 1) * share);
     if (taps === 3 && joinsTaps(filters)) {
@@ -104,7 +105,7 @@ export class VaeLoader {
     const [filters, inputs, depth] = [at(shape, 0), at(shape, 1), at(shape, 2)];
     const kernel = shape.slice(3);
     const size = elementCount(kernel);
-    const data = newestFirst(await this.#read(weight), filters * inputs, depth, size, taps);
+    const data = newestFirst(await this.read(weight), filters * inputs, depth, size, taps);
     return { data, shape: [filters, inputs, ...kernel] };
   }
 
@@ -117,9 +118,9 @@ export class VaeLoader {
       ? [at(shape, 1), at(shape, 2)]
       : [at(shape, 0), at(shape, 1)];
     const data = isStored
-      ? await this.#read(stored)
-      : allPhases(await this.#read(`${name}.weight`), filters * inputs);
-    const bias = await this.#read(`${name}.bias`);
+      ? await this.read(stored)
+      : allPhases(await this.read(`${name}.weight`), filters * inputs);
+    const bias = await this.read(`${name}.bias`);
     return {
       ...uploadPhases(this.scope, data, filters, inputs),
       bias: this.#upload([filters], bias),
@@ -131,9 +132,9 @@ export class VaeLoader {
     return {
       weight: this.#upload(
         this.checkpoint.shape(`${name}.weight`),
-        await this.#read(`${name}.weight`),
+        await this.read(`${name}.weight`),
       ),
-      bias: this.#upload(this.checkpoint.shape(`${name}.bias`), await this.#read(`${name}.bias`)),
+      bias: this.#upload(this.checkpoint.shape(`${name}.bias`), await this.read(`${name}.bias`)),
     };
   }
 
@@ -146,11 +147,11 @@ export class VaeLoader {
       ? [at(shape, 1), at(shape, 0)]
       : [at(shape, 0), at(shape, 1)];
     const data = isStored
-      ? await this.#read(stored)
-      : transposed(await this.#read(`${name}.weight`), filters, inputs);
+      ? await this.read(stored)
+      : transposed(await this.read(`${name}.weight`), filters, inputs);
     return {
       residualWeight: this.#upload([inputs, filters], data),
-      residualBias: this.#upload([filters], await this.#read(`${name}.bias`)),
+      residualBias: this.#upload([filters], await this.read(`${name}.bias`)),
     };
   }
 
@@ -158,8 +159,8 @@ export class VaeLoader {
   async attention(name: string): Promise<{ inward: Tensors; outward: Tensors }> {
     const shape = this.checkpoint.shape(`${name}.to_qkv.weight`);
     const [rows, channels] = [at(shape, 0), at(shape, 1)];
-    const weight = await this.#read(`${name}.to_qkv.weight`);
-    const bias = await this.#read(`${name}.to_qkv.bias`);
+    const weight = await this.read(`${name}.to_qkv.weight`);
+    const bias = await this.read(`${name}.to_qkv.bias`);
     const inward: Record<string, DeviceTensor<'float32'>> = {
       ...(await this.gamma(`${name}.norm.gamma`)),
     };
@@ -172,8 +173,8 @@ export class VaeLoader {
       inward[`${part}Bias`] = this.#upload([third], bias.slice(i * third, (i + 1) * third));
     }
     const outward = {
-      weight: this.#upload([channels, third], await this.#read(`${name}.proj.weight`)),
-      bias: this.#upload([channels], await this.#read(`${name}.proj.bias`)),
+      weight: this.#upload([channels, third], await this.read(`${name}.proj.weight`)),
+      bias: this.#upload([channels], await this.read(`${name}.proj.bias`)),
     };
     return { inward, outward };
   }
@@ -181,8 +182,8 @@ export class VaeLoader {
   /** The first `rows` filters of a 1×1×1 convolution. */
   async pointwise(name: string, rows: number): Promise<Tensors> {
     const inputs = at(this.checkpoint.shape(`${name}.weight`), 1);
-    const weight = await this.#read(`${name}.weight`);
-    const bias = await this.#read(`${name}.bias`);
+    const weight = await this.read(`${name}.weight`);
+    const bias = await this.read(`${name}.bias`);
     return {
       tap2: this.#upload([rows, inputs, 1, 1], weight.slice(0, rows * inputs)),
       bias: this.#upload([rows], bias.slice(0, rows)),

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Backend, createBackend, relativeRms } from '../../../gpu';
+import { httpFolder } from '../../../weights';
+import { createTiledVaeDecoder, createVaeDecoder, measureDecoder } from '.';
+import {
+  clipOf,
+  collect,
+  decodeAll,
+  type Goldens,
+  latentsOf,
+  openGoldens,
+  ownBytes,
+} from './testing';
+
+const root = new URL('/lib/models/wan22/goldens/', location.href);
+
+/** A small tile compiles fast; geometry is no part of the results. */
+const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
+
+describe('the decoder as kernels of our own', () => {
+  let backend: Backend;
+  let goldens: Goldens;
+
+  beforeAll(async () => {
+    backend = await createBackend('webgpu');
+    const choice = { mode: 'exact', linear: null, attention: null, convolution } as const;
+    backend.kernels = { choice, run: async () => false };
+    goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
+  });
+  afterAll(() => backend.dispose());
+
+  test('the golden video, stored in f16', async () => {
+    const { config, checkpoint, size, tensors, latentFrame } = goldens;
+    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    // A frame that is half decoded leaves nothing in the history of the next clip.
+    await decoder.decode(latentFrame(1)).next();
+    decoder.reset();
+    const frames = await decodeAll(decoder, goldens);
+    const error = relativeRms(clipOf(frames), await tensors.read('video'));
+    console.log('f16', error);
+    expect(error).toBeLessThan(3e-3);
+    decoder.dispose();
+    expect(ownBytes(backend)).toBe(0);
+  });
+
+  test('the golden video, stored in f32', { tags: ['full'] }, async () => {
+    const { config, checkpoint, size, tensors } = goldens;
+    const options = { ...size, storage: 'f32' } as const;
+    const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+    const frames = await decodeAll(decoder, goldens);
+    const error = relativeRms(clipOf(frames), await tensors.read('video'));
+    console.log('f32', error);
+    expect(error).toBeLessThan(1e-4);
+    decoder.dispose();
+  });
+
+  test('in two tiles; the memory plan holds', { tags: ['full'] }, async () => {
+    const { config, checkpoint, size, tensors } = goldens;
+    const { kernels } = backend;
+    await backend.releaseSessions();
+    backend.resetPeaks();
+    const whole = await createVaeDecoder(backend, config, checkpoint, size);
+    await decodeAll(whole, goldens);
+    whole.dispose();
+    const plan = await measureDecoder(config, size, 'full', { kernels });
+    console.log(`whole: ${backend.peakBytes} of ${plan.peak} bytes`);
+    expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
+
+    await backend.releaseSessions();
+    backend.resetPeaks();
+    const tiles = { rows: 1, columns: 2, overlap: 4 };
+    const tiled = await createTiledVaeDecoder(backend, config, checkpoint, { ...size, tiles });
+    const frames = await collect(tiled.decodeClip(latentsOf(goldens)));
+    const error = relativeRms(clipOf(frames), await tensors.read('video'));
+    expect(error).toBeLessThan(2e-2);
+    expect(ownBytes(backend)).toBe(0);
+    const tilePlan = await measureDecoder(config, size, tiles, { kernels });
+    console.log(`tiles: ${error}, ${backend.peakBytes} of ${tilePlan.peak} bytes`);
+    expect(backend.peakBytes).toBeLessThanOrEqual(tilePlan.peak);
+  });
+});
