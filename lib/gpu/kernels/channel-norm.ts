@@ -2,6 +2,7 @@ import type { DeviceTensor } from '../backend';
 import { type Compute, type Dispatch, rowView } from './compute';
 import { storageOf } from './convolution-run';
 import { defineKernel, type Kernel, type Storage } from './kernel';
+import { memoised } from './memo';
 import { halfFunctions, load4, storageBytes, store4, vectorBinding } from './text';
 
 /** Invocations for each pixel. */
@@ -38,7 +39,7 @@ export function channelNormDispatches(
     const count = Math.min(part, pixels - start);
     const [from, to] = [rowView(x, start, count, bytes.x), rowView(y, start, count, bytes.y)];
     dispatches.push({
-      kernel: kernelOf(input, output),
+      kernel: channelNormKernel(input, output),
       operands: { x: from.operand, gamma, y: to.operand },
       uniforms: {
         pixels: count,
@@ -53,17 +54,8 @@ export function channelNormDispatches(
   return dispatches;
 }
 
-const known = new Map<string, Kernel>();
-
-function kernelOf(input: Storage, output: Storage): Kernel {
-  const key = `${input}→${output}`;
-  const kernel = known.get(key) ?? channelNormKernel(input, output);
-  known.set(key, kernel);
-  return kernel;
-}
-
 /** Sums and the norm are f32 whatever the storage. */
-export function channelNormKernel(input: Storage, output: Storage): Kernel {
+export const channelNormKernel = memoised((input: Storage, output: Storage): Kernel => {
   const halves: string[] = [];
   for (let width = lanes / 2; width >= 1; width /= 2) {
     halves.push(`  if (lane < ${width}u) { sums[thread] += sums[thread + ${width}u]; }
@@ -104,4 +96,4 @@ ${halves.join('\n')}
     ${store4('y', output, 'result + c', 'value')}
   }`,
   });
-}
+});

@@ -17,8 +17,8 @@ export interface ConvolutionRun {
   readonly x: readonly DeviceTensor[];
   /** `packedWeights`, or filters [N, C, height, width] as the shape says. */
   readonly weights: DeviceTensor;
-  /** [N] in f32, filled up to a multiple of 4. */
-  readonly bias: DeviceTensor;
+  /** [N] in f32, where the shape has one. */
+  readonly bias?: DeviceTensor | undefined;
   readonly side?: DeviceTensor | undefined;
   readonly y: DeviceTensor;
   readonly height: number;
@@ -108,7 +108,7 @@ export function convolutionDispatches(
       operands: {
         ...frames,
         weights: run.weights,
-        bias: run.bias,
+        ...(run.bias && { bias: run.bias }),
         ...(side && { side: side.operand }),
         y: y.operand,
       },

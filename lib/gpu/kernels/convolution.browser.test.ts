@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { convolution, GraphBuilder } from '../../onnx';
 import { createBackend, relativeRms } from '..';
 import { type Backend, type DeviceTensor, Scope } from '../backend';
 import { channelNormDispatches } from './channel-norm';
@@ -8,6 +9,7 @@ import { type ConvolutionRun, convolutionDispatches } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
 import type { Storage } from './kernel';
+import { OwnKernels } from './own';
 
 /** Geometry is no part of the results; a small tile compiles fast. */
 const small: ConvolutionVariant = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
@@ -110,6 +112,7 @@ describe('convolutions agree with plain loops in double precision', () => {
       output,
       residual,
       side: storage,
+      bias: true,
       wholeVectors: filters % 4 === 0,
     };
     const run: ConvolutionRun = {
@@ -233,6 +236,56 @@ describe('convolutions agree with plain loops in double precision', () => {
     expect(bands.values).toEqual(whole.values);
     scope.dispose();
   });
+
+  test.each([
+    ['a 3×3 convolution of two images, downwards', [3, 3], 2, [0, 0, 1, 1], true],
+    ['a 1×1 convolution without a bias', [1, 1], 1, [0, 0, 0, 0], false],
+  ] as const)(
+    'the named call of %s gives what the runtime gives',
+    async (_, kernel, stride, pads, bias) => {
+      const scope = new Scope(backend);
+      const [inputs, filters] = [12, 10];
+      const dims = { x: [2, height, width, inputs], weight: [filters, inputs, ...kernel] };
+      const g = new GraphBuilder('convolution');
+      const given = {
+        x: scope.float32(dims.x, 'activations', numbers(2 * height * width * inputs, 1)),
+        weight: scope.float32(
+          dims.weight,
+          'weights',
+          numbers(filters * inputs * kernel[0] ** 2, 2),
+        ),
+        ...(bias && { bias: scope.float32([filters], 'weights', numbers(filters, 3)) }),
+      };
+      const value = convolution(
+        g.input('x', 'float32', dims.x),
+        g.input('weight', 'float32', dims.weight),
+        bias ? g.input('bias', 'float32', [filters]) : null,
+        backend.convLayout,
+        { stride, pads },
+      );
+      g.output('y', value);
+      const graph = g.build();
+      const size = (extent: number) => Math.floor((extent + pads[2] - kernel[0]) / stride) + 1;
+      const y = scope.float32([2, size(height), size(width), filters], 'activations');
+      await backend.run(graph, given, { y });
+      const expected = await backend.read(y);
+      backend.write(y, new Float32Array(expected.length));
+      const choice = { mode: 'exact', linear: null, attention: null, convolution: small } as const;
+      const kernels = new OwnKernels(backend, choice);
+      const answers: boolean[] = [];
+      const run: OwnKernels['run'] = async (...call) => {
+        const answer = await kernels.run(...call);
+        answers.push(answer);
+        return answer;
+      };
+      backend.kernels = { choice, run };
+      await backend.run(graph, given, { y });
+      backend.kernels = null;
+      expect(answers).toEqual([true]);
+      expect(relativeRms(await backend.read(y), expected)).toBeLessThan(1e-6);
+      scope.dispose();
+    },
+  );
 
   test('the norm over 8 and 160 channels, a pixel of zeros and one of large numbers', async () => {
     for (const [channels, input] of [

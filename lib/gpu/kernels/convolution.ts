@@ -1,5 +1,6 @@
 import type { Compute } from './compute';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
+import { memoised } from './memo';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /**
@@ -29,6 +30,7 @@ export interface ConvolutionShape {
   readonly residual: 'none' | 'same' | 'repeated' | 'linear';
   /** Of `side`; that of the input for `linear`. */
   readonly side: Storage;
+  readonly bias: boolean;
   /** Whether the number of filters is a multiple of 4; if not, the output is f32. */
   readonly wholeVectors: boolean;
 }
@@ -75,15 +77,8 @@ const sharedBytes = ({ pixels, filters }: ConvolutionVariant) => 4 * depth * (pi
 const threadsOf = ({ pixels, filters, threadPixels, threadFilters }: ConvolutionVariant) =>
   (pixels / threadPixels) * (filters / threadFilters);
 
-const known = new Map<string, Kernel>();
-
 /** The kernel of a variant for a shape. */
-export function convolutionKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kernel {
-  const key = JSON.stringify([variant, shape]);
-  const kernel = known.get(key) ?? buildKernel(variant, shape);
-  known.set(key, kernel);
-  return kernel;
-}
+export const convolutionKernel = memoised(buildKernel);
 
 const uniforms = [
   'height', // of the input
@@ -135,7 +130,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const bindings: KernelBinding[] = [
     ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
     weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
-    vectorBinding('bias', 'read', 'f32'),
+    ...(shape.bias ? [vectorBinding('bias', 'read', 'f32')] : []),
     ...(residual === 'none' ? [] : [vectorBinding('side', 'read', side)]),
     wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
   ];
@@ -326,7 +321,7 @@ fn filter4(vector: u32, channel: u32, tap: u32) -> vec4<f32> {
 }`;
 
 /** Adds bias and residual to four filters' sums of a pixel and stores them. */
-function storeFunction({ residual, side, output, wholeVectors }: ConvolutionShape): string {
+function storeFunction({ residual, side, output, bias, wholeVectors }: ConvolutionShape): string {
   const pixelOf = 'pixel = (row + uniforms.sideFirst) * uniforms.outputWidth + column';
   const added = {
     none: '',
@@ -358,7 +353,7 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   if (tilePixel >= uniforms.pixels || vector >= filterVectors) { return; }
   let row = (uniforms.firstPixel + tilePixel) / uniforms.outputWidth;
   let column = (uniforms.firstPixel + tilePixel) % uniforms.outputWidth;
-  var value = sum + bias[vector];
+  var value = sum${bias ? ' + bias[vector]' : ''};
 ${added}
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;

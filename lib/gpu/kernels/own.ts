@@ -3,6 +3,7 @@ import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } f
 import type { Kernels } from '../parts';
 import type { KernelChoice } from './choice';
 import type { Compute, Dispatch, RowView } from './compute';
+import { convolutionCall } from './convolution-call';
 import { type LinearShape, type LinearVariant, linearDispatch } from './linear';
 
 /** Computes the named calls of graphs with our own kernels; operands are f32. */
@@ -26,6 +27,13 @@ export class OwnKernels implements Kernels {
         return (
           this.choice.linear !== null && this.#linear(this.choice.linear, call.spec, inputs, output)
         );
+      case 'convolution': {
+        const { convolution } = this.choice;
+        const jobs =
+          convolution && convolutionCall(this.#compute, convolution, call.spec, inputs, output);
+        if (jobs) await this.#compute.dispatch(jobs);
+        return jobs !== null;
+      }
       default:
         return false;
     }

@@ -172,7 +172,7 @@ export async function createVaeDecoder(
   const scope = new Scope(backend);
   try {
     const workspace = new Workspace(backend, options.bandBytes);
-    const parts = await openLoader(workspace, scope, checkpoint, options);
+    const parts = await openLoader(workspace, scope, config, checkpoint, options);
     const { in_dim: top } = at(decoderBlocks(config), 0);
     const network = {
       postQuant: await parts.pointwise('post_quant_conv', config.z_dim, config.z_dim),

@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../../gpu';
+import { OwnKernels } from '../../../gpu/kernels/own';
+import type { ParityLine } from '../../../pipeline/parity';
 import { httpFolder } from '../../../weights';
+import { openGolden } from '../parity/golden';
+import { stages } from '../parity/stages';
+import { parityContext } from '../testing/parity';
 import { createTiledVaeDecoder, createVaeDecoder, measureDecoder } from '.';
 import {
   clipOf,
@@ -16,6 +21,7 @@ const root = new URL('/lib/models/wan22/goldens/', location.href);
 
 /** A small tile compiles fast; geometry is no part of the results. */
 const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
+const choice = { mode: 'exact', linear: null, attention: null, convolution } as const;
 
 describe('the decoder as kernels of our own', () => {
   let backend: Backend;
@@ -23,7 +29,6 @@ describe('the decoder as kernels of our own', () => {
 
   beforeAll(async () => {
     backend = await createBackend('webgpu');
-    const choice = { mode: 'exact', linear: null, attention: null, convolution } as const;
     backend.kernels = { choice, run: async () => false };
     goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
   });
@@ -77,5 +82,26 @@ describe('the decoder as kernels of our own', () => {
     const tilePlan = await measureDecoder(config, size, tiles, { kernels });
     console.log(`tiles: ${error}, ${backend.peakBytes} of ${tilePlan.peak} bytes`);
     expect(backend.peakBytes).toBeLessThanOrEqual(tilePlan.peak);
+  });
+
+  test('the tiny decoders by named calls', { tags: ['full'] }, async () => {
+    const golden = await openGolden(httpFolder(root));
+    const { kernels } = backend;
+    const own = new OwnKernels(backend, choice);
+    let answered = 0;
+    const run: OwnKernels['run'] = async (...call) => {
+      const answer = await own.run(...call);
+      if (answer) answered += 1;
+      return answer;
+    };
+    backend.kernels = { choice, run };
+    const lines: ParityLine[] = [];
+    for (const stage of stages.filter(({ name }) => name === 'tiny decoders')) {
+      for await (const line of stage.run(parityContext(golden, backend))) lines.push(line);
+    }
+    backend.kernels = kernels;
+    expect(lines.length).toBeGreaterThan(1);
+    expect(lines.filter(({ ok }) => !ok)).toEqual([]);
+    expect(answered).toBeGreaterThan(20);
   });
 });

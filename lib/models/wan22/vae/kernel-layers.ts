@@ -110,6 +110,7 @@ export class KernelConvolution implements ConvolutionLayer {
         output,
         residual: residual ? (shortcutInputs > 0 ? 'linear' : 'same') : 'none',
         side: residual ? storageOf(residual) : input,
+        bias: true,
         wholeVectors: true,
       },
       {
@@ -177,6 +178,7 @@ export class KernelUpsample implements UpsampleLayer {
         output,
         residual: 'repeated',
         side: storageOf(blockInput),
+        bias: true,
         wholeVectors: true,
       },
       {

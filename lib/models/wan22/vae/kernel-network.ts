@@ -7,6 +7,7 @@ import {
   packedRows,
   packJob,
 } from '../../../gpu/kernels/convolution-weights';
+import type { VaeConfig } from '../config';
 import type { VaeDecoderOptions } from './decoder';
 import {
   dtypes,
@@ -18,22 +19,30 @@ import {
   type KernelWeights,
   kernelSetting,
 } from './kernel-layers';
+import { decoderKernels } from './kernel-shapes';
 import { FrameAttention, ResidualBlock, type Upsample, type Workspace } from './layers';
 import { type LayerLoader, NetworkLoader } from './network';
 import { allPhases, derived, type VaeCheckpoint, VaeLoader } from './weights';
 
-/** What loads the decoder's layers: kernels of our own where the backend has chosen them, else the runtime's. */
+/**
+ * What loads the decoder's layers: as kernels of our own where the backend has chosen a convolution and the
+ * device compiles all of them, else by the runtime.
+ */
 export async function openLoader(
   workspace: Workspace,
   scope: Scope,
+  config: VaeConfig,
   checkpoint: VaeCheckpoint,
   options: VaeDecoderOptions,
 ): Promise<LayerLoader> {
   const loader = new VaeLoader(scope, checkpoint, options);
   const setting = kernelSetting(workspace.backend, options.storage);
-  return setting
-    ? new KernelLoader(workspace, loader, setting)
-    : new NetworkLoader(workspace, loader, 3);
+  if (setting) {
+    const { compute, variant, storage } = setting;
+    const failures = await compute.compile(decoderKernels(variant, storage, config.out_channels));
+    if (failures.length === 0) return new KernelLoader(workspace, loader, setting);
+  }
+  return new NetworkLoader(workspace, loader, 3);
 }
 
 /** Weights in a file's order, and where in it they lie. */

@@ -42,7 +42,7 @@ export async function runLatentPart(
   ): Promise<void> {
     const scope = new Scope(backend);
     try {
-      const layer = await load(await openLoader(workspace, scope, checkpoint, options));
+      const layer = await load(await openLoader(workspace, scope, config, checkpoint, options));
       for (const [f, frame] of frames.entries()) {
         signal?.throwIfAborted();
         const channels = frame.length / (latentHeight * latentWidth);

@@ -151,7 +151,7 @@ export class TileNetwork {
     const scope = new Scope(backend);
     try {
       const workspace = new Workspace(backend, options.bandBytes);
-      const parts = await openLoader(workspace, scope, checkpoint, options);
+      const parts = await openLoader(workspace, scope, config, checkpoint, options);
       const upBlocks = await loadUpBlocks(parts, config, { ...options, firstResnets: false });
       return new TileNetwork(options, workspace, scope, upBlocks, parts.convolutions);
     } catch (error) {
