@@ -24,7 +24,7 @@ export interface TiledVaeDecoderOptions extends VaeDecoderOptions {
 /**
  * Decodes a clip where whole frames do not fit. The layers of latent size, attention among them, run on whole
  * frames: one layer through the whole clip, then the next. The up blocks, which need most memory, then run on
- * tiles: one tile through the whole clip, then the next, so that partial sums of one tile are on the device.
+ * tiles: one tile through the whole clip, then the next, so that what layers know of the past is on the device for one tile.
  * Main memory keeps the results in between.
  *
  * Where tiles share {@link exactOverlap} positions the result is that of whole frames, up to rounding
