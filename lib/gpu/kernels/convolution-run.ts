@@ -4,8 +4,8 @@ import { type Compute, type Dispatch, type Operand, rowView } from './compute';
 import {
   type ConvolutionShape,
   type ConvolutionVariant,
+  channelStep,
   convolutionKernel,
-  depth,
   fittedVariant,
 } from './convolution';
 import type { Storage } from './kernel';
@@ -89,7 +89,8 @@ export function convolutionDispatches(
   const kernel = convolutionKernel(fitted, shape);
   const tapRows = kernelHeight * kernelWidth * rowsOfTap(inputs);
   const steps =
-    (run.x.length * tapRows + (shape.residual === 'linear' ? rowsOfTap(sideInputs) : 0)) / depth;
+    (run.x.length * tapRows + (shape.residual === 'linear' ? rowsOfTap(sideInputs) : 0)) /
+    channelStep;
   const dispatches: Dispatch[] = [];
   for (let start = 0; start < outputHeight; start += bandRows) {
     const rows = Math.min(bandRows, outputHeight - start);
@@ -139,7 +140,7 @@ export function convolutionDispatches(
         filterTiles,
       },
       groups: scale * scale * pixelTiles * filterTiles,
-      flops: 2 * scale * scale * rows * outputWidth * filters * steps * depth,
+      flops: 2 * scale * scale * rows * outputWidth * filters * steps * channelStep,
     });
   }
   return dispatches;
@@ -147,7 +148,7 @@ export function convolutionDispatches(
 
 /** Rows of weights for each tap of so many channels. */
 export function rowsOfTap(channels: number): number {
-  return Math.ceil(channels / depth) * depth;
+  return Math.ceil(channels / channelStep) * channelStep;
 }
 
 /** Rows of an image as an operand, and the row of it in which row 0 of the image would lie. */

@@ -36,7 +36,7 @@ export interface ConvolutionShape {
 }
 
 /** Channels of a step of the inner loop; each tap's channels are filled up with zeros to a multiple. */
-export const depth = 16;
+export const channelStep = 16;
 
 /** The variants that fit a device, the best guess first. */
 export function convolutionVariants({
@@ -68,11 +68,12 @@ export function convolutionVariants({
 
 /** The variant for so many filters: a narrow one where most of a tile would be empty. */
 export function fittedVariant(variant: ConvolutionVariant, filters: number): ConvolutionVariant {
-  if (filters > depth || variant.filters <= depth) return variant;
+  if (filters > channelStep || variant.filters <= channelStep) return variant;
   return { pixels: 128, filters: 16, threadPixels: 4, threadFilters: 4 };
 }
 
-const sharedBytes = ({ pixels, filters }: ConvolutionVariant) => 4 * depth * (pixels + filters);
+const sharedBytes = ({ pixels, filters }: ConvolutionVariant) =>
+  4 * channelStep * (pixels + filters);
 
 const threadsOf = ({ pixels, filters, threadPixels, threadFilters }: ConvolutionVariant) =>
   (pixels / threadPixels) * (filters / threadFilters);
@@ -124,7 +125,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
   const rows = pixels / threadPixels;
   const vectors = filters / 4;
   const loads = range((pixels * 4) / threads);
-  const weightLoads = range(Math.ceil((depth * vectors) / threads));
+  const weightLoads = range(Math.ceil((channelStep * vectors) / threads));
   const frames = range(shape.frames);
 
   const bindings: KernelBinding[] = [
@@ -140,7 +141,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
 
   const declarations = `${halfFunctions}
 var<workgroup> tileX: array<vec4<f32>, ${4 * pixels}>;
-var<workgroup> tileW: array<vec4<f32>, ${depth * vectors}>;
+var<workgroup> tileW: array<vec4<f32>, ${channelStep * vectors}>;
 fn frame4(age: u32, index: u32) -> ${stored(input)} {
 ${frames
   .slice(1)
@@ -237,16 +238,16 @@ ${loads
 ${weightLoads
   .map((i) => {
     const store = `tileW[thread + ${i * threads}u] = ${widened(weight ?? 'f32', `fetchedW${i}`)};`;
-    const partial = (i + 1) * threads > depth * vectors;
+    const partial = (i + 1) * threads > channelStep * vectors;
     return partial
-      ? `    if (thread + ${i * threads}u < ${depth * vectors}u) { ${store} }`
+      ? `    if (thread + ${i * threads}u < ${channelStep * vectors}u) { ${store} }`
       : `    ${store}`;
   })
   .join('\n')}
     workgroupBarrier();
     // The next step's loads are under way while this one is computed.
     channel += 4u;
-    weightRow += ${depth}u;
+    weightRow += ${channelStep}u;
     if (channel >= uniforms.channels && age < uniforms.frames) {
       channel = 0u;
       dx += 1u;

@@ -1,7 +1,11 @@
 export * from './attention';
 export { hasAttention } from './attention-text';
+export * from './channel-norm';
 export * from './choice';
 export * from './compute';
+export * from './convolution';
+export * from './convolution-run';
+export * from './convolution-weights';
 export * from './kernel';
 export * from './linear';
 export * from './own';

@@ -1,6 +1,11 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
-import { attentionVariants, type KernelChoice, linearVariants } from '../../gpu/kernels';
+import {
+  attentionVariants,
+  convolutionVariants,
+  type KernelChoice,
+  linearVariants,
+} from '../../gpu/kernels';
 import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
@@ -56,7 +61,7 @@ const usualKernels: KernelChoice = {
   mode: 'exact',
   linear: linearVariants(usualDevice)[0] ?? null,
   attention: attentionVariants(usualDevice)[0] ?? null,
-  convolution: null,
+  convolution: convolutionVariants(usualDevice)[0] ?? null,
 };
 
 /** What a common GPU's attention sustains, where none was measured. */
@@ -93,7 +98,8 @@ export async function planWan22(
   const count = (chunkTokens: number) => countDenoising(config, size, chunkTokens, options);
   const first = await count(cut(wanted));
   const denoising: [DenoiseCosts, ...DenoiseCosts[]] = [first];
-  const tiny = request.tinyDecoder && (await countTinyDecoder(request.tinyDecoder, latent));
+  const tiny =
+    request.tinyDecoder && (await countTinyDecoder(request.tinyDecoder, latent, kernels));
   let smallest = first.chunkTokens;
   for (const chunkTokens of chunkLadder(wanted).map(cut)) {
     if (chunkTokens >= smallest) continue;
@@ -107,11 +113,11 @@ export async function planWan22(
       tokens,
       blocks: config.transformer.num_layers,
       text: await countText(config, options),
-      image: await measureEncoder(config.vae, latent),
+      image: await measureEncoder(config.vae, latent, { kernels }),
       denoising,
       decoding: tiny
         ? [{ tiles: 'full', bytes: tiny, work: 1 }]
-        : await decodeOptions(config.vae, latent),
+        : await decodeOptions(config.vae, latent, kernels),
       // A preview is decoded as the clip is, by a decoder whose work hardly counts.
       ...(tiny && { preview: tiny }),
     },
@@ -202,8 +208,9 @@ export async function countDenoising(
 async function countTinyDecoder(
   shapes: TensorShapes,
   size: { readonly latentHeight: number; readonly latentWidth: number },
+  kernels: KernelChoice | null,
 ): Promise<DeviceBytes> {
-  const backend = new CountingBackend();
+  const backend = new CountingBackend(kernels);
   const decoder = await createTinyDecoder(backend, zeroCheckpoint(shapes, 'f32'), size);
   const { inputs } = decoder.network.first.spec;
   const frame = new Float32Array(inputs * size.latentHeight * size.latentWidth);

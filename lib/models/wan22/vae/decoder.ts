@@ -1,6 +1,5 @@
 import { at } from '../../../contract';
 import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
-import type { Storage } from '../../../gpu/kernels';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { openLoader } from './kernel-network';
 import { type ConvolutionLayer, Workspace } from './layers';
@@ -59,8 +58,6 @@ export interface FrameDecoder extends Decoder {
 export interface VaeDecoderOptions extends LatentFrameSize, VaeLoadOptions {
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;
-  /** How kernels of our own store images; f16 by default. */
-  readonly storage?: Storage;
 }
 
 interface Network {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Backend, createBackend, relativeRms } from '../../../gpu';
-import { OwnKernels } from '../../../gpu/kernels/own';
+import { type KernelChoice, OwnKernels } from '../../../gpu/kernels';
 import type { ParityLine } from '../../../pipeline/parity';
 import { httpFolder } from '../../../weights';
 import { openGolden } from '../parity/golden';
@@ -23,7 +23,8 @@ const root = new URL('/lib/models/wan22/goldens/', location.href);
 
 /** A small tile compiles fast; geometry is no part of the results. */
 const convolution = { pixels: 16, filters: 16, threadPixels: 1, threadFilters: 4 };
-const choice = { mode: 'exact', linear: null, attention: null, convolution } as const;
+const choice: KernelChoice = { mode: 'exact', linear: null, attention: null, convolution };
+const decoderOnly = { choice, run: async () => false };
 
 describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
   let backend: Backend;
@@ -31,7 +32,7 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
 
   beforeAll(async () => {
     backend = await createBackend('webgpu');
-    backend.kernels = { choice, run: async () => false };
+    backend.kernels = decoderOnly;
     goldens = await openGoldens(httpFolder(root), httpFolder(new URL('model/', root)));
   });
   afterAll(() => backend.dispose());
@@ -45,7 +46,7 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     decoder.reset();
     const frames = await decodeAll(decoder, goldens);
     const error = relativeRms(clipOf(frames), await tensors.read('video'));
-    const plan = await measureDecoder(config, size, 'full', { kernels: backend.kernels });
+    const plan = await measureDecoder(config, size, 'full', { kernels: choice });
     console.log(`f16: ${error}, ${backend.peakBytes} of ${plan.peak} bytes`);
     expect(error).toBeLessThan(3e-3);
     expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
@@ -55,8 +56,9 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
 
   test('the golden video, stored in f32', async () => {
     const { config, checkpoint, size, tensors } = goldens;
-    const options = { ...size, storage: 'f32' } as const;
-    const decoder = await createVaeDecoder(backend, config, checkpoint, options);
+    backend.kernels = { ...decoderOnly, choice: { ...choice, storage: 'f32' } };
+    const decoder = await createVaeDecoder(backend, config, checkpoint, size);
+    backend.kernels = decoderOnly;
     const frames = await decodeAll(decoder, goldens);
     const error = relativeRms(clipOf(frames), await tensors.read('video'));
     console.log(`f32: ${error}`);
@@ -77,7 +79,7 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
       ...video.subarray(c * 9 * plane, (c * 9 + frames.length) * plane),
     ]);
     const error = relativeRms(clipOf(frames), start);
-    const plan = await measureDecoder(config, size, tiles, { kernels: backend.kernels });
+    const plan = await measureDecoder(config, size, tiles, { kernels: choice });
     console.log(`tiles: ${error}, ${backend.peakBytes} of ${plan.peak} bytes`);
     expect(error).toBeLessThan(2e-2);
     expect(backend.peakBytes).toBeLessThanOrEqual(plan.peak);
@@ -86,7 +88,6 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
 
   test('the tiny decoders by named calls', async () => {
     const golden = await openGolden(httpFolder(root));
-    const { kernels } = backend;
     const own = new OwnKernels(backend, choice);
     let answered = 0;
     const run: OwnKernels['run'] = async (...call) => {
@@ -99,7 +100,7 @@ describe('the decoder as kernels of our own', { timeout: 240_000 }, () => {
     for (const stage of stages.filter(({ name }) => name === 'tiny decoders')) {
       for await (const line of stage.run(parityContext(golden, backend))) lines.push(line);
     }
-    backend.kernels = kernels;
+    backend.kernels = decoderOnly;
     expect(lines.length).toBeGreaterThan(1);
     expect(lines.filter(({ ok }) => !ok)).toEqual([]);
     expect(answered).toBeGreaterThan(20);

@@ -1,8 +1,12 @@
 import type { Backend, DeviceTensor, TensorPool } from '../../../gpu';
-import type { Compute, Storage } from '../../../gpu/kernels';
-import { channelNormDispatches } from '../../../gpu/kernels/channel-norm';
-import type { ConvolutionVariant } from '../../../gpu/kernels/convolution';
-import { convolutionDispatches, storageOf } from '../../../gpu/kernels/convolution-run';
+import {
+  type Compute,
+  type ConvolutionVariant,
+  channelNormDispatches,
+  convolutionDispatches,
+  type Storage,
+  storageOf,
+} from '../../../gpu/kernels';
 import { extentOf, type Image } from './bands';
 import {
   type ConvolutionLayer,
@@ -207,7 +211,7 @@ export class KernelUpsample implements UpsampleLayer {
 const count = ({ dims }: Image) => dims.reduce((product, size) => product * size, 1);
 
 /** The setting that a backend's kernels were chosen with; null where the runtime computes the layers. */
-export function kernelSetting(backend: Backend, storage: Storage = 'f16'): KernelSetting | null {
-  const variant = backend.kernels?.choice?.convolution;
-  return variant && backend.compute ? { compute: backend.compute, variant, storage } : null;
+export function kernelSetting({ kernels, compute }: Backend): KernelSetting | null {
+  const { convolution = null, storage = 'f16' } = kernels?.choice ?? {};
+  return convolution && compute && { compute, variant: convolution, storage };
 }

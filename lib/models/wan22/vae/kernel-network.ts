@@ -1,12 +1,12 @@
 import { at } from '../../../contract';
 import { type DeviceTensor, elementCount, type Scope } from '../../../gpu';
-import type { Storage } from '../../../gpu/kernels';
 import {
   type FilterOrder,
   packedDims,
   packedRows,
   packJob,
-} from '../../../gpu/kernels/convolution-weights';
+  type Storage,
+} from '../../../gpu/kernels';
 import type { VaeConfig } from '../config';
 import type { VaeDecoderOptions } from './decoder';
 import {
@@ -36,7 +36,7 @@ export async function openLoader(
   options: VaeDecoderOptions,
 ): Promise<LayerLoader> {
   const loader = new VaeLoader(scope, checkpoint, options);
-  const setting = kernelSetting(workspace.backend, options.storage);
+  const setting = kernelSetting(workspace.backend);
   if (setting) {
     const { compute, variant, storage } = setting;
     const failures = await compute.compile(decoderKernels(variant, storage, config.out_channels));

@@ -1,12 +1,13 @@
-import type { Kernel, Storage } from '../../../gpu/kernels';
-import { channelNormKernel } from '../../../gpu/kernels/channel-norm';
 import {
   type ConvolutionShape,
   type ConvolutionVariant,
+  channelNormKernel,
   convolutionKernel,
   fittedVariant,
-} from '../../../gpu/kernels/convolution';
-import { packKernels } from '../../../gpu/kernels/convolution-weights';
+  type Kernel,
+  packKernels,
+  type Storage,
+} from '../../../gpu/kernels';
 
 /**
  * The kernels of a decoder, so that they can be compiled together and before the first frame.

@@ -4,10 +4,10 @@ import {
   type Backend,
   CountingBackend,
   type DeviceBytes,
-  type Kernels,
   type Runtime,
   WasmBackend,
 } from '../../../gpu';
+import type { KernelChoice } from '../../../gpu/kernels';
 import { diskFolder, goldens as root } from '../../../weights/testing/files';
 import {
   createTiledVaeDecoder,
@@ -28,15 +28,14 @@ const real = { ...tiny, base_dim: 160, decoder_base_dim: 256 };
 const realSize = { latentHeight: 44, latentWidth: 80 };
 const gibibyte = 2 ** 30;
 
-/** A backend's kernels where only the convolution was chosen. */
-const kernelsWith = (pixels: number, filters: number): Kernels => {
-  const convolution = { pixels, filters, threadPixels: 8, threadFilters: 8 };
-  return {
-    choice: { mode: 'exact', linear: null, attention: null, convolution },
-    run: async () => false,
-  };
-};
-const kernels = kernelsWith(128, 128);
+/** Kernels of our own for convolutions only. */
+const convolutions = (pixels: number, filters: number): KernelChoice => ({
+  mode: 'exact',
+  linear: null,
+  attention: null,
+  convolution: { pixels, filters, threadPixels: 8, threadFilters: 8 },
+});
+const kernels = convolutions(128, 128);
 
 describe('the VAE of the 5B at 1280×704', () => {
   test('decoder and encoder fit', async () => {
@@ -101,9 +100,8 @@ test('the tiny model can be tiled as well', async () => {
 });
 
 test('all kernels of the decoder are compiled before it decodes', async () => {
-  const backend = new CountingBackend();
   // No tile is too wide for the few filters of the tiny model.
-  backend.kernels = kernelsWith(64, 16);
+  const backend = new CountingBackend(convolutions(64, 16));
   const compiled = new Set<string>();
   const used = new Set<string>();
   const { compile, dispatch } = backend.compute;

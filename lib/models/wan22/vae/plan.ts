@@ -1,5 +1,6 @@
 import { at, KinoraError } from '../../../contract';
-import { CountingBackend, type DeviceBytes, elementCount, type Kernels } from '../../../gpu';
+import { CountingBackend, type DeviceBytes, elementCount } from '../../../gpu';
+import type { KernelChoice } from '../../../gpu/kernels';
 import type { DecodeOption, DecodeTiles, Tiling } from '../../../pipeline/memory/plan';
 import { decoderBlocks, type VaeConfig } from '../config';
 import { vaeTensors } from '../tensors';
@@ -16,8 +17,8 @@ import { derived, type VaeCheckpoint } from './weights';
  */
 
 interface Counted {
-  /** The kernels of the backend that is planned for; the runtime computes everything when absent. */
-  readonly kernels?: Kernels | null;
+  /** The kernels of our own that compute; null where the runtime does, as when absent. */
+  readonly kernels?: KernelChoice | null;
   /** See `bandsOf`; for tests. */
   readonly bandBytes?: number;
 }
@@ -28,19 +29,13 @@ interface Counted {
  */
 const countedFrames = 2;
 
-function countingBackend({ kernels = null }: Counted): CountingBackend {
-  const backend = new CountingBackend();
-  backend.kernels = kernels;
-  return backend;
-}
-
 /** Device bytes of the first frame's encoder for latents of one size. */
 export async function measureEncoder(
   config: VaeConfig,
   { latentHeight, latentWidth }: LatentFrameSize,
   counted: Counted = {},
 ): Promise<DeviceBytes> {
-  const backend = countingBackend(counted);
+  const backend = new CountingBackend(counted.kernels);
   const scale = config.scale_factor_spatial;
   const [height, width] = [latentHeight * scale, latentWidth * scale];
   const image = { height, width, data: new Float32Array(3 * height * width) };
@@ -65,7 +60,7 @@ async function measureWhole(
   size: LatentFrameSize,
   counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = countingBackend(counted);
+  const backend = new CountingBackend(counted.kernels);
   const options = { ...size, ...counted };
   const decoder = await createVaeDecoder(backend, config, emptyCheckpoint(config), options);
   for (const frame of emptyClip(config.z_dim, size)) {
@@ -80,7 +75,7 @@ async function measureLatentPart(
   size: LatentFrameSize,
   counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = countingBackend(counted);
+  const backend = new CountingBackend(counted.kernels);
   const clip = emptyClip(config.z_dim, size);
   await runLatentPart(backend, config, emptyCheckpoint(config), clip, { ...size, ...counted });
   return backend.measured();
@@ -92,7 +87,7 @@ async function measureTile(
   tile: LatentFrameSize,
   counted: Counted,
 ): Promise<DeviceBytes> {
-  const backend = countingBackend(counted);
+  const backend = new CountingBackend(counted.kernels);
   const options = { ...tile, ...counted };
   const network = await TileNetwork.load(backend, config, emptyCheckpoint(config), options);
   const { in_dim: inputs, out_dim: channels } = at(decoderBlocks(config), 0);
@@ -211,10 +206,10 @@ const known = new Map<string, Promise<readonly DecodeOption[]>>();
 export function decodeOptions(
   config: VaeConfig,
   size: LatentFrameSize,
-  kernels: Kernels | null = null,
+  kernels: KernelChoice | null = null,
 ): Promise<readonly DecodeOption[]> {
   const { latentHeight, latentWidth } = size;
-  const key = JSON.stringify([config, latentHeight, latentWidth, kernels?.choice]);
+  const key = JSON.stringify([config, latentHeight, latentWidth, kernels]);
   const options = known.get(key) ?? measureOptions(config, size, tilings(size), { kernels });
   known.set(key, options);
   return options;
