@@ -1,7 +1,7 @@
 import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
 import type { KernelChoice } from './choice';
 import type { Compute } from './compute';
-import type { ConvolutionVariant } from './convolution';
+import { type ConvolutionVariant, convolutionVariants } from './convolution';
 import { hash, type KernelMode } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { attentionShape, linearShape } from './tuned-shapes';
@@ -17,7 +17,7 @@ export function variantsOf(device: Device): {
   return {
     linear: linearVariants(device),
     attention: attentionVariants(device),
-    convolution: [],
+    convolution: convolutionVariants(device),
   };
 }
 
