@@ -1,6 +1,5 @@
 'use client';
 
-import { useLiveQuery } from 'dexie-react-hooks';
 import {
   lazy,
   Suspense,
@@ -14,10 +13,7 @@ import {
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
-import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import { useQueue, useShownRun } from '../queue';
-import { getRunner } from '../runner';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
@@ -33,16 +29,20 @@ import { useLaunchedFiles } from './form/use-launched-files';
 import { useSharedRequest } from './form/use-shared-request';
 import { UndoToast } from './gallery/undo-toast';
 import { useDeletions } from './gallery/use-deletions';
-import { QueuePanel } from './queue/queue-panel';
 import { interruptionReason } from './run/interruption-text';
 import { useGenerate } from './run/use-generate';
 import { ShortcutsDialog, useShortcuts } from './shortcuts';
 import { Stage } from './stage';
 import { useActions } from './use-actions';
+import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
 import './studio.css';
 
-// There is nothing in it before the database is read.
+// There is nothing in them before the database is read.
 const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
+
+const QueuePanel = lazy(async () => ({
+  default: (await import('./queue/queue-panel')).QueuePanel,
+}));
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -51,7 +51,7 @@ export function Studio() {
   const { gpu, check } = useGpu();
   const run = useShownRun();
   const busy = run.status !== 'idle';
-  const stored = useLiveQuery(readPredictions, []);
+  const stored = useStored(readPredictions);
   const predictions = stored?.predictions;
   const fileInput = useFileInput(form, change);
   useLaunchedFiles(ready, fileInput.addFiles);
@@ -104,28 +104,29 @@ export function Studio() {
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
   useSharedRequest(ready, change, fileInput.showError);
+  /** Whether the form is to be run as soon as it has its draft, or the sample that was just filled in. */
+  const [pressed, setPressed] = useState(false);
+  const generate = () => (ready ? void runs.generate() : setPressed(true));
   useShortcuts({
     // The prompt is about to change.
-    onGenerate: () => improve.state.status !== 'running' && void runs.generate(),
-    onCancel: () => getRunner().cancel(),
+    onGenerate: () => improve.state.status !== 'running' && generate(),
+    onCancel: () => void loadData().then(({ getRunner }) => getRunner().cancel()),
     onHelp: () => dialog.current?.showModal(),
   });
 
-  /** Whether the sample was just filled in, and is to be run. */
-  const [trying, setTrying] = useState(false);
   const { showError } = fileInput;
   const trySample = useCallback(() => {
     loadExample(sample, change, 'sample.jpg').then(
-      () => setTrying(true),
+      () => setPressed(true),
       (thrown) => showError(toKinoraError(thrown)),
     );
   }, [change, showError]);
-  const runSample = useEffectEvent(() => void runs.generate());
+  const runForm = useEffectEvent(() => void runs.generate());
   useEffect(() => {
-    if (!trying) return;
-    setTrying(false);
-    runSample();
-  }, [trying]);
+    if (!pressed || !ready) return;
+    setPressed(false);
+    runForm();
+  }, [pressed, ready]);
 
   const { backend } = form.values;
   const problem = gpuProblem(gpu, backend, lastError);
@@ -137,6 +138,7 @@ export function Studio() {
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
     />
   );
+  const listed = predictions ?? noPredictions;
   return (
     <>
       <SiteHeader here="/">
@@ -172,7 +174,7 @@ export function Studio() {
               fileInput.showError(toKinoraError(thrown)),
             )
           }
-          onGenerate={() => void runs.generate()}
+          onGenerate={generate}
         />
         <div className="workspace">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
@@ -195,15 +197,17 @@ export function Studio() {
             )}
           </div>
           <div className="collections">
-            <QueuePanel
-              {...{ queue, run, edit }}
-              predictions={predictions ?? noPredictions}
-              onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
-            />
+            <Suspense>
+              <QueuePanel
+                {...{ queue, run, edit }}
+                predictions={listed}
+                onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
+              />
+            </Suspense>
             <Suspense>
               <Gallery
                 {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
-                predictions={predictions ?? noPredictions}
+                predictions={listed}
                 shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
                 undone={deletions.undone}
                 onShow={setShownId}
@@ -234,7 +238,7 @@ interface StoredPredictions {
 }
 
 /** All predictions, or why there are none: a browser may block the database. */
-async function readPredictions(): Promise<StoredPredictions> {
+async function readPredictions({ getRunner, databaseError }: Data): Promise<StoredPredictions> {
   try {
     return { predictions: await getRunner().store.list() };
   } catch (thrown) {
@@ -247,9 +251,12 @@ function useRecovery(): number | null {
   const [count, setCount] = useState<number | null>(null);
   useEffect(() => {
     // If this fails, the next start of the page tries again.
-    getRunner()
-      .recover()
-      .then(setCount, () => setCount(0));
+    return follow(({ getRunner }) => {
+      getRunner()
+        .recover()
+        .then(setCount, () => setCount(0));
+      return () => {};
+    });
   }, []);
   return count;
 }

@@ -1,8 +1,7 @@
 import type { Dispatch } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
-import { withScales } from '../../lib/predictions/database';
-import { getRunner } from '../runner';
+import { withScales } from '../../lib/predictions/loras';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
 import { readImage, readLastFrame } from './form/files';
@@ -10,6 +9,7 @@ import { type FormAction, fromRun } from './form/form-state';
 import type { FileInput } from './form/use-file-input';
 import type { PredictionActions } from './result/result-card';
 import type { Generate } from './run/use-generate';
+import { loadData } from './use-data';
 
 /** The actions on past predictions. */
 export function useActions(options: {
@@ -28,6 +28,7 @@ export function useActions(options: {
   async function applySettings(prediction: Prediction): Promise<void> {
     const { id, parameters } = prediction;
     change({ type: 'changed', values: fromRun(prediction) });
+    const { getRunner } = await loadData();
     const source = await getRunner().store.source(id);
     const { seed } = parameters;
     if (!source) {

@@ -5,7 +5,7 @@ import {
   type BrowserModelState,
   browserModelState,
 } from '../../../lib/language-model/browser-model';
-import { withScales } from '../../../lib/predictions/database';
+import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
 import { openChosen } from '../run/use-generate';
