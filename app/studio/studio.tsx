@@ -19,6 +19,7 @@ import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
+import '../texts/en/studio';
 import { loadExample } from './form/examples';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
@@ -27,11 +28,10 @@ import { useForm } from './form/use-form';
 import { useImprove } from './form/use-improve';
 import { useLaunchedFiles } from './form/use-launched-files';
 import { useSharedRequest } from './form/use-shared-request';
-import { UndoToast } from './gallery/undo-toast';
 import { useDeletions } from './gallery/use-deletions';
-import { interruptionReason } from './run/interruption-text';
+import { interruptionReason } from './run/interruption-reason';
 import { useGenerate } from './run/use-generate';
-import { ShortcutsDialog, useShortcuts } from './shortcuts';
+import { useShortcuts } from './shortcuts';
 import { Stage } from './stage';
 import { useActions } from './use-actions';
 import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
@@ -42,6 +42,11 @@ const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery'))
 
 const QueuePanel = lazy(async () => ({
   default: (await import('./queue/queue-panel')).QueuePanel,
+}));
+// Both follow from what a person does.
+const UndoToast = lazy(async () => ({ default: (await import('./gallery/undo-toast')).UndoToast }));
+const ShortcutsDialog = lazy(async () => ({
+  default: (await import('./shortcuts-dialog')).ShortcutsDialog,
 }));
 
 /** The page that makes a video from an image and a prompt. */
@@ -56,7 +61,7 @@ export function Studio() {
   const fileInput = useFileInput(form, change);
   useLaunchedFiles(ready, fileInput.addFiles);
   const formRef = useRef<HTMLFormElement>(null);
-  const dialog = useRef<HTMLDialogElement>(null);
+  const [help, setHelp] = useState(false);
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
   const recovered = useRecovery();
@@ -111,7 +116,7 @@ export function Studio() {
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && generate(),
     onCancel: () => void loadData().then(({ getRunner }) => getRunner().cancel()),
-    onHelp: () => dialog.current?.showModal(),
+    onHelp: () => setHelp(true),
   });
 
   const { showError } = fileInput;
@@ -146,15 +151,15 @@ export function Studio() {
         <button
           type="button"
           className="icon"
-          aria-label={t('run.keyboardShortcuts')}
-          title={t('run.keyboardShortcuts')}
-          onClick={() => dialog.current?.showModal()}
+          aria-label={t('studio.keyboardShortcuts')}
+          title={t('studio.keyboardShortcuts')}
+          onClick={() => setHelp(true)}
         >
           ?
         </button>
       </SiteHeader>
       <main id="main" tabIndex={-1} className="studio">
-        <h1 className="visually-hidden">{t('run.title')}</h1>
+        <h1 className="visually-hidden">{t('studio.title')}</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
           // What is about the prediction on the stage is shown there.
@@ -178,7 +183,11 @@ export function Studio() {
         />
         <div className="workspace">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
-          {deletions.list.length > 0 && <UndoToast {...deletions} />}
+          {deletions.list.length > 0 && (
+            <Suspense>
+              <UndoToast {...deletions} />
+            </Suspense>
+          )}
           <div className="stages">
             {stored?.error ? (
               <div className="panel stage" role="alert">
@@ -221,8 +230,12 @@ export function Studio() {
           </div>
         </div>
       </main>
-      {fileInput.dragging && <div className="drop-veil">{t('run.drop')}</div>}
-      <ShortcutsDialog dialog={dialog} />
+      {fileInput.dragging && <div className="drop-veil">{t('studio.drop')}</div>}
+      {help && (
+        <Suspense>
+          <ShortcutsDialog onClose={() => setHelp(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -4,6 +4,7 @@ import type { Prediction } from '../../lib/contract/prediction';
 import { withScales } from '../../lib/predictions/loras';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
+import '../texts/en/studio';
 import { readImage, readLastFrame } from './form/files';
 import { type FormAction, fromRun } from './form/form-state';
 import type { FileInput } from './form/use-file-input';
@@ -32,7 +33,7 @@ export function useActions(options: {
     const source = await getRunner().store.source(id);
     const { seed } = parameters;
     if (!source) {
-      showInfo(t('run.settingsWithoutImage', { seed }));
+      showInfo(t('studio.settingsWithoutImage', { seed }));
       return;
     }
     const { framing } = prediction;
@@ -42,7 +43,7 @@ export function useActions(options: {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
     change({ type: 'lorasSet', loras });
-    showInfo(t('run.settingsFilled', { seed }));
+    showInfo(t('studio.settingsFilled', { seed }));
   }
 
   async function applyLastFrame(video: File): Promise<void> {

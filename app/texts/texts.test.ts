@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { adapterOffers, parseManifest } from '../../lib/contract/manifest';
 import { languageModels } from '../../lib/contract/tools';
 import { matchLanguage } from './catalogue';
-import { en } from './en';
+import { messages } from './en';
 import { zh } from './zh';
 
 type Nested = { readonly [key: string]: string | Nested };
@@ -15,7 +15,7 @@ const textsOf = (texts: Nested, path = ''): [key: string, text: string][] =>
     typeof entry === 'string' ? [[path + key, entry]] : textsOf(entry, `${path}${key}.`),
   );
 
-const english = textsOf(en.messages);
+const english = textsOf(messages);
 const chinese = new Map(textsOf(zh.messages));
 
 /** Names of the values and tags in a text, sorted; the words of a plural or a choice are none. */

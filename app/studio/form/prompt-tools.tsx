@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { loadData } from '../use-data';
 import { type Example, examples } from './examples';
 import { cameraMoves, toggleSentence } from './phrases';

@@ -7,6 +7,7 @@ import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { CodeButton } from './code-button';
 import type { Example } from './examples';
 import { forecastOfForm } from './forecast-request';

@@ -4,6 +4,7 @@ import type { Parameters } from '../../../lib/contract/request';
 import type { Source } from '../../../lib/predictions/database';
 import { getLibrary } from '../../library';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { loadData } from '../use-data';
 import { readImage, readSettings } from './files';
 import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';

@@ -12,6 +12,8 @@ import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
 import { jobText } from '../../shared/running-jobs';
 import { t } from '../../texts';
+import '../../texts/en/queue';
+import '../../texts/en/studio';
 import type { Edit } from '../form/use-edit';
 import type { QueueView } from '../use-data';
 import { QueuePicture, QueueRow } from './queue-row';
@@ -129,7 +131,7 @@ export function QueuePanel(props: {
           onClose={() => setRemoved([])}
         />
       )}
-      <LiveText topic={`${entries.length}`} text={t('queue.waits', { count: entries.length })} />
+      <LiveText topic={`${entries.length}`} text={t('studio.waits', { count: entries.length })} />
     </section>
   );
 }

@@ -9,6 +9,7 @@ import type { Runner } from '../../../lib/predictions/runner';
 import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
+import '../../texts/en/studio';
 import {
   type ChosenImage,
   type ChosenLora,
@@ -145,7 +146,11 @@ export function useGenerate(options: {
     return submit(async (input) => {
       const { getQueueRunner } = await loadData();
       if (!(await getQueueRunner().replace(id, input))) {
-        const texts = { message: t('run.turnCame'), remedy: t('run.turnCameRemedy'), detail: null };
+        const texts = {
+          message: t('studio.turnCame'),
+          remedy: t('studio.turnCameRemedy'),
+          detail: null,
+        };
         setProblem({ id: null, error: { code: 'BUSY', ...texts } });
         return;
       }
