@@ -39,7 +39,6 @@ import './studio.css';
 
 // There is nothing in them before the database is read.
 const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
-
 const QueuePanel = lazy(async () => ({
   default: (await import('./queue/queue-panel')).QueuePanel,
 }));
@@ -115,7 +114,7 @@ export function Studio() {
   useShortcuts({
     // The prompt is about to change.
     onGenerate: () => improve.state.status !== 'running' && generate(),
-    onCancel: () => void loadData().then(({ getRunner }) => getRunner().cancel()),
+    onCancel: () => run.status !== 'idle' && void loadData().then(cancelRun),
     onHelp: () => setHelp(true),
   });
 
@@ -239,6 +238,8 @@ export function Studio() {
     </>
   );
 }
+
+const cancelRun = ({ getRunner }: Data) => getRunner().cancel();
 
 /** Its size follows from the picture. */
 const sample = { picture: sampleImagePath, values: { prompt: samplePrompt } };
