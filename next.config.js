@@ -27,6 +27,10 @@ const nextConfig = {
   devIndicators: false,
   // `npm run types` checks them, once, for everything.
   typescript: { ignoreBuildErrors: true },
+  turbopack: {
+    rules: { '**/app/texts/*/*.json': { loaders: ['./app/texts/compile.js'], as: '*.js' } },
+    resolveAlias: { 'use-intl/format-message': 'use-intl/format-message/format-only' },
+  },
   env: { KINORA_EXPORT: isExport ? '1' : '' },
   ...(isExport ? { output: 'export', distDir: 'out-static', trailingSlash: true } : { headers }),
 };

@@ -1,6 +1,5 @@
-import { useSyncExternalStore } from 'react';
 import { createEngineClient } from '../lib/predictions/engine-client';
-import { idle, type RunState } from '../lib/predictions/run-state';
+import type { RunState } from '../lib/predictions/run-state';
 import { Runner } from '../lib/predictions/runner';
 import { PredictionStore } from '../lib/predictions/store';
 import { keepAwake, warnOnLeave } from './shared/browser';
@@ -51,13 +50,4 @@ function follow(run: RunState): void {
     secondsRemaining: progress?.secondsRemaining ?? null,
     waiting: progress ? progress.paused : run.status === 'waiting' && run.elsewhere,
   });
-}
-
-const subscribe = (listener: () => void) => getRunner().subscribe(listener);
-const getSnapshot = () => getRunner().getSnapshot();
-const getServerSnapshot = () => idle;
-
-/** State of the generation of this tab. */
-export function useRun(): RunState {
-  return useSyncExternalStore(subscribe, getSnapshot, getServerSnapshot);
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { type createKeySchema, type Endpoint, endpoints } from '../../lib/contract/v3/endpoints';
 import { apiErrorSchema } from '../../lib/contract/v3/errors';
 import { t } from '../texts';
+import '../texts/en/keys';
 
 /** An error response or no response, with a sentence for the page. */
 export class AdminError extends Error {

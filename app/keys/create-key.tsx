@@ -2,6 +2,7 @@ import Link from 'next/link';
 import { type FormEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { Choice } from '../shared/fields';
 import { t } from '../texts';
+import '../texts/en/keys';
 import type { CreatedKey } from './keys-state';
 import {
   emptyForm,

@@ -2,6 +2,7 @@ import type { ReactNode, RefObject } from 'react';
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
+import '../texts/en/keys';
 import { dayOf, isSession, kindNames, momentOf, permissionsOf, statusOf } from './keys-view';
 
 /** All keys: the valid ones, and the ended ones in a closed section. */

@@ -5,6 +5,7 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import type { WorkerRecord } from '../../lib/contract/v3/endpoints';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
+import '../texts/en/keys';
 import { CreatedKeyPanel, CreateKey } from './create-key';
 import { KeyList } from './key-list';
 import type { SignedIn } from './keys-state';

@@ -1,6 +1,7 @@
 import type { KeyRecord, WorkerRecord } from '../../lib/contract/v3/endpoints';
 import type { ShareRecord } from '../../lib/contract/v3/share';
 import { t } from '../texts';
+import '../texts/en/keys';
 import type { AdminData } from './admin-client';
 
 /** A new key. Only this response of the server contains the complete key. */

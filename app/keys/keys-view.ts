@@ -7,6 +7,7 @@ import {
 } from '../../lib/contract/v3/endpoints';
 import type { ShareRecord } from '../../lib/contract/v3/share';
 import { type TextKey, t } from '../texts';
+import '../texts/en/keys';
 import { formatDate } from '../texts/format';
 import type { KeyRequest } from './admin-client';
 

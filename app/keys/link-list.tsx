@@ -2,6 +2,7 @@ import type { RefObject } from 'react';
 import type { ShareRecord } from '../../lib/contract/v3/share';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
+import '../texts/en/keys';
 import { dayOf, momentOf, shownSentence } from './keys-view';
 
 /** The open links to videos of this server, of the API and of the studio. */

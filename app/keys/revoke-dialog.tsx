@@ -1,6 +1,7 @@
 import type { KeyRecord } from '../../lib/contract/v3/endpoints';
 import { Modal } from '../models/modal';
 import { type TextKey, t } from '../texts';
+import '../texts/en/keys';
 import type { Revocable } from './keys-state';
 
 const consequences = {

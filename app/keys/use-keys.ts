@@ -3,6 +3,7 @@ import { KinoraError } from '../../lib/contract/errors';
 import { forgetSession, mayBeSignedIn, rememberSession } from '../shared/session';
 import { askTerms } from '../shared/terms-store';
 import { errorTexts, t } from '../texts';
+import '../texts/en/keys';
 import { AdminError, admin } from './admin-client';
 import { changeKeys, initialKeys, type Revocable } from './keys-state';
 import { type KeyForm, requestOf, signInToken } from './keys-view';

@@ -1,6 +1,7 @@
 import type { AdapterChoice, AdapterOffer } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
 
 /** Which few-step adapter to fetch, with what its licence allows; nothing where a model has none. */
 export function AdapterChoices(props: {

@@ -2,6 +2,7 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
 import { FilePicker } from './file-picker';
 import { Outcome } from './outcome';
 

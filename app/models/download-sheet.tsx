@@ -3,6 +3,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, licencesOf, sourcesFor } from '../../lib/contract/manifest';
 import { Problem } from '../shared/messages';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
 import { AdapterChoices } from './adapter-choices';
 import { Licence } from './licence';
 import { Modal } from './modal';

@@ -2,6 +2,7 @@ import { type ChangeEvent, type DragEvent, type ReactNode, useRef, useState } fr
 import { toKinoraError } from '../../lib/contract/errors';
 import type { LocalFile } from '../../lib/contract/library';
 import { errorTexts, t } from '../texts';
+import '../texts/en/models';
 import { readDropped, readPicked } from './local-files';
 
 /** Takes files from this computer: a folder, single files, or whatever is dropped here. */

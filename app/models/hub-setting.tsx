@@ -3,6 +3,7 @@ import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
 import { describedBy, FieldNotes } from '../shared/fields';
 import { t } from '../texts';
+import '../texts/en/models';
 import { Outcome } from './outcome';
 import { shownAddress, type TypedAddress } from './page-state';
 

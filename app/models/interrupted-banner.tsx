@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type { LibraryEntry } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
 import { viewModel } from './model-view';
 
 /** After a reload or a crash: what was under way, and one button to go on. */

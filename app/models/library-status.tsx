@@ -2,6 +2,7 @@ import { getLibrary } from '../library';
 import type { LibraryState } from '../library-store';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
+import '../texts/en/models';
 
 /** The library while it opens, or why it cannot be; nothing once it is there. */
 export function LibraryStatus({ library }: { library: LibraryState }) {

@@ -8,19 +8,20 @@ import {
 } from '../../lib/contract/library';
 import { LiveText } from '../shared/messages';
 import { t } from '../texts';
+import '../texts/en/models';
 import { AddModel } from './add-model';
 import { DownloadSheet } from './download-sheet';
 import { HubSetting } from './hub-setting';
 import { InterruptedBanner } from './interrupted-banner';
 import { LoraLibrary } from './lora-library';
 import { ModelCard } from './model-card';
-import { announce } from './model-view';
 import { type PageAction, type PageState, subjects } from './page-state';
 import { RemovalDialog } from './removal-dialog';
 import { StorageBar } from './storage-bar';
 import { ToolSection } from './tool-section';
 import { useGpuMemory } from './use-gpu-memory';
 import type { LibraryActions } from './use-library-actions';
+import { announce } from './wording';
 
 /** What a newcomer looks for comes first: the real models, then what was added, then the samples. */
 const order: readonly ModelEntry['origin'][] = ['listed', 'added', 'bundled'];

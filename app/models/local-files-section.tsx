@@ -2,6 +2,7 @@ import { useId, useState } from 'react';
 import type { LocalFile, ModelEntry } from '../../lib/contract/library';
 import type { Precision } from '../../lib/contract/manifest';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
 import { FilePicker } from './file-picker';
 
 /** For those who have the files already: they serve instead of the hub. */

@@ -2,6 +2,8 @@ import { useState } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { LoraEntry } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/settings';
 import { Licence } from './licence';
 
 /** One adapter of the library: what it is for and how to call it. */

@@ -2,11 +2,13 @@ import { type FormEvent, useState } from 'react';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import type { LibrarySnapshot } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
 import { FilePicker } from './file-picker';
 import { LoraCard } from './lora-card';
-import { amountOf, fractionOf } from './model-view';
+import { fractionOf } from './model-view';
 import { Outcome } from './outcome';
 import type { LibraryActions } from './use-library-actions';
+import { amountOf } from './wording';
 
 /** The adapters that are kept in this browser, and the ways to add one. */
 export function LoraLibrary(props: {

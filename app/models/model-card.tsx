@@ -2,14 +2,15 @@ import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
 import { LocalFiles } from './local-files-section';
 import { ModelControls } from './model-controls';
 import { ModelFacts } from './model-facts';
-import { type ModelView, measureOf, viewModel } from './model-view';
+import { type ModelView, viewModel } from './model-view';
 import { Outcome } from './outcome';
 import { PartRow } from './part-row';
 import type { LibraryActions } from './use-library-actions';
-import { pauseSentences } from './wording';
+import { measureOf, pauseSentences } from './wording';
 
 /** One model: what it is, what of it is here, what is going on, and what can be done. */
 export function ModelCard(props: {

@@ -3,9 +3,10 @@ import { formatBytes } from '../../lib/contract/format';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { adapterOffers, hasSources, isBundled } from '../../lib/contract/manifest';
 import { t } from '../texts';
+import '../texts/en/models';
 import type { ModelView } from './model-view';
-import { precisionName } from './model-view';
 import type { LibraryActions } from './use-library-actions';
+import { precisionName } from './wording';
 
 /** The buttons of a model: what its status allows. */
 export function ModelControls(props: {

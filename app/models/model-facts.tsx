@@ -3,10 +3,12 @@ import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { isConverted } from '../../lib/pipeline/installation';
 import { Fact } from '../shared/fact';
 import { t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/serve';
 import { formatDate } from '../texts/format';
 import { Licence } from './licence';
-import { type ModelView, precisionName, storedAdapter } from './model-view';
-import { downloadSizes, formatRelativeError } from './wording';
+import { type ModelView, storedAdapter } from './model-view';
+import { downloadSizes, formatRelativeError, precisionName } from './wording';
 
 const origins = {
   bundled: 'models.comesWithKinora',

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { PartState, PauseReason } from '../../lib/contract/library';
-import { announce, measureOf, precisionName, viewModel } from './model-view';
+import { viewModel } from './model-view';
 import { entry, part, storedPart } from './testing';
-import { downloadSizes, fitSentence, formatRelativeError } from './wording';
+import {
+  announce,
+  downloadSizes,
+  fitSentence,
+  formatRelativeError,
+  measureOf,
+  precisionName,
+} from './wording';
 
 function statusOf(statuses: readonly PartState['status'][], ready = false) {
   const parts = statuses.map((status) => part('transformer', { status }));

@@ -1,4 +1,3 @@
-import { formatBytes, formatPercent } from '../../lib/contract/format';
 import type {
   LibraryEntry,
   ModelEntry,
@@ -6,16 +5,11 @@ import type {
   PauseReason,
   StoredComponent,
 } from '../../lib/contract/library';
-import type { ModelManifest } from '../../lib/contract/manifest';
 import {
   type AdapterChoice,
   type AdapterOffer,
   adapterOffers,
-  type Precision,
 } from '../../lib/contract/manifest-parts';
-import { manifestText, t } from '../texts';
-import { formatTime } from '../texts/format';
-import { precisionNames } from './wording';
 
 /** Where a model stands as a whole. */
 export type ModelStatus =
@@ -102,40 +96,6 @@ function pauseReason(parts: readonly PartState[]): PauseReason {
 export function fractionOf(done: number, total: number | null): number | null {
   if (total === null || total <= 0) return null;
   return Math.min(1, done / total);
-}
-
-/** `1.2 GB of 5.4 GB · 24 MB/s · about 3 min 05 s left`, as much of it as is known. */
-export function measureOf(view: ModelView, bytesPerSecond: number): string {
-  const { bytesDone, bytesTotal, secondsRemaining, status } = view;
-  const amount = amountOf(bytesDone, bytesTotal);
-  if (status !== 'downloading' || bytesPerSecond <= 0) return amount;
-  const left =
-    secondsRemaining === null ? [] : [t('common.jobLeft', { time: formatTime(secondsRemaining) })];
-  return [amount, `${formatBytes(bytesPerSecond)}/s`, ...left].join(' · ');
-}
-
-/** `1.2 GB of 5.4 GB`; `1.2 GB so far` where the whole is not known. */
-export function amountOf(done: number, total: number | null): string {
-  return total === null
-    ? t('models.soFar', { bytes: formatBytes(done) })
-    : t('shared.amountOf', { amount: formatBytes(done), total: formatBytes(total) });
-}
-
-/** The sentence that a screen reader reads out when something changed. */
-export function announce(entry: LibraryEntry): { topic: string; text: string } {
-  const { name, id } = entry.manifest;
-  const { status, fraction } = viewModel(entry);
-  const text =
-    fraction !== null && (status === 'downloading' || status === 'paused')
-      ? t(`models.announcedAt.${status}`, { name, percent: formatPercent(fraction) })
-      : t(`models.announced.${status}`, { name });
-  return { topic: `${id} ${status}`, text };
-}
-
-/** `8-bit`, as the manifest names it. */
-export function precisionName(manifest: ModelManifest, precision: Precision): string {
-  const choice = manifest.choices.find((one) => one.precision === precision);
-  return choice ? manifestText(choice.name) : t(precisionNames[precision]);
 }
 
 /** The few-step adapter that is stored; undefined where none is, or another file. */

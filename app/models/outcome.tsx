@@ -1,6 +1,7 @@
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
+import '../texts/en/models';
 
 /** What came of the last thing that was done: at work, done, or what is wrong. */
 export function Outcome(props: {

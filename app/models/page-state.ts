@@ -2,6 +2,7 @@ import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract
 import type { DownloadPlan } from '../../lib/contract/library';
 import type { AdapterChoice, Precision } from '../../lib/contract/manifest';
 import { errorTexts, t } from '../texts';
+import '../texts/en/models';
 
 /** What a download would take, as far as it is known. */
 export type PlanState =

@@ -3,9 +3,10 @@ import type { PartState, StoredComponent } from '../../lib/contract/library';
 import type { ComponentId } from '../../lib/contract/manifest';
 import { isConverted } from '../../lib/pipeline/installation';
 import { t } from '../texts';
-import { amountOf, fractionOf } from './model-view';
+import '../texts/en/models';
+import { fractionOf } from './model-view';
 import { LibraryProblem } from './outcome';
-import { formatRelativeError, precisionNames } from './wording';
+import { amountOf, formatRelativeError, precisionNames } from './wording';
 
 /** One part of a model: how far it is, what it is made of, and its controls. */
 export function PartRow(props: {

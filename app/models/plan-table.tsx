@@ -1,6 +1,7 @@
 import { formatBytes } from '../../lib/contract/format';
 import type { DownloadPlan } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
 
 /** Size and purpose of each part, and what the storage will look like afterwards. */
 export function PlanTable({ plan }: { plan: DownloadPlan }) {

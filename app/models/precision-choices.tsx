@@ -3,6 +3,8 @@ import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
 import { Choice } from '../shared/fields';
 import { Problem } from '../shared/messages';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/serve';
 import type { GpuMemory } from './use-gpu-memory';
 import { fitSentence } from './wording';
 

@@ -1,6 +1,8 @@
 import { formatBytes } from '../../lib/contract/format';
 import { entriesOf, type LibrarySnapshot } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/keys';
+import '../texts/en/models';
 import { Modal } from './modal';
 import { viewModel } from './model-view';
 import type { Removal } from './page-state';

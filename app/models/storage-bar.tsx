@@ -2,6 +2,7 @@ import type { ReactNode } from 'react';
 import { formatBytes } from '../../lib/contract/format';
 import type { StorageReport } from '../../lib/contract/library';
 import { t } from '../texts';
+import '../texts/en/models';
 
 /** How full the browser's storage is, and whether the browser promised to keep it. */
 export function StorageBar(props: {

@@ -3,6 +3,8 @@ import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatBytes } from '../../lib/contract/format';
 import type { LocalFile, ToolEntry } from '../../lib/contract/library';
 import { manifestText, t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/settings';
 import { FilePicker } from './file-picker';
 import { Licence } from './licence';
 import { viewModel } from './model-view';

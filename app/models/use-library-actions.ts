@@ -11,6 +11,7 @@ import type { ComponentId, Precision } from '../../lib/contract/manifest';
 import { getLibrary } from '../library';
 import { withTerms } from '../shared/terms-store';
 import { t } from '../texts';
+import '../texts/en/models';
 import { adapterOf } from './model-view';
 import { addEach, type PageAction, type Removal, subjects, type Wanted } from './page-state';
 

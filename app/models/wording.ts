@@ -1,7 +1,10 @@
-import { formatBytes, formatMemory } from '../../lib/contract/format';
-import type { PauseReason } from '../../lib/contract/library';
-import type { Precision, PrecisionChoice } from '../../lib/contract/manifest';
-import { type TextKey, t } from '../texts';
+import { formatBytes, formatMemory, formatPercent } from '../../lib/contract/format';
+import type { LibraryEntry, PauseReason } from '../../lib/contract/library';
+import type { ModelManifest, Precision, PrecisionChoice } from '../../lib/contract/manifest';
+import { manifestText, type TextKey, t } from '../texts';
+import '../texts/en/models';
+import { formatTime } from '../texts/format';
+import { type ModelView, viewModel } from './model-view';
 
 /** Names of the precisions where a manifest gives none. */
 export const precisionNames: Readonly<Record<Precision, TextKey>> = {
@@ -49,4 +52,38 @@ export function fitSentence(choice: PrecisionChoice, given: number | null): stri
   if (given >= full) return t('models.fits', values);
   const sentence = given >= least ? 'models.fitsSlower' : 'models.tooLarge';
   return `${t(sentence, { given: formatMemory(given) })} ${needs}`;
+}
+
+/** `1.2 GB of 5.4 GB · 24 MB/s · about 3 min 05 s left`, as much of it as is known. */
+export function measureOf(view: ModelView, bytesPerSecond: number): string {
+  const { bytesDone, bytesTotal, secondsRemaining, status } = view;
+  const amount = amountOf(bytesDone, bytesTotal);
+  if (status !== 'downloading' || bytesPerSecond <= 0) return amount;
+  const left =
+    secondsRemaining === null ? [] : [t('common.jobLeft', { time: formatTime(secondsRemaining) })];
+  return [amount, `${formatBytes(bytesPerSecond)}/s`, ...left].join(' · ');
+}
+
+/** `1.2 GB of 5.4 GB`; `1.2 GB so far` where the whole is not known. */
+export function amountOf(done: number, total: number | null): string {
+  return total === null
+    ? t('models.soFar', { bytes: formatBytes(done) })
+    : t('shared.amountOf', { amount: formatBytes(done), total: formatBytes(total) });
+}
+
+/** The sentence that a screen reader reads out when something changed. */
+export function announce(entry: LibraryEntry): { topic: string; text: string } {
+  const { name, id } = entry.manifest;
+  const { status, fraction } = viewModel(entry);
+  const text =
+    fraction !== null && (status === 'downloading' || status === 'paused')
+      ? t(`models.announcedAt.${status}`, { name, percent: formatPercent(fraction) })
+      : t(`models.announced.${status}`, { name });
+  return { topic: `${id} ${status}`, text };
+}
+
+/** `8-bit`, as the manifest names it. */
+export function precisionName(manifest: ModelManifest, precision: Precision): string {
+  const choice = manifest.choices.find((one) => one.precision === precision);
+  return choice ? manifestText(choice.name) : t(precisionNames[precision]);
 }

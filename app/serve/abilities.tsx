@@ -3,6 +3,7 @@ import type { ModelEntry } from '../../lib/contract/library';
 import { useLibrary } from '../library';
 import { CheckerDownload, useChecker } from '../shared/checker';
 import { t } from '../texts';
+import '../texts/en/serve';
 
 /** Whether this browser has the safety checker and a language model, and which jobs it is not given without. */
 export function Abilities({ model }: { model: ModelEntry }) {

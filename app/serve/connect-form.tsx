@@ -5,6 +5,8 @@ import { BackendField, describedBy, FieldNotes } from '../shared/fields';
 import { ModelField } from '../shared/model-field';
 import type { ModelList } from '../shared/use-models';
 import { errorSentences, t } from '../texts';
+import '../texts/en/keys';
+import '../texts/en/serve';
 import type { ConnectValues } from './use-connect';
 
 /** The options of the connection. They cannot be changed while the tab is connected. */

@@ -6,6 +6,7 @@ import { useNow } from '../shared/browser';
 import { LiveText, Problem } from '../shared/messages';
 import { RunStage } from '../shared/run-stage';
 import { t } from '../texts';
+import '../texts/en/serve';
 import { formatTime } from '../texts/format';
 import { getServing } from './serving-store';
 import { announce, sentencesOf, titleOf } from './texts';

@@ -4,6 +4,7 @@ import type { SafetyStatus } from '../../lib/contract/safety';
 import type { ServedJob, ServeOptions } from '../../lib/worker/api';
 import { type Connection, isConnected } from '../../lib/worker/connection';
 import { errorSentences, type TextKey, t } from '../texts';
+import '../texts/en/serve';
 import { formatDate, formatTime, listOf } from '../texts/format';
 
 /** Which jobs this worker takes, of whom, and who can see their content. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { t } from '../texts';
+import '../texts/en/serve';
 
 const key = 'kinora:serving';
 

@@ -1,6 +1,7 @@
 import type { SkipReason } from '../../lib/contract/v3/worker';
 import type { Connection, Next, Skipped } from '../../lib/worker/connection';
 import { t } from '../texts';
+import '../texts/en/serve';
 
 /** Heading of the connection panel. */
 export function titleOf(connection: Connection): string {

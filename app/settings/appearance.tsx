@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react';
 import { Choice } from '../shared/fields';
 import { setTheme, themes, useTheme } from '../shared/theme';
 import { t } from '../texts';
+import '../texts/en/settings';
 import { languageNames, languages } from '../texts/catalogue';
 import { chooseLanguage, type LanguageChoice, languageChoice } from '../texts/language-store';
 

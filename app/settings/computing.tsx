@@ -1,6 +1,7 @@
 import { budgetError, changeDevice, useDevice } from '../shared/device';
 import { BackendField, MemoryField } from '../shared/fields';
 import { t } from '../texts';
+import '../texts/en/settings';
 
 /** What computes the videos of this browser; the studio has the same fields. */
 export function Computing() {

@@ -9,6 +9,7 @@ import { Problem } from '../shared/messages';
 import { hasNotifications } from '../shared/notification';
 import { playSound } from '../shared/sound';
 import { t } from '../texts';
+import '../texts/en/settings';
 
 /** What happens when a video of the studio is finished. */
 export function FinishedSection() {

@@ -12,6 +12,7 @@ import { Choice } from '../shared/fields';
 import { collectDiagnostics, type GpuState, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { t } from '../texts';
+import '../texts/en/settings';
 import { formatDate } from '../texts/format';
 import { KernelTable } from './kernel-table';
 

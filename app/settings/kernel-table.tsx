@@ -1,5 +1,6 @@
 import type { TunedMode } from '../../lib/gpu/kernels/record';
 import { t } from '../texts';
+import '../texts/en/settings';
 
 const families = ['linear', 'attention', 'convolution'] as const;
 

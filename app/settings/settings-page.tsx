@@ -10,6 +10,7 @@ import { StorageBar } from '../models/storage-bar';
 import { useLibraryActions } from '../models/use-library-actions';
 import { SiteHeader } from '../shared/site-header';
 import { t } from '../texts';
+import '../texts/en/settings';
 import { Appearance } from './appearance';
 import { Computing } from './computing';
 import { FinishedSection } from './finished-section';

@@ -16,6 +16,8 @@ import { type PageState, subjects } from '../models/page-state';
 import type { LibraryActions } from '../models/use-library-actions';
 import { getRunner } from '../runner';
 import { t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/settings';
 import { Kind } from './kind';
 import { StoredVideos } from './stored-videos';
 

@@ -11,6 +11,8 @@ import {
 import { Modal } from '../models/modal';
 import { getRunner } from '../runner';
 import { t } from '../texts';
+import '../texts/en/models';
+import '../texts/en/settings';
 import { Kind } from './kind';
 
 /** Which videos are deleted, by their age in days. */

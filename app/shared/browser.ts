@@ -78,3 +78,14 @@ export function downloadFile(file: Blob, name: string): void {
   // The browser reads the URL after this task. It needs no memory of its own, so a minute does no harm.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
+
+const subscribeToNothing = () => () => {};
+
+/** Whether the page takes input: false on the server, and until React has taken over what it sent. */
+export function useHydrated(): boolean {
+  return useSyncExternalStore(
+    subscribeToNothing,
+    () => true,
+    () => false,
+  );
+}

@@ -1,7 +1,11 @@
+import { lazy, Suspense } from 'react';
 import { hasSafetyChecker, type ModelEntry } from '../../lib/contract/library';
 import { useLibrary } from '../library';
 import { t } from '../texts';
-import { PartDownload } from './part-download';
+
+const PartDownload = lazy(async () => ({
+  default: (await import('./part-download')).PartDownload,
+}));
 
 /** What this browser has of the safety checker, which serves all models wherever it is stored. */
 export interface CheckerState {
@@ -45,14 +49,16 @@ export function CheckerDownload(props: {
   const { status, target } = checker;
   if (status !== 'absent' || !target) return null;
   return (
-    <PartDownload
-      entry={target}
-      component="safety_checker"
-      name={t('shared.checkerName')}
-      bytes={checkerBytes}
-      {...rest}
-    >
-      {t('shared.checkerLocal')}
-    </PartDownload>
+    <Suspense>
+      <PartDownload
+        entry={target}
+        component="safety_checker"
+        name={t('shared.checkerName')}
+        bytes={checkerBytes}
+        {...rest}
+      >
+        {t('shared.checkerLocal')}
+      </PartDownload>
+    </Suspense>
   );
 }

@@ -7,7 +7,6 @@ import {
   toKinoraError,
 } from '../../lib/contract/errors';
 import type { Backend } from '../../lib/contract/prediction';
-import { getRunner } from '../runner';
 import { errorTexts, t } from '../texts';
 
 export type GpuState =
@@ -31,6 +30,8 @@ export function useGpu(): { gpu: GpuState; check: () => void } {
 }
 
 async function probe(): Promise<DeviceReport> {
+  // With the database, which the first paint does not wait for.
+  const { getRunner } = await import('../runner');
   const { engine } = getRunner();
   const { api, crashed } = engine.open();
   try {

@@ -4,13 +4,10 @@ import './save-notice.css';
 import Link from 'next/link';
 import { t } from '../texts';
 import { Problem } from './messages';
-import { setUnsaved, useUnsaved } from './unsaved-videos';
+import { setUnsaved, type UnsavedVideos } from './unsaved-videos';
 
-/** Finished videos that could not be saved into the user's folder; nothing while there are none. */
-export function SaveNotice() {
-  const unsaved = useUnsaved();
-  if (!unsaved) return null;
-  const { ids, error, denied, retry } = unsaved;
+/** Finished videos that could not be saved into the user's folder. */
+export function SaveNotice({ ids, error, denied, retry }: UnsavedVideos) {
   return (
     <div className="save-notice" role="alert">
       <Problem error={error}>

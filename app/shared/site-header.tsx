@@ -1,13 +1,12 @@
 'use client';
 
 import Link from 'next/link';
-import type { ReactNode } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { t } from '../texts';
-import { AppButtons } from './app-buttons';
 import { brand } from './brand';
 import { Mark } from './icons';
 import { RunningJobs } from './running-jobs';
-import { SaveNotice } from './save-notice';
+import { useUnsaved } from './unsaved-videos';
 
 const pages = [
   { href: '/', name: 'common.studio' },
@@ -17,6 +16,10 @@ const pages = [
   { href: '/docs', name: 'common.docs' },
   { href: '/settings', name: 'common.settings' },
 ] as const;
+
+// The app's own offers come after the page has loaded.
+const AppButtons = lazy(async () => ({ default: (await import('./app-buttons')).AppButtons }));
+const SaveNotice = lazy(async () => ({ default: (await import('./save-notice')).SaveNotice }));
 
 /**
  * The header of every page, with links to all pages and what runs in this tab. Its first link leads to the
@@ -28,6 +31,7 @@ export function SiteHeader(props: {
   here?: (typeof pages)[number]['href'];
   children?: ReactNode;
 }) {
+  const unsaved = useUnsaved();
   return (
     <>
       <header className="top">
@@ -50,10 +54,16 @@ export function SiteHeader(props: {
           ))}
         </nav>
         <RunningJobs here={props.here} />
-        <AppButtons />
+        <Suspense>
+          <AppButtons />
+        </Suspense>
         {props.children}
       </header>
-      <SaveNotice />
+      {unsaved && (
+        <Suspense>
+          <SaveNotice {...unsaved} />
+        </Suspense>
+      )}
     </>
   );
 }

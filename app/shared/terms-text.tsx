@@ -1,9 +1,10 @@
-import { t, termsInLanguage } from '../texts';
+import { terms } from '../../lib/contract/terms-text';
+import { t, translatedTerms } from '../texts';
 
 /** The terms of use. @param level of the headings */
 export function TermsText({ level }: { level: 2 | 3 }) {
   const Heading = `h${level}` as const;
-  return termsInLanguage().map(({ title, text, points, source }) => (
+  return (translatedTerms() ?? terms).map(({ title, text, points, source }) => (
     <section key={title} className="terms-section">
       <Heading>{title}</Heading>
       <p>{text}</p>

@@ -2,6 +2,7 @@ import type { Backend } from '../../lib/contract/prediction';
 import type { Forecast } from '../../workers/forecast/forecast';
 import type { GpuState } from '../shared/gpu';
 import { t } from '../texts';
+import '../texts/en/form';
 import { durationText } from './form/forecast-text';
 
 /** What this device can do with a model, in one sentence; null where the check of the GPU has failed. */

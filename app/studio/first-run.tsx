@@ -1,14 +1,14 @@
 import Link from 'next/link';
 import type { ModelEntry } from '../../lib/contract/library';
-import { sampleImagePath } from '../../lib/contract/parameters';
 import type { Backend } from '../../lib/contract/prediction';
 import type { GpuState } from '../shared/gpu';
-import { Picture } from '../shared/icons';
 import type { ModelList } from '../shared/use-models';
 import { t } from '../texts';
+import '../texts/en/form';
 import { deviceSentence } from './first-run-text';
 import { forecastOfModel } from './form/forecast-request';
 import { useForecast } from './form/use-forecast';
+import { SamplePicture } from './sample-picture';
 
 /** The introduction, shown while there is no video: what this device can do, and two ways to begin. */
 export function FirstRun(props: {
@@ -54,9 +54,4 @@ function RealModel(props: { gpu: GpuState; backend: Backend; real: ModelEntry })
         ` ${t('form.modelStorage', { name, gigabytes: Math.round(standard.weightBytes / 1e9) })}`}
     </p>
   );
-}
-
-/** In the page from the start, so that the browser fetches it while the scripts load. */
-export function SamplePicture() {
-  return <Picture src={sampleImagePath} alt="" width={1280} height={720} />;
 }

@@ -1,13 +1,11 @@
-import { lazy, memo, type ReactNode, Suspense, useEffect, useRef } from 'react';
+import { lazy, memo, type ReactNode, Suspense } from 'react';
 import type { Backend, Prediction } from '../../lib/contract/prediction';
 import type { RunState } from '../../lib/predictions/run-state';
 import type { GpuState } from '../shared/gpu';
-import { Problem } from '../shared/messages';
 import type { ModelList } from '../shared/use-models';
-import { t } from '../texts';
-import { FirstRun, SamplePicture } from './first-run';
 import type { PredictionActions } from './result/result-card';
 import type { RunProblem } from './run/use-generate';
+import { SamplePicture } from './sample-picture';
 
 // None of them is shown before the database is read; what they need is not to delay the form.
 const ResultCard = lazy(async () => ({
@@ -19,6 +17,10 @@ const ProgressPanel = lazy(async () => ({
 const InterruptedCard = lazy(async () => ({
   default: (await import('./run/interrupted-card')).InterruptedCard,
 }));
+const FailedCard = lazy(async () => ({
+  default: (await import('./result/failed-card')).FailedCard,
+}));
+const FirstRun = lazy(async () => ({ default: (await import('./first-run')).FirstRun }));
 
 /** The main area of the page: the running generation, a past prediction, or an introduction. */
 export const Stage = memo(function Stage(props: {
@@ -74,48 +76,5 @@ function LoadingStage() {
     <div className="panel stage empty loading" aria-hidden="true">
       <SamplePicture />
     </div>
-  );
-}
-
-type Failed = Extract<Prediction, { status: 'failed' }>;
-
-/** A failed prediction with its error and remedy. */
-function FailedCard(props: {
-  prediction: Failed;
-  focused: boolean;
-  busy: boolean;
-  gpuActions: ReactNode;
-  actions: PredictionActions;
-}) {
-  const { prediction, focused, busy, gpuActions, actions } = props;
-  const { id, parameters, error } = prediction;
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    if (focused) heading.current?.focus();
-  }, [focused]);
-  return (
-    <section className="panel stage" aria-labelledby="failed-title">
-      <h2 id="failed-title" ref={heading} tabIndex={-1}>
-        {error.code === 'CANCELLED' ? t('result.cancelled') : t('result.failed')}
-      </h2>
-      <Problem error={error}>{gpuActions}</Problem>
-      <p className="prompt-text">{parameters.prompt}</p>
-      <div className="actions">
-        <button
-          type="button"
-          className="primary"
-          disabled={busy}
-          onClick={() => actions.onRunAgain(id)}
-        >
-          {t('result.runAgain')}
-        </button>
-        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
-          {t('result.useSettings')}
-        </button>
-        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
-          {t('result.delete')}
-        </button>
-      </div>
-    </section>
   );
 }

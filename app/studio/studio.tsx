@@ -1,6 +1,5 @@
 'use client';
 
-import { useLiveQuery } from 'dexie-react-hooks';
 import {
   lazy,
   Suspense,
@@ -14,15 +13,13 @@ import {
 import { type ErrorRecord, toKinoraError } from '../../lib/contract/errors';
 import { sampleImagePath, samplePrompt } from '../../lib/contract/parameters';
 import type { Prediction } from '../../lib/contract/prediction';
-import { databaseError } from '../../lib/predictions/database';
 import { isAtRest } from '../../lib/predictions/prediction-state';
-import { useQueue, useShownRun } from '../queue';
-import { getRunner } from '../runner';
 import { GpuActions, GpuBadge, GpuNotice, gpuProblem, useGpu } from '../shared/gpu';
 import { Problem } from '../shared/messages';
 import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
+import '../texts/en/studio';
 import { loadExample } from './form/examples';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
@@ -31,18 +28,25 @@ import { useForm } from './form/use-form';
 import { useImprove } from './form/use-improve';
 import { useLaunchedFiles } from './form/use-launched-files';
 import { useSharedRequest } from './form/use-shared-request';
-import { UndoToast } from './gallery/undo-toast';
 import { useDeletions } from './gallery/use-deletions';
-import { QueuePanel } from './queue/queue-panel';
-import { interruptionReason } from './run/interruption-text';
+import { interruptionReason } from './run/interruption-reason';
 import { useGenerate } from './run/use-generate';
-import { ShortcutsDialog, useShortcuts } from './shortcuts';
+import { useShortcuts } from './shortcuts';
 import { Stage } from './stage';
 import { useActions } from './use-actions';
+import { type Data, follow, loadData, useQueue, useShownRun, useStored } from './use-data';
 import './studio.css';
 
-// There is nothing in it before the database is read.
+// There is nothing in them before the database is read.
 const Gallery = lazy(async () => ({ default: (await import('./gallery/gallery')).Gallery }));
+const QueuePanel = lazy(async () => ({
+  default: (await import('./queue/queue-panel')).QueuePanel,
+}));
+// Both follow from what a person does.
+const UndoToast = lazy(async () => ({ default: (await import('./gallery/undo-toast')).UndoToast }));
+const ShortcutsDialog = lazy(async () => ({
+  default: (await import('./shortcuts-dialog')).ShortcutsDialog,
+}));
 
 /** The page that makes a video from an image and a prompt. */
 export function Studio() {
@@ -51,12 +55,12 @@ export function Studio() {
   const { gpu, check } = useGpu();
   const run = useShownRun();
   const busy = run.status !== 'idle';
-  const stored = useLiveQuery(readPredictions, []);
+  const stored = useStored(readPredictions);
   const predictions = stored?.predictions;
   const fileInput = useFileInput(form, change);
   useLaunchedFiles(ready, fileInput.addFiles);
   const formRef = useRef<HTMLFormElement>(null);
-  const dialog = useRef<HTMLDialogElement>(null);
+  const [help, setHelp] = useState(false);
   /** The prediction that is shown; `null` means the newest that has ended. */
   const [shownId, setShownId] = useState<string | null>(null);
   const recovered = useRecovery();
@@ -104,28 +108,29 @@ export function Studio() {
     window.history.replaceState(null, '', window.location.pathname);
   }, [ready, change]);
   useSharedRequest(ready, change, fileInput.showError);
+  /** Whether the form is to be run as soon as it has its draft, or the sample that was just filled in. */
+  const [pressed, setPressed] = useState(false);
+  const generate = () => (ready ? void runs.generate() : setPressed(true));
   useShortcuts({
     // The prompt is about to change.
-    onGenerate: () => improve.state.status !== 'running' && void runs.generate(),
-    onCancel: () => getRunner().cancel(),
-    onHelp: () => dialog.current?.showModal(),
+    onGenerate: () => improve.state.status !== 'running' && generate(),
+    onCancel: () => run.status !== 'idle' && void loadData().then(cancelRun),
+    onHelp: () => setHelp(true),
   });
 
-  /** Whether the sample was just filled in, and is to be run. */
-  const [trying, setTrying] = useState(false);
   const { showError } = fileInput;
   const trySample = useCallback(() => {
     loadExample(sample, change, 'sample.jpg').then(
-      () => setTrying(true),
+      () => setPressed(true),
       (thrown) => showError(toKinoraError(thrown)),
     );
   }, [change, showError]);
-  const runSample = useEffectEvent(() => void runs.generate());
+  const runForm = useEffectEvent(() => void runs.generate());
   useEffect(() => {
-    if (!trying) return;
-    setTrying(false);
-    runSample();
-  }, [trying]);
+    if (!pressed || !ready) return;
+    setPressed(false);
+    runForm();
+  }, [pressed, ready]);
 
   const { backend } = form.values;
   const problem = gpuProblem(gpu, backend, lastError);
@@ -137,6 +142,7 @@ export function Studio() {
       onUseCpu={() => change({ type: 'changed', values: { backend: 'wasm' } })}
     />
   );
+  const listed = predictions ?? noPredictions;
   return (
     <>
       <SiteHeader here="/">
@@ -144,15 +150,15 @@ export function Studio() {
         <button
           type="button"
           className="icon"
-          aria-label={t('run.keyboardShortcuts')}
-          title={t('run.keyboardShortcuts')}
-          onClick={() => dialog.current?.showModal()}
+          aria-label={t('studio.keyboardShortcuts')}
+          title={t('studio.keyboardShortcuts')}
+          onClick={() => setHelp(true)}
         >
           ?
         </button>
       </SiteHeader>
       <main id="main" tabIndex={-1} className="studio">
-        <h1 className="visually-hidden">{t('run.title')}</h1>
+        <h1 className="visually-hidden">{t('studio.title')}</h1>
         <RequestForm
           {...{ formRef, form, change, models, busy, ready, improve }}
           // What is about the prediction on the stage is shown there.
@@ -172,11 +178,15 @@ export function Studio() {
               fileInput.showError(toKinoraError(thrown)),
             )
           }
-          onGenerate={() => void runs.generate()}
+          onGenerate={generate}
         />
         <div className="workspace">
           {/* After a deletion the focus is on the stage: one step back leads here. */}
-          {deletions.list.length > 0 && <UndoToast {...deletions} />}
+          {deletions.list.length > 0 && (
+            <Suspense>
+              <UndoToast {...deletions} />
+            </Suspense>
+          )}
           <div className="stages">
             {stored?.error ? (
               <div className="panel stage" role="alert">
@@ -195,15 +205,17 @@ export function Studio() {
             )}
           </div>
           <div className="collections">
-            <QueuePanel
-              {...{ queue, run, edit }}
-              predictions={predictions ?? noPredictions}
-              onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
-            />
+            <Suspense>
+              <QueuePanel
+                {...{ queue, run, edit }}
+                predictions={listed}
+                onError={(thrown) => fileInput.showError(toKinoraError(thrown))}
+              />
+            </Suspense>
             <Suspense>
               <Gallery
                 {...{ busy, onResume: actions.onResume, onRunAgain: actions.onRunAgain }}
-                predictions={predictions ?? noPredictions}
+                predictions={listed}
                 shownId={shownId ?? (busy ? null : (shown?.id ?? null))}
                 undone={deletions.undone}
                 onShow={setShownId}
@@ -217,11 +229,17 @@ export function Studio() {
           </div>
         </div>
       </main>
-      {fileInput.dragging && <div className="drop-veil">{t('run.drop')}</div>}
-      <ShortcutsDialog dialog={dialog} />
+      {fileInput.dragging && <div className="drop-veil">{t('studio.drop')}</div>}
+      {help && (
+        <Suspense>
+          <ShortcutsDialog onClose={() => setHelp(false)} />
+        </Suspense>
+      )}
     </>
   );
 }
+
+const cancelRun = ({ getRunner }: Data) => getRunner().cancel();
 
 /** Its size follows from the picture. */
 const sample = { picture: sampleImagePath, values: { prompt: samplePrompt } };
@@ -234,7 +252,7 @@ interface StoredPredictions {
 }
 
 /** All predictions, or why there are none: a browser may block the database. */
-async function readPredictions(): Promise<StoredPredictions> {
+async function readPredictions({ getRunner, databaseError }: Data): Promise<StoredPredictions> {
   try {
     return { predictions: await getRunner().store.list() };
   } catch (thrown) {
@@ -247,9 +265,12 @@ function useRecovery(): number | null {
   const [count, setCount] = useState<number | null>(null);
   useEffect(() => {
     // If this fails, the next start of the page tries again.
-    getRunner()
-      .recover()
-      .then(setCount, () => setCount(0));
+    return follow(({ getRunner }) => {
+      getRunner()
+        .recover()
+        .then(setCount, () => setCount(0));
+      return () => {};
+    });
   }, []);
   return count;
 }

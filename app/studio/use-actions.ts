@@ -1,15 +1,16 @@
 import type { Dispatch } from 'react';
 import { toKinoraError } from '../../lib/contract/errors';
 import type { Prediction } from '../../lib/contract/prediction';
-import { withScales } from '../../lib/predictions/database';
-import { getRunner } from '../runner';
+import { withScales } from '../../lib/predictions/loras';
 import { useStable } from '../shared/use-stable';
 import { t } from '../texts';
+import '../texts/en/studio';
 import { readImage, readLastFrame } from './form/files';
 import { type FormAction, fromRun } from './form/form-state';
 import type { FileInput } from './form/use-file-input';
 import type { PredictionActions } from './result/result-card';
 import type { Generate } from './run/use-generate';
+import { loadData } from './use-data';
 
 /** The actions on past predictions. */
 export function useActions(options: {
@@ -28,10 +29,11 @@ export function useActions(options: {
   async function applySettings(prediction: Prediction): Promise<void> {
     const { id, parameters } = prediction;
     change({ type: 'changed', values: fromRun(prediction) });
+    const { getRunner } = await loadData();
     const source = await getRunner().store.source(id);
     const { seed } = parameters;
     if (!source) {
-      showInfo(t('run.settingsWithoutImage', { seed }));
+      showInfo(t('studio.settingsWithoutImage', { seed }));
       return;
     }
     const { framing } = prediction;
@@ -41,7 +43,7 @@ export function useActions(options: {
       return { key: crypto.randomUUID(), name, file, scale: String(scale) };
     });
     change({ type: 'lorasSet', loras });
-    showInfo(t('run.settingsFilled', { seed }));
+    showInfo(t('studio.settingsFilled', { seed }));
   }
 
   async function applyLastFrame(video: File): Promise<void> {

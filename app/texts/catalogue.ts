@@ -10,7 +10,8 @@ export interface Texts {
   readonly messages: Words<typeof messages>;
   /** Null where the texts of the errors are in this language already. */
   readonly errors: Readonly<Record<ErrorCode, readonly [message: string, remedy: string]>> | null;
-  readonly terms: readonly TermsSection[];
+  /** Null where they are `lib/contract/terms-text.ts` itself. */
+  readonly terms: readonly TermsSection[] | null;
   /** Texts of the manifests that Kinora ships, by their English text; null in English. */
   readonly manifests: Readonly<Record<string, string>> | null;
 }

@@ -1,8 +1,7 @@
 import { createTranslator } from 'use-intl/core';
 import { type ErrorRecord, generalTexts } from '../../lib/contract/errors';
-import type { TermsSection } from '../../lib/contract/terms';
 import type { Language, Texts } from './catalogue';
-import { en } from './en';
+import { english } from './english';
 
 const translatorOf = (language: Language, { messages }: Texts) =>
   createTranslator<Texts['messages']>({
@@ -17,10 +16,13 @@ type Translator = ReturnType<typeof translatorOf>;
 /** Key of a text, such as `common.update`. */
 export type TextKey = Parameters<Translator>[0];
 
+/** English; the errors, terms and manifests are in English already. */
+const originals: Texts = { messages: english, errors: null, terms: null, manifests: null };
+
 let current: { language: Language; texts: Texts; translator: Translator } = {
   language: 'en',
-  texts: en,
-  translator: translatorOf('en', en),
+  texts: originals,
+  translator: translatorOf('en', originals),
 };
 
 /**
@@ -62,8 +64,8 @@ export function errorSentences(error: ErrorRecord): string {
   return `${message} ${remedy}`;
 }
 
-/** The terms of use in the language of the page. */
-export function termsInLanguage(): readonly TermsSection[] {
+/** The terms of use in the language of the page; null where they are in English. */
+export function translatedTerms(): Texts['terms'] {
   return current.texts.terms;
 }
 
@@ -77,7 +79,11 @@ export function language(): Language {
   return current.language;
 }
 
-/** Sets what {@link t} reads. What is on the page has to be rendered anew then; `LanguageRoot` does both. */
-export function setTexts(language: Language, texts: Texts): void {
+/**
+ * Sets what {@link t} reads. What is on the page has to be rendered anew then; `LanguageRoot` does both.
+ *
+ * @param texts of this language; not needed for English
+ */
+export function setTexts(language: Language, texts = originals): void {
   current = { language, texts, translator: translatorOf(language, texts) };
 }

@@ -38,8 +38,7 @@ export function useLanguage(): Language {
 
 async function show(wanted: Language): Promise<void> {
   if (wanted === language()) return;
-  const texts = wanted === 'en' ? (await import('./en')).en : (await import('./zh')).zh;
-  setTexts(wanted, texts);
+  setTexts(wanted, wanted === 'en' ? undefined : (await import('./zh')).zh);
   document.documentElement.lang = wanted;
   for (const listener of listeners) listener();
 }

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
 import { parseAst } from 'vite';
 import { expect, test } from 'vitest';
+import { messages } from './en';
+import { english } from './english';
 
 interface Node {
   readonly type: string;
@@ -18,31 +20,36 @@ const prose = /[a-z]{2,}[,;:]? [a-z’]+|^[A-Z][a-z]+[.:]?$/;
 const names =
   /^(\(.*\)|.* · Kinora|light dark|time limit|serving worker|Suspending|Android|Chrome|Edge|Firefox|Linux|Safari|Windows|WebGPU|Kinora|Enter|Escape|Home|End|Tab|Control|Shift|Arrow\w+|Delete|Backspace|Range|Error)$/;
 
-const files = globSync('app/**/*.{ts,tsx}', {
-  ignore: [
-    '**/*.test.*',
-    '**/testing/**',
-    '**/testing.ts',
-    'app/api/**',
-    'app/docs/**',
-    'app/texts/**',
-    'app/layout.tsx',
-    'app/headless/**',
-    // Prompts, which are English for the model.
-    'app/studio/form/examples.ts',
-    'app/studio/form/request-code.ts',
-    'app/studio/form/phrases.ts',
-    // Scripts as texts.
-    'app/shared/install-offer.ts',
-    'app/shared/theme-script.ts',
-  ],
+const sources = globSync('app/**/*.{ts,tsx}', {
+  ignore: ['**/*.test.*', '**/testing/**', '**/testing.ts', 'app/texts/**'],
 }).sort();
+
+/** Files with English texts that are not for the pages' readers, or for readers of English only. */
+const exempt = [
+  /^app\/(api|docs|headless)\//,
+  /^app\/layout\.tsx$/,
+  // Prompts, which are English for the model.
+  /^app\/studio\/form\/(examples|request-code|phrases)\.ts$/,
+  // Scripts as texts.
+  /^app\/shared\/(install-offer|theme-script)\.ts$/,
+];
+const files = sources.filter((file) => !exempt.some((pattern) => pattern.test(file)));
 
 test.each(files)('%s has its texts in the catalogue', (file) => {
   const program = parseAst(readFileSync(file, 'utf8'), {
     lang: file.endsWith('x') ? 'tsx' : 'ts',
   }) as unknown as Node;
   expect(textsIn(program)).toEqual([]);
+});
+
+test.each(sources)('%s imports the English texts that it uses', (file) => {
+  const source = readFileSync(file, 'utf8');
+  const used = [...source.matchAll(/['"`]([a-z]+)\.[a-z]/gi)].map(([, area = '']) => area);
+  const loaded = [...source.matchAll(/^import '.*\/texts\/en\/([a-z]+)';$/gm)].map(
+    ([, area = '']) => area,
+  );
+  const areas = Object.keys(messages).filter((area) => !(area in english));
+  expect(loaded).toEqual(areas.filter((area) => used.includes(area)).sort());
 });
 
 /** Texts for people in a syntax tree. */

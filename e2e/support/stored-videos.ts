@@ -2,8 +2,8 @@ import type { Page } from 'playwright';
 import type { Prediction } from '../../lib/contract/prediction';
 
 /**
- * Stores predictions in the page's browser, which has opened the app before: their rows, and the same video in
- * the place of each finished one.
+ * Stores predictions in the page's browser, which has opened the studio: their rows, and the same video in the
+ * place of each finished one. The page is not the studio afterwards.
  *
  * @param posters also stores a poster of each, in different colours
  */
@@ -14,6 +14,9 @@ export async function storePredictions(
   posters = false,
 ): Promise<void> {
   const base64 = Buffer.from(video).toString('base64');
+  await page.locator('.stage:not(.loading)').waitFor();
+  // The studio deletes videos without a row when it starts.
+  await page.goto('/terms');
   await page.evaluate(
     async ({ predictions, base64, posters }) => {
       const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));

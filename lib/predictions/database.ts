@@ -1,32 +1,8 @@
 import Dexie, { type EntityTable } from 'dexie';
 import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
-import type { Parameters } from '../contract/request';
+import type { SourceLora } from './loras';
 import type { QueueEntry } from './queue/queue';
-
-/** One adapter file of a prediction; its scale is in `parameters.loras` at the same index. */
-export interface SourceLora {
-  readonly name: string;
-  readonly file: Blob;
-}
-
-/**
- * Adds the scales of the parameters to the adapters.
- *
- * @throws KinoraError `REQUEST_INVALID` if the numbers of files and scales differ
- */
-export function withScales<File extends Blob | null>(
-  files: readonly { readonly name: string; readonly file: File }[],
-  { loras }: Pick<Parameters, 'loras'>,
-): { readonly name: string; readonly file: File; readonly scale: number }[] {
-  const scaled = files.flatMap(({ name, file }, index) => {
-    const scale = loras[index]?.scale;
-    return scale === undefined ? [] : [{ name, file, scale }];
-  });
-  if (scaled.length === loras.length && files.length === loras.length) return scaled;
-  const counts = `${loras.length} LoRAs, ${files.length} files`;
-  throw new KinoraError('REQUEST_INVALID', `The LoRA files do not fit the request: ${counts}.`);
-}
 
 /** The input files of a prediction, which "Run again" needs besides its parameters. */
 export interface Source {

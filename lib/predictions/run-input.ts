@@ -7,7 +7,8 @@ import type { Backend, Prediction } from '../contract/prediction';
 import type { DecoderKind, ProfileName } from '../contract/profile';
 import type { PromptOptimization } from '../contract/prompt-optimization';
 import type { ParametersInput } from '../contract/request';
-import { type Source, type SourceLora, withScales } from './database';
+import type { Source } from './database';
+import { type SourceLora, withScales } from './loras';
 
 /** The input of a run. */
 export interface RunInput {

@@ -1,6 +1,7 @@
 import { lazy, Suspense, useState } from 'react';
 import type { LoraEntry } from '../../../lib/contract/library';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import type { FormState } from './form-state';
 
 /** Few people need it, so it is no part of the page's first script. */

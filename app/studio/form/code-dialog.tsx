@@ -5,6 +5,7 @@ import { CopyButton } from '../../docs/copy-button';
 import { Modal } from '../../models/modal';
 import { hasServer } from '../../shared/server';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import './code-dialog.css';
 import type { FormState } from './form-state';
 import { type CodeLanguage, codeLanguages, requestCode } from './request-code';

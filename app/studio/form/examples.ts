@@ -1,6 +1,7 @@
 import type { Dispatch } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
 import type { TextKey } from '../../texts';
+import '../../texts/en/form';
 import { readImage } from './files';
 import type { FormAction, FormValues } from './form-state';
 

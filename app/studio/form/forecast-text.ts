@@ -1,6 +1,7 @@
 import { formatMemory, timeParts } from '../../../lib/contract/format';
 import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecast';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { formatTime } from '../../texts/format';
 
 const secondsOfDay = 24 * 3600;

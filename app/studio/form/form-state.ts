@@ -5,6 +5,7 @@ import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import type { Parameters, ParametersInput } from '../../../lib/contract/request';
 import { t } from '../../texts';
+import '../../texts/en/form';
 
 /** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;

@@ -1,4 +1,5 @@
 import { t } from '../../texts';
+import '../../texts/en/form';
 import './framing.css';
 import { type CSSProperties, type PointerEvent, useEffect, useEffectEvent, useRef } from 'react';
 import {

@@ -8,6 +8,7 @@ import {
   placeImage,
 } from '../../../lib/contract/framing';
 import { t } from '../../texts';
+import '../../texts/en/form';
 
 /** Pixels that the short side of a start image should have; with fewer the video looks soft. */
 export const sharpPixels = 640;

@@ -5,6 +5,7 @@ import type { Forecast, MemoryForecast } from '../../../workers/forecast/forecas
 import { Choice } from '../../shared/fields';
 import { profileChoices } from '../../shared/use-models';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { durationText, memoryText } from './forecast-text';
 import './generate-bar.css';
 

@@ -1,12 +1,17 @@
-import { type ChangeEvent, useEffect, useRef, useState } from 'react';
+import { type ChangeEvent, lazy, Suspense, useEffect, useRef, useState } from 'react';
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
 import { type Size, sizeInPixels } from '../../../lib/contract/parameters';
 import { useObjectUrl } from '../../shared/browser';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ImageIcon } from '../../shared/icons';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import type { ChosenImage } from './form-state';
-import { FramingEditor } from './framing-editor';
+
+// Without an image there is none.
+const FramingEditor = lazy(async () => ({
+  default: (await import('./framing-editor')).FramingEditor,
+}));
 
 /** The start image. It can also be dropped or pasted anywhere on the page. */
 export function ImageField(props: {
@@ -43,15 +48,17 @@ export function ImageField(props: {
         />
         {image && url ? (
           <>
-            {pixels && (
-              <FramingEditor
-                url={url}
-                alt={t('form.startImage', { name: image.name })}
-                sizes={{ image: pixels, frame: props.frame ?? video, video }}
-                framing={image.framing}
-                onChange={onFraming}
-              />
-            )}
+            <Suspense>
+              {pixels && (
+                <FramingEditor
+                  url={url}
+                  alt={t('form.startImage', { name: image.name })}
+                  sizes={{ image: pixels, frame: props.frame ?? video, video }}
+                  framing={image.framing}
+                  onChange={onFraming}
+                />
+              )}
+            </Suspense>
             <div className="image-bar">
               <span className="file-name">{image.name}</span>
               <button type="button" onClick={() => input.current?.click()}>

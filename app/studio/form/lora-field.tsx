@@ -4,6 +4,7 @@ import type { LoraEntry } from '../../../lib/contract/library';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { ArrowIcon, CloseIcon } from '../../shared/icons';
 import { errorTexts, t } from '../../texts';
+import '../../texts/en/form';
 import { type ChosenLora, maxLoras } from './form-state';
 import './lora.css';
 import type { LoraCheck } from './use-loras';

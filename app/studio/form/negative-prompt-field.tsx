@@ -1,5 +1,6 @@
 import { FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { negativePhrases, type Phrase, toggleList } from './phrases';
 
 /** What the video should not show, with lists that a button adds and takes out. */

@@ -4,6 +4,7 @@ import { CheckerDownload, useChecker } from '../../shared/checker';
 import { BackendField, Choice, describedBy, FieldNotes, MemoryField } from '../../shared/fields';
 import { DiceIcon } from '../../shared/icons';
 import { type TextKey, t } from '../../texts';
+import '../../texts/en/form';
 import type { FormValues, NumberName } from './form-state';
 import type { UnusedNote } from './sampling';
 

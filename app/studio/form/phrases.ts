@@ -1,4 +1,5 @@
 import type { TextKey } from '../../texts';
+import '../../texts/en/form';
 
 /** A phrase that a button adds to a prompt and takes out again. */
 export interface Phrase {

@@ -3,6 +3,7 @@ import { type ErrorRecord, toKinoraError } from '../../../lib/contract/errors';
 import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import type { FormValues } from './form-state';
 import {
   builtInPresets,

@@ -1,4 +1,5 @@
 import { type TextKey, t } from '../../texts';
+import '../../texts/en/form';
 import type { FormValues } from './form-state';
 
 /** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */

@@ -1,6 +1,7 @@
 import type { ModelEntry } from '../../../lib/contract/library';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import type { FormValues } from './form-state';
 import { profileText } from './profile-text';
 import type { Choices } from './sampling';

@@ -3,6 +3,7 @@ import type { ModelEntry } from '../../../lib/contract/library';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
+import '../../texts/en/form';
 
 const cacheNames: Readonly<Record<CacheKind, string | null>> = {
   none: null,

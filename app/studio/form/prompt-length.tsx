@@ -1,4 +1,5 @@
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { type MeasuredPrompt, usePromptLength } from './use-prompt-length';
 
 /** Characters of what is read, and of what is not, that the note shows. */

@@ -1,7 +1,8 @@
 import { useState } from 'react';
-import { getRunner } from '../../runner';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
+import '../../texts/en/form';
+import { loadData } from '../use-data';
 import { type Example, examples } from './examples';
 import { cameraMoves, toggleSentence } from './phrases';
 import './prompt-tools.css';
@@ -125,6 +126,7 @@ const maxEarlier = 50;
 
 /** The prompts of the videos of this browser, each once, the newest first. */
 async function earlierPrompts(): Promise<readonly string[]> {
+  const { getRunner } = await loadData();
   const predictions = await getRunner()
     .store.list()
     .catch(() => []); // The page says itself that the database cannot be read.

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseGenerateOptions } from '../../../lib/cli/generate-options';
+import type { Framing } from '../../../lib/contract/framing';
 import { parseParameters } from '../../../lib/contract/request';
 import { inspectVideo } from '../../../lib/video/inspect';
 import { ProtocolWorker } from '../../../relay/testing/protocol-worker';
@@ -127,6 +128,14 @@ test('the command is read as it was written, by a shell and by its own options',
     backend: undefined,
     safetyCheck: false,
   });
+  const framed = (framing: Framing) => words(changeForm(form, { type: 'imageFramed', framing }));
+  for (const framing of [
+    { zoom: 0, x: 0.5, y: 0.5, background: '#20a040' },
+    { zoom: 2.5, x: 0, y: 0.75, background: 'blur' },
+  ]) {
+    expect(parseGenerateOptions(framed(framing))).toMatchObject({ framing });
+  }
+  expect(framed({ zoom: 0.5, x: 0.5, y: 0.5, background: 'blur' })).toEqual(words(form));
   const values = { prompt: 'a boat', cache: true, backend: 'wasm', memoryBudget: '6.5' } as const;
   const simple = changeForm(emptyForm, { type: 'changed', values });
   expect(requestCode('command', simple, '', sourceOf)).toBe(`npm run generate -- \\

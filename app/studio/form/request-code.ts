@@ -1,3 +1,4 @@
+import type { Framing } from '../../../lib/contract/framing';
 import { type ParametersInput, parseParameters } from '../../../lib/contract/request';
 import type { SubmitInput } from '../../../lib/contract/v3';
 import { variantOfProfile } from '../../../lib/contract/v3/prediction';
@@ -179,6 +180,7 @@ function command(form: FormState): string {
     'npm run generate --',
     ...(values.model ? [option('--model', values.model)] : []),
     option('--image', files.image?.name ?? 'still.png'),
+    ...framingOptions(files.image?.framing),
     option('--prompt', values.prompt),
     ...given,
     ...files.loras.map(({ name, scale }) => option('--lora', `${name}:${scale}`)),
@@ -189,7 +191,22 @@ function command(form: FormState): string {
     ...(values.backend === 'wasm' ? ['--backend wasm'] : []),
     ...(budget ? [option('--memory', budget)] : []),
   ];
-  return `${parts.join(' \\\n  ')}\n`;
+  return `${unsaid(files.image?.framing)}${parts.join(' \\\n  ')}\n`;
+}
+
+/** How the image lies in the frame; nothing where it fills it from the centre. */
+function framingOptions(framing: Framing | undefined): string[] {
+  if (!framing) return [];
+  if (framing.zoom === 0) return [option('--fit', framing.background)];
+  const { x, y, zoom } = framing;
+  const crop = [x, y, zoom].map((value) => Number(value.toFixed(4))).join(',');
+  return zoom < 1 || crop === '0.5,0.5,1' ? [] : [option('--crop', crop)];
+}
+
+/** What no option says, as a comment before the command. */
+function unsaid(framing: Framing | undefined): string {
+  if (!framing || framing.zoom === 0 || framing.zoom >= 1) return '';
+  return '# Fills the frame with the image: a zoom between Fit and Fill has no option.\n';
 }
 
 /** A value that begins with a hyphen would be taken for an option. */

@@ -2,10 +2,12 @@ import type { Dispatch, ReactNode, RefObject } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import type { ParametersInput } from '../../../lib/contract/request';
+import { useHydrated } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { ModelField } from '../../shared/model-field';
 import { type ModelList, pickModel } from '../../shared/use-models';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { CodeButton } from './code-button';
 import type { Example } from './examples';
 import { forecastOfForm } from './forecast-request';
@@ -40,6 +42,7 @@ export function RequestForm(props: {
   /** Changes when a run has ended, which may have measured the device. */
   revision: string;
   busy: boolean;
+  /** Whether the draft is restored; Generate may be pressed before. */
   ready: boolean;
   improve: Improve;
   /** How many requests wait in the queue. */
@@ -55,6 +58,7 @@ export function RequestForm(props: {
 }) {
   const { formRef, form, change, models, notice, startError, busy, ready, improve } = props;
   const { waiting, editing } = props;
+  const hydrated = useHydrated();
   const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
@@ -197,7 +201,7 @@ export function RequestForm(props: {
         {...{ model, forecast }}
         onProfile={(profile) => set({ profile })}
       >
-        <button type="submit" className="primary" disabled={!ready || improving}>
+        <button type="submit" className="primary" disabled={!hydrated || improving}>
           {editing ? t('form.saveChanges') : t('form.generate')}
         </button>
       </GenerateBar>

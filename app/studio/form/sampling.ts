@@ -2,6 +2,7 @@ import type { ModelEntry } from '../../../lib/contract/library';
 import { parameterRanges, type unusedParameters } from '../../../lib/contract/parameters';
 import { type ResolvedSampling, resolveSampling } from '../../../lib/pipeline/profiles';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { type FormValues, toNumber } from './form-state';
 
 /** What of a request the profile leaves open. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { KinoraError } from '../../../lib/contract/errors';
 import { sharedRequestSchema } from '../../../lib/contract/v3/share';
 import { t } from '../../texts';
+import '../../texts/en/form';
 import { readImage } from './files';
 import type { ChosenImage, FormValues } from './form-state';
 

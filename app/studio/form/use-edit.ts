@@ -1,6 +1,6 @@
 import { type Dispatch, useState } from 'react';
 import type { Parameters } from '../../../lib/contract/request';
-import { withScales } from '../../../lib/predictions/database';
+import { withScales } from '../../../lib/predictions/loras';
 import type { QueueEntry } from '../../../lib/predictions/queue/queue';
 import { switchesOf, type WaitingInput } from '../../../lib/predictions/run-input';
 import {

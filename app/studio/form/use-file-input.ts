@@ -3,8 +3,9 @@ import { type ErrorRecord, type KinoraError, toKinoraError } from '../../../lib/
 import type { Parameters } from '../../../lib/contract/request';
 import type { Source } from '../../../lib/predictions/database';
 import { getLibrary } from '../../library';
-import { getRunner } from '../../runner';
 import { t } from '../../texts';
+import '../../texts/en/form';
+import { loadData } from '../use-data';
 import { readImage, readSettings } from './files';
 import type { ChosenLora, FormAction, FormState, FormValues } from './form-state';
 import { useLoraInput } from './use-loras';
@@ -120,6 +121,7 @@ export function useFileInput(form: FormState, change: Dispatch<FormAction>): Fil
 
 /** Image and name of the prediction of this browser that the settings are of; undefined without one. */
 async function findSource({ prompt, seed }: Partial<FormValues>): Promise<Source | undefined> {
+  const { getRunner } = await loadData();
   const { store } = getRunner();
   const list = await store.list().catch(() => []);
   const made = list.find(

@@ -7,9 +7,9 @@ import {
   useRef,
   useState,
 } from 'react';
-import { type Draft, loadDraft, saveDraft } from '../../../lib/predictions/database';
-import { getRunner } from '../../runner';
+import type { Draft } from '../../../lib/predictions/database';
 import { changeDevice, useDevice } from '../../shared/device';
+import { loadData } from '../use-data';
 import {
   changeForm,
   emptyForm,
@@ -23,7 +23,7 @@ import {
 /**
  * The form and its draft; backend and memory limit are a setting of this browser. `ready` becomes true when
  * the last draft is restored; until then nothing is saved, so that the empty form does not overwrite the
- * draft.
+ * draft. What was changed before that is changed in the draft too.
  */
 export function useForm(): { form: FormState; change: Dispatch<FormAction>; ready: boolean } {
   const [state, dispatch] = useReducer(changeForm, emptyForm);
@@ -31,31 +31,38 @@ export function useForm(): { form: FormState; change: Dispatch<FormAction>; read
   const form = useMemo(() => {
     return { ...state, values: { ...state.values, ...device } };
   }, [state, device]);
+  /** The changes until the draft is restored; null from then on. */
+  const early = useRef<FormAction[] | null>([]);
   const change = useCallback((action: FormAction) => {
     if (action.type === 'changed') changeDevice(action.values);
+    early.current?.push(action);
     dispatch(action);
   }, []);
-  const [ready, setReady] = useState(false);
+  const [draft, setDraft] = useState<'unread' | 'restored' | 'changed'>('unread');
 
   useEffect(() => {
     let current = true;
     void restore().then((draft) => {
       if (!current) return;
+      const actions = early.current ?? [];
+      early.current = null;
       dispatch({ type: 'restored', ...draft });
-      setReady(true);
+      for (const action of actions) dispatch(action);
+      setDraft(actions.length > 0 ? 'changed' : 'restored');
     });
     return () => {
       current = false;
     };
   }, []);
 
-  useSaved('values', form.values, ready);
-  useSaved('files', form.files, ready);
-  return { form, change, ready };
+  useSaved('values', form.values, draft);
+  useSaved('files', form.files, draft);
+  return { form, change, ready: draft !== 'unread' };
 }
 
 async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
   try {
+    const { getRunner, loadDraft } = await loadData();
     const { database } = getRunner().store;
     const values = (await loadDraft(database, 'values')) as Partial<FormValues> | undefined;
     const files = (await loadDraft(database, 'files')) as FormFiles | undefined;
@@ -66,19 +73,24 @@ async function restore(): Promise<{ values?: FormValues; files?: FormFiles }> {
 }
 
 /**
- * Saves a part of the form whenever it changes, but not its first value. While an image is dragged in its frame
+ * Saves a part of the form whenever it changes, but not as it was restored. While an image is dragged in its frame
  * it changes faster than it is saved: then only the latest is.
  */
-function useSaved(id: Draft['id'], content: unknown, ready: boolean): void {
+function useSaved(
+  id: Draft['id'],
+  content: unknown,
+  draft: 'unread' | 'restored' | 'changed',
+): void {
   const latest = useRef<unknown>(null);
   const saving = useRef(false);
   useEffect(() => {
-    if (!ready) return;
-    const changed = latest.current !== null && latest.current !== content;
+    if (draft === 'unread') return;
+    const changed = latest.current === null ? draft === 'changed' : latest.current !== content;
     latest.current = content;
     if (!changed || saving.current) return;
     const save = async () => {
       saving.current = true;
+      const { getRunner, saveDraft } = await loadData();
       let saved: unknown;
       while (saved !== latest.current) {
         saved = latest.current;
@@ -91,5 +103,5 @@ function useSaved(id: Draft['id'], content: unknown, ready: boolean): void {
       .finally(() => {
         saving.current = false;
       });
-  }, [id, content, ready]);
+  }, [id, content, draft]);
 }

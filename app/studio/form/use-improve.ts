@@ -1,11 +1,8 @@
 import { type Dispatch, useEffect, useReducer, useRef, useState } from 'react';
 import { toKinoraError } from '../../../lib/contract/errors';
 import { resolveSeed } from '../../../lib/contract/parameters';
-import {
-  type BrowserModelState,
-  browserModelState,
-} from '../../../lib/language-model/browser-model';
-import { withScales } from '../../../lib/predictions/database';
+import type { BrowserModelState } from '../../../lib/language-model/browser-model';
+import { withScales } from '../../../lib/predictions/loras';
 import { getLibrary } from '../../library';
 import { pickModel, readyFirst } from '../../shared/use-models';
 import { openChosen } from '../run/use-generate';
@@ -18,7 +15,6 @@ import {
   isApplied,
   notImproving,
 } from './improve-state';
-import { runImprove } from './run-improve';
 
 /** Milliseconds of writing at first, and after "Wait longer". */
 export const improveLimits = { first: 20_000, longer: 120_000 } as const;
@@ -55,11 +51,13 @@ export function useImprove(form: FormState, change: Dispatch<FormAction>): Impro
       if (request.source === 'library' && !tools.some(({ ready }) => ready)) {
         dispatch({ type: 'offered' });
         // Not before: some browsers warn in the console when they are asked.
+        const { browserModelState } = await import('../../../lib/language-model/browser-model');
         setBrowserModel(await browserModelState('en'));
         return;
       }
       const opened = await Promise.all(files.loras.map(openChosen));
       const scales = files.loras.map(({ name, scale }) => ({ path: name, scale: Number(scale) }));
+      const { runImprove } = await import('./run-improve');
       const record = await runImprove(request, {
         model: pickModel(readyFirst(models), values.model)?.manifest.id ?? '',
         loras: withScales(opened, { loras: scales }),

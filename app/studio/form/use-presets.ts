@@ -1,13 +1,11 @@
-import { useLiveQuery } from 'dexie-react-hooks';
 import { toKinoraError } from '../../../lib/contract/errors';
-import { loadSetting, saveSetting } from '../../../lib/predictions/settings';
-import { getRunner } from '../../runner';
+import { type Data, loadData, useStored } from '../use-data';
 import { changePresets, type Preset, type PresetAction } from './presets';
 
 const setting = 'presets';
 const none: readonly Preset[] = [];
 
-async function readPresets(): Promise<readonly Preset[]> {
+async function readPresets({ getRunner, loadSetting }: Data): Promise<readonly Preset[]> {
   const stored = await loadSetting(getRunner().store.database, setting);
   if (stored === undefined) return none;
   // After the database was asked, so that the query is still observed.
@@ -15,17 +13,20 @@ async function readPresets(): Promise<readonly Preset[]> {
   return parsePresets(stored);
 }
 
+/** The page says itself that the database cannot be read. */
+const presetsOrNone = (data: Data) => readPresets(data).catch(() => none);
+
 /** The presets of this browser, and what changes them; other tabs see the change. */
 export function usePresets(): {
   presets: readonly Preset[];
   /** @throws KinoraError `STORAGE_FULL` */
   change: (action: PresetAction) => Promise<void>;
 } {
-  // The page says itself that the database cannot be read.
-  const presets = useLiveQuery(() => readPresets().catch(() => none), [], none);
+  const presets = useStored(presetsOrNone) ?? none;
   async function change(action: PresetAction): Promise<void> {
-    const { database } = getRunner().store;
     try {
+      const { getRunner, loadSetting, saveSetting } = await loadData();
+      const { database } = getRunner().store;
       // A transaction ends while a script is loaded.
       const { parsePresets } = await import('./presets-schema');
       await database.transaction('rw', database.settings, async () => {

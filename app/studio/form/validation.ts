@@ -3,6 +3,7 @@ import { isRefusedPrompt } from '../../../lib/contract/prompt-refusal';
 import { maxPromptLength, parameterRanges, parseParameters } from '../../../lib/contract/request';
 import { budgetError } from '../../shared/device';
 import { errorSentences, t } from '../../texts';
+import '../../texts/en/form';
 import { type FormState, type NumberName, rangeText, toNumber } from './form-state';
 
 const numberNames = Object.keys(parameterRanges) as NumberName[];

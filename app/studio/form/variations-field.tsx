@@ -3,7 +3,8 @@ import type { ParametersInput } from '../../../lib/contract/request';
 import type { ResolvedSampling } from '../../../lib/pipeline/profiles';
 import { describedBy, FieldNotes } from '../../shared/fields';
 import { t } from '../../texts';
-import { waitingText } from '../queue/queue-panel';
+import '../../texts/en/form';
+import '../../texts/en/studio';
 import { type FormValues, toNumber } from './form-state';
 import { unusedNote } from './sampling';
 import { gridOf, maxGrid, seedVariations, type VariedName, variedNames } from './variations';
@@ -98,7 +99,7 @@ export function QueueNote(props: { waiting: number; editing: boolean; onCancelEd
   if (waiting === 0) return null;
   return (
     <p className="field-hint">
-      <a href="#queue">{waitingText(waiting)}</a>
+      <a href="#queue">{t('studio.waits', { count: waiting })}</a>
     </p>
   );
 }

@@ -5,6 +5,7 @@ import { getRunner } from '../../runner';
 import { StarIcon } from '../../shared/icons';
 import { blurReason } from '../../shared/safety-text';
 import { errorTexts, t } from '../../texts';
+import '../../texts/en/gallery';
 import { formatDate } from '../../texts/format';
 import { interruptionTitle } from '../run/interruption-text';
 import { Poster } from './poster';

@@ -1,4 +1,5 @@
 import { t } from '../../texts';
+import '../../texts/en/gallery';
 import './gallery.css';
 import { memo, useDeferredValue, useMemo, useReducer, useRef } from 'react';
 import type { Prediction } from '../../../lib/contract/prediction';

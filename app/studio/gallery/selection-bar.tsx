@@ -4,6 +4,7 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { downloadFile } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
+import '../../texts/en/gallery';
 import { zipVideos } from './zip';
 
 type ZipState =

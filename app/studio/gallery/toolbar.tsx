@@ -3,6 +3,7 @@ import { formatSize } from '../../../lib/contract/format';
 import type { Prediction } from '../../../lib/contract/prediction';
 import type { Size } from '../../../lib/contract/request';
 import { t } from '../../texts';
+import '../../texts/en/gallery';
 import type { Filter, GalleryEvent, StatusFilter } from './gallery-state';
 
 /** Search and filters; a filter with one choice is not offered. */

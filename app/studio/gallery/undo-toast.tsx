@@ -1,5 +1,6 @@
 import { useEffect, useEffectEvent, useState } from 'react';
 import { t } from '../../texts';
+import '../../texts/en/gallery';
 import { isTyping } from '../shortcuts';
 import type { Deletions } from './use-deletions';
 

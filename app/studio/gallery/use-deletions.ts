@@ -1,5 +1,5 @@
 import { useCallback, useState } from 'react';
-import { getRunner } from '../../runner';
+import { loadData } from '../use-data';
 
 /** Predictions that were deleted together, and come back together. */
 export interface Deletion {
@@ -30,6 +30,7 @@ export function useDeletions(on: {
   const [undone, setUndone] = useState<Deletion | null>(null);
 
   async function remove(ids: readonly string[], from: Deletion['from']): Promise<void> {
+    const { getRunner } = await loadData();
     const removed = await getRunner().store.remove(ids);
     if (removed.length === 0) return;
     const deletion = { ids: removed, from };
@@ -38,6 +39,7 @@ export function useDeletions(on: {
   }
 
   async function restore(deletion: Deletion): Promise<void> {
+    const { getRunner } = await loadData();
     const ids = await getRunner().store.restore(deletion.ids);
     if (ids.length === 0) return;
     setUndone(deletion);
@@ -55,8 +57,8 @@ export function useDeletions(on: {
   const forget = useCallback(() => {
     setList([]);
     // What cannot be deleted now is deleted at the next start of the page.
-    getRunner()
-      .store.purge(list.flatMap(({ ids }) => ids))
+    loadData()
+      .then(({ getRunner }) => getRunner().store.purge(list.flatMap(({ ids }) => ids)))
       .catch(() => {});
   }, [list]);
 

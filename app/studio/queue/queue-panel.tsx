@@ -5,14 +5,17 @@ import type { Prediction } from '../../../lib/contract/prediction';
 import { isAtRest } from '../../../lib/predictions/prediction-state';
 import type { QueueEntry, QueuePause, RequestQueue } from '../../../lib/predictions/queue/queue';
 import type { RunState } from '../../../lib/predictions/run-state';
-import { getQueueRunner, type QueueView } from '../../queue';
+import { getQueueRunner } from '../../queue';
 import { getRunner } from '../../runner';
 import { LiveText, Problem } from '../../shared/messages';
 import { percentDone } from '../../shared/run-progress';
 import { useRunningJobs } from '../../shared/running-job';
 import { jobText } from '../../shared/running-jobs';
 import { t } from '../../texts';
+import '../../texts/en/queue';
+import '../../texts/en/studio';
 import type { Edit } from '../form/use-edit';
+import type { QueueView } from '../use-data';
 import { QueuePicture, QueueRow } from './queue-row';
 import { useReorder } from './use-reorder';
 import './queue.css';
@@ -128,7 +131,7 @@ export function QueuePanel(props: {
           onClose={() => setRemoved([])}
         />
       )}
-      <LiveText topic={`${entries.length}`} text={waitingText(entries.length)} />
+      <LiveText topic={`${entries.length}`} text={t('studio.waits', { count: entries.length })} />
     </section>
   );
 }
@@ -140,11 +143,6 @@ function pauseText(pause: QueuePause, working: boolean): string {
     return t('queue.paused');
   }
   return t('queue.pausedByError');
-}
-
-/** How many requests wait, in words. */
-export function waitingText(count: number): string {
-  return t('queue.waits', { count });
 }
 
 /** A video that is made now, in this tab or another one. */

@@ -6,6 +6,7 @@ import type { WaitingInput } from '../../../lib/predictions/run-input';
 import { useObjectUrl } from '../../shared/browser';
 import { Picture } from '../../shared/icons';
 import { t } from '../../texts';
+import '../../texts/en/queue';
 
 /** A request that waits, with what can be done with it. */
 export function QueueRow(props: {

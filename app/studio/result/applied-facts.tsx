@@ -4,6 +4,7 @@ import type { Parameters } from '../../../lib/contract/request';
 import { Licence } from '../../models/licence';
 import { Fact } from '../../shared/fact';
 import { t } from '../../texts';
+import '../../texts/en/run';
 
 /** What a video was sampled and decoded with, as entries of a list of facts. */
 export function AppliedFacts(props: { result: GenerationResult; parameters: Parameters }) {

@@ -6,6 +6,7 @@ import type { PredictionStore } from '../../../lib/predictions/store';
 import { readVideo } from '../../../lib/predictions/videos';
 import { loadModels } from '../../shared/use-models';
 import { t } from '../../texts';
+import '../../texts/en/result';
 
 /**
  * The input of a run that continues a finished video from its last frame.

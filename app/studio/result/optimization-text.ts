@@ -1,6 +1,7 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { browserModelName } from '../../../lib/language-model/browser-model';
 import { type TextKey, t } from '../../texts';
+import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 
 /** Reasons of a record that are not checks. */

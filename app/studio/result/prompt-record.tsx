@@ -1,5 +1,6 @@
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
 import { t } from '../../texts';
+import '../../texts/en/run';
 import { difference } from './difference';
 import { outcomeText } from './optimization-text';
 

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'react';
 import type { Prediction } from '../../../lib/contract/prediction';
 import { hasLatents, isRefinable } from '../../../lib/predictions/saved-runs';
 import { t } from '../../texts';
+import '../../texts/en/run';
 
 /** Offers to decode a video of the tiny decoder again, while its latents are kept. */
 export function Refine(props: { prediction: Prediction; busy: boolean; onRefine: () => void }) {

@@ -9,6 +9,7 @@ import { memoryUseText } from '../../shared/run-progress';
 import { blurReason } from '../../shared/safety-text';
 import { Veil } from '../../shared/veil';
 import { t } from '../../texts';
+import '../../texts/en/result';
 import { formatTime } from '../../texts/format';
 import { AppliedFacts } from './applied-facts';
 import type { LongerChoice } from './player/longer-dialog';

@@ -10,6 +10,7 @@ import { downloadFile } from '../../shared/browser';
 import { hasServer } from '../../shared/server';
 import { forgetSession, mayBeSignedIn } from '../../shared/session';
 import { errorTexts, t } from '../../texts';
+import '../../texts/en/run';
 import { formatDate } from '../../texts/format';
 import { changeShare, type ShareEvent } from './share-state';
 import { shareVideo, unshareVideo } from './share-video';

@@ -6,6 +6,7 @@ import { CheckerDownload, useChecker } from '../../shared/checker';
 import { Problem } from '../../shared/messages';
 import { verdictText } from '../../shared/safety-text';
 import { t } from '../../texts';
+import '../../texts/en/run';
 
 /** What the safety checker says of a video, and the check of one that has no verdict. */
 export function Verdict(props: {

@@ -2,13 +2,10 @@ import { useEffect, useRef } from 'react';
 import type { ErrorRecord } from '../../../lib/contract/errors';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
+import '../../texts/en/run';
 import type { PredictionActions } from '../result/result-card';
-import {
-  finishText,
-  type Interrupted,
-  interruptionReason,
-  interruptionTitle,
-} from './interruption-text';
+import { type Interrupted, interruptionReason } from './interruption-reason';
+import { finishText, interruptionTitle } from './interruption-text';
 
 /** A run that ended before its time, with how far it is and what can be done with it. */
 export function InterruptedCard(props: {

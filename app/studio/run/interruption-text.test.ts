@@ -2,14 +2,9 @@ import { expect, test } from 'vitest';
 import { type ErrorCode, KinoraError } from '../../../lib/contract/errors';
 import { newPrediction } from '../../../lib/predictions/testing/prediction';
 import { errorTexts, setTexts } from '../../texts';
-import { en } from '../../texts/en';
 import { zh } from '../../texts/zh';
-import {
-  finishText,
-  type Interrupted,
-  interruptionReason,
-  interruptionTitle,
-} from './interruption-text';
+import { type Interrupted, interruptionReason } from './interruption-reason';
+import { finishText, interruptionTitle } from './interruption-text';
 
 function interrupted(code: ErrorCode, step: number, clip = 0, clips = 1): Interrupted {
   return {
@@ -52,14 +47,14 @@ test('the remedy is to resume in Chinese too, with the details of the error', ()
     const error = { ...lost.error, message: 'The GPU was lost: reset.' };
     expect(errorTexts(interruptionReason({ ...lost, error }))).toEqual({
       message: zh.errors?.DEVICE_LOST[0],
-      remedy: zh.messages.run.closeOthers,
+      remedy: zh.messages.studio.closeOthers,
       detail: error.message,
     });
     expect(interruptionTitle(interrupted('PAUSED', 4, 1, 2))).toBe(
       '已在第 4 步（共 30 步）暂停，第 2 段，共 2 段',
     );
   } finally {
-    setTexts('en', en);
+    setTexts('en');
   }
 });
 

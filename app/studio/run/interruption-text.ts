@@ -1,8 +1,6 @@
-import type { ErrorRecord } from '../../../lib/contract/errors';
-import type { Prediction } from '../../../lib/contract/prediction';
-import { type ErrorTexts, errorTexts, t } from '../../texts';
-
-export type Interrupted = Extract<Prediction, { status: 'interrupted' }>;
+import { t } from '../../texts';
+import '../../texts/en/run';
+import type { Interrupted } from './interruption-reason';
 
 /** "Interrupted at step 17 of 30", as a heading. */
 export function interruptionTitle({ error, checkpoint }: Interrupted): string {
@@ -13,20 +11,6 @@ export function interruptionTitle({ error, checkpoint }: Interrupted): string {
     return t(paused ? 'run.pausedDecoding' : 'run.interruptedDecoding', { clip, clips });
   }
   return t(paused ? 'run.pausedAt' : 'run.interruptedAt', { step, steps, clip, clips });
-}
-
-/** The reason of an interruption, with what to do about it while the run can be resumed. */
-export function interruptionReason({ error }: Interrupted): ErrorRecord & Partial<ErrorTexts> {
-  switch (error.code) {
-    case 'INTERRUPTED':
-    case 'INTERNAL':
-      return { ...error, ...errorTexts(error), remedy: t('run.goesOn') };
-    case 'DEVICE_LOST':
-    case 'OUT_OF_MEMORY':
-      return { ...error, ...errorTexts(error), remedy: t('run.closeOthers') };
-    default:
-      return error;
-  }
 }
 
 /** What Finish early would give; null where it would be the same as to resume. */

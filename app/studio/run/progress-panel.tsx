@@ -7,6 +7,7 @@ import { memoryPlanText } from '../../shared/run-progress';
 import { RunStage } from '../../shared/run-stage';
 import { twoDigits } from '../../shared/safety-text';
 import { t } from '../../texts';
+import '../../texts/en/run';
 import { formatTime } from '../../texts/format';
 
 /** The generation of this tab: progress, times, preview and controls. */

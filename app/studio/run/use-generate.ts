@@ -3,14 +3,13 @@ import { type ErrorRecord, KinoraError, toKinoraError } from '../../../lib/contr
 import type { Completed } from '../../../lib/contract/prediction';
 import type { ParametersInput } from '../../../lib/contract/request';
 import type { StartedRun } from '../../../lib/predictions/current-run';
-import type { SourceLora } from '../../../lib/predictions/database';
+import type { SourceLora } from '../../../lib/predictions/loras';
 import type { WaitingInput } from '../../../lib/predictions/run-input';
 import type { Runner } from '../../../lib/predictions/runner';
-import { getQueueRunner } from '../../queue';
-import { getRunner } from '../../runner';
 import { budgetOf, kernelOption, toBudgetBytes } from '../../shared/device';
 import { loadModels, pickModel } from '../../shared/use-models';
 import { type ErrorTexts, t } from '../../texts';
+import '../../texts/en/studio';
 import {
   type ChosenImage,
   type ChosenLora,
@@ -21,9 +20,9 @@ import {
 import { chosenSampling } from '../form/sampling';
 import type { Edit } from '../form/use-edit';
 import type { FieldErrors } from '../form/validation';
-import { openContinuation } from '../result/continue-video';
 import type { LongerChoice } from '../result/player/longer-dialog';
 import { isTyping } from '../shortcuts';
+import { follow, loadData } from '../use-data';
 
 /** An error before a run began, or of one that decodes a finished video again. */
 export interface RunProblem {
@@ -65,13 +64,17 @@ export function useGenerate(options: {
     // A person who writes the next prompt meanwhile keeps the focus.
     if (form === added.current || !isTyping(document.activeElement)) onEnded(id);
   });
-  useEffect(() => getQueueRunner().onStopped((id) => onStopped(id)), []);
+  useEffect(
+    () => follow(({ getQueueRunner }) => getQueueRunner().onStopped((id) => onStopped(id))),
+    [],
+  );
 
   async function start(
     work: (runner: Runner) => Promise<StartedRun>,
     id: string | null = null,
   ): Promise<void> {
-    const runner = getRunner();
+    // It is loaded: the prediction was read from the database.
+    const runner = (await loadData()).getRunner();
     if (starting.current || runner.getSnapshot().status !== 'idle') return;
     // This comes first, because browsers may require a recent click for it.
     void (navigator as Partial<Navigator>).storage?.persist();
@@ -134,14 +137,20 @@ export function useGenerate(options: {
       const inputs = changes.map((changed) => {
         return { ...input, parameters: { ...input.parameters, ...changed } };
       });
+      const { getQueueRunner } = await loadData();
       if (await getQueueRunner().add(inputs)) onStart();
     });
   }
 
   function replace(id: string): Promise<void> {
     return submit(async (input) => {
+      const { getQueueRunner } = await loadData();
       if (!(await getQueueRunner().replace(id, input))) {
-        const texts = { message: t('run.turnCame'), remedy: t('run.turnCameRemedy'), detail: null };
+        const texts = {
+          message: t('studio.turnCame'),
+          remedy: t('studio.turnCameRemedy'),
+          detail: null,
+        };
         setProblem({ id: null, error: { code: 'BUSY', ...texts } });
         return;
       }
@@ -155,6 +164,8 @@ export function useGenerate(options: {
     setProblem(null);
     try {
       const changes = { ...choice, ...device(), backend, safetyChecker };
+      const { getQueueRunner, getRunner } = await loadData();
+      const { openContinuation } = await import('../result/continue-video');
       const input = await openContinuation(getRunner().store, prediction, changes);
       if (await getQueueRunner().add([input])) onStart();
     } catch (thrown) {

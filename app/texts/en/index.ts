@@ -1,26 +1,21 @@
-import { componentTexts, phaseNames, profileTitles } from '../../../lib/contract/format';
-import { terms } from '../../../lib/contract/terms-text';
-import { outcomeNames } from '../../../lib/worker/serve-page';
 import common from './common.json';
 import form from './form.json';
 import gallery from './gallery.json';
 import keys from './keys.json';
 import models from './models.json';
+import { names } from './names';
 import queue from './queue.json';
 import result from './result.json';
 import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
+import studio from './studio.json';
 
-const names = {
-  phase: phaseNames,
-  profile: profileTitles,
-  component: componentTexts,
-  outcome: outcomeNames,
-};
-
-/** All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. */
+/**
+ * All English texts, by area and key, in ICU MessageFormat. The keys of the other languages are the same. Pages do
+ * not import this: they load the areas that they need.
+ */
 export const messages = {
   common,
   shared,
@@ -33,8 +28,6 @@ export const messages = {
   models,
   serve,
   settings,
+  studio,
   names,
 };
-
-/** Errors are in English already. */
-export const en = { messages, errors: null, terms, manifests: null };

@@ -13,6 +13,7 @@ import run from './run.json';
 import serve from './serve.json';
 import settings from './settings.json';
 import shared from './shared.json';
+import studio from './studio.json';
 import { terms } from './terms';
 
 /** All Chinese texts. */
@@ -29,6 +30,7 @@ export const zh: Texts = {
     models,
     serve,
     settings,
+    studio,
     names,
   },
   errors,

@@ -1,6 +1,6 @@
 import { type ErrorCode, isResumable, toKinoraError } from '../../contract/errors';
-import type { SourceLora } from '../database';
 import { queueLock } from '../locks';
+import type { SourceLora } from '../loras';
 import { createPrediction, type WaitingInput, type WaitingLora } from '../run-input';
 import type { Runner } from '../runner';
 import { makeThumbnail } from '../thumbnail';

@@ -4,6 +4,7 @@ import type { Completed, Prediction } from '../../../../lib/contract/prediction'
 import { Modal } from '../../../models/modal';
 import { getRunner } from '../../../runner';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 import { formatDate } from '../../../texts/format';
 import { Difference } from '../prompt-record';
 import { ComparePlayers } from './compare-players';

@@ -6,6 +6,7 @@ import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 import { useVideo } from '../use-video';
 import { frameTime, useShownFrame } from './use-shown-frame';
 

@@ -4,6 +4,7 @@ import { toKinoraError } from '../../../../lib/contract/errors';
 import { framesPerSecond } from '../../../../lib/contract/parameters';
 import { downloadFile } from '../../../shared/browser';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 import { isTyping } from '../../shortcuts';
 import { frameTime, useShownFrame } from './use-shown-frame';
 import './player.css';

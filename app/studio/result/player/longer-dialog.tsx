@@ -3,6 +3,7 @@ import { maxPromptLength, parameterRanges } from '../../../../lib/contract/param
 import type { Completed } from '../../../../lib/contract/prediction';
 import { Modal } from '../../../models/modal';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 
 /** What a person chooses for the continuation of a video. */
 export interface LongerChoice {

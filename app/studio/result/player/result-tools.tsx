@@ -6,6 +6,7 @@ import { chainOf } from '../../../../lib/predictions/continuation';
 import { getRunner } from '../../../runner';
 import { Problem } from '../../../shared/messages';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 import { CompareDialog } from './compare-dialog';
 import { FrameBar } from './frame-bar';
 import { type LongerChoice, LongerDialog } from './longer-dialog';

@@ -1,6 +1,7 @@
 import { formatSize } from '../../../../lib/contract/format';
 import type { Completed } from '../../../../lib/contract/prediction';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 
 type Setting =
   | 'prompt'

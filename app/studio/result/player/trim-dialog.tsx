@@ -9,6 +9,7 @@ import { Problem } from '../../../shared/messages';
 import { blurReason } from '../../../shared/safety-text';
 import { Veil } from '../../../shared/veil';
 import { t } from '../../../texts';
+import '../../../texts/en/result';
 import { cutParts, openParts, type VideoPart } from './cut-parts';
 import { changeTrim } from './trim-state';
 import { frameTime, useShownFrame } from './use-shown-frame';

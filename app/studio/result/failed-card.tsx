@@ -1,0 +1,49 @@
+import { type ReactNode, useEffect, useRef } from 'react';
+import type { Prediction } from '../../../lib/contract/prediction';
+import { Problem } from '../../shared/messages';
+import { t } from '../../texts';
+import '../../texts/en/result';
+import type { PredictionActions } from './result-card';
+
+type Failed = Extract<Prediction, { status: 'failed' }>;
+
+/** A failed prediction with its error and remedy. */
+export function FailedCard(props: {
+  prediction: Failed;
+  focused: boolean;
+  busy: boolean;
+  gpuActions: ReactNode;
+  actions: PredictionActions;
+}) {
+  const { prediction, focused, busy, gpuActions, actions } = props;
+  const { id, parameters, error } = prediction;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (focused) heading.current?.focus();
+  }, [focused]);
+  return (
+    <section className="panel stage" aria-labelledby="failed-title">
+      <h2 id="failed-title" ref={heading} tabIndex={-1}>
+        {error.code === 'CANCELLED' ? t('result.cancelled') : t('result.failed')}
+      </h2>
+      <Problem error={error}>{gpuActions}</Problem>
+      <p className="prompt-text">{parameters.prompt}</p>
+      <div className="actions">
+        <button
+          type="button"
+          className="primary"
+          disabled={busy}
+          onClick={() => actions.onRunAgain(id)}
+        >
+          {t('result.runAgain')}
+        </button>
+        <button type="button" onClick={() => actions.onUseSettings(prediction)}>
+          {t('result.useSettings')}
+        </button>
+        <button type="button" className="danger" onClick={() => actions.onDelete(id)}>
+          {t('result.delete')}
+        </button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,30 @@
+import { useEffect, useEffectEvent } from 'react';
+
+/** Handles the shortcuts; `?` is ignored in text fields. */
+export function useShortcuts(actions: {
+  onGenerate: () => void;
+  onCancel: () => void;
+  onHelp: () => void;
+}): void {
+  const onKey = useEffectEvent((event: KeyboardEvent) => {
+    const command = event.ctrlKey || event.metaKey;
+    if (command && event.key === 'Enter') {
+      // A key that is held down adds one video to the queue, not one each time it repeats.
+      if (!event.repeat) actions.onGenerate();
+    } else if (command && event.key === '.') actions.onCancel();
+    else if (event.key === '?' && !command && !isTyping(event.target)) actions.onHelp();
+    else return;
+    event.preventDefault();
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(event);
+    window.addEventListener('keydown', listener);
+    return () => window.removeEventListener('keydown', listener);
+  }, []);
+}
+
+/** Whether a key belongs to the field that has the focus. */
+export function isTyping(target: EventTarget | null): boolean {
+  if (target instanceof HTMLInputElement) return !['radio', 'range', 'file'].includes(target.type);
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}

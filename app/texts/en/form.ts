@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import form from './form.json';
+
+addTexts({ form });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import gallery from './gallery.json';
+
+addTexts({ gallery });

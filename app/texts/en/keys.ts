@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import keys from './keys.json';
+
+addTexts({ keys });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import models from './models.json';
+
+addTexts({ models });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import queue from './queue.json';
+
+addTexts({ queue });

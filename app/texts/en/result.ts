@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import result from './result.json';
+
+addTexts({ result });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import run from './run.json';
+
+addTexts({ run });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import serve from './serve.json';
+
+addTexts({ serve });

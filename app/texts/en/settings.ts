@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import settings from './settings.json';
+
+addTexts({ settings });

@@ -1,0 +1,4 @@
+import { addTexts } from '../english';
+import studio from './studio.json';
+
+addTexts({ studio });
