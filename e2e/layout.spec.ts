@@ -70,6 +70,7 @@ test('what is done before the database is loaded is not lost', full, async ({ st
   await expect(page.getByRole('radio', { name: /Portrait/ })).toBeChecked();
   await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
   await expect.poll(() => storedDraft(page)).toContain('A lantern swings');
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
 });
 
 /** Values of the form as the page has saved them. */
