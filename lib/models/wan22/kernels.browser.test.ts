@@ -10,6 +10,7 @@ import { syntheticCheckpoint } from './benchmark/synthetic';
 import { readModelConfig, type TransformerConfig } from './config';
 import { openGolden } from './parity/golden';
 import { stages } from './parity/stages';
+import { countDenoising } from './plan';
 import { transformerTensors } from './tensors';
 import { denoiseTokens, tokenRequest, tokens } from './testing/denoise';
 import { parityContext } from './testing/parity';
@@ -91,12 +92,23 @@ describe('the transformer in kernels of our own', () => {
     }
   }
 
-  test('chunks and streamed blocks change no bit', { timeout: 400_000 }, async () => {
+  test('chunks and streamed blocks change no bit; the peak lies under the plan', {
+    timeout: 400_000,
+  }, async () => {
     useKernels('f16');
     const expected = await denoised(checkpoint, config, tokens);
     expect(await denoised(checkpoint, config, 1)).toEqual(expected);
     const streamed = { residentBlocks: 0, bufferSets: 2 };
+    await backend.releaseSessions();
+    expect(backend.counters().liveBytes).toBe(0);
+    backend.resetPeaks();
     expect(await denoised(checkpoint, config, tokens, streamed)).toEqual(expected);
+    // Both blocks are in the two sets, so that the plan is that of all blocks.
+    const size = { frames: 3, height: 2, width: 4 };
+    const promptTokens = [5, 3];
+    const counted = { precision: 'int8', promptTokens, kernels: { ...choice } } as const;
+    const plan = await countDenoising({ transformer: config }, size, tokens, counted);
+    expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
   });
 
   test('bindings that see a part of the heads only change no bit', {
