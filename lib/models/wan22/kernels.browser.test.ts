@@ -135,6 +135,7 @@ describe('the transformer in kernels of our own', () => {
       limits: { ...compute.limits, bindingBytes: 4096 },
       rates: compute.rates,
       used: compute.used,
+      clamped: compute.clamped,
       unfinished: compute.unfinished,
       compile: (kernels) => compute.compile(kernels),
       dispatch: (jobs) => {

@@ -17,6 +17,8 @@ type Tensor = DeviceTensor<'float32'>;
 export class KernelClip implements Clip {
   readonly #memory: KernelMemory;
   readonly #jobs: KernelJobs;
+  /** What was counted up to the last pass. */
+  #overflows = 0;
   /** Where dispatches go instead of to the device, while they are only listed. */
   #listed: Dispatch[] | null = null;
 
@@ -146,6 +148,7 @@ export class KernelClip implements Clip {
     const jobs = this.#jobs;
     const { linears, attn2, norm2 } = block;
     const { chunks, y, h } = this.#memory;
+    const { overflows } = this.#memory;
     const stream = this.#memory.stream(index);
     const context = text.blocks[blockIndex];
     if (!context) throw new TypeError(`the text was not prepared for block ${blockIndex}`);
@@ -162,7 +165,7 @@ export class KernelClip implements Clip {
         jobs.attention(keys, values, count, text.rows, text.lastBias),
         jobs.linear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
         jobs.modulatedNorm(x, chunk, 'shift2', 'scale2'),
-        jobs.linear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu' }),
+        jobs.linear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),
         jobs.linear(linears['ffn.net.2'], h, x, count, jobs.gated(chunk, 'gate2')),
       );
     }
@@ -201,6 +204,15 @@ export class KernelClip implements Clip {
         jobs.linear(projOut, y, rowsOf(velocity, chunk), chunk.count),
       );
     }
+  }
+
+  async finish(): Promise<void> {
+    const { overflows, overflowBits } = this.#memory;
+    this.backend.copy(overflows, 0, overflowBits, 0, 1);
+    const bits = await this.backend.read(overflowBits);
+    const [count = 0] = new Uint32Array(bits.buffer);
+    this.kernels.compute.clamped.count += count - this.#overflows;
+    this.#overflows = count;
   }
 
   read(): Promise<Float32Array> {

@@ -2,7 +2,6 @@ import type { DeviceTensor } from '../../../gpu';
 import {
   type Dispatch,
   headRowsDispatch,
-  type LinearShape,
   layerNormDispatch,
   type RowView,
   rowView,
@@ -19,6 +18,7 @@ import {
   headRanges,
   headsFrom,
   interleaved,
+  type LinearStep,
   linearJobs,
   type Rows,
   type StepKernels,
@@ -98,7 +98,7 @@ export class KernelJobs {
     x: Rows,
     y: Rows,
     rows: number,
-    after: { readonly epilogue?: LinearShape['epilogue']; readonly gate?: RowView } = {},
+    after: Pick<LinearStep, 'epilogue' | 'gate' | 'overflows'> = {},
   ): Dispatch[] {
     const branch = (values: number) => this.memory.branch(values);
     return linearJobs(this.kernels.linear, layer, { x, y, rows, branch, ...after });

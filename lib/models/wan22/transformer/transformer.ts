@@ -256,6 +256,7 @@ export class Transformer {
       if (blocks === 'keep') await clip.keepResidual(index, stream);
       await clip.head({ stream }, times, velocity, includeConditioning);
     }
+    await clip.finish();
   }
 }
 
