@@ -16,4 +16,6 @@ export interface KernelRecord {
   readonly mode: KernelSetting;
   /** Keys of the kernels of our own, sorted. */
   readonly keys: readonly string[];
+  /** Groups of four values that f16 does not hold and that were clamped; absent where there were none. */
+  readonly clamped?: number;
 }

@@ -57,6 +57,7 @@ export class CountingBackend extends Counted implements Backend {
   /** Kernels allocate nothing; their uniforms are counted with the runtime's. */
   readonly compute: Compute = {
     used: new Set(),
+    clamped: { count: 0 },
     unfinished: [],
     features: new Set(),
     limits: {

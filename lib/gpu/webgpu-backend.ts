@@ -201,6 +201,7 @@ export class WebGpuBackend extends Counted implements Backend {
     if (this.#faults.current?.code === 'DEVICE_LOST') return;
     await this.#queue.run(async () => {
       this.#parts.release();
+      this.compute.release();
       await this.#faults.race(this.#sessions.release());
       this.#staging?.destroy();
       this.#staging = undefined;

@@ -49,6 +49,7 @@ export class EngineKernels {
     backend.kernels = null;
     this.#mode = null;
     backend.compute?.used.clear();
+    if (backend.compute) backend.compute.clamped.count = 0;
     if (!backend.compute) return;
     const device = await probeDevice();
     const setting = asked ?? usualKernels(device.software);
@@ -86,7 +87,12 @@ export class EngineKernels {
   recordOf({ compute }: Backend): KernelRecord | null {
     if (!compute) return null;
     const keys = [...compute.used].sort();
-    return { mode: (keys.length > 0 && this.#mode) || 'runtime', keys };
+    const { count: clamped } = compute.clamped;
+    return {
+      mode: (keys.length > 0 && this.#mode) || 'runtime',
+      keys,
+      ...(clamped > 0 && { clamped }),
+    };
   }
 
   /** A run has succeeded: what lost the GPU before was another cause, or is excluded. */

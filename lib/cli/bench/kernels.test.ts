@@ -33,7 +33,7 @@ test('the exported page measures, shows tables and gives its figures as JSON', {
     const report: KernelReport = JSON.parse(text);
     expect(report.device.software).toBe(software);
     expect(report.selfTest.every(({ usable }) => usable)).toBe(true);
-    for (const family of ['linear', 'attention']) {
+    for (const family of ['linear', 'attention', 'convolution']) {
       const lines = report.lines.filter((line) => line.family === family);
       expect(lines.map(({ mode }) => mode)).toEqual(expect.arrayContaining(['runtime', 'exact']));
       expect(lines.map(({ reason }) => reason)).toEqual(lines.map(() => null));

@@ -48,6 +48,8 @@ export interface Compute {
   readonly rates: Map<string, number>;
   /** Keys of the kernels that ran. */
   readonly used: Set<string>;
+  /** Groups of four results that f16 does not hold, of the layers that count them: they were clamped. */
+  readonly clamped: { count: number };
   /** Kernels that are not known to be done: one of them is to blame where the device is lost. */
   readonly unfinished: readonly Kernel[];
   /**

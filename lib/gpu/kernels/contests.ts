@@ -1,10 +1,19 @@
 import type { Backend, Scope } from '../backend';
 import { type AttentionVariant, attentionDispatch, attentionKernel } from './attention';
 import type { Compute, Dispatch } from './compute';
-import { checkAttention, checkLinear } from './gate';
+import { type ConvolutionVariant, convolutionKernel } from './convolution';
+import { convolutionDispatches } from './convolution-run';
+import { packedDims, packedRows, packKernels } from './convolution-weights';
+import { checkAttention, checkConvolution, checkLinear } from './gate';
 import { type LinearVariant, linearDispatch, linearKernel } from './linear';
 import type { Contest } from './tune';
-import { attentionShape, interleaved, linearShape, wholeRows } from './tuned-shapes';
+import {
+  attentionShape,
+  convolutionShape,
+  interleaved,
+  linearShape,
+  wholeRows,
+} from './tuned-shapes';
 import { variantsOf } from './variants';
 
 /** What the contests of a device are made with. */
@@ -19,13 +28,14 @@ export interface ContestOptions {
 
 /** The families of kernels as the tuner sees them. */
 export function contestsOf(options: ContestOptions): readonly Contest[] {
-  return [linearContest(options), attentionContest(options)];
+  return [linearContest(options), attentionContest(options), convolutionContest(options)];
 }
 
-/** Rows of a chunk of tokens, of a part of the queries; the model's own sizes otherwise. */
+/** Rows of a chunk of tokens, of a part of the queries, and of an image; the model's own sizes otherwise. */
 const tokens = 2048;
 const queries = 2048;
 const keys = 27_280;
+const band = { height: 44, width: 160, channels: 256 };
 
 function linearContest(options: ContestOptions): Contest<LinearVariant> {
   const { backend, compute, timing, scope } = options;
@@ -92,6 +102,39 @@ function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
       const rows = Math.ceil(queries * share);
       const call = { ...work(), heads, rows, keys, scale: 1 / Math.sqrt(size) };
       return repeated(options, [attentionDispatch(variant, shape, call)], times);
+    },
+  };
+}
+
+function convolutionContest(options: ContestOptions): Contest<ConvolutionVariant> {
+  const { backend, compute, timing, scope } = options;
+  const { width, channels } = band;
+  const shape = convolutionShape('f16');
+  const strides = { block: 0, filter: 0, channel: 0, tap: 0 };
+  const rows = packedRows({ blocks: 3, filters: channels, channels, taps: 9, strides });
+  const image = () => halves(scope, [band.height, width, channels]);
+  const work = once(() => ({
+    x: [image(), image(), image()],
+    weights: halves(scope, packedDims(rows, channels)),
+    bias: scope.float32([channels], 'activations'),
+    y: scope.tensor('float16', [band.height, width, channels], 'activations'),
+  }));
+  return {
+    family: 'convolution',
+    flops: 2 * 27 * channels * channels * width * band.height,
+    candidates: ordered(variantsOf(compute).convolution, timing).map((variant) => {
+      const checked = convolutionKernel(variant, convolutionShape('f32'));
+      const kernels = timing ? [checked, convolutionKernel(variant, shape)] : [checked];
+      return candidateOf(variant, [...kernels, ...packKernels]);
+    }),
+    check: ({ variant }) => checkConvolution({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const height = Math.ceil(band.height * share);
+      const jobs = convolutionDispatches(compute, variant, shape, {
+        ...{ ...work(), height, width, inputs: channels, filters: channels },
+        ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
+      });
+      return repeated(options, jobs, times);
     },
   };
 }

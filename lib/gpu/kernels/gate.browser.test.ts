@@ -3,7 +3,7 @@ import { createBackend } from '..';
 import { type Backend, Scope } from '../backend';
 import type { Compute, Dispatch } from './compute';
 import { contestsOf } from './contests';
-import { checkAttention, checkLinear, type GateDevice } from './gate';
+import { checkAttention, checkConvolution, checkLinear, type GateDevice } from './gate';
 import { type LinearVariant, linearDispatch } from './linear';
 import { type Contest, tune } from './tune';
 import { linearShape, wholeRows } from './tuned-shapes';
@@ -45,6 +45,14 @@ test('an attention variant passes; one that leaves out a key does not', {
   const variant = smallest(variantsOf(compute).attention);
   expect(await checkAttention(device, variant)).toBeNull();
   expect(await checkAttention(short('keys'), variant)).toEqual(wrong);
+});
+
+test('a convolution variant passes; one that leaves out a pixel does not', {
+  tags: ['full'],
+}, async () => {
+  const variant = smallest(variantsOf(compute).convolution);
+  expect(await checkConvolution(device, variant)).toBeNull();
+  expect(await checkConvolution(short('pixels'), variant)).toEqual(wrong);
 });
 
 test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
@@ -92,7 +100,7 @@ test('a choice has the best guess of each family; a device with less gives anoth
     mode: 'exact',
     linear: variants.linear[0],
     attention: variants.attention[0],
-    convolution: null,
+    convolution: variants.convolution[0],
   });
   const limits = { workgroupBytes: 16_384, threads: 256, bindingBytes: 2 ** 27 };
   const least = { features: new Set<string>(), limits };

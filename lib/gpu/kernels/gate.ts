@@ -3,10 +3,19 @@ import * as reference from '../reference';
 import { relativeRms } from '../self-test';
 import { type AttentionVariant, attentionDispatch } from './attention';
 import type { Compute, Dispatch } from './compute';
+import type { ConvolutionVariant } from './convolution';
+import { convolutionDispatches } from './convolution-run';
+import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
 import type { Storage } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch } from './linear';
-import { attentionShape, interleaved, linearShape, wholeRows } from './tuned-shapes';
+import {
+  attentionShape,
+  convolutionShape,
+  interleaved,
+  linearShape,
+  wholeRows,
+} from './tuned-shapes';
 
 /*
  * The gate of the tuner: does a variant compute right numbers on this device? Small odd sizes, since kernels fail
@@ -114,6 +123,61 @@ export async function checkAttention(
       });
       if (verdict !== null) return verdict;
     }
+  }
+  return null;
+}
+
+/** A variant of the convolutions, over one frame and over three. */
+export async function checkConvolution(
+  device: GateDevice,
+  variant: ConvolutionVariant,
+): Promise<Verdict> {
+  const [height, width, channels, filters, taps] = [11, 7, 20, 132, 9];
+  const pixels = height * width;
+  const order = {
+    ...{ blocks: 3, filters, channels, taps },
+    strides: { block: filters * channels * taps, filter: channels * taps, channel: taps, tap: 1 },
+  };
+  const block = filters * channels * taps;
+  const weight = stored(numbers(3 * block, 8), 'f16');
+  const bias = numbers(filters, 9);
+  for (const frames of [1, 3]) {
+    const verdict = await inScope(device, (scope) => {
+      const images = Array.from({ length: frames }, (_, age) =>
+        stored(hostileRows(pixels, channels, 10 + age), 'f16'),
+      );
+      const dims = packedDims(packedRows(order), filters);
+      const weights = scope.tensor('float16', dims, 'activations');
+      const y = scope.float32([pixels, filters], 'activations');
+      const runs = convolutionDispatches(device.compute, variant, convolutionShape('f32'), {
+        x: images.map((image) => upload(scope, image, 'f16')),
+        ...{
+          weights,
+          bias: upload(scope, bias, 'f32'),
+          y,
+          height,
+          width,
+          inputs: channels,
+          filters,
+        },
+        ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
+      });
+      const expected = new Float64Array(pixels * filters);
+      for (const [age, image] of images.entries()) {
+        const part = reference.convolution(
+          image,
+          weight.subarray(age * block, (age + 1) * block),
+          age === 0 ? bias : new Float32Array(filters),
+          { layout: 'nhwc', images: 1, height, width, channels, filters },
+        );
+        part.forEach((value, i) => {
+          expected[i] = (expected[i] ?? 0) + value;
+        });
+      }
+      const pack = packJob(upload(scope, weight, 'f32'), order, weights);
+      return judge(device, [pack, ...runs], y, expected, filters, tolerances.f32);
+    });
+    if (verdict !== null) return verdict;
   }
   return null;
 }

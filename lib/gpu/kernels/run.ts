@@ -45,8 +45,9 @@ export class KernelRunner implements Compute {
   readonly limits: Compute['limits'];
   readonly rates = new Map<string, number>();
   readonly used = new Set<string>();
+  readonly clamped = { count: 0 };
   readonly #prepared = new Map<string, Promise<Prepared>>();
-  readonly #uniforms: GPUBuffer;
+  #uniforms: GPUBuffer | undefined;
   /** The submissions that may not be done. */
   #pending: { readonly done: Promise<unknown>; readonly kernels: readonly Kernel[] }[] = [];
 
@@ -58,11 +59,6 @@ export class KernelRunner implements Compute {
       threads: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
       bindingBytes: limits.maxStorageBufferBindingSize,
     };
-    this.#uniforms = host.device.createBuffer({
-      label: 'uniforms',
-      size: uniformStride * mostDispatches,
-      usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
-    });
   }
 
   get unfinished(): readonly Kernel[] {
@@ -109,8 +105,14 @@ export class KernelRunner implements Compute {
     });
   }
 
+  /** Frees what is made again when it is needed; compiled kernels stay. */
+  release(): void {
+    this.#uniforms?.destroy();
+    this.#uniforms = undefined;
+  }
+
   dispose(): void {
-    this.#uniforms.destroy();
+    this.release();
     this.#prepared.clear();
   }
 
@@ -201,6 +203,12 @@ export class KernelRunner implements Compute {
 
   async #submit(batch: readonly (readonly [Step, Prepared])[]): Promise<void> {
     const { device } = this.host;
+    this.#uniforms ??= device.createBuffer({
+      label: 'uniforms',
+      size: uniformStride * mostDispatches,
+      usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
+    });
+    const uniforms = this.#uniforms;
     const words = new Uint32Array((batch.length * uniformStride) / 4);
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
@@ -219,7 +227,7 @@ export class KernelRunner implements Compute {
           }),
           {
             binding: kernel.bindings.length,
-            resource: { buffer: this.#uniforms, size: uniformStride },
+            resource: { buffer: uniforms, size: uniformStride },
           },
         ],
       });
@@ -228,7 +236,7 @@ export class KernelRunner implements Compute {
     }
     pass.end();
     // The queue keeps its order: what was submitted before has read its uniforms when these are written.
-    device.queue.writeBuffer(this.#uniforms, 0, words);
+    device.queue.writeBuffer(uniforms, 0, words);
     device.queue.submit([encoder.finish()]);
     const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
     for (const { key } of kernels) this.used.add(key);

@@ -1,6 +1,8 @@
 import type { DeviceTensor } from '../backend';
 import type { AttentionShape, HeadView } from './attention';
 import type { RowView } from './compute';
+import type { ConvolutionShape } from './convolution';
+import type { Storage } from './kernel';
 import type { LinearShape } from './linear';
 
 /** Shapes of linear kernels that the tuner runs: two odd ones to be checked, and that of the model. */
@@ -15,6 +17,14 @@ export function linearShape(use: 'small' | 'clamped' | 'timed'): LinearShape {
 /** The shape of self-attention, and with a weight of the last key that of cross-attention. */
 export function attentionShape(bias: 'none' | 'last'): AttentionShape {
   return { headSize: 128, q: 'f16', kv: 'f16', out: 'f16', bias, sparse: false };
+}
+
+/** The shape of a causal convolution. */
+export function convolutionShape(output: Storage): ConvolutionShape {
+  return {
+    ...{ frames: 3, input: 'f16', weight: 'f16', output },
+    ...{ residual: 'none', side: 'f16', bias: true, wholeVectors: true },
+  };
 }
 
 /** All rows of a tensor. */

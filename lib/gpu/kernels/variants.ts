@@ -1,10 +1,10 @@
 import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
 import type { KernelChoice } from './choice';
 import type { Compute } from './compute';
-import { type ConvolutionVariant, convolutionVariants } from './convolution';
+import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
 import { hash, type KernelMode } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
-import { attentionShape, linearShape } from './tuned-shapes';
+import { attentionShape, convolutionShape, linearShape } from './tuned-shapes';
 
 type Device = Pick<Compute, 'features' | 'limits'>;
 
@@ -44,11 +44,12 @@ export function modesOf(_device: Device): readonly KernelMode[] {
 
 /** Names the texts of the kernels: what was measured with others is not valid any more. */
 export function kernelSetOf(device: Device): string {
-  const { linear, attention } = variantsOf(device);
+  const { linear, attention, convolution } = variantsOf(device);
   return hash(
     [
       ...linear.map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
+      ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
     ]
       .map(({ key }) => key)
       .join(),

@@ -34,7 +34,7 @@ export class Wan22Denoiser implements Denoiser {
     // Whatever was made is freed where the device has no memory for the rest.
     const made: { dispose(): void }[] = [scope];
     try {
-      const memory = transformer.createClip(size, {
+      const memory = await transformer.createClip(size, {
         conditioningFrames: conditioning.length / width / tokensPerFrame(config, size),
         maxChunkTokens,
         guided: clip.texts.length > 1,

@@ -1,11 +1,7 @@
 import type { Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
-import {
-  attentionVariants,
-  convolutionVariants,
-  type KernelChoice,
-  linearVariants,
-} from '../../gpu/kernels';
+import type { KernelChoice } from '../../gpu/kernels';
+import { defaultChoice } from '../../gpu/kernels/variants';
 import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
 import { type ClipSize, type LatentSize, latentFrames } from '../../pipeline/latents';
@@ -57,12 +53,6 @@ const usualDevice = {
   features: new Set<string>(),
   limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27 },
 };
-const usualKernels: KernelChoice = {
-  mode: 'exact',
-  linear: linearVariants(usualDevice)[0] ?? null,
-  attention: attentionVariants(usualDevice)[0] ?? null,
-  convolution: convolutionVariants(usualDevice)[0] ?? null,
-};
 
 /** What a common GPU's attention sustains, where none was measured. */
 const usualFlopsPerSecond = 3e12;
@@ -84,7 +74,8 @@ export async function planWan22(
   };
   const perFrame = tokensPerFrame(config.transformer, size);
   const tokens = size.frames * perFrame;
-  const kernels = request.kernels === undefined ? usualKernels : request.kernels;
+  const kernels =
+    request.kernels === undefined ? defaultChoice(usualDevice, 'exact') : request.kernels;
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
   const usual = stepKernels(new CountingBackend(kernels), config.transformer)
     ? mostTokens

@@ -41,6 +41,7 @@ export function metered(backend: Backend): Meter {
         limits: compute.limits,
         rates: compute.rates,
         used: compute.used,
+        clamped: compute.clamped,
         get unfinished() {
           return compute.unfinished;
         },

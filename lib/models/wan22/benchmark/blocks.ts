@@ -63,7 +63,7 @@ export async function openBlocks(
   };
   try {
     const clipOptions = { conditioningFrames: 1, maxChunkTokens, guided: false };
-    const clip = model.createClip(clipOfTokens(transformer, tokens), clipOptions);
+    const clip = await model.createClip(clipOfTokens(transformer, tokens), clipOptions);
     owned.push(clip);
     const width = transformer.in_channels * 4;
     const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));

@@ -116,7 +116,7 @@ async function forward(
   const width = model.weights.patchEmbedding.spec.inFeatures;
   const scope = new Scope(backend);
   // One frame per chunk: the check shall cross the seams between chunks.
-  const clip = model.createClip(size, {
+  const clip = await model.createClip(size, {
     conditioningFrames: 1,
     maxChunkTokens: perFrame,
     guided: false,

@@ -97,6 +97,8 @@ export interface Clip {
     velocity: Tensor,
     includeConditioning: boolean,
   ): Promise<void>;
+  /** Ends a pass: brings what its kernels have counted to the CPU. */
+  finish(): Promise<void>;
   /** Stream 0, [S, D]. */
   read(): Promise<Float32Array>;
   dispose(): void;

@@ -195,6 +195,9 @@ export class GraphClip implements Clip {
     }
   }
 
+  /** The runtime counts nothing. */
+  async finish(): Promise<void> {}
+
   async read(): Promise<Float32Array> {
     const d = transformerDim(this.config);
     const all = new Float32Array(this.tokens * d);

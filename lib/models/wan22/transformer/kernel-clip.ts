@@ -1,37 +1,14 @@
 import { type Backend, type DeviceTensor, elementCount, type Scope } from '../../../gpu';
-import {
-  type Dispatch,
-  headRowsDispatch,
-  type LinearShape,
-  layerNormDispatch,
-  type RowView,
-  rowView,
-  sumDispatch,
-} from '../../../gpu/kernels';
+import type { Dispatch, KernelFailure } from '../../../gpu/kernels';
 import type { LatentSize } from '../../../pipeline/latents';
-import { type TransformerConfig, transformerDim } from '../config';
-import type { Linear } from '../layers';
-import type { Chunk } from '../tokens';
+import type { TransformerConfig } from '../config';
 import type { Clip, ClipOptions, HeadSource, TextContext, TextKeysValues, Times } from './clip';
+import { KernelJobs, rowsOf } from './kernel-jobs';
 import { KernelMemory } from './kernel-memory';
-import {
-  attentionJobs,
-  type HeadRows,
-  headRanges,
-  headsFrom,
-  interleaved,
-  linearJobs,
-  type Rows,
-  type StepKernels,
-  viewOf,
-} from './kernel-steps';
+import type { Rows, StepKernels } from './kernel-steps';
 import type { BlockWeights, TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
-
-/** Rows of a block's modulation in the checkpoint's order; the head has the first two. */
-const modulationRows = { shift1: 0, scale1: 1, gate1: 2, shift2: 3, scale2: 4, gate2: 5 } as const;
-type ModulationRow = keyof typeof modulationRows;
 
 /**
  * A clip whose steps are kernels of our own. Nothing is copied: the residual stream is f32 and is updated in
@@ -39,8 +16,11 @@ type ModulationRow = keyof typeof modulationRows;
  */
 export class KernelClip implements Clip {
   readonly #memory: KernelMemory;
-  /** D */
-  readonly #width: number;
+  readonly #jobs: KernelJobs;
+  /** What was counted up to the last pass. */
+  #overflows = 0;
+  /** Where dispatches go instead of to the device, while they are only listed. */
+  #listed: Dispatch[] | null = null;
 
   /** @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device */
   constructor(
@@ -51,8 +31,8 @@ export class KernelClip implements Clip {
     readonly size: LatentSize,
     options: ClipOptions,
   ) {
-    this.#width = transformerDim(config);
     this.#memory = new KernelMemory(backend, kernels, config, size, options);
+    this.#jobs = new KernelJobs(kernels, config, this.#memory);
   }
 
   get tokens(): number {
@@ -63,11 +43,42 @@ export class KernelClip implements Clip {
     return this.#memory.conditioningTokens;
   }
 
+  /**
+   * Compiles in parallel what the steps of a block, embedding and head need.
+   *
+   * @returns the kernels that the device refuses
+   */
+  async compile(block: BlockWeights): Promise<readonly KernelFailure[]> {
+    const jobs = this.#jobs;
+    const { y, h, keys } = this.#memory;
+    const [stream, modulation] = [this.#memory.stream(0), this.#memory.modulation(false)];
+    const time = { temb: modulation, modulation };
+    const times = { conditioning: time, noisy: time };
+    const blocks = [{ keys: keys.tensor, values: keys.tensor }];
+    const text = { rows: 1, lastBias: 0, blocks, dispose: () => undefined };
+    const listed: Dispatch[] = [];
+    this.#listed = listed;
+    try {
+      // The tensors are not looked at.
+      await this.#run(jobs.linear(block.linears['attn2.to_k'], rowsOf(stream, { start: 0 }), y, 1));
+      await this.#run(jobs.linear(block.linears['attn2.to_v'], rowsOf(stream, { start: 0 }), h, 1));
+      await this.embed(stream);
+      await this.selfAttention(0, block, times);
+      await this.crossFeedForward(0, block, times, text, 0);
+      await this.head({ stream: 0 }, times, stream, true);
+    } finally {
+      this.#listed = null;
+    }
+    const kernels = new Map(listed.map(({ kernel }) => [kernel.key, kernel]));
+    return this.kernels.compute.compile([...kernels.values()]);
+  }
+
   async textKeysValues(
     scope: Scope,
     context: Tensor,
     { linears, attn2 }: BlockWeights,
   ): Promise<TextKeysValues> {
+    const jobs = this.#jobs;
     const { storage } = this.kernels;
     const [rows = 0] = context.dims;
     const x: Rows = { tensor: context, first: 0, storage: 'f32' };
@@ -77,19 +88,20 @@ export class KernelClip implements Clip {
     };
     const [keys, values] = [make(), make()];
     await this.#run(
-      this.#linear(linears['attn2.to_k'], x, keys, rows),
-      this.#normHeads(keys, rows, attn2.normK),
-      this.#linear(linears['attn2.to_v'], x, values, rows),
+      jobs.linear(linears['attn2.to_k'], x, keys, rows),
+      jobs.normHeads(keys, rows, attn2.normK),
+      jobs.linear(linears['attn2.to_v'], x, values, rows),
     );
     return { keys: keys.tensor, values: values.tensor };
   }
 
   async embed(tokens: Tensor): Promise<void> {
+    const jobs = this.#jobs;
     const { patchEmbedding } = this.weights;
     const stream = this.#memory.stream(0);
     for (const chunk of this.#memory.chunks) {
       const [x, y] = [rowsOf(tokens, chunk), rowsOf(stream, chunk)];
-      await this.#run(this.#linear(patchEmbedding, x, y, chunk.count));
+      await this.#run(jobs.linear(patchEmbedding, x, y, chunk.count));
     }
   }
 
@@ -98,29 +110,30 @@ export class KernelClip implements Clip {
   }
 
   async selfAttention(index: number, block: BlockWeights, times: Times): Promise<void> {
+    const jobs = this.#jobs;
     const { linears, attn1 } = block;
     const { chunks, y, h, keys, values, tokens } = this.#memory;
     const stream = this.#memory.stream(index);
-    await this.#run(this.#modulate(block, times));
+    await this.#run(jobs.modulate(block, times));
     for (const chunk of chunks) {
       const { count } = chunk;
       await this.#run(
-        this.#modulatedNorm(rowsOf(stream, chunk), chunk, 'shift1', 'scale1'),
-        this.#linear(linears['attn1.to_k'], y, h, count),
-        this.#storeHeads(keys, chunk, attn1.normK),
-        this.#linear(linears['attn1.to_v'], y, h, count),
-        this.#storeHeads(values, chunk, null),
+        jobs.modulatedNorm(rowsOf(stream, chunk), chunk, 'shift1', 'scale1'),
+        jobs.linear(linears['attn1.to_k'], y, h, count),
+        jobs.storeHeads(keys, chunk, attn1.normK),
+        jobs.linear(linears['attn1.to_v'], y, h, count),
+        jobs.storeHeads(values, chunk, null),
       );
     }
     for (const chunk of chunks) {
       const { count } = chunk;
       const x = rowsOf(stream, chunk);
       await this.#run(
-        this.#modulatedNorm(x, chunk, 'shift1', 'scale1'),
-        this.#linear(linears['attn1.to_q'], y, h, count),
-        this.#normHeads(h, count, attn1.normQ, chunk),
-        this.#attention(keys, values, count, tokens),
-        this.#linear(linears['attn1.to_out.0'], y, x, count, this.#gated(chunk, 'gate1')),
+        jobs.modulatedNorm(x, chunk, 'shift1', 'scale1'),
+        jobs.linear(linears['attn1.to_q'], y, h, count),
+        jobs.normHeads(h, count, attn1.normQ, chunk),
+        jobs.attention(keys, values, count, tokens),
+        jobs.linear(linears['attn1.to_out.0'], y, x, count, jobs.gated(chunk, 'gate1')),
       );
     }
   }
@@ -132,26 +145,28 @@ export class KernelClip implements Clip {
     text: TextContext,
     blockIndex: number,
   ): Promise<void> {
+    const jobs = this.#jobs;
     const { linears, attn2, norm2 } = block;
     const { chunks, y, h } = this.#memory;
+    const { overflows } = this.#memory;
     const stream = this.#memory.stream(index);
     const context = text.blocks[blockIndex];
     if (!context) throw new TypeError(`the text was not prepared for block ${blockIndex}`);
-    const [keys, values] = [this.#sideBySide(context.keys), this.#sideBySide(context.values)];
+    const [keys, values] = [jobs.sideBySide(context.keys), jobs.sideBySide(context.values)];
     const [scale, shift] = [norm2.weight, norm2.bias];
-    await this.#run(this.#modulate(block, times));
+    await this.#run(jobs.modulate(block, times));
     for (const chunk of chunks) {
       const { count } = chunk;
       const x = rowsOf(stream, chunk);
       await this.#run(
-        this.#norm(x, count, { scale, shift, one: 0 }),
-        this.#linear(linears['attn2.to_q'], y, h, count),
-        this.#normHeads(h, count, attn2.normQ),
-        this.#attention(keys, values, count, text.rows, text.lastBias),
-        this.#linear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
-        this.#modulatedNorm(x, chunk, 'shift2', 'scale2'),
-        this.#linear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu' }),
-        this.#linear(linears['ffn.net.2'], h, x, count, this.#gated(chunk, 'gate2')),
+        jobs.norm(x, count, { scale, shift, one: 0 }),
+        jobs.linear(linears['attn2.to_q'], y, h, count),
+        jobs.normHeads(h, count, attn2.normQ),
+        jobs.attention(keys, values, count, text.rows, text.lastBias),
+        jobs.linear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
+        jobs.modulatedNorm(x, chunk, 'shift2', 'scale2'),
+        jobs.linear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),
+        jobs.linear(linears['ffn.net.2'], h, x, count, jobs.gated(chunk, 'gate2')),
       );
     }
   }
@@ -163,9 +178,7 @@ export class KernelClip implements Clip {
   async keepResidual(branch: number, index: number): Promise<void> {
     const [stream, residual] = [this.#memory.stream(index), this.#memory.residual(branch)];
     for (const chunk of this.#memory.chunks) {
-      const a = this.#view(rowsOf(stream, chunk), chunk.count);
-      const b = this.#view(rowsOf(residual, chunk), chunk.count);
-      await this.#run(sumDispatch(this.#width, { a, b, rows: chunk.count, factor: -1 }));
+      await this.#run(this.#jobs.difference(stream, residual, chunk));
     }
   }
 
@@ -175,21 +188,31 @@ export class KernelClip implements Clip {
     velocity: Tensor,
     includeConditioning: boolean,
   ): Promise<void> {
+    const jobs = this.#jobs;
     const { projOut, scaleShiftTable } = this.weights;
     const { chunks, y } = this.#memory;
     await this.#run(
-      this.#sumOfTables(scaleShiftTable, times.noisy.temb, false),
-      this.#sumOfTables(scaleShiftTable, times.conditioning.temb, true),
+      jobs.sumOfTables(scaleShiftTable, times.noisy.temb, false),
+      jobs.sumOfTables(scaleShiftTable, times.conditioning.temb, true),
     );
     for (const chunk of chunks) {
       if (chunk.conditioning && !includeConditioning) continue;
-      const { rows, jobs } = this.#chunkOf(source, chunk);
+      const { rows, before } = jobs.chunkOf(source, chunk);
       await this.#run(
-        jobs,
-        this.#modulatedNorm(rows, chunk, 'shift1', 'scale1'),
-        this.#linear(projOut, y, rowsOf(velocity, chunk), chunk.count),
+        before,
+        jobs.modulatedNorm(rows, chunk, 'shift1', 'scale1'),
+        jobs.linear(projOut, y, rowsOf(velocity, chunk), chunk.count),
       );
     }
+  }
+
+  async finish(): Promise<void> {
+    const { overflows, overflowBits } = this.#memory;
+    this.backend.copy(overflows, 0, overflowBits, 0, 1);
+    const bits = await this.backend.read(overflowBits);
+    const [count = 0] = new Uint32Array(bits.buffer);
+    this.kernels.compute.clamped.count += count - this.#overflows;
+    this.#overflows = count;
   }
 
   read(): Promise<Float32Array> {
@@ -200,157 +223,12 @@ export class KernelClip implements Clip {
     this.#memory.dispose();
   }
 
-  #run(...jobs: readonly (Dispatch | readonly Dispatch[])[]): Promise<void> {
-    return this.kernels.compute.dispatch(jobs.flat());
+  async #run(...jobs: readonly (Dispatch | readonly Dispatch[])[]): Promise<void> {
+    if (!this.#listed) return this.kernels.compute.dispatch(jobs.flat());
+    this.#listed.push(...jobs.flat());
   }
 
   #copy(from: Tensor, to: Tensor): void {
     this.backend.copy(from, 0, to, 0, elementCount(from.dims));
   }
-
-  /** The block's table and the time, for both kinds of tokens. */
-  #modulate({ scaleShiftTable }: BlockWeights, { noisy, conditioning }: Times): Dispatch[] {
-    return [
-      this.#sumOfTables(scaleShiftTable, noisy.modulation, false),
-      this.#sumOfTables(scaleShiftTable, conditioning.modulation, true),
-    ];
-  }
-
-  /** `table` plus a time embedding, row by row or one row for all. */
-  #sumOfTables(table: Tensor, time: Tensor, conditioning: boolean): Dispatch {
-    const [rows = 0] = table.dims;
-    const whole = (tensor: Tensor) => this.#view({ tensor, first: 0, storage: 'f32' }, rows);
-    const [a, b] = [whole(table), rowView(time, 0, time.dims[0] ?? 0, 4 * this.#width)];
-    const y = whole(this.#memory.modulation(conditioning));
-    return sumDispatch(this.#width, { a, b, y, rows, factor: 1, repeated: time.dims[0] === 1 });
-  }
-
-  /** A row that modulates the tokens of a chunk. */
-  #modulation({ conditioning }: Chunk, row: ModulationRow): RowView {
-    const tensor = this.#memory.modulation(conditioning);
-    return this.#view({ tensor, first: modulationRows[row], storage: 'f32' }, 1);
-  }
-
-  #gated(chunk: Chunk, row: ModulationRow) {
-    return { epilogue: 'gated', gate: this.#modulation(chunk, row) } as const;
-  }
-
-  /** Rows of D into `y`. */
-  #norm(
-    rows: Rows,
-    count: number,
-    factors: Pick<Parameters<typeof layerNormDispatch>[1], 'scale' | 'shift' | 'one'>,
-  ): Dispatch {
-    const { y } = this.#memory;
-    const shape = { width: this.#width, epsilon: this.config.eps, output: y.storage };
-    const [from, to] = [this.#view(rows, count), this.#view(y, count)];
-    return layerNormDispatch(shape, { x: from, y: to, rows: count, ...factors });
-  }
-
-  #modulatedNorm(rows: Rows, chunk: Chunk, shift: ModulationRow, scale: ModulationRow): Dispatch {
-    // A row of D starts at an aligned offset.
-    return this.#norm(rows, chunk.count, {
-      scale: this.#modulation(chunk, scale).operand,
-      shift: this.#modulation(chunk, shift).operand,
-      one: 1,
-    });
-  }
-
-  #linear(
-    layer: Linear,
-    x: Rows,
-    y: Rows,
-    rows: number,
-    after: { readonly epilogue?: LinearShape['epilogue']; readonly gate?: RowView } = {},
-  ): Dispatch[] {
-    const branch = (values: number) => this.#memory.branch(values);
-    return linearJobs(this.kernels.linear, layer, { x, y, rows, branch, ...after });
-  }
-
-  /** RMS norm of rows where they are, and rotary embedding for tokens of the clip. */
-  #normHeads(rows: Rows, count: number, weight: Tensor, chunk?: Chunk): Dispatch {
-    const norm = { epsilon: this.config.eps };
-    const shape = { ...this.#headShape(rows), output: null, norm, rotary: chunk !== undefined };
-    const angles = chunk && { angles: this.#angles(chunk) };
-    return headRowsDispatch(shape, { x: this.#view(rows, count), rows: count, weight, ...angles });
-  }
-
-  /** A chunk's rows in `h` go to the clip's keys, normed and rotated, or to its values, as they are. */
-  #storeHeads(to: HeadRows, chunk: Chunk, weight: Tensor | null): Dispatch[] {
-    const { h } = this.#memory;
-    const shape = {
-      ...this.#headShape(h),
-      output: to.storage,
-      norm: weight && { epsilon: this.config.eps },
-      rotary: weight !== null,
-    };
-    const { headStride, rowStride } = to;
-    return this.#ranges(to).map((heads) =>
-      headRowsDispatch(shape, {
-        x: this.#view(h, chunk.count),
-        rows: chunk.count,
-        ...(weight && { weight, angles: this.#angles(chunk) }),
-        to: {
-          y: headsFrom(to, heads, this.tokens).operand,
-          firstRow: chunk.start,
-          ...{ headStride, rowStride, heads },
-        },
-      }),
-    );
-  }
-
-  /** Queries in `h` attend; what they get goes to `y`. */
-  #attention(k: HeadRows, v: HeadRows, rows: number, keys: number, lastBias?: number): Dispatch[] {
-    const { h, y } = this.#memory;
-    const [q, out] = [this.#sideBySide(h.tensor), this.#sideBySide(y.tensor)];
-    const headSize = this.config.attention_head_dim;
-    const bias = lastBias === undefined ? {} : { lastBias };
-    const ranges = this.#ranges(k);
-    return attentionJobs(this.kernels, { q, k, v, out, headSize, ranges, rows, keys, ...bias });
-  }
-
-  #headShape({ storage }: Rows) {
-    return { width: this.#width, headSize: this.config.attention_head_dim, input: storage };
-  }
-
-  #angles({ start }: Chunk) {
-    return { cos: this.#memory.cos, sin: this.#memory.sin, first: start };
-  }
-
-  #ranges(of: HeadRows) {
-    const { num_attention_heads: heads, attention_head_dim: headSize } = this.config;
-    return headRanges(this.kernels.compute, heads, headSize, of);
-  }
-
-  #sideBySide(tensor: DeviceTensor): HeadRows {
-    const { storage } = this.kernels;
-    return interleaved(tensor, storage, this.#width, this.config.attention_head_dim);
-  }
-
-  #view(rows: Rows, count: number): RowView {
-    return viewOf(rows, count, this.#width);
-  }
-
-  /** A chunk as the blocks left it, or would have. */
-  #chunkOf(source: HeadSource, chunk: Chunk): { rows: Rows; jobs: Dispatch[] } {
-    if ('stream' in source) {
-      return { rows: rowsOf(this.#memory.stream(source.stream), chunk), jobs: [] };
-    }
-    const { tensor } = this.#memory.h;
-    const rows: Rows = { tensor, first: 0, storage: 'f32' };
-    const residual = this.#memory.residual(source.reused);
-    const sum = sumDispatch(this.#width, {
-      a: this.#view(rowsOf(this.#memory.stream(0), chunk), chunk.count),
-      b: this.#view(rowsOf(residual, chunk), chunk.count),
-      y: this.#view(rows, chunk.count),
-      rows: chunk.count,
-      factor: 1,
-    });
-    return { rows, jobs: [sum] };
-  }
-}
-
-/** A chunk's rows of a tensor of all tokens in f32. */
-function rowsOf(tensor: Tensor, { start }: Chunk): Rows {
-  return { tensor, first: start, storage: 'f32' };
 }

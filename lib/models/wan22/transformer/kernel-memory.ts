@@ -29,6 +29,10 @@ export class KernelMemory {
   readonly values: HeadRows;
   readonly cos: Tensor; // [S, headSize/2]
   readonly sin: Tensor;
+  /** Counts groups of four results of the feed-forward's inner layer that were clamped to f16. */
+  readonly overflows: DeviceTensor<'int32'>; // [1]
+  /** The same to be read: only floats are. */
+  readonly overflowBits: Tensor; // [1]
   readonly #scope: Scope;
   readonly #streams: readonly Tensor[]; // [S, D]
   readonly #residuals: readonly Tensor[]; // [S, D]
@@ -72,6 +76,8 @@ export class KernelMemory {
       const { cos, sin } = rotaryTables(config, size);
       this.cos = float32([this.tokens, headSize / 2], cos);
       this.sin = float32([this.tokens, headSize / 2], sin);
+      this.overflows = scope.tensor('int32', [1], 'activations');
+      this.overflowBits = float32([1]);
       this.#modulations = [float32([6, d]), float32([6, d])];
       this.y = { tensor: stored([most, d]), first: 0, storage };
       // It also takes a chunk of the residual stream.

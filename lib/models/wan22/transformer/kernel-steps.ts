@@ -61,6 +61,8 @@ export interface LinearStep {
   readonly epilogue?: LinearShape['epilogue'];
   /** With the epilogue `gated`. */
   readonly gate?: RowView;
+  /** Counts results that f16 does not hold; they are not counted without it. */
+  readonly overflows?: DeviceTensor;
   /** At least [rows, rank], where a LoRA is. */
   readonly branch: (values: number) => DeviceTensor;
 }
@@ -68,6 +70,7 @@ export interface LinearStep {
 /** A linear layer: one dispatch, and one before it for a LoRA's `x·downᵀ`. */
 export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearStep): Dispatch[] {
   const { x, y, rows, epilogue = 'none', gate } = step;
+  const overflows = y.storage === 'f16' ? step.overflows : undefined;
   const { inFeatures: k, outFeatures: n, precision, bias } = layer.spec;
   const { down, up, ...tensors } = layer.tensors;
   const rank = down?.dims[0] ?? 0;
@@ -81,8 +84,16 @@ export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearSt
     bias,
     rank,
     epilogue,
+    ...(overflows && { counted: true }),
   };
-  const operands = { rows, x: source, y: viewOf(y, rows, n), ...tensors, ...(gate && { gate }) };
+  const operands = {
+    rows,
+    x: source,
+    y: viewOf(y, rows, n),
+    ...tensors,
+    ...(gate && { gate }),
+    ...(overflows && { overflows }),
+  };
   if (!down || !up) return [linearDispatch(variant, shape, operands)];
   const t: Rows = { tensor: step.branch(rows * rank), first: 0, storage: 'f32' };
   const branch = { operand: viewOf(t, rows, rank).operand, firstRow: 0 };

@@ -84,16 +84,26 @@ export class Transformer {
   }
 
   /**
-   * Takes the memory of a clip. Dispose it when the clip is denoised.
+   * Takes the memory of a clip. Dispose it when the clip is denoised. Kernels of our own are compiled for it; where
+   * the device refuses one of them, the runtime computes the clip.
    *
    * @throws KinoraError `OUT_OF_MEMORY`; then nothing of it stays on the device
    */
-  createClip(size: LatentSize, options: ClipOptions): Clip {
+  async createClip(size: LatentSize, options: ClipOptions): Promise<Clip> {
     const { backend, config, weights } = this;
     const kernels = stepKernels(backend, config);
-    return kernels
-      ? new KernelClip(backend, kernels, config, weights, size, options)
-      : new GraphClip(backend, config, weights, size, options);
+    if (kernels) {
+      const clip = new KernelClip(backend, kernels, config, weights, size, options);
+      try {
+        const failures = await clip.compile(await this.blocks.get(0));
+        if (failures.length === 0) return clip;
+      } catch (error) {
+        clip.dispose();
+        throw error;
+      }
+      clip.dispose();
+    }
+    return new GraphClip(backend, config, weights, size, options);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
@@ -246,6 +256,7 @@ export class Transformer {
       if (blocks === 'keep') await clip.keepResidual(index, stream);
       await clip.head({ stream }, times, velocity, includeConditioning);
     }
+    await clip.finish();
   }
 }
 

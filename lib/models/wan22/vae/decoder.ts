@@ -143,7 +143,7 @@ export class VaeDecoder implements FrameDecoder, ClipDecoder {
     this.#open = false;
     this.network.upBlocks.reset();
     for (const convolution of this.convolutions) convolution.reset();
-    // New partial sums are made, and therefore zero, with the next clip's first frame.
+    // What layers know of the past is made anew, and therefore zero, with the next clip's first frame.
     this.workspace.caches.dispose();
     this.workspace.scratch.reclaim();
   }

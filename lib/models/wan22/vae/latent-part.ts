@@ -21,7 +21,7 @@ type Layer = (x: Image) => Promise<Image>;
 
 /**
  * Runs the part of the decoder that works on latent positions: one layer through the whole clip, then
- * the next, so that one layer's weights and partial sums are on the device at a time. Frees
+ * the next, so that one layer's weights and past are on the device at a time. Frees
  * everything when it returns or throws.
  */
 export async function runLatentPart(

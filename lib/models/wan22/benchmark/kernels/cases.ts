@@ -1,3 +1,4 @@
+import { at } from '../../../../contract';
 import type { Scope } from '../../../../gpu';
 import type { Compute, RowView } from '../../../../gpu/kernels';
 import {
@@ -5,6 +6,9 @@ import {
   attentionDispatch,
   attentionVariants,
 } from '../../../../gpu/kernels/attention';
+import { type ConvolutionShape, convolutionVariants } from '../../../../gpu/kernels/convolution';
+import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
+import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
 import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
 import {
   type LinearShape,
@@ -12,8 +16,8 @@ import {
   linearDispatch,
   linearVariants,
 } from '../../../../gpu/kernels/linear';
-import { attention, GraphBuilder, linear } from '../../../../onnx';
-import { type ModelConfig, transformerDim } from '../../config';
+import { attention, convolution, GraphBuilder, linear } from '../../../../onnx';
+import { decoderBlocks, type ModelConfig, transformerDim } from '../../config';
 import { noise, noiseBlocks } from '../synthetic';
 import type { Contender, KernelCase } from './measure';
 
@@ -36,11 +40,12 @@ export const caseNames = {
 } as const;
 
 /** The operators that take the model's time. */
-export function kernelCases({ transformer }: ModelConfig, size: CaseSize): KernelCase[] {
+export function kernelCases({ transformer, vae }: ModelConfig, size: CaseSize): KernelCase[] {
   const small = size === 'small';
   const d = transformerDim(transformer);
   const rows = small ? 128 : 2048;
   const head = transformer.attention_head_dim;
+  const { out_dim: channels } = at(decoderBlocks(vae).slice(-1), 0);
   const projection = { rows, k: d, n: d, bits: 8, epilogue: 'none' } as const;
   const main = [
     linearCase(caseNames.projection, projection),
@@ -49,6 +54,11 @@ export function kernelCases({ transformer }: ModelConfig, size: CaseSize): Kerne
       head,
       rows,
       keys: small ? 2048 : nativeTokens,
+    }),
+    convolutionCase(caseNames.convolution, {
+      height: small ? 16 : 352,
+      width: small ? 16 : 640,
+      channels,
     }),
   ];
   if (small) return main;
@@ -226,6 +236,69 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
         })),
         runtime: async () => {
           await scope.backend.run(graph, { q: q.wide, k: k.wide, v: v.wide }, { y });
+          return y;
+        },
+      };
+    },
+  };
+}
+
+interface ConvolutionSize {
+  readonly height: number;
+  readonly width: number;
+  readonly channels: number;
+}
+
+/** A 3×3 convolution of one frame; over three frames it is the same loop with three times the steps. */
+function convolutionCase(name: string, { height, width, channels }: ConvolutionSize): KernelCase {
+  return {
+    family: 'convolution',
+    name,
+    size: `${height}×${width}, ${channels} channels to as many`,
+    flops: 2 * 9 * channels ** 2 * height * width,
+    prepare(scope, compute) {
+      const image = [1, height, width, channels] as const;
+      const x = halves(scope, 'x', image);
+      const weight = halves(scope, 'filters', [channels, channels, 3, 3], 9 * channels).wide;
+      const bias = scope.float32([channels], 'weights', noise('bias', channels, 1));
+      const order = {
+        ...{ blocks: 1, filters: channels, channels, taps: 9 },
+        strides: { block: 0, filter: 9 * channels, channel: 9, tap: 1 },
+      };
+      const dims = packedDims(packedRows(order), channels);
+      const weights = scope.tensor('float16', dims, 'weights');
+      const result = scope.tensor('float16', image, 'activations');
+      const shape: ConvolutionShape = {
+        ...{ frames: 1, input: 'f16', weight: 'f16', output: 'f16' },
+        ...{ bias: true, residual: 'none', side: 'f16', wholeVectors: true },
+      };
+      const y = scope.float32(image, 'activations');
+      const g = new GraphBuilder(`bench ${name}`);
+      g.output(
+        'y',
+        convolution(
+          g.input('x', 'float32', image),
+          g.input('weight', 'float32', [channels, channels, 3, 3]),
+          g.input('bias', 'float32', [channels]),
+          scope.backend.convLayout,
+          { pads: [1, 1, 1, 1] },
+        ),
+      );
+      const graph = g.build();
+      return {
+        before: [packJob(weight, order, weights)],
+        contenders: convolutionVariants(compute).map((variant) => ({
+          variant: textOf(variant),
+          mode: 'exact',
+          result,
+          jobs: convolutionDispatches(compute, variant, shape, {
+            ...{ x: [x.narrow], weights, bias, y: result, height, width },
+            ...{ inputs: channels, filters: channels, kernel: [3, 3], pads: [1, 1] },
+            ...{ outputHeight: height, outputWidth: width },
+          }),
+        })),
+        runtime: async () => {
+          await scope.backend.run(graph, { x: x.wide, weight, bias }, { y });
           return y;
         },
       };

@@ -55,4 +55,5 @@ test('cases have the widths of the model', () => {
   const sizes = kernelCases(config, 'full').map(({ size }) => size);
   expect(sizes).toContain('2048×3072×14336, 8 bits');
   expect(sizes).toContain('2 × 128 channels, 2048 queries, 27280 keys');
+  expect(sizes).toContain('352×640, 256 channels to as many');
 });

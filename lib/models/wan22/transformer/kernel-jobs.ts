@@ -1,0 +1,199 @@
+import type { DeviceTensor } from '../../../gpu';
+import {
+  type Dispatch,
+  headRowsDispatch,
+  layerNormDispatch,
+  type RowView,
+  rowView,
+  sumDispatch,
+} from '../../../gpu/kernels';
+import { type TransformerConfig, transformerDim } from '../config';
+import type { Linear } from '../layers';
+import type { Chunk } from '../tokens';
+import type { HeadSource, Times } from './clip';
+import type { KernelMemory } from './kernel-memory';
+import {
+  attentionJobs,
+  type HeadRows,
+  headRanges,
+  headsFrom,
+  interleaved,
+  type LinearStep,
+  linearJobs,
+  type Rows,
+  type StepKernels,
+  viewOf,
+} from './kernel-steps';
+import type { BlockWeights } from './weights';
+
+type Tensor = DeviceTensor<'float32'>;
+
+/** Rows of a block's modulation in the checkpoint's order; the head has the first two. */
+const modulationRows = { shift1: 0, scale1: 1, gate1: 2, shift2: 3, scale2: 4, gate2: 5 } as const;
+type ModulationRow = keyof typeof modulationRows;
+
+/** The operations that the steps of a clip are made of, on its memory. */
+export class KernelJobs {
+  /** D */
+  readonly #width: number;
+
+  constructor(
+    readonly kernels: StepKernels,
+    readonly config: TransformerConfig,
+    readonly memory: KernelMemory,
+  ) {
+    this.#width = transformerDim(config);
+  }
+
+  /** The block's table and the time, for both kinds of tokens. */
+  modulate({ scaleShiftTable }: BlockWeights, { noisy, conditioning }: Times): Dispatch[] {
+    return [
+      this.sumOfTables(scaleShiftTable, noisy.modulation, false),
+      this.sumOfTables(scaleShiftTable, conditioning.modulation, true),
+    ];
+  }
+
+  /** `table` plus a time embedding, row by row or one row for all. */
+  sumOfTables(table: Tensor, time: Tensor, conditioning: boolean): Dispatch {
+    const [rows = 0] = table.dims;
+    const whole = (tensor: Tensor) => this.#view({ tensor, first: 0, storage: 'f32' }, rows);
+    const [a, b] = [whole(table), rowView(time, 0, time.dims[0] ?? 0, 4 * this.#width)];
+    const y = whole(this.memory.modulation(conditioning));
+    return sumDispatch(this.#width, { a, b, y, rows, factor: 1, repeated: time.dims[0] === 1 });
+  }
+
+  /** A row that modulates the tokens of a chunk. */
+  #modulation({ conditioning }: Chunk, row: ModulationRow): RowView {
+    const tensor = this.memory.modulation(conditioning);
+    return this.#view({ tensor, first: modulationRows[row], storage: 'f32' }, 1);
+  }
+
+  gated(chunk: Chunk, row: ModulationRow) {
+    return { epilogue: 'gated', gate: this.#modulation(chunk, row) } as const;
+  }
+
+  /** Rows of D into `y`. */
+  norm(
+    rows: Rows,
+    count: number,
+    factors: Pick<Parameters<typeof layerNormDispatch>[1], 'scale' | 'shift' | 'one'>,
+  ): Dispatch {
+    const { y } = this.memory;
+    const shape = { width: this.#width, epsilon: this.config.eps, output: y.storage };
+    const [from, to] = [this.#view(rows, count), this.#view(y, count)];
+    return layerNormDispatch(shape, { x: from, y: to, rows: count, ...factors });
+  }
+
+  modulatedNorm(rows: Rows, chunk: Chunk, shift: ModulationRow, scale: ModulationRow): Dispatch {
+    // A row of D starts at an aligned offset.
+    return this.norm(rows, chunk.count, {
+      scale: this.#modulation(chunk, scale).operand,
+      shift: this.#modulation(chunk, shift).operand,
+      one: 1,
+    });
+  }
+
+  linear(
+    layer: Linear,
+    x: Rows,
+    y: Rows,
+    rows: number,
+    after: Pick<LinearStep, 'epilogue' | 'gate' | 'overflows'> = {},
+  ): Dispatch[] {
+    const branch = (values: number) => this.memory.branch(values);
+    return linearJobs(this.kernels.linear, layer, { x, y, rows, branch, ...after });
+  }
+
+  /** RMS norm of rows where they are, and rotary embedding for tokens of the clip. */
+  normHeads(rows: Rows, count: number, weight: Tensor, chunk?: Chunk): Dispatch {
+    const norm = { epsilon: this.config.eps };
+    const shape = { ...this.#headShape(rows), output: null, norm, rotary: chunk !== undefined };
+    const angles = chunk && { angles: this.#angles(chunk) };
+    return headRowsDispatch(shape, { x: this.#view(rows, count), rows: count, weight, ...angles });
+  }
+
+  /** A chunk's rows in `h` go to the clip's keys, normed and rotated, or to its values, as they are. */
+  storeHeads(to: HeadRows, chunk: Chunk, weight: Tensor | null): Dispatch[] {
+    const { h } = this.memory;
+    const shape = {
+      ...this.#headShape(h),
+      output: to.storage,
+      norm: weight && { epsilon: this.config.eps },
+      rotary: weight !== null,
+    };
+    const { headStride, rowStride } = to;
+    return this.#ranges(to).map((heads) =>
+      headRowsDispatch(shape, {
+        x: this.#view(h, chunk.count),
+        rows: chunk.count,
+        ...(weight && { weight, angles: this.#angles(chunk) }),
+        to: {
+          y: headsFrom(to, heads, this.memory.tokens).operand,
+          firstRow: chunk.start,
+          ...{ headStride, rowStride, heads },
+        },
+      }),
+    );
+  }
+
+  /** Queries in `h` attend; what they get goes to `y`. */
+  attention(k: HeadRows, v: HeadRows, rows: number, keys: number, lastBias?: number): Dispatch[] {
+    const { h, y } = this.memory;
+    const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];
+    const headSize = this.config.attention_head_dim;
+    const bias = lastBias === undefined ? {} : { lastBias };
+    const ranges = this.#ranges(k);
+    return attentionJobs(this.kernels, { q, k, v, out, headSize, ranges, rows, keys, ...bias });
+  }
+
+  #headShape({ storage }: Rows) {
+    return { width: this.#width, headSize: this.config.attention_head_dim, input: storage };
+  }
+
+  #angles({ start }: Chunk) {
+    return { cos: this.memory.cos, sin: this.memory.sin, first: start };
+  }
+
+  #ranges(of: HeadRows) {
+    const { num_attention_heads: heads, attention_head_dim: headSize } = this.config;
+    return headRanges(this.kernels.compute, heads, headSize, of);
+  }
+
+  sideBySide(tensor: DeviceTensor): HeadRows {
+    const { storage } = this.kernels;
+    return interleaved(tensor, storage, this.#width, this.config.attention_head_dim);
+  }
+
+  #view(rows: Rows, count: number): RowView {
+    return viewOf(rows, count, this.#width);
+  }
+
+  /** A chunk as the blocks left it, or would have. */
+  chunkOf(source: HeadSource, chunk: Chunk): { rows: Rows; before: Dispatch[] } {
+    if ('stream' in source) {
+      return { rows: rowsOf(this.memory.stream(source.stream), chunk), before: [] };
+    }
+    const { tensor } = this.memory.h;
+    const rows: Rows = { tensor, first: 0, storage: 'f32' };
+    const residual = this.memory.residual(source.reused);
+    const sum = sumDispatch(this.#width, {
+      a: this.#view(rowsOf(this.memory.stream(0), chunk), chunk.count),
+      b: this.#view(rowsOf(residual, chunk), chunk.count),
+      y: this.#view(rows, chunk.count),
+      rows: chunk.count,
+      factor: 1,
+    });
+    return { rows, before: [sum] };
+  }
+
+  /** `b = a − b`, for a chunk of both. */
+  difference(a: Tensor, b: Tensor, chunk: Chunk): Dispatch {
+    const view = (tensor: Tensor) => this.#view(rowsOf(tensor, chunk), chunk.count);
+    return sumDispatch(this.#width, { a: view(a), b: view(b), rows: chunk.count, factor: -1 });
+  }
+}
+
+/** A chunk's rows of a tensor of all tokens in f32. */
+export function rowsOf(tensor: Tensor, { start }: Pick<Chunk, 'start'>): Rows {
+  return { tensor, first: start, storage: 'f32' };
+}
