@@ -8,6 +8,8 @@ export * from './convolution-run';
 export * from './convolution-weights';
 export * from './kernel';
 export * from './linear';
+export * from './linear-dp4a';
 export * from './own';
 export * from './pointwise';
+export * from './quantise';
 export { storageBytes } from './text';

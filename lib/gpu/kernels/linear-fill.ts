@@ -21,7 +21,7 @@ export interface Fill {
 }
 
 /** What a thread fills of a tile: `quads` vec4 of each of `turns` rows, `apart` rows from each other. */
-interface Share {
+export interface Share {
   readonly quads: number;
   readonly turns: readonly number[];
   /** The slot in the tile of a turn's row, and the first of its quads. */
@@ -32,7 +32,12 @@ interface Share {
 /** Quads of a row of a tile: 16 elements of k. */
 const quadsPerRow = 4;
 
-function shareOf(rows: number, threads: number): Share {
+/**
+ * What a thread fills of a tile of `rows` of `quadsPerRow` vec4.
+ *
+ * @throws RangeError where the threads cannot share it evenly
+ */
+export function shareOf(rows: number, threads: number, quadsPerRow: number): Share {
   const perThread = (rows * quadsPerRow) / threads;
   if (!Number.isInteger(perThread)) throw new RangeError(`${threads} threads for ${rows} rows`);
   if (perThread >= quadsPerRow) {
@@ -117,7 +122,7 @@ export function inputFill(
   threads: number,
   vector: string,
 ): Fill {
-  const share = shareOf(rows, threads);
+  const share = shareOf(rows, threads, quadsPerRow);
   const row = (turn: number) =>
     `uniforms.xFirst + min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u)`;
   const fill = floatFill('x', input, k, share, row, { name: 'tileX', rows, vector });
@@ -126,20 +131,28 @@ export function inputFill(
 }
 
 /**
- * The tile of the weight. A thread's columns lie side by side in the result, its slots as far from each other as
- * there are threads across: lanes then read neighbouring slots.
+ * The column of the tile in a slot. A thread's columns lie side by side in the result, its slots as far from each
+ * other as there are threads across: lanes then read neighbouring slots.
  */
+export function columnOfSlot(
+  { columns, threadColumns }: Pick<LinearVariant, 'columns' | 'threadColumns'>,
+  slot: string,
+): string {
+  const across = columns / threadColumns;
+  return `(${slot} % ${across}u * 4u + ${slot} / ${across}u % 4u + ${slot} / ${4 * across}u * ${4 * across}u)`;
+}
+
+/** The tile of the weight; for the slots see {@link columnOfSlot}. */
 export function weightFill(
   { k, n, weight }: LinearShape,
-  { columns, threadColumns }: LinearVariant,
+  variant: LinearVariant,
   threads: number,
   vector: string,
 ): Fill {
-  const share = shareOf(columns, threads);
-  const across = columns / threadColumns;
-  const column = (slot: string) =>
-    `(${slot} % ${across}u * 4u + ${slot} / ${across}u % 4u + ${slot} / ${4 * across}u * ${4 * across}u)`;
-  const row = (turn: number) => `min(tileColumn + ${column(share.slot(turn))}, ${n - 1}u)`;
+  const { columns } = variant;
+  const share = shareOf(columns, threads, quadsPerRow);
+  const row = (turn: number) =>
+    `min(tileColumn + ${columnOfSlot(variant, share.slot(turn))}, ${n - 1}u)`;
   const tile = { name: 'tileW', rows: columns, vector };
   if (weight === 'f32') return floatFill('weight', 'f32', k, share, row, tile);
 

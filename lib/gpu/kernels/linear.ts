@@ -11,6 +11,7 @@ import {
 } from './linear-epilogue';
 import { type Fill, inputFill, weightFill } from './linear-fill';
 import { memoised } from './memo';
+import { storageBytes } from './text';
 
 /** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
 export interface LinearVariant {
@@ -21,7 +22,7 @@ export interface LinearVariant {
   readonly threadRows: number;
   /** Multiple of 4. */
   readonly threadColumns: number;
-  /** How tiles lie in workgroup memory; f16 needs the feature `shader-f16`. */
+  /** How tiles lie in workgroup memory where x is f16, f32 otherwise; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
 }
 
@@ -76,6 +77,7 @@ const step = 16;
 const tiles: readonly (readonly [number, number, number, number])[] = [
   [128, 128, 8, 8],
   [128, 64, 8, 8],
+  [128, 128, 16, 8],
   [64, 128, 8, 8],
   [64, 64, 8, 8],
   [64, 64, 8, 4],
@@ -97,7 +99,7 @@ export function linearVariants(compute: Pick<Compute, 'features' | 'limits'>): L
     .filter(
       (variant) =>
         threadsOf(variant) <= compute.limits.threads &&
-        workgroupBytes(variant) <= compute.limits.workgroupBytes,
+        workgroupBytes({ ...variant, shared: 'f32' }) <= compute.limits.workgroupBytes,
     );
 }
 
@@ -107,7 +109,7 @@ export function threadsOf({ rows, columns, threadRows, threadColumns }: LinearVa
 }
 
 function workgroupBytes({ rows, columns, shared }: LinearVariant): number {
-  return (rows + columns) * step * (shared === 'f32' ? 4 : 2);
+  return (rows + columns) * step * storageBytes(shared);
 }
 
 /**
@@ -117,8 +119,9 @@ function workgroupBytes({ rows, columns, shared }: LinearVariant): number {
  * @throws RangeError for a shape that no kernel computes
  */
 export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kernel = memoised(
-  (variant: LinearVariant, shape: LinearShape) => {
+  (wanted: LinearVariant, shape: LinearShape) => {
     checkShape(shape);
+    const variant = fitted(wanted, shape);
     const threads = threadsOf(variant);
     const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
     const fills = [
@@ -146,6 +149,13 @@ ${epilogueLines(variant, shape)}`,
     });
   },
 );
+
+/** A result of few columns gets a narrow tile; what is stored in f32 may be larger than f16 can hold. */
+function fitted(variant: LinearVariant, { n, input }: LinearShape): LinearVariant {
+  let { columns } = variant;
+  while (columns / 2 >= Math.max(n, 4 * variant.threadColumns)) columns /= 2;
+  return { ...variant, columns, shared: input === 'f32' ? 'f32' : variant.shared };
+}
 
 function variantName({ rows, columns, threadRows, threadColumns, shared }: LinearVariant): string {
   return `${rows}×${columns} by ${threadRows}×${threadColumns}${shared === 'f16' ? ' in f16' : ''}`;
@@ -209,10 +219,20 @@ export function linearDispatch(
   shape: LinearShape,
   operands: LinearOperands,
 ): Dispatch {
+  return linearCall(linearKernel(variant, shape), fitted(variant, shape), shape, operands);
+}
+
+/** The operands, uniforms and grid that linear kernels of every mode share. */
+export function linearCall(
+  kernel: Kernel,
+  variant: LinearVariant,
+  shape: LinearShape,
+  operands: LinearOperands,
+): Dispatch {
   const { rows, x, y, gate, t, weight, values, scales, bias, up, overflows } = operands;
   const tensors = { weight, values, scales, bias, up, overflows };
   return {
-    kernel: linearKernel(variant, shape),
+    kernel,
     operands: {
       x: x.operand,
       y: y.operand,

@@ -47,7 +47,11 @@ export function linearOperands(shape: LinearShape, rows: number): LinearNumbers 
   };
 }
 
-function packed(shape: LinearShape, { values }: LinearNumbers): Uint8Array<ArrayBuffer> {
+/** The weight's bytes. */
+export function packedWeight(
+  shape: LinearShape,
+  { values }: LinearNumbers,
+): Uint8Array<ArrayBuffer> {
   return shape.weight === 'q4' ? values.slice(0, values.length / 2) : values;
 }
 
@@ -58,7 +62,7 @@ export function expectedLinear(shape: LinearShape, numbers: LinearNumbers): Floa
   const w =
     weight === 'f32'
       ? numbers.weight
-      : reference.dequantise(packed(shape, numbers), numbers.scales, weight === 'q8' ? 8 : 4);
+      : reference.dequantise(packedWeight(shape, numbers), numbers.scales, weight === 'q8' ? 8 : 4);
   const bias = shape.bias ? numbers.bias : new Float32Array(n);
   const sums = reference.linear(x, w, bias, { rows, inner: k, columns: n });
   const branch = reference.linear(t, up, new Float32Array(n), { rows, inner: rank, columns: n });
@@ -113,7 +117,7 @@ export async function runLinear(
     const y = stored(shape.output, numbers.y, n);
     const view = (tensor: typeof y, width: number, storage: Storage) =>
       rowView(tensor, first + start, count, width * storageBytes(storage));
-    const bytes = packed(shape, numbers);
+    const bytes = packedWeight(shape, numbers);
     const overflows = scope.tensor('int32', [1], 'activations');
     const job = linearDispatch(variant, shape, {
       rows: count,
