@@ -1,6 +1,6 @@
 export * from './attention';
-export { hasAttention } from './attention-text';
 export * from './channel-norm';
+export * from './attention-dp4a';
 export * from './choice';
 export * from './compute';
 export * from './convolution';
@@ -11,3 +11,4 @@ export * from './linear';
 export * from './own';
 export * from './pointwise';
 export { storageBytes } from './text';
+export * from './sparse';
