@@ -1,6 +1,6 @@
 export * from './attention';
-export * from './channel-norm';
 export * from './attention-dp4a';
+export * from './channel-norm';
 export * from './choice';
 export * from './compute';
 export * from './convolution';
@@ -10,5 +10,5 @@ export * from './kernel';
 export * from './linear';
 export * from './own';
 export * from './pointwise';
-export { storageBytes } from './text';
 export * from './sparse';
+export { storageBytes } from './text';
