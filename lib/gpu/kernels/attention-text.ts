@@ -1,88 +1,84 @@
 import type { AttentionShape, AttentionVariant } from './attention';
-import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
+import {
+  type Area,
+  component,
+  eachUnit,
+  four,
+  type Geometry,
+  geometryOf,
+  lanes,
+  lines,
+  load8,
+  place,
+  read,
+  rowsBinding,
+  slice,
+  upTo,
+  write,
+} from './attention-tile';
+import { defineKernel, type Kernel, type KernelBinding, type KernelMode } from './kernel';
 import { halfFunctions, store4, vectorBinding } from './text';
 
-/** Channels of the largest head: its results lie in registers. */
-export const largestHead = 128;
-
-/** Threads that share a row; each has every 16th group of four channels. */
-const lanes = 16;
-
-/** Channels, and keys, that lie in workgroup memory at a time. */
-const slice = 16;
-
-/** Whether there is a kernel for heads of this size. */
-export function hasAttention(headSize: number): boolean {
-  return headSize >= 8 && headSize <= largestHead && headSize % 8 === 0;
-}
-
-/** How a workgroup is divided. */
-export interface Geometry {
-  readonly threads: number;
-  /** Rows and keys of a thread. */
-  readonly rows: number;
-  readonly keys: number;
-  /** Groups of four channels of a thread. */
-  readonly columns: number;
-  /** `vec4`s of the two areas of workgroup memory. */
-  readonly left: number;
-  readonly right: number;
-  readonly workgroupBytes: number;
+/** How the logits of a tile are made, and where operands lie in workgroup memory: what differs between kernels. */
+export interface Logits {
+  readonly name: string;
+  readonly mode: KernelMode;
+  readonly bindings: readonly KernelBinding[];
+  readonly uniforms: readonly string[];
+  readonly needs: readonly string[];
+  readonly directives: string;
+  readonly areas: readonly Area[];
+  /** Largest values of the lanes, weights of a slice of keys. */
+  readonly weights: Area;
+  readonly values: Area;
+  /** Text that leaves `s0_0`, `s0_1` … with the logits in units of log 2. */
+  readonly text: string;
 }
 
 /**
- * The left area has a slice of Q [4][queries], the maxima or sums of the lanes [16][queries/4], or a slice of the
- * weights [16][queries/4]; the right one has a slice of K [4][keys] or of V [16][columns·16].
+ * The kernel of attention with given logits. Per tile of keys: logits, softmax so far, results so far. A thread's
+ * rows of logits are its rows of results, so that what belongs to a row stays where it is.
  */
-export function geometryOf({ queries, keys }: AttentionVariant, headSize: number): Geometry {
-  const rows = queries >= 64 ? 8 : 4;
-  const columns = Math.ceil(headSize / 64);
-  const left = 4 * queries;
-  const right = Math.max(4 * keys, slice * lanes * columns);
-  return {
-    threads: (queries / rows) * lanes,
-    rows,
-    keys: keys / lanes,
-    columns,
-    left,
-    right,
-    workgroupBytes: 16 * (left + right),
-  };
-}
-
-const upTo = (count: number) => Array.from({ length: count }, (_, index) => index);
-const lines = (count: number, line: (index: number) => string) => upTo(count).map(line).join('\n');
-
-export function makeKernel(variant: AttentionVariant, shape: AttentionShape): Kernel {
-  const { headSize, bias } = shape;
-  if (!hasAttention(headSize)) throw new RangeError(`no attention for heads of ${headSize}`);
+export function attentionText(
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  logits: Logits,
+): Kernel {
+  const { bias, sparse } = shape;
   const { queries, keys } = variant;
-  const geometry = geometryOf(variant, headSize);
-  const { threads, rows, left, right, workgroupBytes } = geometry;
-  const bindings: KernelBinding[] = [
-    rowsBinding('q', shape.q),
-    rowsBinding('k', shape.kv),
-    rowsBinding('v', shape.kv),
-    vectorBinding('out', 'write', shape.out),
-  ];
-  if (bias === 'full') bindings.push({ name: 'bias', access: 'read', element: 'f32' });
+  const geometry = geometryOf(variant, shape.headSize);
+  const { threads, rows, columns } = geometry;
+  const tile = tileText(variant, shape, geometry, logits);
   return defineKernel({
-    name: `attention ${shape.q},${shape.kv}→${shape.out} ${headSize} ${queries}×${keys}`,
-    mode: 'exact',
-    bindings,
+    name: logits.name,
+    mode: logits.mode,
+    bindings: [
+      ...logits.bindings,
+      rowsBinding('v', shape.kv),
+      vectorBinding('out', 'write', shape.out),
+      ...(bias === 'full' ? [{ name: 'bias', access: 'read', element: 'f32' } as const] : []),
+      ...(sparse ? [{ name: 'tiles', access: 'read', element: 'u32' } as const] : []),
+    ],
     uniforms: [
       'rows',
       'keys',
       'scale: f32',
-      ...['q', 'k', 'v', 'out'].flatMap((name) => [`${name}Head`, `${name}Row`, `${name}First`]),
+      ...logits.uniforms,
+      ...['v', 'out'].flatMap((name) => [`${name}Head`, `${name}Row`, `${name}First`]),
       ...(bias === 'last' ? ['lastBias: f32'] : []),
       ...(bias === 'full' ? ['biasHead'] : []),
+      ...(sparse ? ['firstTile'] : []),
     ],
     threads,
-    workgroupBytes,
-    declarations: `
-var<workgroup> left: array<vec4<f32>, ${left}>;
-var<workgroup> right: array<vec4<f32>, ${right}>;
+    workgroupBytes: logits.areas.reduce(
+      (bytes, { element, count }) => bytes + count * (element === 'vec4<f16>' ? 8 : 16),
+      0,
+    ),
+    needs: logits.needs,
+    directives: logits.directives,
+    declarations: `${logits.areas
+      .map(({ name, element, count }) => `var<workgroup> ${name}: array<${element}, ${count}>;`)
+      .join('\n')}
 ${halfFunctions}`,
     body: `
   let queryTiles = (uniforms.rows + ${queries - 1}u) / ${queries}u;
@@ -90,153 +86,88 @@ ${halfFunctions}`,
   let firstQuery = group % queryTiles * ${queries}u;
   let lane = thread % ${lanes}u;
   let part = thread / ${lanes}u;
-${lines(rows, (i) => lines(geometry.columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
+${lines(rows, (i) => lines(columns, (h) => `  var o${i}_${h} = vec4<f32>();`))}
 ${lines(rows / 4, (g) => `  var largest${g} = vec4<f32>(-3e38);\n  var sum${g} = vec4<f32>();`)}
-  for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
-${tileText(variant, shape, geometry)}
-  }
-${resultText(variant, shape, geometry)}`,
+${sparse ? listedTiles(keys, tile) : allTiles(keys, tile)}
+${resultText(variant, shape, geometry, logits)}`,
   });
 }
 
-/** A buffer that is read eight elements at a time. */
-function rowsBinding(name: string, storage: Storage): KernelBinding {
-  return { name, access: 'read', element: storage === 'f32' ? 'vec4<f32>' : 'vec4<u32>' };
-}
+const allTiles = (keys: number, tile: string) => `
+  for (var firstKey = 0u; firstKey < uniforms.keys; firstKey += ${keys}u) {
+${tile}
+  }`;
 
-/** Two `vec4`s from eight elements; `index` counts groups of eight. */
-function load8(name: string, storage: Storage, index: string, to: readonly [string, string]) {
-  return storage === 'f32'
-    ? `${to[0]} = ${name}[(${index}) * 2u];
-        ${to[1]} = ${name}[(${index}) * 2u + 1u];`
-    : `let words = ${name}[${index}];
-        ${to[0]} = unpackHalf4(words.xy);
-        ${to[1]} = unpackHalf4(words.zw);`;
-}
+/** The list has the place of each tile's ranges, and ranges of tiles of keys: first and count. */
+const listedTiles = (keys: number, tile: string) => `
+  let listed = uniforms.firstTile + group % queryTiles;
+  for (var range = tiles[listed]; range < tiles[listed + 1u]; range += 2u) {
+    let start = tiles[range] * ${keys}u;
+    let end = min(start + tiles[range + 1u] * ${keys}u, uniforms.keys);
+    for (var firstKey = start; firstKey < end; firstKey += ${keys}u) {
+${tile}
+    }
+  }`;
 
-/** Component `i` of `name0`, `name1` …: vectors of four rows. */
-const component = (name: string, i: number) => `${name}${i >> 2}.${'xyzw'[i & 3]}`;
-
-/** One tile of keys: logits, softmax so far, results so far. */
-function tileText(variant: AttentionVariant, shape: AttentionShape, geometry: Geometry): string {
+function tileText(
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  geometry: Geometry,
+  logits: Logits,
+): string {
   const { rows, keys } = geometry;
+  const { weights } = logits;
   const each = (line: (i: number, j: number) => string) =>
     lines(rows, (i) => lines(keys, (j) => line(i, j)));
-  const name = (i: number, j: number) => `s${i}_${j}`;
+  const own = (j: number) => `firstKey + lane * ${keys}u + ${j}u`;
+  const most = (i: number) =>
+    upTo(keys).reduce((text, j) => (text ? `max(${text}, s${i}_${j})` : `s${i}_${j}`), '');
+  const total = (i: number) =>
+    upTo(keys)
+      .map((j) => `s${i}_${j}`)
+      .join(' + ');
+  const groupOf = (owner: string, g: number) =>
+    `${owner} * ${variant.queries / 4}u + part * ${rows / 4}u + ${g}u`;
   return `
-${each((i, j) => `    var ${name(i, j)} = 0.0;`)}
-${logitsText(variant, shape, geometry)}
-${each((i, j) => `    ${name(i, j)} *= uniforms.scale;`)}
-${biasText(variant, shape, geometry)}
+${each((i, j) => `    var s${i}_${j} = 0.0;`)}
+${logits.text}
+${biasText(shape, geometry)}
     // Logits have a bound, so that keys beyond the last one have no weight beside them.
 ${lines(
   keys,
-  (j) => `    if (firstKey + lane * ${keys}u + ${j}u < uniforms.keys) {
-${lines(rows, (i) => `      ${name(i, j)} = max(${name(i, j)}, -1e38);`)}
+  (j) => `    if (${own(j)} < uniforms.keys) {
+${lines(rows, (i) => `      s${i}_${j} = max(s${i}_${j}, -1e38);`)}
     } else {
-${lines(rows, (i) => `      ${name(i, j)} = -3e38;`)}
+${lines(rows, (i) => `      s${i}_${j} = -3e38;`)}
     }`,
 )}
     workgroupBarrier();
-${lines(rows / 4, (g) => {
-  const most = (i: number) =>
-    upTo(keys).reduce((text, j) => (text ? `max(${text}, ${name(i, j)})` : name(i, j)), '');
-  return `    left[lane * ${variant.queries / 4}u + part * ${rows / 4}u + ${g}u] = vec4<f32>(${upTo(
-    4,
-  )
-    .map((i) => most(4 * g + i))
-    .join(', ')});`;
-})}
+${lines(
+  rows / 4,
+  (g) =>
+    `    ${write(
+      weights,
+      groupOf('lane', g),
+      four((i) => most(4 * g + i)),
+    )}`,
+)}
     workgroupBarrier();
 ${lines(
   rows / 4,
   (g) => `    var next${g} = largest${g};
     for (var other = 0u; other < ${lanes}u; other++) {
-      next${g} = max(next${g}, left[other * ${variant.queries / 4}u + part * ${rows / 4}u + ${g}u]);
+      next${g} = max(next${g}, ${read(weights, groupOf('other', g))});
     }
     let decay${g} = exp2(largest${g} - next${g});
     largest${g} = next${g};`,
 )}
-${each((i, j) => `    ${name(i, j)} = exp2(${name(i, j)} - ${component('next', i)});`)}
-${lines(rows / 4, (g) => {
-  const total = (i: number) =>
-    upTo(keys)
-      .map((j) => name(i, j))
-      .join(' + ');
-  return `    sum${g} = sum${g} * decay${g} + vec4<f32>(${upTo(4)
-    .map((i) => total(4 * g + i))
-    .join(', ')});`;
-})}
+${each((i, j) => `    s${i}_${j} = exp2(s${i}_${j} - ${component('next', i)});`)}
+${lines(rows / 4, (g) => `    sum${g} = sum${g} * decay${g} + ${four((i) => total(4 * g + i))};`)}
 ${lines(rows, (i) => lines(geometry.columns, (h) => `    o${i}_${h} *= ${component('decay', i)};`))}
-${weightedText(variant, shape, geometry)}`;
+${weightedText(variant, shape, geometry, logits)}`;
 }
 
-/** Products of the rows with the keys of the tile, in slices of the channels. */
-function logitsText(
-  { queries, keys: tile }: AttentionVariant,
-  shape: AttentionShape,
-  geometry: Geometry,
-) {
-  const { rows, keys, threads } = geometry;
-  const { headSize } = shape;
-  const fill = (
-    name: string,
-    storage: Storage,
-    area: string,
-    count: number,
-    index: string,
-    slot: string,
-  ) =>
-    eachUnit(
-      count * 2,
-      threads,
-      `
-        let row = unit / 2u;
-        let half = unit % 2u;
-        let slot = half * ${2 * count}u + ${slot};
-        let channel = c * 2u + half;
-        ${headSize % slice === 0 ? '' : `if (channel < ${headSize / 8}u) {`}
-        ${load8(name, storage, `${index} + channel`, [`${area}[slot]`, `${area}[slot + ${count}u]`])}
-        ${headSize % slice === 0 ? '' : `} else { ${area}[slot] = vec4<f32>(); ${area}[slot + ${count}u] = vec4<f32>(); }`}`,
-    );
-  return `
-    for (var c = 0u; c < ${Math.ceil(headSize / slice)}u; c++) {
-      workgroupBarrier();
-${fill('q', shape.q, 'left', queries, place('q', 'min(firstQuery + row, uniforms.rows - 1u)'), 'row')}
-${fill('k', shape.kv, 'right', tile, place('k', 'min(firstKey + row, uniforms.keys - 1u)'), `row / ${keys}u + row % ${keys}u * ${lanes}u`)}
-      workgroupBarrier();
-      for (var d = 0u; d < 4u; d++) {
-${lines(keys, (j) => `        let b${j} = right[d * ${tile}u + ${j * lanes}u + lane];`)}
-${lines(
-  rows,
-  (i) => `        let a${i} = left[d * ${queries}u + part * ${rows}u + ${i}u];
-${lines(keys, (j) =>
-  ['x', 'y', 'z', 'w']
-    .reduce((text, e) => `fma(a${i}.${e}, b${j}.${e}, ${text})`, `s${i}_${j}`)
-    .replace(/^/, `        s${i}_${j} = `)
-    .concat(';'),
-)}`,
-)}
-      }
-    }`;
-}
-
-/** Where a row of a head begins, in groups of eight elements. */
-function place(name: string, row: string): string {
-  return `head * uniforms.${name}Head + (uniforms.${name}First + ${row}) * uniforms.${name}Row`;
-}
-
-/** Gives `count` units of work to the threads; the text has `unit`. */
-function eachUnit(count: number, threads: number, text: string): string {
-  return lines(Math.ceil(count / threads), (turn) => {
-    const partial = (turn + 1) * threads > count;
-    return `      ${partial ? `if (thread < ${count - turn * threads}u) ` : ''}{
-        let unit = thread + ${turn * threads}u;${text}
-      }`;
-  });
-}
-
-function biasText(_: AttentionVariant, { bias }: AttentionShape, { rows, keys }: Geometry): string {
+function biasText({ bias }: AttentionShape, { rows, keys }: Geometry): string {
   if (bias === 'last') {
     return lines(
       keys,
@@ -246,12 +177,13 @@ ${lines(rows, (i) => `      s${i}_${j} += uniforms.lastBias;`)}
     );
   }
   if (bias === 'none') return '';
+  const key = (j: number) => `min(firstKey + lane * ${keys}u + ${j}u, uniforms.keys - 1u)`;
   return lines(
     rows,
     (i) => `    {
       let row = min(firstQuery + part * ${rows}u + ${i}u, uniforms.rows - 1u);
       let start = head * uniforms.biasHead + row * uniforms.keys;
-${lines(keys, (j) => `      s${i}_${j} += ${Math.LOG2E} * bias[start + min(firstKey + lane * ${keys}u + ${j}u, uniforms.keys - 1u)];`)}
+${lines(keys, (j) => `      s${i}_${j} += ${Math.LOG2E} * bias[start + ${key(j)}];`)}
     }`,
   );
 }
@@ -260,17 +192,14 @@ ${lines(keys, (j) => `      s${i}_${j} += ${Math.LOG2E} * bias[start + min(first
 function weightedText(
   { queries, keys: tile }: AttentionVariant,
   shape: AttentionShape,
-  geometry: Geometry,
+  { rows, keys, columns, threads }: Geometry,
+  { weights, values }: Logits,
 ): string {
-  const { rows, keys, columns, threads } = geometry;
   const units = shape.headSize / 8;
-  const value = load8(
-    'v',
-    shape.kv,
-    `${place('v', 'min(firstKey + c * 16u + key, uniforms.keys - 1u)')} + channel`,
-    ['right[slot]', 'right[slot + 1u]'],
-  );
   const owners = slice / keys;
+  const groupOf = (key: string, g: number) =>
+    `(${key}) * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
+  const row = place('v', 'min(firstKey + c * 16u + key, uniforms.keys - 1u)');
   return `
     for (var c = 0u; c < ${tile / slice}u; c++) {
       workgroupBarrier();
@@ -279,11 +208,11 @@ ${lines(keys, (j) =>
   lines(
     rows / 4,
     (g) =>
-      `        left[(lane % ${owners}u * ${keys}u + ${j}u) * ${queries / 4}u + part * ${rows / 4}u + ${g}u] = vec4<f32>(${upTo(
-        4,
-      )
-        .map((i) => `s${4 * g + i}_${j}`)
-        .join(', ')});`,
+      `        ${write(
+        weights,
+        groupOf(`lane % ${owners}u * ${keys}u + ${j}u`, g),
+        four((i) => `s${4 * g + i}_${j}`),
+      )}`,
   ),
 )}
       }
@@ -294,12 +223,12 @@ ${eachUnit(
         let key = unit / ${units}u;
         let channel = unit % ${units}u;
         let slot = key * ${lanes * columns}u + channel * 2u;
-        ${value}`,
+        ${load8('v', shape.kv, `${row} + channel`, values, ['slot', 'slot + 1u'])}`,
 )}
       workgroupBarrier();
       for (var key = 0u; key < ${slice}u; key++) {
-${lines(columns, (h) => `        let v${h} = right[key * ${lanes * columns}u + ${h * lanes}u + lane];`)}
-${lines(rows / 4, (g) => `        let p${g} = left[key * ${queries / 4}u + part * ${rows / 4}u + ${g}u];`)}
+${lines(columns, (h) => `        let v${h} = ${read(values, `key * ${lanes * columns}u + ${h * lanes}u + lane`)};`)}
+${lines(rows / 4, (g) => `        let p${g} = ${read(weights, groupOf('key', g))};`)}
 ${lines(rows, (i) => lines(columns, (h) => `        o${i}_${h} = fma(vec4<f32>(${component('p', i)}), v${h}, o${i}_${h});`))}
       }
     }`;
@@ -310,17 +239,22 @@ function resultText(
   { queries }: AttentionVariant,
   shape: AttentionShape,
   { rows, columns }: Geometry,
+  { weights }: Logits,
 ): string {
   const units = shape.headSize / 4;
+  const groupOf = (owner: string, g: number) =>
+    `${owner} * ${queries / 4}u + part * ${rows / 4}u + ${g}u`;
+  const guarded = (h: number, text: string) =>
+    (h + 1) * lanes > units ? `if (lane < ${units - h * lanes}u) { ${text} }` : text;
   return `
   workgroupBarrier();
-${lines(rows / 4, (g) => `  left[lane * ${queries / 4}u + part * ${rows / 4}u + ${g}u] = sum${g};`)}
+${lines(rows / 4, (g) => `  ${write(weights, groupOf('lane', g), `sum${g}`)}`)}
   workgroupBarrier();
 ${lines(
   rows / 4,
   (g) => `  var total${g} = vec4<f32>();
   for (var other = 0u; other < ${lanes}u; other++) {
-    total${g} += left[other * ${queries / 4}u + part * ${rows / 4}u + ${g}u];
+    total${g} += ${read(weights, groupOf('other', g))};
   }`,
 )}
 ${lines(
@@ -329,7 +263,7 @@ ${lines(
     let row = firstQuery + part * ${rows}u + ${i}u;
     let start = (${place('out', 'row')}) * 2u + lane;
     if (row < uniforms.rows) {
-${lines(columns, (h) => `      ${(h + 1) * lanes > units ? `if (lane < ${units - h * lanes}u) ` : ''}{ ${store4('out', shape.out, `start + ${h * lanes}u`, `o${i}_${h} / ${component('total', i)}`)} }`)}
+${lines(columns, (h) => `      ${guarded(h, store4('out', shape.out, `start + ${h * lanes}u`, `o${i}_${h} / ${component('total', i)}`))}`)}
     }
   }`,
 )}`;

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { attention, GraphBuilder } from '../../onnx';
 import { createBackend, relativeRms } from '..';
-import type { Backend } from '../backend';
-import { type AttentionShape, type AttentionVariant, attentionVariants } from './attention';
+import { type Backend, Scope } from '../backend';
+import {
+  type AttentionShape,
+  type AttentionVariant,
+  attentionDispatch,
+  attentionKernel,
+  attentionVariants,
+} from './attention';
+import { OwnKernels } from './own';
 import {
   type Attended,
   attend,
@@ -9,37 +17,69 @@ import {
   type Manner,
   normal,
   randomCall,
-} from './attention-testing';
+  sizesOf,
+} from './testing/attention';
 
 /** Compiles in about a second on a GPU in software. */
 const small: AttentionVariant = { queries: 16, keys: 32, shared: 'f32' };
 
 const f32 = { q: 'f32', kv: 'f32', out: 'f32', bias: 'none', sparse: false } as const;
 const f16 = { ...f32, q: 'f16', kv: 'f16', out: 'f16' } as const;
+const least = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27 };
+
+let backend: Backend;
+beforeAll(async () => {
+  backend = await createBackend('webgpu');
+});
+afterAll(() => backend.dispose());
+
+const run = (
+  variant: AttentionVariant,
+  shape: Omit<AttentionShape, 'headSize'>,
+  call: Attended,
+  manner?: Manner,
+) => attend(backend, variant, { ...shape, headSize: call.size }, call, manner);
+
+const errorOf = async (...given: Parameters<typeof run>) =>
+  relativeRms(await run(...given), expectedOf(given[2], given[1]));
 
 describe('attention', () => {
-  let backend: Backend;
-  beforeAll(async () => {
-    backend = await createBackend('webgpu');
-  });
-  afterAll(() => backend.dispose());
-
-  const errorOf = async (
-    variant: AttentionVariant,
-    shape: Omit<AttentionShape, 'headSize'>,
-    call: Attended,
-    manner?: Manner,
-  ) =>
-    relativeRms(
-      await attend(backend, variant, { ...shape, headSize: call.size }, call, manner),
-      expectedOf(call, shape),
-    );
-
   test('equals plain loops at odd sizes, whatever lies around its rows', async () => {
     const call = randomCall(37, 77, 3, 24);
     expect(await errorOf(small, f32, call)).toBeLessThan(1e-5);
     expect(await errorOf(small, f32, call, { headMajor: true, before: 5 })).toBeLessThan(1e-5);
     expect(await errorOf(small, f32, randomCall(1, 1, 1, 24), { before: 11 })).toBeLessThan(1e-5);
+  });
+
+  test('queries in chunks, and another tile of queries, give the same bits', async () => {
+    const call = randomCall(37, 77, 2, 24);
+    const whole = await run(small, f32, call);
+    expect(await run(small, f32, call, { chunk: 7 })).toEqual(whole);
+    expect(await run({ ...small, queries: 32 }, f32, call)).toEqual(whole);
+  });
+
+  test('equal logits give the mean of the values', async () => {
+    const call = { ...randomCall(9, 333, 1, 24), k: new Float32Array(333 * 24).fill(3) };
+    const result = await run(small, f32, call);
+    for (let channel = 0; channel < 24; channel++) {
+      let mean = 0;
+      for (let key = 0; key < 333; key++) mean += (call.v[key * 24 + channel] ?? 0) / 333;
+      expect(result[8 * 24 + channel]).toBeCloseTo(mean, 5);
+    }
+  });
+
+  test('logits of ten thousand, and the largest f16, give finite and right results', async () => {
+    const call = randomCall(9, 65, 2, 32);
+    const large = { ...call, q: call.q.map((value) => value * 1e4) };
+    const shape = { ...f16, bias: 'last' } as const;
+    expect(await errorOf(small, shape, { ...large, lastBias: 2 })).toBeLessThan(5e-4);
+    const [q, k, v] = [call.q, call.k, call.v].map((values) =>
+      values.map((value) => 65504 * Math.sign(value)),
+    );
+    const largest = { ...call, q, k, v, lastBias: 2 } as Attended;
+    const result = await run(small, shape, largest);
+    expect(result.every((value) => Math.abs(value) <= 65504)).toBe(true);
+    expect(relativeRms(result, expectedOf(largest, shape))).toBeLessThan(5e-4);
   });
 
   test('a number is added to the logits of the last key', async () => {
@@ -54,13 +94,59 @@ describe('attention', () => {
     expect(await errorOf(small, { ...f32, bias: 'full' }, call)).toBeLessThan(1e-5);
   });
 
+  test('answers the named call', async () => {
+    const bias = normal(19 * 40, 7);
+    const call = { ...randomCall(19, 40, 2, 8), bias };
+    const { rows, keys } = sizesOf(call);
+    const scope = new Scope(backend);
+    const g = new GraphBuilder('attention');
+    const dims = {
+      q: [1, rows, 16],
+      k: [1, keys, 16],
+      v: [1, keys, 16],
+      bias: [1, 1, rows, keys],
+    } as const;
+    const input = (name: keyof typeof dims) => g.input(name, 'float32', dims[name]);
+    const spec = { heads: 2, headSize: 8, scale: 1 / Math.sqrt(8), bias: true };
+    const inputs = { q: input('q'), k: input('k'), v: input('v'), bias: input('bias') };
+    g.output('y', attention(spec, inputs));
+    const bound = Object.fromEntries(
+      Object.entries(dims).map(([name, size]) => [
+        name,
+        scope.float32(size, 'activations', call[name as keyof typeof dims]),
+      ]),
+    );
+    const y = scope.float32([1, rows, 16], 'activations');
+    const [part] = g.build().parts?.() ?? [];
+    if (!part?.call) throw new Error('the graph has no call');
+    const choice = { mode: 'exact', linear: null, attention: small, convolution: null } as const;
+    const kernels = new OwnKernels(backend, choice as OwnKernels['choice']);
+    expect(await kernels.run(part.call, bound, y)).toBe(true);
+    expect(relativeRms(await backend.read(y), expectedOf(call, f32))).toBeLessThan(1e-5);
+    scope.dispose();
+  });
+
+  test('what has no kernel is refused', async () => {
+    expect(() => attentionKernel(small, { ...f32, headSize: 136 })).toThrow(RangeError);
+    const scope = new Scope(backend);
+    const tensor = scope.float32([1], 'activations');
+    const view = { operand: { tensor }, firstRow: 0, headStride: 12, rowStride: 24 };
+    const given = { q: view, k: view, v: view, out: view, heads: 2, rows: 1, keys: 1, scale: 1 };
+    expect(() => attentionDispatch(small, { ...f32, headSize: 8 }, given)).toThrow('of v');
+    scope.dispose();
+  });
+
   test('the variants for a device with the guaranteed limits', { tags: ['full'] }, async () => {
-    const least = { workgroupBytes: 16384, threads: 256, bindingBytes: 2 ** 27 };
     const variants = attentionVariants({ features: new Set(), limits: least });
     expect(variants.length).toBeGreaterThan(0);
     const call = randomCall(130, 197, 2, 128);
+    const results = new Map<number, Float32Array>();
     for (const variant of variants) {
-      expect(await errorOf(variant, f16, call)).toBeLessThan(5e-4);
+      const result = await run(variant, f16, call);
+      expect(relativeRms(result, expectedOf(call, f16))).toBeLessThan(5e-4);
+      // The order of sums depends on the tile of keys only.
+      expect(result).toEqual(results.get(variant.keys) ?? result);
+      results.set(variant.keys, result);
     }
   });
 });

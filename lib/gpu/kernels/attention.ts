@@ -1,7 +1,10 @@
 import type { DeviceTensor } from '../backend';
-import { geometryOf, largestHead, makeKernel } from './attention-text';
+import { exactLogits } from './attention-exact';
+import { attentionText } from './attention-text';
+import { largestHead } from './attention-tile';
 import type { Compute, Dispatch, Operand, RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
+import { memoised } from './memo';
 
 /** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
 export interface AttentionVariant {
@@ -47,6 +50,14 @@ export interface AttentionRun {
   readonly lastBias?: number;
   /** For a bias `full`: [rows, keys] per head, `headStride` elements apart; 0 when heads share one. */
   readonly bias?: { readonly tensor: DeviceTensor | Operand; readonly headStride: number };
+  /** For a sparse shape. */
+  readonly tiles?: {
+    /** The words of a `TileList`, as int32. */
+    readonly list: DeviceTensor;
+    readonly density: number;
+    /** Of the list, the tile that the run's first row begins. */
+    readonly first: number;
+  };
 }
 
 /** Geometries that a device can run, the best guess first. */
@@ -64,44 +75,92 @@ export function attentionVariants(
   return shared
     .flatMap((type) => tiles.map(([queries, keys]) => ({ queries, keys, shared: type })))
     .filter((variant) => {
-      const { threads, workgroupBytes } = geometryOf(variant, largestHead);
+      const { threads, workgroupBytes } = attentionKernel(variant, widest);
       return threads <= compute.limits.threads && workgroupBytes <= compute.limits.workgroupBytes;
     });
 }
 
-const kernels = new Map<string, Kernel>();
+/** The shape that takes the most workgroup memory. */
+const widest: AttentionShape = {
+  headSize: largestHead,
+  q: 'f16',
+  kv: 'f16',
+  out: 'f16',
+  bias: 'none',
+  sparse: false,
+};
+
+/** Whether there is a kernel for heads of this size. */
+export function hasAttention(headSize: number): boolean {
+  return headSize >= 8 && headSize <= largestHead && headSize % 8 === 0;
+}
 
 /**
  * The kernel of a variant for a shape: two chained products per tile of keys with an online softmax (Dao,
- * [arXiv:2307.08691](https://arxiv.org/abs/2307.08691)). A thread's rows of logits are its rows of results, so
- * that maximum and sum of a row stay where they are. Equal tiles of keys give equal bits.
+ * [arXiv:2307.08691](https://arxiv.org/abs/2307.08691)). Equal tiles of keys give equal bits, whatever the tiles of
+ * queries.
  *
  * @throws RangeError for a head size without a kernel
  */
-export function attentionKernel(variant: AttentionVariant, shape: AttentionShape): Kernel {
-  const id = JSON.stringify([variant, shape]);
-  const known = kernels.get(id);
-  if (known) return known;
-  const made = makeKernel(variant, shape);
-  kernels.set(id, made);
-  return made;
-}
+export const attentionKernel = memoised(
+  (variant: AttentionVariant, shape: AttentionShape): Kernel => {
+    if (!hasAttention(shape.headSize)) {
+      throw new RangeError(`there is no attention for heads of ${shape.headSize}`);
+    }
+    return attentionText(variant, shape, exactLogits(variant, shape));
+  },
+);
 
 /**
  * A run of attention as a dispatch. The head is the slowest index of the grid, so that the keys of one head stay
  * in the GPU's cache.
  *
- * @throws TypeError for strides that are no multiples of 8, or for operands that the shape does not have
+ * @throws TypeError for strides that are no multiples of 8
  */
 export function attentionDispatch(
   variant: AttentionVariant,
   shape: AttentionShape,
   run: AttentionRun,
 ): Dispatch {
-  const { q, k, v, out, heads, rows, keys, scale, lastBias, bias } = run;
-  const kernel = attentionKernel(variant, shape);
-  const views = { q, k, v, out };
-  const uniforms: Record<string, number> = { rows, keys, scale: scale * Math.LOG2E };
+  const { q, k, ...rest } = run;
+  const common = attentionOperands(variant, shape, rest);
+  return {
+    ...common,
+    kernel: attentionKernel(variant, shape),
+    operands: { ...common.operands, q: q.operand, k: k.operand },
+    uniforms: { ...common.uniforms, ...placeUniforms({ q, k }) },
+  };
+}
+
+/** What a dispatch has whatever the logits are made of. */
+export function attentionOperands(
+  variant: AttentionVariant,
+  shape: AttentionShape,
+  { v, out, heads, rows, keys, scale, lastBias, bias, tiles }: Omit<AttentionRun, 'q' | 'k'>,
+): Omit<Dispatch, 'kernel'> {
+  return {
+    operands: {
+      v: v.operand,
+      out: out.operand,
+      ...(bias && { bias: bias.tensor }),
+      ...(tiles && { tiles: tiles.list }),
+    },
+    uniforms: {
+      rows,
+      keys,
+      scale: scale * Math.LOG2E,
+      ...placeUniforms({ v, out }),
+      ...(lastBias !== undefined && { lastBias: lastBias * Math.LOG2E }),
+      ...(bias && { biasHead: bias.headStride }),
+      ...(tiles && { firstTile: tiles.first }),
+    },
+    groups: heads * Math.ceil(rows / variant.queries),
+    flops: 4 * heads * rows * keys * shape.headSize * (tiles?.density ?? 1),
+  };
+}
+
+function placeUniforms(views: Readonly<Record<string, HeadView>>): Record<string, number> {
+  const uniforms: Record<string, number> = {};
   for (const [name, { headStride, rowStride, firstRow }] of Object.entries(views)) {
     if (headStride % 8 !== 0 || rowStride % 8 !== 0) {
       throw new TypeError(`attention: the strides of ${name} are no multiples of 8`);
@@ -110,19 +169,5 @@ export function attentionDispatch(
     uniforms[`${name}Row`] = rowStride / 8;
     uniforms[`${name}First`] = firstRow;
   }
-  if (lastBias !== undefined) uniforms.lastBias = lastBias * Math.LOG2E;
-  if (bias) uniforms.biasHead = bias.headStride;
-  return {
-    kernel,
-    operands: {
-      q: q.operand,
-      k: k.operand,
-      v: v.operand,
-      out: out.operand,
-      ...(bias && { bias: bias.tensor }),
-    },
-    uniforms,
-    groups: heads * Math.ceil(rows / variant.queries),
-    flops: 4 * heads * rows * keys * shape.headSize,
-  };
+  return uniforms;
 }

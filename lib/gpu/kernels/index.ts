@@ -1,5 +1,5 @@
 export * from './attention';
-export { hasAttention } from './attention-text';
+export * from './attention-dp4a';
 export * from './channel-norm';
 export * from './choice';
 export * from './compute';
@@ -12,4 +12,5 @@ export * from './linear-dp4a';
 export * from './own';
 export * from './pointwise';
 export * from './quantise';
+export * from './sparse';
 export { storageBytes } from './text';

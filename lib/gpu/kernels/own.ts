@@ -1,6 +1,7 @@
-import type { Call, LinearCall } from '../../onnx';
+import type { AttentionCall, Call, LinearCall } from '../../onnx';
 import { type Backend, type Bindings, type DeviceTensor, elementCount, Scope } from '../backend';
 import type { Kernels } from '../parts';
+import { type AttentionVariant, attentionDispatch, type HeadView, hasAttention } from './attention';
 import type { KernelChoice } from './choice';
 import type { Compute, Dispatch, RowView } from './compute';
 import { convolutionCall } from './convolution-call';
@@ -34,9 +35,48 @@ export class OwnKernels implements Kernels {
         if (jobs) await this.#compute.dispatch(jobs);
         return jobs !== null;
       }
-      default:
-        return false;
+      case 'attention':
+        return (
+          this.choice.attention !== null &&
+          this.#attention(this.choice.attention, call.spec, inputs, output)
+        );
     }
+  }
+
+  async #attention(
+    variant: AttentionVariant,
+    { heads, headSize, scale }: AttentionCall['spec'],
+    inputs: Bindings,
+    output: DeviceTensor<'float32'>,
+  ): Promise<boolean> {
+    if (!hasAttention(headSize)) return false;
+    const width = heads * headSize;
+    const view = (tensor: DeviceTensor): HeadView => ({
+      ...whole(tensor),
+      headStride: headSize,
+      rowStride: width,
+    });
+    const rows = elementCount(output.dims) / width;
+    const keys = elementCount(role(inputs, 'k').dims) / width;
+    const { bias } = inputs;
+    const plain = { headSize, q: 'f32', kv: 'f32', out: 'f32', sparse: false } as const;
+    const job = attentionDispatch(
+      variant,
+      { ...plain, bias: bias ? 'full' : 'none' },
+      {
+        q: view(role(inputs, 'q')),
+        k: view(role(inputs, 'k')),
+        v: view(role(inputs, 'v')),
+        out: view(output),
+        heads,
+        rows,
+        keys,
+        scale,
+        ...(bias && { bias: { tensor: bias, headStride: bias.dims[1] === 1 ? 0 : rows * keys } }),
+      },
+    );
+    await this.#compute.dispatch([job]);
+    return true;
   }
 
   async #linear(

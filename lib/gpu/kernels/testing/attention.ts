@@ -1,16 +1,23 @@
-import { type Backend, type DeviceTensor, Scope } from '../backend';
-import { attention } from '../reference';
+import { type Backend, type DeviceTensor, Scope } from '../../backend';
+import { attention } from '../../reference';
 import {
   type AttentionRun,
   type AttentionShape,
   type AttentionVariant,
   attentionDispatch,
   type HeadView,
-} from './attention';
-import { rowView } from './compute';
-import { fromHalf, toHalf } from './half';
-import type { Storage } from './kernel';
-import { storageBytes } from './text';
+} from '../attention';
+import {
+  fastAttentionDispatch,
+  packedWidth,
+  type QuantisedRows,
+  quantiseRows,
+} from '../attention-dp4a';
+import { type Dispatch, rowView } from '../compute';
+import { fromHalf, toHalf } from '../half';
+import type { Storage } from '../kernel';
+import type { TileList } from '../sparse';
+import { storageBytes } from '../text';
 
 /** A call of attention with its numbers, heads interleaved. */
 export interface Attended {
@@ -73,6 +80,10 @@ export interface Manner {
   readonly headMajor?: boolean;
   readonly chunk?: number;
   readonly before?: number;
+  /** With logits of 8-bit integers. */
+  readonly fast?: boolean;
+  /** For a sparse shape. */
+  readonly tiles?: TileList;
 }
 
 /** Runs a call on the GPU. @returns the result, heads interleaved */
@@ -81,8 +92,9 @@ export async function attend(
   variant: AttentionVariant,
   shape: AttentionShape,
   call: Attended,
-  { headMajor = false, chunk = Number.POSITIVE_INFINITY, before = 0 }: Manner = {},
+  manner: Manner = {},
 ): Promise<Float32Array> {
+  const { headMajor = false, chunk = Number.POSITIVE_INFINITY, before = 0, fast, tiles } = manner;
   const { compute } = backend;
   if (!compute) throw new Error('the GPU runs no kernels');
   const { heads, size, bias, lastBias } = call;
@@ -130,11 +142,36 @@ export async function attend(
     const [k, v] = [tensorOf(call.k, keys, shape.kv), tensorOf(call.v, keys, shape.kv)];
     const out = tensorOf(new Float32Array(rows * width), rows, shape.out);
     const added = bias && scope.float32([rows, keys], 'activations', bias);
+    const list = tiles && scope.tensor('int32', [tiles.words.length], 'activations', tiles.words);
+    const jobs: Dispatch[] = [];
+    const inBytes = (x: HeadView, storage: Storage, count: number, mean?: DeviceTensor) => {
+      const words = [heads, count, packedWidth(size)];
+      const y: QuantisedRows = {
+        values: scope.tensor('int32', words, 'activations'),
+        scales: scope.float32([heads, count], 'activations'),
+      };
+      jobs.push(
+        ...quantiseRows({
+          x,
+          storage,
+          headSize: size,
+          heads,
+          rows: count,
+          y,
+          ...(mean && { mean }),
+        }),
+      );
+      return y;
+    };
+    const keyView = viewOf(k, shape.kv, 0, keys, keys);
+    const mean = fast && scope.float32([heads, size], 'activations');
+    const fastKeys = mean && inBytes(keyView, shape.kv, keys, mean);
     for (let first = 0; first < rows; first += chunk) {
       const count = Math.min(chunk, rows - first);
+      const query = viewOf(q, shape.q, first, count, rows);
       const run: AttentionRun = {
-        q: viewOf(q, shape.q, first, count, rows),
-        k: viewOf(k, shape.kv, 0, keys, keys),
+        q: query,
+        k: keyView,
         v: viewOf(v, shape.kv, 0, keys, keys),
         out: viewOf(out, shape.out, first, count, rows),
         heads,
@@ -143,9 +180,20 @@ export async function attend(
         scale: 1 / Math.sqrt(size),
         ...(lastBias !== undefined && { lastBias }),
         ...(added && { bias: { tensor: added, headStride: 0 } }),
+        ...(tiles &&
+          list && { tiles: { list, density: tiles.density, first: first / variant.queries } }),
       };
-      await compute.dispatch([attentionDispatch(variant, shape, run)]);
+      jobs.push(
+        fastKeys
+          ? fastAttentionDispatch(variant, shape, {
+              ...run,
+              q: inBytes(query, shape.q, count),
+              k: fastKeys,
+            })
+          : attentionDispatch(variant, shape, run),
+      );
     }
+    await compute.dispatch(jobs);
     const laid = await backend.read(out as Parameters<Backend['read']>[0]);
     const result = new Float32Array(rows * width);
     for (let row = 0; row < rows; row++) {
