@@ -9,9 +9,9 @@ import { inspectVideo } from '../lib/video/inspect';
 import { type RunningCommand, startCommand } from './support/command';
 import { expect, full, loraPath, picture, picturePath, test } from './support/fixtures';
 
-/** Starts `npm run generate` in a folder of its own. */
+/** Starts `npm run generate` with the model of tests, unless `args` names one, in a folder of its own. */
 async function start(...args: readonly string[]): Promise<RunningCommand> {
-  return startWith({}, ...args);
+  return startWith({}, '--model', 'tiny', ...args);
 }
 
 /** The same with settings in the environment. */
@@ -70,6 +70,14 @@ test('generate makes a video of the sample and says what it did', async () => {
     expect(said).toMatch(new RegExp(`^${phaseNames[phase]} +\\d+\\.\\d\\d s$`, 'm'));
   }
   expect(said).toMatch(/^Total +\d+\.\d\d s$/m);
+});
+
+test('generate takes the demonstration model and its defaults by itself', full, async () => {
+  const run = await startWith({}, '--seed', '7', '--out', 'a.mp4');
+  expect(await run.code, run.stderr()).toBe(0);
+  expect(await facts(path.join(run.folder, 'a.mp4'))).toMatchObject({ width: 1280, frames: 121 });
+  expect(run.stdout()).toMatch(/^model +mini on wasm$/m);
+  expect(run.stdout()).toMatch(/^applied +8 steps by unipc, guidance 2, full decoder$/m);
 });
 
 test(

@@ -1,4 +1,6 @@
-import { expect, full, loraPath, picturePath, test } from './support/fixtures';
+import { ModelsPage } from './pages/models-page';
+import { StudioPage } from './pages/studio-page';
+import { expect, full, loraPath, picturePath, test, withSilentConsole } from './support/fixtures';
 import { goldenFolder } from './support/golden-folder';
 
 test('the page shows what is here, and what a download would be before it is one', async ({
@@ -14,6 +16,37 @@ test('the page shows what is here, and what a download would be before it is one
   await expect(real.getByRole('button', { name: 'Download' })).toBeEnabled();
   await expect(models.storage).toContainText(/in use, .* free/);
   await expect(page).toHaveTitle('Models · Kinora');
+});
+
+test('users begin with the demonstration model, and see none of the tests', async ({
+  browser,
+  baseURL,
+}) => {
+  const page = await browser.newPage({ ...(baseURL && { baseURL }) });
+  await withSilentConsole(page, async () => {
+    const studio = new StudioPage(page);
+    await studio.open();
+    const picker = page.getByLabel('Model', { exact: true });
+    await expect(picker).toHaveValue('mini');
+    expect(await picker.locator('option').allTextContents()).toEqual([
+      'Mini (demonstration)',
+      'Wan2.2 TI2V 5B',
+    ]);
+    // Its own defaults, until the user chooses others.
+    await expect(studio.steps).toHaveValue('8');
+    await expect(await studio.field('Guidance')).toHaveValue('2');
+    await (await studio.field('Guidance')).fill('3');
+    await picker.selectOption('wan2.2-ti2v-5b');
+    await expect(studio.steps).toHaveValue('30');
+    await expect(await studio.field('Guidance')).toHaveValue('3');
+    await page.getByRole('link', { name: 'Models', exact: true }).click();
+    const models = new ModelsPage(page);
+    await models.waitForStatus(models.model('Mini (demonstration)'), 'Ready');
+    await expect(models.model('Tiny (random weights)')).toHaveCount(0);
+    await page.getByRole('link', { name: 'How it was made' }).click();
+    await expect(page.getByRole('heading', { name: 'Mini', exact: true })).toBeVisible();
+  });
+  await page.close();
 });
 
 test('a bad address is a sentence, and what is not an address causes no request', async ({

@@ -2,7 +2,7 @@ import { chromium } from 'playwright';
 import { ensureBrowser } from '../lib/cli/browser/find';
 import { noAdapterFlags } from '../lib/cli/browser/launch';
 import { StudioPage } from './pages/studio-page';
-import { expect, full, picturePath, test } from './support/fixtures';
+import { expect, full, picturePath, test, withFixtureModel } from './support/fixtures';
 
 test('a browser without WebGPU gets a notice that says so and what helps', async ({ page }) => {
   // Every script of the page and its worker starts where WebGPU was never there.
@@ -27,6 +27,7 @@ test(
     });
     try {
       const page = await browser.newPage({ baseURL: baseURL ?? '' });
+      await withFixtureModel(page.context());
       const studio = new StudioPage(page);
       await studio.open();
       const notice = page.getByRole('complementary', { name: 'GPU check' });

@@ -64,7 +64,7 @@ export const configSchema = z.object({
   /** `{provider}/{family}` of the models that the API offers. */
   KINORA_FAMILIES: list('kinora/wan-2.2,wavespeed-ai/wan-2.1'),
   /** Manifest ids of the models that may serve them, `*` for any. */
-  KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,tiny'),
+  KINORA_SERVING_MODELS: list('wan2.2-ti2v-5b,mini'),
   /** Precisions of weights that may serve them. */
   KINORA_SERVING_PRECISIONS: list('f32,int8,int4'),
 

@@ -22,6 +22,13 @@ import { modelFolder } from '../lib/weights/store/opfs';
  */
 const mostReportedFree = 10 * 2 ** 30;
 
+/** An entry of `models/index.json`. The first model is the one with which pages and commands start. */
+interface ListedId {
+  readonly id: string;
+  /** Material of tests, which no list shows. */
+  readonly hidden?: boolean;
+}
+
 /** The models that come with Kinora: `models/index.json` and a manifest for each id. */
 async function listedModels(): Promise<readonly ListedModel[]> {
   const base = new URL('/models/', self.location.origin);
@@ -31,11 +38,11 @@ async function listedModels(): Promise<readonly ListedModel[]> {
     const sentence = `${url.pathname} is missing (HTTP ${response.status}).`;
     throw new KinoraError('MODEL_FILE_MISSING', sentence);
   }
-  const entries = (await response.json()) as readonly { readonly id: string }[];
+  const entries = (await response.json()) as readonly ListedId[];
   return Promise.all(
-    entries.map(async ({ id }) => {
+    entries.map(async ({ id, hidden = false }) => {
       const { manifest, folder } = await fetchManifest(id, base);
-      return { manifest, base: folder };
+      return { manifest, base: folder, hidden };
     }),
   );
 }

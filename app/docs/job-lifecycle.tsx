@@ -36,9 +36,9 @@ export function JobLifecycle() {
           ])}
         />
         <p>
-          <strong>A tab that runs</strong> <code>tiny</code> <strong>makes videos of noise</strong>:
-          this model is for tests on any machine. <code>KINORA_SERVING_MODELS</code> lists the
-          models that tabs may serve; remove <code>tiny</code> from it on a server that people use.
+          <strong>A tab that runs</strong> <code>mini</code> <strong>makes soft pictures</strong>:
+          this model is for a first try on any machine. <code>KINORA_SERVING_MODELS</code> lists the
+          models that tabs may serve; remove <code>mini</code> from it on a server that people use.
         </p>
         <p>
           A job waits until a suitable tab is free; <code>queue_position</code> is the number of

@@ -54,8 +54,8 @@ export const limitFacts: readonly SettingFact[] = [
 export const leaseFacts: readonly SettingFact[] = [
   fact(
     'KINORA_SERVING_MODELS',
-    ['wan2.2-ti2v-5b', 'tiny'],
-    'wan2.2-ti2v-5b,tiny',
+    ['wan2.2-ti2v-5b', 'mini'],
+    'wan2.2-ti2v-5b,mini',
     'Models that workers may serve; * for any.',
   ),
   fact('KINORA_HEARTBEAT_SECONDS', 2, '2 s', 'Interval of the heartbeats of a computing tab.'),

@@ -22,7 +22,8 @@ export function QuickStart() {
               Serve
             </Link>{' '}
             on the machine with the GPU, choose the model and enter the worker token. The model{' '}
-            <code>tiny</code> is for tests: its videos are noise. Without a connected tab,
+            <code>mini</code> comes with Kinora and runs anywhere: its picture is soft, and it does
+            simple camera moves, best with 8 steps and guidance 2. Without a connected tab,
             predictions wait in the queue.
           </li>
           <li>

@@ -26,7 +26,7 @@ export function Switches() {
         />
         <p>
           A job that asks for the check goes only to tabs that have the checker. The bundled model{' '}
-          <code>tiny</code> is excepted, so that a first try needs no download: <code>false</code>{' '}
+          <code>mini</code> is excepted, so that a first try needs no download: <code>false</code>{' '}
           with <code>unverified</code> is no verdict. Result, list, events and webhook say the same.
         </p>
         <p>

@@ -36,9 +36,9 @@ export function LibraryView(props: {
   const { library, page, change, actions } = props;
   const { sheet, removal } = page;
   const { gpu, measure } = useGpuMemory();
-  const models = [...library.models].sort(
-    (a, b) => order.indexOf(a.origin) - order.indexOf(b.origin),
-  );
+  const models = library.models
+    .filter(({ hidden }) => !hidden)
+    .sort((a, b) => order.indexOf(a.origin) - order.indexOf(b.origin));
   const offered = models.find(({ manifest }) => manifest.id === sheet?.model);
   const about = (subject: string) => ({
     doing: page.doing[subject],

@@ -1,6 +1,8 @@
+import Link from 'next/link';
 import type { ErrorRecord } from '../../lib/contract/errors';
 import { formatPercent } from '../../lib/contract/format';
 import type { ModelEntry } from '../../lib/contract/library';
+import { demonstrationModel } from '../../lib/contract/manifest-parts';
 import { manifestText, t } from '../texts';
 import '../texts/en/models';
 import { LocalFiles } from './local-files-section';
@@ -56,7 +58,14 @@ export function ModelCard(props: {
           {chipOf(view)}
         </p>
       </div>
-      <p className="model-text">{manifestText(manifest.description)}</p>
+      <p className="model-text">
+        {manifestText(manifest.description)}{' '}
+        {manifest.id === demonstrationModel && (
+          <Link href={`/models/${manifest.id}`} prefetch={false}>
+            {t('models.card')}
+          </Link>
+        )}
+      </p>
       <ModelFacts {...{ entry, view, sharedChecker }} />
       {isElsewhere && <p className="info">{t('models.elsewhere')}</p>}
       {pausedBy && <p className="info">{t(pauseSentences[pausedBy])}</p>}

@@ -53,6 +53,7 @@ export function profileChoices(model: ModelEntry | undefined): readonly ProfileN
   return model && profilesDiffer(model.manifest.profiles) ? profileNames : ['standard'];
 }
 
+/** The models of a list that are shown, ready ones first. */
 export function readyFirst(models: readonly ModelEntry[]): ModelEntry[] {
-  return [...models].sort((a, b) => Number(b.ready) - Number(a.ready));
+  return models.filter(({ hidden }) => !hidden).sort((a, b) => Number(b.ready) - Number(a.ready));
 }

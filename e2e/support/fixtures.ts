@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
-import type { Page } from 'playwright';
+import type { BrowserContext, Page } from 'playwright';
 import { test as base, expect } from 'playwright/test';
 import { root } from '../../lib/cli/paths';
+import { fixtureModel } from '../../lib/contract';
 import { publishGoldenModel } from '../../lib/models/wan22/testing/golden-model';
 import { type LocalHub, startHub } from '../../lib/weights/testing/hub/server';
 import { ModelsPage } from '../pages/models-page';
@@ -47,8 +48,21 @@ export async function withSilentConsole(page: Page, use: () => Promise<void>): P
   expect(said, 'the console stays silent').toEqual([]);
 }
 
-/** Playwright's `test` with the pages at hand. */
+/**
+ * Lets the pages of a browser begin with the model of tests, which computes far faster than the one that
+ * users see. Requests of workers are answered as well.
+ */
+export async function withFixtureModel(context: BrowserContext): Promise<void> {
+  const listed = [{ id: fixtureModel }, { id: 'wan2.2-ti2v-5b' }];
+  await context.route('**/models/index.json', (route) => route.fulfill({ json: listed }));
+}
+
+/** Playwright's `test` with the pages at hand, which begin with the model of tests. */
 export const test = base.extend<Fixtures>({
+  context: async ({ context }, use) => {
+    await withFixtureModel(context);
+    await use(context);
+  },
   // biome-ignore lint/correctness/noEmptyPattern: Playwright wants a pattern, even an empty one.
   hub: async ({}, use) => {
     const hub = await startHub();

@@ -12,9 +12,9 @@ import {
 
 /** Pages for programs, and what Next makes for itself: not part of the installed app. */
 const leftOut =
-  /^\/(headless|_global-error|_not-found|404)\b|\.(map|ts)$|^\/(readme|app\/screenshots|_next\/static\/service-worker)\/|^\/sw\.js$/;
-/** Large files that not everybody needs: ffmpeg, llama.cpp and the API's reference. */
-const whenUsed = /^\/(ffmpeg|wllama|scalar)\/|^\/openapi\.json$/;
+  /^\/(headless|_global-error|_not-found|404)\b|\.(map|ts|md)$|^\/(readme|app\/screenshots|_next\/static\/service-worker)\/|^\/sw\.js$/;
+/** Files that not everybody needs: ffmpeg, llama.cpp, the API's reference, and the model of tests. */
+const whenUsed = /^\/(ffmpeg|wllama|scalar|models\/tiny)\/|^\/openapi\.json$/;
 
 /**
  * Ends a build: writes the list of the app's files where the service worker finds it, and the id of the

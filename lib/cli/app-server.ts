@@ -64,7 +64,9 @@ export async function startApp(): Promise<AppServer> {
  * @returns with the keys of the first start in this folder; they are empty where the database existed before
  */
 export async function startServer(options: ServerOptions = {}): Promise<ApiServer> {
-  const { app, keysFile } = await launch(['--accept-terms'], options);
+  // The model of tests may serve as well.
+  const env = { KINORA_SERVING_MODELS: 'wan2.2-ti2v-5b,mini,tiny', ...options.env };
+  const { app, keysFile } = await launch(['--accept-terms'], { ...options, env });
   try {
     // Answered once the relay is open.
     const ready = await fetch(`${app.origin}/api/v3/balance`);

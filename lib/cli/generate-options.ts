@@ -4,6 +4,7 @@ import {
   centred,
   type DecoderKind,
   decoderKinds,
+  demonstrationModel,
   type Framing,
   framingSchema,
   type KernelSetting,
@@ -17,7 +18,7 @@ import {
   parameterRanges as ranges,
   sizes,
 } from '../contract';
-import { samplePrompt } from '../contract/request';
+import { samplePrompt, type unusedParameters } from '../contract/request';
 import {
   type Arguments,
   readArguments,
@@ -37,8 +38,8 @@ export interface GenerateOptions {
   /** Undefined: the centre of the image fills the frame. */
   readonly framing: Framing | undefined;
   readonly parameters: Parameters;
-  /** Whether `--steps` was given; a model may have a default of its own. */
-  readonly stepsGiven: boolean;
+  /** Which of them were typed: the others are the model's own defaults, where it has some. */
+  readonly given: readonly (typeof unusedParameters)[number][];
   readonly model: string;
   readonly profile: ProfileName;
   /** Undefined: the profile's. */
@@ -133,7 +134,7 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --seed N                ${between('seed')}; -1 draws one
   --lora PATH:SCALE       an adapter and its strength, 0 to 4; up to 3 times; with a model that
                           was downloaded also the name of a LoRA of the library
-  --model ID              tiny (the default), wan2.2-ti2v-5b, or one that was added with
+  --model ID              mini (the default), wan2.2-ti2v-5b, or one that was added with
                           \`npm run models\`; what is missing is downloaded after a question
   --fast                  the model's ultra-fast variant instead of its standard one
   --decoder NAME          ${decoderKinds.join(' or ')} (default the variant's)
@@ -178,8 +179,8 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     image: values.image,
     framing: readFraming(values),
     parameters: readParameters(values),
-    stepsGiven: values.steps !== undefined,
-    model: values.model ?? 'tiny',
+    given: givenParameters(values),
+    model: values.model ?? demonstrationModel,
     profile: values.fast ? 'ultra-fast' : 'standard',
     decoder: oneOf('--decoder', decoderKinds, values.decoder),
     cache: values.cache,
@@ -240,6 +241,14 @@ function joinNegative(args: readonly string[]): string[] {
     } else joined.push(arg);
   }
   return joined;
+}
+
+function givenParameters(values: Values): GenerateOptions['given'] {
+  return [
+    ...(values.steps === undefined ? [] : ['num_inference_steps' as const]),
+    ...(values.guidance === undefined ? [] : ['guidance_scale' as const]),
+    ...(values['flow-shift'] === undefined ? [] : ['flow_shift' as const]),
+  ];
 }
 
 function readParameters(values: Values): Parameters {

@@ -48,7 +48,8 @@ async function generate(command: Command, options: GenerateOptions): Promise<voi
     : await openWithModel(command, home, options, onProgress);
   const parameters = {
     ...asked,
-    ...(options.stepsGiven ? {} : manifest.defaults),
+    ...manifest.defaults,
+    ...Object.fromEntries(options.given.map((name) => [name, asked[name]])),
     seed: resolveSeed(asked.seed),
   };
   const backend = options.backend ?? (software ? 'wasm' : 'webgpu');

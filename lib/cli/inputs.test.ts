@@ -116,7 +116,7 @@ describe('the other inputs', () => {
     expect((await readManifest('tiny'))?.maxClipFrames).toBe(121);
     await expect(readManifest('../tiny')).rejects.toMatchObject({
       code: 'MODEL_UNKNOWN',
-      remedy: expect.stringContaining('tiny'),
+      remedy: 'Use one of: mini, wan2.2-ti2v-5b.',
     });
   });
 });
@@ -125,7 +125,7 @@ it('leaves the manifest of an added model to the library', async () => {
   expect(await readManifest('mine', ['mine'])).toBeNull();
   await expect(readManifest('other', ['mine'])).rejects.toMatchObject({
     code: 'MODEL_UNKNOWN',
-    remedy: expect.stringMatching(/tiny, .*mine\.$/),
+    remedy: expect.stringMatching(/mini, .*mine\.$/),
   });
 });
 

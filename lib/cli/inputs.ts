@@ -154,12 +154,13 @@ export async function readManifest(
 ): Promise<ModelManifest | null> {
   const folder = path.join(root, 'public', 'models');
   const list = JSON.parse(await readFile(path.join(folder, 'index.json'), 'utf8'));
-  const listed = (list as { id: string }[]).map((entry) => entry.id);
-  if (listed.includes(id)) {
+  const listed = list as { id: string; hidden?: boolean }[];
+  if (listed.some((entry) => entry.id === id)) {
     return parseManifest(JSON.parse(await readFile(path.join(folder, `${id}.json`), 'utf8')));
   }
   if (added.includes(id)) return null;
+  const shown = listed.filter(({ hidden }) => !hidden).map((entry) => entry.id);
   throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
-    remedy: `Use one of: ${[...listed, ...added].join(', ')}.`,
+    remedy: `Use one of: ${[...shown, ...added].join(', ')}.`,
   });
 }

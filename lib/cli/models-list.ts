@@ -8,10 +8,11 @@ import { isConverted } from '../pipeline/installation';
  * @param freeBytes free space on the disk of `home`; what the browser reports lags behind
  */
 export function listText(
-  { hub, models, tools, loras }: LibrarySnapshot,
+  { hub, models: all, tools, loras }: LibrarySnapshot,
   home: string,
   freeBytes: number,
 ): string {
+  const models = all.filter(({ hidden }) => !hidden);
   const idWidth = Math.max(...[...models, ...tools].map(({ manifest }) => manifest.id.length));
   const nameWidth = Math.max(0, ...loras.map(({ name }) => name.length));
   const inUse =

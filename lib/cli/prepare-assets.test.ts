@@ -92,10 +92,10 @@ test('the reference page is drawn by a silent program', async () => {
 test('a manifest names exactly the files that lie in the folder of its model', async () => {
   await prepareAssets(project);
   const folder = join(project, 'public/models');
-  for (const id of ['tiny', 'wan2.2-ti2v-5b']) {
+  for (const id of ['mini', 'tiny', 'wan2.2-ti2v-5b']) {
     const entries = await readdir(join(folder, id), { recursive: true, withFileTypes: true });
     const paths = entries
-      .filter((entry) => entry.isFile())
+      .filter((entry) => entry.isFile() && entry.name !== 'README.md')
       .map((entry) => relative(join(folder, id), join(entry.parentPath, entry.name)));
     const { files } = JSON.parse(await readFile(join(folder, `${id}.json`), 'utf8'));
     expect(files, id).toEqual(paths.map((path) => path.replaceAll('\\', '/')).sort());

@@ -115,7 +115,8 @@ export async function librarySession(
 function find<E extends LibraryEntry>(entries: readonly E[], id: string): E {
   const entry = entries.find(({ manifest }) => manifest.id === id);
   if (entry) return entry;
-  const ids = entries.map(({ manifest }) => manifest.id).join(', ');
+  const shown = entries.filter(({ hidden }) => !hidden);
+  const ids = shown.map(({ manifest }) => manifest.id).join(', ');
   throw new KinoraError('MODEL_UNKNOWN', `There is no model with the id ${id}.`, {
     remedy: `Use one of: ${ids}.`,
   });

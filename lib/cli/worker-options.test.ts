@@ -8,7 +8,7 @@ test('reads what is given, and fills in the rest', () => {
   expect(parse('--server', 'https://kinora.example/')).toEqual({
     server: 'https://kinora.example',
     token: 'kw_secret',
-    model: 'wan2.2-ti2v-5b',
+    model: 'mini',
     backend: undefined,
     kernels: undefined,
     name: 'box',

@@ -1,6 +1,7 @@
 import {
   type Backend,
   backends,
+  demonstrationModel,
   type KernelSetting,
   KinoraError,
   kernelSettings,
@@ -47,7 +48,7 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
   --server URL        the server: https, or http on this machine
   --token TOKEN       a worker token; better by the environment, ${tokenVariable}, where no list
                       of processes shows it
-  --model ID          wan2.2-ti2v-5b (the default), tiny, or one that was added with
+  --model ID          mini (the default), wan2.2-ti2v-5b, or one that was added with
                       \`npm run models\`; what is missing is downloaded after a question
   --precision NAME    int8 or int4: what to download (default: what the model proposes)
   --backend NAME      ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
@@ -103,7 +104,7 @@ export function parseWorkerOptions(
   return {
     server: readServer(values.server),
     token: token.trim(),
-    model: values.model ?? 'wan2.2-ti2v-5b',
+    model: values.model ?? demonstrationModel,
     backend: readBackend(values.backend),
     kernels: readKernels(values.kernels),
     name: (values.name?.trim() || machine).slice(0, 100),

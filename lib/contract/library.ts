@@ -73,6 +73,8 @@ export interface LibraryEntry<M extends ToolManifest = ToolManifest> {
   readonly manifest: M;
   /** `bundled` needs no download; `listed` is part of Kinora's list; `added` was added by the user. */
   readonly origin: 'bundled' | 'listed' | 'added';
+  /** Material of tests, which no list shows. */
+  readonly hidden?: true;
   /** Whether everything that it needs to run is stored. */
   readonly ready: boolean;
   /** The precision that was chosen for the download; null before a choice. */

@@ -84,8 +84,16 @@ export function hasSources({ sources }: Pick<ModelManifest, 'sources'>): boolean
   return sources.some(({ component }) => component !== 'safety_checker');
 }
 
-/** The bundled demonstration model: the only one that may run without a safety checker. */
-export const demonstrationModel = 'tiny';
+/** The bundled demonstration model, with which the commands start. */
+export const demonstrationModel = 'mini';
+
+/** A model with random weights: material of tests, in no list that a user sees. */
+export const fixtureModel = 'tiny';
+
+/** Whether a model may run without a safety checker. */
+export function runsUnchecked(id: string): boolean {
+  return id === demonstrationModel || id === fixtureModel;
+}
 
 /** Whether the whole model comes with Kinora, apart from the safety checker. */
 export function isBundled(manifest: Pick<ModelManifest, 'base' | 'sources'>): boolean {

@@ -100,7 +100,14 @@ export const manifestSchema = z.object({
   /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
-  defaults: z.object({ num_inference_steps: z.int().min(1).max(40).optional() }).default({}),
+  /** What a form and the command line begin with, where it differs from `parameterRanges`. */
+  defaults: z
+    .object({
+      num_inference_steps: z.int().min(1).max(40).optional(),
+      guidance_scale: z.number().min(1).max(10).optional(),
+      flow_shift: z.number().min(1).max(10).optional(),
+    })
+    .default({}),
   /** The negative prompt that its makers use. It is offered, and never used unasked. */
   negativePrompt: z.string().min(1).optional(),
   /** Calibration of MagCache; steps are reused by EasyCache where it is absent. */

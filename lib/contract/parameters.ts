@@ -15,8 +15,7 @@ export const maxSeed = 9_999_999_999;
 export const sampleImagePath = '/samples/still.jpg';
 /** A prompt for the sample image. */
 export const samplePrompt =
-  'Dusk over a mountain lake. A small sailing boat glides slowly to the right, the water ripples and ' +
-  'glitters in the last light, thin clouds drift across an orange sky. Calm, cinematic, static camera.';
+  'A mountain lake at dusk with a small sailing boat. The camera pans slowly to the right. Calm, cinematic.';
 
 /** Longest prompt in characters. The text encoder reads its first 512 tokens. */
 export const maxPromptLength = 10_000;

@@ -70,6 +70,8 @@ export interface ListedModel {
   readonly manifest: ModelManifest;
   /** Its `base`; null without one. */
   readonly base: ModelFolder | null;
+  /** Material of tests: the library knows it, and no list shows it. */
+  readonly hidden?: boolean;
 }
 
 /** Called with each change. */

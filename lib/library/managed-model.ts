@@ -41,7 +41,11 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
 
   /** @param onChange called after each change of what {@link entry} gives */
   constructor(
-    readonly listed: { readonly manifest: M; readonly base: ModelFolder | null },
+    readonly listed: {
+      readonly manifest: M;
+      readonly base: ModelFolder | null;
+      readonly hidden?: boolean;
+    },
     readonly origin: LibraryEntry['origin'],
     /** The parts without which it cannot run. */
     readonly needed: readonly ComponentId[],
@@ -148,7 +152,9 @@ export class ManagedModel<M extends ToolManifest = ToolManifest> {
     const precision = origin === 'bundled' ? manifest.precision : this.precision;
     const ready = this.needed.every((one) => stored.some(({ component }) => component === one));
     const entry = { manifest, origin, ready, precision, parts, stored, elsewhere, bytesPerSecond };
-    return this.adapter === undefined ? entry : { ...entry, adapter: this.adapter };
+    const hidden = this.listed.hidden === true && { hidden: true as const };
+    const chosen = this.adapter !== undefined && { adapter: this.adapter };
+    return { ...entry, ...hidden, ...chosen };
   }
 
   /** Reads what is on disk of one part. */

@@ -309,7 +309,7 @@ describe.each(engines)('jobs', (engine) => {
       await later(6);
       const asked = await Promise.all(
         [testWorker({ loras: false }), broken, broken, sound, broken].map((worker) =>
-          claim(adasWorker, { ...worker, model: worker.loras ? 'tiny' : 'else' }),
+          claim(adasWorker, { ...worker, model: worker.loras ? 'mini' : 'else' }),
         ),
       );
       expect(asked.map(({ job }) => job?.workerId)).toEqual([

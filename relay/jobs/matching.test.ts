@@ -18,7 +18,7 @@ it('says of a worker what its claim says', async () => {
     for (let round = 0; round < 80; round += 1) {
       await clearJobs(store);
       const jobs = testJobs(store, {
-        KINORA_SERVING_MODELS: usually(['tiny'], ['*'], ['else']),
+        KINORA_SERVING_MODELS: usually(['mini'], ['*'], ['else']),
         KINORA_SERVING_PRECISIONS: usually(['f32', 'int8'], ['int4']),
       });
       const lora = { path: 'a/b', scale: 1, from: 'hub', repository: 'a/b', file: null } as const;

@@ -1,6 +1,6 @@
 import {
-  demonstrationModel,
   promptOptimizationSchema,
+  runsUnchecked,
   safetyThreshold,
   uncheckedSafety,
 } from '../../lib/contract';
@@ -41,7 +41,7 @@ function verdictProblem(
   if (status === 'unverified') {
     if (reason === null) return 'unverified with a reason.';
     // The one reason with which the flag of the API is false.
-    const wrong = reason === 'demonstration' && videoModel !== demonstrationModel;
+    const wrong = reason === 'demonstration' && !runsUnchecked(videoModel);
     return wrong ? `a verdict: ${videoModel} is not the demonstration model.` : null;
   }
   if (model === null || sha256 === null) return `${status} with the checker and its SHA-256.`;

@@ -56,7 +56,7 @@ export const completionOf = ({ lease_token, parameters: { seed } }: WorkerJob) =
   bytes: video.length,
   seed,
   inference_ms: 1234,
-  model: 'tiny',
+  model: 'mini',
   precision: 'f32',
   encoder: 'none',
   safety: clearSafety,

@@ -80,7 +80,7 @@ export function testWorker(settings: Partial<WorkerDeclaration> = {}): WorkerDec
   return {
     worker_id: randomBytes(16).toString('hex'),
     name: 'test',
-    model: 'tiny',
+    model: 'mini',
     precision: 'f32',
     backend: 'wasm',
     sizes: ['1280*720', '720*1280'],
@@ -111,7 +111,7 @@ export function testResult(
     bytes: 1000,
     seed: 1,
     inference_ms: 1500,
-    model: 'tiny',
+    model: 'mini',
     precision: 'f32',
     encoder: 'full',
     safety: clearSafety,

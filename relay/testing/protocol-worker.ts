@@ -32,7 +32,7 @@ export class ProtocolWorker {
     this.declaration = {
       worker_id: randomBytes(16).toString('hex'),
       name: 'protocol worker',
-      model: 'tiny',
+      model: 'mini',
       precision: 'f32',
       backend: 'wasm',
       sizes: [...sizes],

@@ -15,11 +15,12 @@ look() { printf %s "$answer" | jq -r "$1"; }
 call "$api/media/upload/binary" -F "file=@still.png"
 image=$(look .data.download_url)
 
-# 2. The submission. Few steps, for a first try; leave the line out for the default of 30.
+# 2. The submission. Steps and guidance are for the demonstration model; leave them out for the defaults, 30 and 5.
 body=$(jq -n --arg image "$image" '{
     image: $image,
-    prompt: "Waves roll towards the lighthouse, evening light",
-    num_inference_steps: 10
+    prompt: "A lighthouse in evening light. The camera pans slowly to the left.",
+    num_inference_steps: 8,
+    guidance_scale: 2
   }')
 call "$api/kinora/wan-2.2/i2v-720p-lora" -H "Content-Type: application/json" -d "$body"
 id=$(look .data.id)

@@ -31,8 +31,9 @@ prediction = call(
     "kinora/wan-2.2/i2v-720p-lora",
     {
         "image": image,
-        "prompt": "Waves roll towards the lighthouse, evening light",
-        "num_inference_steps": 10,  # few, for a first try
+        "prompt": "A lighthouse in evening light. The camera pans slowly to the left.",
+        "num_inference_steps": 8,  # for the demonstration model; 30 without this line
+        "guidance_scale": 2,  # for the demonstration model; 5 without this line
     },
 )
 

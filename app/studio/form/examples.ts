@@ -18,8 +18,7 @@ export const examples: readonly Example[] = [
     name: 'form.examples.lighthouse',
     picture: '/samples/lighthouse.jpg',
     values: {
-      prompt:
-        'A lighthouse on a rock at dusk. Waves roll in and break on the rock, the beam of light sweeps slowly across the sea, gulls glide past, dark clouds drift by. Static camera.',
+      prompt: 'A lighthouse by the sea at dusk. Night falls slowly. Calm, cinematic.',
       size: '1280*720',
     },
   },
@@ -28,7 +27,7 @@ export const examples: readonly Example[] = [
     picture: '/samples/balloons.jpg',
     values: {
       prompt:
-        'Hot-air balloons over desert dunes at sunrise. The balloons rise slowly and drift to the right, their baskets sway a little, sand blows over the crest of the nearest dune. The camera slowly pulls back.',
+        'Hot-air balloons over desert dunes at sunrise. The camera zooms in slowly. Warm light.',
       size: '1280*720',
     },
   },
@@ -36,8 +35,7 @@ export const examples: readonly Example[] = [
     name: 'form.examples.street',
     picture: '/samples/street.jpg',
     values: {
-      prompt:
-        'A narrow street at night in steady rain. A person with a red umbrella walks slowly away, paper lanterns swing on their wire, their light trembles in the wet pavement. The camera follows the subject.',
+      prompt: 'A narrow city street in the rain. The camera tilts up slowly. Moody, film grain.',
       size: '720*1280',
     },
   },
@@ -46,7 +44,7 @@ export const examples: readonly Example[] = [
     picture: '/samples/aurora.jpg',
     values: {
       prompt:
-        'A log cabin in the snow under green northern lights. The lights wave and shimmer across the sky, smoke rises from the chimney, the window flickers warmly, snow glitters. The camera slowly pushes in.',
+        'A log cabin in the snow under green northern lights. The camera pans slowly to the left. Peaceful.',
       size: '1280*720',
     },
   },

@@ -161,3 +161,23 @@ test('a draft of an earlier version gets the defaults of newer fields', () => {
   expect(fromDraft(earlier)).toEqual({ ...earlier, profile: 'standard' });
   expect(fromDraft({ profile: 'ultra-fast' }).profile).toBe('ultra-fast');
 });
+
+test('numbers that nobody changed follow the model, others stay', () => {
+  const ofModel = { num_inference_steps: '8', guidance_scale: '2', flow_shift: '5' };
+  const typed = changeForm(emptyForm, { type: 'changed', values: { guidance_scale: '3' } });
+  const shown = changeForm(typed, { type: 'modelShown', defaults: ofModel });
+  expect(shown.values).toMatchObject({ ...ofModel, guidance_scale: '3' });
+  const back = changeForm(shown, {
+    type: 'modelShown',
+    defaults: emptyForm.values.samplingDefaults,
+  });
+  expect(back.values).toMatchObject({ num_inference_steps: '30', guidance_scale: '3' });
+  // Settings of an earlier video are chosen ones, also where they are a model's defaults.
+  const { parameters } = { parameters: parseParameters({ prompt: 'a', num_inference_steps: 8 }) };
+  const restored = changeForm(shown, { type: 'changed', values: fromParameters(parameters) });
+  const other = changeForm(restored, {
+    type: 'modelShown',
+    defaults: emptyForm.values.samplingDefaults,
+  });
+  expect(other.values.num_inference_steps).toBe('8');
+});

@@ -1,5 +1,6 @@
 import type { Framing, PixelSize } from '../../../lib/contract/framing';
-import { parameterRanges, type Size } from '../../../lib/contract/parameters';
+import type { ModelManifest } from '../../../lib/contract/manifest';
+import { parameterRanges, type Size, unusedParameters } from '../../../lib/contract/parameters';
 import type { Backend, Prediction } from '../../../lib/contract/prediction';
 import type { ProfileName } from '../../../lib/contract/profile';
 import type { PromptOptimization } from '../../../lib/contract/prompt-optimization';
@@ -9,6 +10,20 @@ import '../../texts/en/form';
 
 /** Names of the numeric parameters. */
 export type NumberName = keyof typeof parameterRanges;
+
+/** The numbers for which a model may have defaults of its own, as texts. */
+export type SamplingValues = Readonly<Record<(typeof unusedParameters)[number], string>>;
+
+/** The numbers with which the form begins for a model; without one, those of the API. */
+export function samplingDefaults(model?: Pick<ModelManifest, 'defaults'>): SamplingValues {
+  const of = (name: keyof SamplingValues) =>
+    String(model?.defaults[name] ?? parameterRanges[name].default);
+  return {
+    num_inference_steps: of('num_inference_steps'),
+    guidance_scale: of('guidance_scale'),
+    flow_shift: of('flow_shift'),
+  };
+}
 
 /** What a number may be, as a sentence. */
 export function rangeText(name: NumberName): string {
@@ -36,6 +51,8 @@ export interface FormValues extends Record<NumberName, string> {
   readonly memoryBudget: string;
   /** Whether image and frames are checked. */
   readonly safetyChecker: boolean;
+  /** The defaults of the model that was shown last: a number that is still one of them follows the model. */
+  readonly samplingDefaults: SamplingValues;
   /** How the prompt was improved; null where it was not, or was replaced since. */
   readonly optimization: PromptOptimization | null;
 }
@@ -73,6 +90,8 @@ export interface FormState {
 export type FormAction =
   | { readonly type: 'changed'; readonly values: Partial<FormValues> }
   | { readonly type: 'restored'; readonly values?: FormValues; readonly files?: FormFiles }
+  /** The form now shows this model. */
+  | { readonly type: 'modelShown'; readonly defaults: SamplingValues }
   | { readonly type: 'imageSet'; readonly image: ChosenImage | null }
   | { readonly type: 'imageFramed'; readonly framing: Framing }
   | { readonly type: 'loraAdded'; readonly lora: ChosenLora }
@@ -90,10 +109,9 @@ export const emptyForm: FormState = {
     negative_prompt: '',
     size: '1280*720',
     sizeChosen: false,
-    num_inference_steps: String(parameterRanges.num_inference_steps.default),
+    ...samplingDefaults(),
+    samplingDefaults: samplingDefaults(),
     duration: String(parameterRanges.duration.default),
-    guidance_scale: String(parameterRanges.guidance_scale.default),
-    flow_shift: String(parameterRanges.flow_shift.default),
     seed: String(parameterRanges.seed.default),
     model: '',
     profile: 'standard',
@@ -119,6 +137,8 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     }
     case 'restored':
       return { ...state, values: action.values ?? state.values, files: action.files ?? files };
+    case 'modelShown':
+      return { ...state, values: followModel(state.values, action.defaults) };
     case 'imageSet':
       return {
         ...state,
@@ -150,6 +170,14 @@ export function changeForm(state: FormState, action: FormAction): FormState {
     case 'checked':
       return { ...state, checked: true };
   }
+}
+
+/** The values with the defaults of a model, where a number is still the default of the one before. */
+function followModel(values: FormValues, defaults: SamplingValues): FormValues {
+  const before = values.samplingDefaults;
+  const kept = unusedParameters.filter((name) => values[name] !== before[name]);
+  const chosen = Object.fromEntries(kept.map((name) => [name, values[name]]));
+  return { ...values, ...defaults, ...chosen, samplingDefaults: defaults };
 }
 
 /** The size of the video for an image: that of its shape, unless the user chose one. */
@@ -197,6 +225,8 @@ export function fromParameters(parameters: Parameters): Partial<FormValues> {
     guidance_scale: String(parameters.guidance_scale),
     flow_shift: String(parameters.flow_shift),
     seed: String(parameters.seed),
+    // They were chosen: none of them follows the model.
+    samplingDefaults: { num_inference_steps: '', guidance_scale: '', flow_shift: '' },
   };
 }
 

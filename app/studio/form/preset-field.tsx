@@ -4,7 +4,7 @@ import { CloseIcon } from '../../shared/icons';
 import { Problem } from '../../shared/messages';
 import { t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues } from './form-state';
+import type { FormValues, SamplingValues } from './form-state';
 import {
   builtInPresets,
   hasPreset,
@@ -20,14 +20,17 @@ import { usePresets } from './use-presets';
 /** Choice of a preset, and the list of one's own. */
 export function PresetField(props: {
   values: FormValues;
+  /** Of the model. */
+  defaults: SamplingValues;
   onChange: (values: Partial<FormValues>) => void;
 }) {
   const { values, onChange } = props;
   const { presets, change } = usePresets();
   const [editing, setEditing] = useState(false);
   const [error, setError] = useState<ErrorRecord | null>(null);
-  const all = [...builtInPresets, ...presets];
-  const builtIn = builtInPresets.find((preset) => hasPreset(values, preset.values));
+  const builtInOnes = builtInPresets(props.defaults);
+  const all = [...builtInOnes, ...presets];
+  const builtIn = builtInOnes.find((preset) => hasPreset(values, preset.values));
   const apply = (action: PresetAction) => {
     setError(null);
     change(action).catch((thrown: unknown) => setError(toKinoraError(thrown).toRecord()));

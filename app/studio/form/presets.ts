@@ -1,6 +1,6 @@
 import { type TextKey, t } from '../../texts';
 import '../../texts/en/form';
-import type { FormValues } from './form-state';
+import { type FormValues, type SamplingValues, toNumber } from './form-state';
 
 /** What of the form a preset of one's own holds: everything but image, prompt, seed, model and adapters. */
 const presetFields = [
@@ -39,7 +39,7 @@ export const maxPresetName = 40;
 
 /** Whether a preset may be saved under a name: not under that of a preset that comes with Kinora. */
 export function isPresetName(name: string): boolean {
-  return name.trim() !== '' && !builtInPresets.some((preset) => t(preset.name) === name.trim());
+  return name.trim() !== '' && !builtInNames.some((builtIn) => t(builtIn) === name.trim());
 }
 
 /** Pure reducer of the list. A name that is not allowed, or another preset's, renames nothing. */
@@ -69,25 +69,35 @@ export interface BuiltInPreset {
   readonly values: Omit<PresetValues, 'size' | 'duration' | 'negative_prompt'>;
 }
 
-const usual = { fullDecode: false, cache: false, guidance_scale: '5', flow_shift: '5' } as const;
+const builtInNames = ['form.presets.draft', 'form.presets.standard', 'form.presets.best'] as const;
 
-export const builtInPresets: readonly BuiltInPreset[] = [
-  {
-    name: 'form.presets.draft',
-    hint: 'form.presetHints.draft',
-    values: { ...usual, profile: 'ultra-fast', num_inference_steps: '10' },
-  },
-  {
-    name: 'form.presets.standard',
-    hint: 'form.presetHints.standard',
-    values: { ...usual, profile: 'standard', num_inference_steps: '30' },
-  },
-  {
-    name: 'form.presets.best',
-    hint: 'form.presetHints.best',
-    values: { ...usual, profile: 'standard', num_inference_steps: '40', fullDecode: true },
-  },
-];
+/** The presets that come with Kinora, by the defaults of the model. */
+export function builtInPresets(defaults: SamplingValues): readonly BuiltInPreset[] {
+  const [draft, standard, best] = builtInNames;
+  const steps = toNumber(defaults.num_inference_steps);
+  const usual = { ...defaults, profile: 'standard', fullDecode: false, cache: false } as const;
+  return [
+    {
+      name: draft,
+      hint: 'form.presetHints.draft',
+      values: {
+        ...usual,
+        profile: 'ultra-fast',
+        num_inference_steps: String(Math.max(Math.round(steps / 3), 5)),
+      },
+    },
+    { name: standard, hint: 'form.presetHints.standard', values: usual },
+    {
+      name: best,
+      hint: 'form.presetHints.best',
+      values: {
+        ...usual,
+        num_inference_steps: String(Math.min(Math.round((steps * 4) / 3), 40)),
+        fullDecode: true,
+      },
+    },
+  ];
+}
 
 /** Whether the form has all values of a preset. */
 export function hasPreset(values: FormValues, preset: Partial<PresetValues>): boolean {

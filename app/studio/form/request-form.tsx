@@ -1,6 +1,7 @@
-import type { Dispatch, ReactNode, RefObject } from 'react';
+import { type Dispatch, type ReactNode, type RefObject, useEffect } from 'react';
 import type { DeviceReport } from '../../../lib/contract/engine';
 import type { ErrorRecord } from '../../../lib/contract/errors';
+import { unusedParameters } from '../../../lib/contract/parameters';
 import type { ParametersInput } from '../../../lib/contract/request';
 import { useHydrated } from '../../shared/browser';
 import { Problem } from '../../shared/messages';
@@ -11,7 +12,14 @@ import '../../texts/en/form';
 import { CodeButton } from './code-button';
 import type { Example } from './examples';
 import { forecastOfForm } from './forecast-request';
-import { type FormAction, type FormState, type FormValues, typedPrompt } from './form-state';
+import {
+  type FormAction,
+  type FormState,
+  type FormValues,
+  type SamplingValues,
+  samplingDefaults,
+  typedPrompt,
+} from './form-state';
 import { GenerateBar } from './generate-bar';
 import { ImageField } from './image-field';
 import { LoraField } from './lora-field';
@@ -62,6 +70,8 @@ export function RequestForm(props: {
   const improving = improve.state.status === 'running';
   const { values, files } = form;
   const model = models.status === 'ready' ? pickModel(models.models, values.model) : undefined;
+  const defaults = samplingDefaults(model?.manifest);
+  useModelDefaults(model && defaults, values, change);
   const resolved = samplingOf(model, values);
   const unguided = resolved?.applied.guidance_scale === 1;
   const errors = useShownErrors(form);
@@ -100,7 +110,7 @@ export function RequestForm(props: {
           onExample={props.onExample}
         />
         <ModelField list={models} model={model} onChange={(id) => set({ model: id })} />
-        <PresetField values={values} onChange={set} />
+        <PresetField {...{ values, defaults }} onChange={set} />
         <ProfileField {...{ values, model, resolved }} onChange={set} />
         <SizeField value={values.size} onChange={(size) => set({ size, sizeChosen: true })} />
         <div className="field-pair">
@@ -207,4 +217,17 @@ export function RequestForm(props: {
       </GenerateBar>
     </form>
   );
+}
+
+/** Lets the numbers that nobody has changed follow the model; a draft may come with those of another one. */
+function useModelDefaults(
+  defaults: SamplingValues | undefined,
+  values: FormValues,
+  change: Dispatch<FormAction>,
+): void {
+  const before = values.samplingDefaults;
+  const differs = defaults && unusedParameters.some((name) => defaults[name] !== before[name]);
+  useEffect(() => {
+    if (defaults && differs) change({ type: 'modelShown', defaults });
+  });
 }

@@ -1,5 +1,7 @@
 /** Texts of the manifests that Kinora ships, by their English text. */
 export const manifests: Readonly<Record<string, string>> = {
+  'A small demonstration model: soft picture, simple camera moves.':
+    '小型演示模型：画面柔和，只会简单的镜头运动。',
   'The Wan2.2-TI2V architecture with small random weights. Its video is moving noise; it shows that everything works.':
     'Wan2.2-TI2V 的结构，权重小而随机。它的视频是流动的噪声，用来展示一切正常。',
   'The real model: 720p image-to-video at 24 frames per second. Fetched once from public files, converted on the way and kept in this browser.':

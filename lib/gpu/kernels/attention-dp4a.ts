@@ -29,7 +29,7 @@ import { halfFunctions } from './text';
  */
 
 /** Rows of heads in 8 bits: values int32 [heads, rows, {@link packedWidth}], scales float32 [heads, rows]. */
-export interface QuantisedRows {
+export interface QuantisedHeads {
   readonly values: DeviceTensor;
   readonly scales: DeviceTensor;
 }
@@ -46,7 +46,7 @@ export interface QuantiseRun {
   readonly headSize: number;
   readonly heads: number;
   readonly rows: number;
-  readonly y: QuantisedRows;
+  readonly y: QuantisedHeads;
   /** float32 [heads, headSize], for keys: takes the means that are subtracted. */
   readonly mean?: DeviceTensor;
 }
@@ -163,8 +163,8 @@ const quantiseKernel = memoised((storage: Storage, headSize: number, centred: bo
 
 /** A run of attention whose q and k are in 8 bits. */
 export interface FastAttentionRun extends Omit<AttentionRun, 'q' | 'k'> {
-  readonly q: QuantisedRows;
-  readonly k: QuantisedRows;
+  readonly q: QuantisedHeads;
+  readonly k: QuantisedHeads;
 }
 
 /** The kernel of {@link fastAttentionDispatch}; it needs the language feature `packed_4x8_integer_dot_product`. */

@@ -8,7 +8,7 @@ export const serveOptions: ServeOptions = {
   server: 'http://relay.test',
   token: 'kn_token',
   name: 'Test',
-  model: 'tiny',
+  model: 'mini',
   precision: 'f32',
   sizes: ['1280*720'],
   backend: 'wasm',

@@ -67,7 +67,7 @@ describe.each(['disk', 's3'])('a video on %s', (kind) => {
     bytes: bytes.length,
     seed: 1,
     inference_ms: 10,
-    model: 'tiny',
+    model: 'mini',
     precision: 'f32',
     encoder: 'test',
     safety: clearSafety,

@@ -325,7 +325,7 @@ test('a signed-in page uploads a video of the studio in parts, shares it, lists 
     sha256,
     parameters: parseParameters({ prompt: 'A studio', seed: 5 }),
     profile: 'ultra-fast',
-    model: 'tiny',
+    model: 'mini',
     inference_ms: 10,
     safety: uncheckedSafety('off'),
     share: { include: { prompt: true } },

@@ -10,7 +10,7 @@ import {
 import {
   fastAttentionDispatch,
   packedWidth,
-  type QuantisedRows,
+  type QuantisedHeads,
   quantiseRows,
 } from '../attention-dp4a';
 import { type Dispatch, rowView } from '../compute';
@@ -146,7 +146,7 @@ export async function attend(
     const jobs: Dispatch[] = [];
     const inBytes = (x: HeadView, storage: Storage, count: number, mean?: DeviceTensor) => {
       const words = [heads, count, packedWidth(size)];
-      const y: QuantisedRows = {
+      const y: QuantisedHeads = {
         values: scope.tensor('int32', words, 'activations'),
         scales: scope.float32([heads, count], 'activations'),
       };

@@ -1,0 +1,142 @@
+/** The bundled model shows the user's own picture, which moves as the prompt says. */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { demonstrationModel, parseManifest } from '../../contract';
+import { samplePrompt } from '../../contract/parameters';
+import type { Frame } from '../../pipeline/latents';
+import { runParity } from '../../pipeline/parity';
+import type { ImageToVideoRequest } from '../../pipeline/request';
+import { diskFolder, publicModels } from '../../weights/testing/files';
+import { openParts, type Wan22Parts } from './parts';
+import { brightness, displacement, psnr } from './testing/displacement';
+import { withModel } from './testing/mini';
+import { nodeBackend } from './testing/model';
+import { makeVideo } from './testing/video';
+import { wan22Family } from './wan22';
+
+const references = fileURLToPath(new URL('./goldens-mini/', import.meta.url));
+const folder = diskFolder(publicModels + demonstrationModel);
+const backend = nodeBackend();
+let model: Wan22Parts;
+/** The product's sample, and a portrait picture, at the sizes of the model. */
+let pictures: Readonly<Record<'landscape' | 'portrait', Frame>>;
+
+beforeAll(async () => {
+  const text = await readFile(`${publicModels}${demonstrationModel}.json`, 'utf8');
+  model = await openParts(parseManifest(JSON.parse(text)), folder);
+  const bytes = new Uint8Array(await readFile(`${references}pictures.safetensors`));
+  pictures = { landscape: picture(bytes, 'landscape'), portrait: picture(bytes, 'portrait') };
+});
+afterAll(() => backend.dispose());
+
+/** A picture of 8-bit RGB [height, width, 3] in a safetensors file, as planes from -1 to 1. */
+function picture(file: Uint8Array<ArrayBuffer>, name: string): Frame {
+  const start = 8 + Number(new DataView(file.buffer).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(file.subarray(8, start)));
+  const [height, width] = header[name].shape as [number, number];
+  const [from, to] = header[name].data_offsets as [number, number];
+  const pixels = file.subarray(start + from, start + to);
+  const plane = width * height;
+  const data = Float32Array.from(
+    pixels,
+    (_, i) => (pixels[(i % plane) * 3 + Math.floor(i / plane)] ?? 0) / 127.5 - 1,
+  );
+  return { width, height, data };
+}
+
+/** A short video of the sample in few steps. */
+async function video(prompt: string, request: Partial<ImageToVideoRequest> = {}) {
+  const { frames } = await makeVideo(backend, model, {
+    ...{ image: pictures.landscape, frames: 33, steps: 4, guidanceScale: 1, seed: 1 },
+    ...{ prompt, negativePrompt: '', ...request },
+  });
+  const [first, last] = [frames[0], frames.at(-1)];
+  if (!first || !last) throw new Error('the video has no frames');
+  return { frames, first, last, moved: displacement(first, last) };
+}
+
+/** As the manifest has it, over half of the length. */
+const longer = { frames: 61, steps: 8, guidanceScale: 2 };
+
+test('a pan to the left shows the picture, and moves it to the right', {
+  timeout: 120_000,
+}, async () => {
+  const { first, moved } = await video('The camera pans to the left');
+  expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
+  expect(moved.x).toBeGreaterThan(0);
+});
+
+test('a pan to the right moves the picture to the left', { timeout: 120_000 }, async () => {
+  const { first, moved } = await video('The camera pans to the right');
+  expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
+  expect(moved.x).toBeLessThan(0);
+});
+
+describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 }, () => {
+  // Positive to the right and down, as the content moves.
+  test.each([
+    ['the prompt of the sample', samplePrompt, -1, 0],
+    ['a pan to the left', 'The camera pans to the left', 1, 0],
+    ['a tilt up', 'The camera tilts up', 0, 1],
+    ['a tilt down', 'The camera tilts down', 0, -1],
+  ])('%s has its direction', async (_, prompt, x, y) => {
+    const { first, moved } = await video(prompt, longer);
+    expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
+    // Along the direction, and far less across it.
+    const along = moved.x * x + moved.y * y;
+    expect(along).toBeGreaterThan(4);
+    expect(Math.abs(moved.x * y) + Math.abs(moved.y * x)).toBeLessThan(along);
+  });
+
+  test('zooming in moves the halves of the picture apart', async () => {
+    const { first, last } = await video('The camera zooms in', longer);
+    const left = displacement(first, last, { left: 0, top: 0, right: 0.5, bottom: 1 });
+    const right = displacement(first, last, { left: 0.5, top: 0, right: 1, bottom: 1 });
+    expect(right.x - left.x).toBeGreaterThan(4);
+  });
+
+  test('a static camera moves nothing', async () => {
+    const { first, last, moved } = await video('Static camera', longer);
+    expect(Math.hypot(moved.x, moved.y)).toBeLessThanOrEqual(2);
+    expect(psnr(last, first)).toBeGreaterThan(20);
+  });
+
+  test('when night falls, it gets dark', async () => {
+    const { first, last } = await video('Night falls slowly', longer);
+    expect(brightness(last)).toBeLessThan(brightness(first) * 0.85);
+  });
+
+  test('a portrait picture moves as well', async () => {
+    const { first, moved } = await video('The camera tilts up', {
+      ...{ ...longer, image: pictures.portrait },
+    });
+    expect([first.width, first.height]).toEqual([128, 224]);
+    expect(psnr(first, pictures.portrait)).toBeGreaterThan(22);
+    expect(moved.y).toBeGreaterThan(4);
+  });
+
+  test('a second clip goes on where the first one ended, without a jump', async () => {
+    const parts = { ...model, manifest: { ...model.manifest, maxClipFrames: 33 } };
+    const { frames } = await makeVideo(backend, parts, {
+      ...{ image: pictures.landscape, frames: 65, steps: 8, guidanceScale: 2, seed: 1 },
+      ...{ prompt: 'The camera pans to the left', negativePrompt: '' },
+    });
+    const steps = frames.slice(1).map((frame, i) => psnr(frame, frames[i] ?? frame));
+    const seam = steps[32] ?? 0;
+    expect(seam).toBeGreaterThan(22);
+    const [start, middle, end] = [frames[0], frames[32], frames[64]];
+    if (!start || !middle || !end) throw new Error('frames are missing');
+    expect(displacement(start, middle).x).toBeGreaterThan(0);
+    expect(displacement(middle, end).x).toBeGreaterThan(0);
+  });
+});
+
+test('every stage agrees with the reference tensors', { tags: ['full'] }, async () => {
+  const goldens = withModel(diskFolder(references), folder);
+  const lines = await runParity({ wan22: wan22Family }, goldens, backend);
+  // The LoRAs of the export are not kept.
+  const wrong = lines.filter(({ ok, stage }) => !ok && !stage.includes('lora'));
+  expect(wrong).toEqual([]);
+  expect(lines.length).toBeGreaterThan(20);
+});
