@@ -14,24 +14,32 @@ const card = path.join(process.cwd(), 'public', 'models', 'mini', 'README.md');
 
 /** The model card of the demonstration model: the README beside its weights. */
 export default async function Page() {
-  const blocks = (await readFile(card, 'utf8')).trim().split(/\n{2,}/);
+  const sections = (await readFile(card, 'utf8')).trim().split(/\n(?=## )/);
   return (
     <>
       <SiteHeader here="/models" />
       <main id="main" tabIndex={-1} className="docs" lang="en">
-        <article className="docs-text">{blocks.map(showBlock)}</article>
+        <article className="docs-text">
+          {sections.map((text) => {
+            const [heading = '', ...blocks] = text.trim().split(/\n{2,}/);
+            const title = heading.replace(/^#+ /, '');
+            return (
+              <section key={title}>
+                {heading.startsWith('## ') ? <h2>{title}</h2> : <h1>{title}</h1>}
+                {blocks.map((block) => showBlock(block, title))}
+              </section>
+            );
+          })}
+        </article>
       </main>
     </>
   );
 }
 
-/** A heading, list, table or paragraph: what of Markdown the card has. */
-function showBlock(block: string, index: number, all: readonly string[]): ReactNode {
+/** A list, table or paragraph: what of Markdown the card has. */
+function showBlock(block: string, title: string): ReactNode {
   const lines = block.split('\n');
-  const [first = ''] = lines;
-  if (first.startsWith('# ')) return <h1 key={block}>{first.slice(2)}</h1>;
-  if (first.startsWith('## ')) return <h2 key={block}>{first.slice(3)}</h2>;
-  if (first.startsWith('- ')) {
+  if (block.startsWith('- ')) {
     return (
       <ul key={block}>
         {lines.map((line) => (
@@ -42,17 +50,15 @@ function showBlock(block: string, index: number, all: readonly string[]): ReactN
       </ul>
     );
   }
-  if (first.startsWith('|')) {
-    const [columns = [], , ...rows] = lines.map((line) => line.split('|').slice(1, -1));
-    const heading = all.slice(0, index).findLast((one) => one.startsWith('#')) ?? '';
-    return (
-      <Table
-        key={block}
-        label={heading.replace(/^#+ /, '')}
-        columns={columns.map((cell) => cell.trim())}
-        rows={rows.map((cells) => cells.map((cell) => <Text key={cell}>{cell.trim()}</Text>))}
-      />
+  if (block.startsWith('|')) {
+    const [columns = [], , ...rows] = lines.map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
     );
+    const cells = rows.map((row) => row.map((cell) => <Text key={cell}>{cell}</Text>));
+    return <Table key={block} label={title} columns={columns} rows={cells} />;
   }
   return (
     <p key={block}>

@@ -13,8 +13,10 @@ import '../../texts/en/studio';
 import {
   type ChosenImage,
   type ChosenLora,
+  changeForm,
   type FormAction,
   type FormState,
+  samplingDefaults,
   toParameters,
 } from '../form/form-state';
 import { chosenSampling } from '../form/sampling';
@@ -201,7 +203,10 @@ async function formRequest(form: FormState, image: ChosenImage): Promise<Waiting
     image: image.file,
     imageName: image.name,
     ...(image.framing && { framing: image.framing }),
-    parameters: toParameters(form),
+    // The form may not have shown the model yet.
+    parameters: toParameters(
+      changeForm(form, { type: 'modelShown', defaults: samplingDefaults(model.manifest) }),
+    ),
     model: id,
     profile: values.profile,
     ...chosenSampling(model, values),
