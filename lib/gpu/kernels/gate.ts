@@ -25,6 +25,8 @@ import {
 
 /** Largest relative error of a row, by how the result is stored. */
 const tolerances: Readonly<Record<Storage, number>> = { f32: 1e-5, f16: 5e-4 };
+/** The same where the tiles are f16: they hold rounded weights. Rows of outliers show it most. */
+const roundedTiles = 1e-3;
 const largestHalf = 65504;
 
 /** What a gate runs on. */
@@ -76,7 +78,7 @@ async function checkShape(
     y as ReadableTensor,
     clamped(expected, output),
     n,
-    tolerances[output],
+    variant.shared === 'f16' ? roundedTiles : tolerances[output],
   );
 }
 
