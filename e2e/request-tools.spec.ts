@@ -16,7 +16,7 @@ test('a request is put together by buttons: preset, example, camera, negative pr
     await press('Examples');
     await press('Street in the rain');
     await expect(page.getByRole('img', { name: /^Start image/ })).toBeVisible();
-    await expect(studio.prompt).toHaveValue(/^A narrow street at night/);
+    await expect(studio.prompt).toHaveValue(/^A narrow city street/);
     await expect(page.getByRole('radio', { name: /^Portrait/ })).toBeChecked();
   });
 

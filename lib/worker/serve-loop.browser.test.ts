@@ -116,7 +116,7 @@ test('a job is claimed with the GPU, computed under heartbeats, uploaded whole a
     inference_ms: 1250,
     sampling_ms: 1000,
     decode_ms: 0,
-    model: 'tiny',
+    model: 'mini',
     precision: 'f32',
     encoder: 'webcodecs',
     safety: engine.made?.safety,
