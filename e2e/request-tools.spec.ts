@@ -22,12 +22,12 @@ test('a request is put together by buttons: preset, example, camera, negative pr
 
   await test.step('a camera move is added, and taken out again', async () => {
     await press('Camera');
-    await isOn('Follow', true);
-    await press('Follow');
+    await isOn('Tilt up', true);
+    await press('Tilt up');
     await press('Orbit');
-    await expect(studio.prompt).toHaveValue(/pavement\. The camera orbits around the subject\.$/);
+    await expect(studio.prompt).toHaveValue(/film grain\. The camera orbits around the subject\.$/);
     await isOn('Orbit', true);
-    await isOn('Follow', false);
+    await isOn('Tilt up', false);
   });
 
   await test.step('the model’s own negative prompt and another list', async () => {

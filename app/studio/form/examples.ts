@@ -35,7 +35,7 @@ export const examples: readonly Example[] = [
     name: 'form.examples.street',
     picture: '/samples/street.jpg',
     values: {
-      prompt: 'A narrow city street in the rain. The camera tilts up slowly. Moody, film grain.',
+      prompt: 'A narrow city street in the rain. The camera tilts up. Moody, film grain.',
       size: '720*1280',
     },
   },
