@@ -15,7 +15,7 @@ import {
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import { columnOfSlot, shareOf } from './linear-fill';
+import { columnOfSlot, type Fill, shareOf, stepLoop } from './linear-fill';
 import { memoised } from './memo';
 import type { QuantisedRows } from './quantise';
 
@@ -98,12 +98,7 @@ ${epilogueLines(variant, shape)}`,
     });
   });
 
-/** Pieces of text as in `linear-fill.ts`. */
-interface Fill {
-  readonly setup: string;
-  readonly load: string;
-  readonly store: string;
-}
+type TileFill = Pick<Fill, 'setup' | 'load' | 'store'>;
 
 const range = (count: number) => Array.from({ length: count }, (_, i) => i);
 
@@ -115,7 +110,7 @@ function fill(
   k: number,
   source: { word: string; scales: string; scaleRow: (row: string) => string; type: string },
   convert: (register: string) => string,
-): Fill {
+): TileFill {
   const count = name === 'X' ? variant.rows : variant.columns;
   const share = shareOf(count, threadsOf(variant), 2);
   const words = range(share.quads);
@@ -149,7 +144,7 @@ ${each(
   };
 }
 
-function inputFill({ k }: FastLinearShape, variant: LinearVariant): Fill {
+function inputFill({ k }: FastLinearShape, variant: LinearVariant): TileFill {
   // Rows of x and of its scales start at different places.
   const row = (slot: string) => `min(tileRow + ${slot}, uniforms.rows - 1u) + uniforms.xFirst`;
   const source = {
@@ -161,7 +156,7 @@ function inputFill({ k }: FastLinearShape, variant: LinearVariant): Fill {
   return fill('X', variant, row, k, source, (register) => register);
 }
 
-function weightFill({ k, n, weight }: FastLinearShape, variant: LinearVariant): Fill {
+function weightFill({ k, n, weight }: FastLinearShape, variant: LinearVariant): TileFill {
   const row = (slot: string) => `min(tileColumn + ${columnOfSlot(variant, slot)}, ${n - 1}u)`;
   const source = {
     word: 'values',
@@ -172,29 +167,16 @@ function weightFill({ k, n, weight }: FastLinearShape, variant: LinearVariant): 
   return fill('W', variant, row, k, source, (register) => `levels(${register})`);
 }
 
-function body(variant: LinearVariant, blocks: number, fills: readonly Fill[]): string {
+function body(variant: LinearVariant, blocks: number, fills: readonly TileFill[]): string {
   const { rows, columns, threadRows, threadColumns } = variant;
   const across = columns / threadColumns;
   const slot = (j: number) => `threadColumn + ${j * across}u`;
-  const loads = fills.map(({ load }) => load).join('\n');
-  return `
-${accumulatorLines(variant)}
-${fills.map(({ setup }) => setup).join('\n')}
-  var step = 0u;
-${loads}
-  loop {
-${fills.map(({ store }) => store).join('\n')}
-    workgroupBarrier();
-    step++;
-    if (step < ${blocks}u) {
-${loads}
-    }
-${range(threadColumns)
-  .map(
-    (j) => `    let w${j} = tileW[${slot(j)}]; let v${j} = tileW[${columns}u + ${slot(j)}];
+  const sums = `${range(threadColumns)
+    .map(
+      (j) => `    let w${j} = tileW[${slot(j)}]; let v${j} = tileW[${columns}u + ${slot(j)}];
     let s${j} = scalesW[${slot(j)}];`,
-  )
-  .join('\n')}
+    )
+    .join('\n')}
 ${range(threadRows)
   .map((i) => {
     const at = `threadRow * ${threadRows}u + ${i}u`;
@@ -204,10 +186,10 @@ ${range(threadRows)
     return `      { let a = tileX[${at}]; let b = tileX[${rows}u + ${at}]; let s = scalesX[${at}];
         ${sums.join('\n        ')} }`;
   })
-  .join('\n')}
-    if (step == ${blocks}u) { break; }
-    workgroupBarrier();
-  }`;
+  .join('\n')}`;
+  return `
+${accumulatorLines(variant)}
+${stepLoop(fills, blocks, sums)}`;
 }
 
 /** A small integer added to 1.5·2²³'s bits is its fraction: no conversion is needed. */

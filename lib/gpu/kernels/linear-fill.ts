@@ -8,6 +8,33 @@ import { halfFunctions } from './text';
  * words of the next step into registers before it computes this one.
  */
 
+/**
+ * The loop over k: both tiles are stored, the words of the next step are loaded, and this step is computed.
+ *
+ * @param sums statements that add a step to the sums
+ */
+export function stepLoop(
+  fills: readonly Pick<Fill, 'setup' | 'load' | 'store'>[],
+  steps: number,
+  sums: string,
+): string {
+  const loads = fills.map(({ load }) => load).join('\n');
+  return `${fills.map(({ setup }) => setup).join('\n')}
+  var step = 0u;
+${loads}
+  loop {
+${fills.map(({ store }) => store).join('\n')}
+    workgroupBarrier();
+    step++;
+    if (step < ${steps}u) {
+${loads}
+    }
+${sums}
+    if (step == ${steps}u) { break; }
+    workgroupBarrier();
+  }`;
+}
+
 /** The pieces of text that fill a tile. */
 export interface Fill {
   readonly bindings: readonly KernelBinding[];

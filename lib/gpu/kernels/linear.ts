@@ -9,7 +9,7 @@ import {
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import { type Fill, inputFill, weightFill } from './linear-fill';
+import { type Fill, inputFill, stepLoop, weightFill } from './linear-fill';
 import { memoised } from './memo';
 import { storageBytes } from './text';
 
@@ -167,7 +167,6 @@ function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]
   const steps = Math.ceil(k / step);
   const across = columns / threadColumns;
   const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-  const loads = fills.map(({ load }) => load).join('\n');
   const products = range(threadRows).map((i) =>
     [
       `    { let a = vec4<f32>(tileX[part * ${rows}u + threadRow * ${threadRows}u + ${i}u]);`,
@@ -178,19 +177,7 @@ function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]
       '}',
     ].join('\n      '),
   );
-  return `
-${accumulatorLines(variant)}
-${fills.map(({ setup }) => setup).join('\n')}
-  var step = 0u;
-${loads}
-  loop {
-${fills.map(({ store }) => store).join('\n')}
-    workgroupBarrier();
-    step++;
-    if (step < ${steps}u) {
-${loads}
-    }
-    for (var part = 0u; part < 4u; part++) {
+  const sums = `    for (var part = 0u; part < 4u; part++) {
 ${range(threadColumns)
   .map(
     (j) =>
@@ -198,10 +185,10 @@ ${range(threadColumns)
   )
   .join('\n')}
 ${products.join('\n')}
-    }
-    if (step == ${steps}u) { break; }
-    workgroupBarrier();
-  }`;
+    }`;
+  return `
+${accumulatorLines(variant)}
+${stepLoop(fills, steps, sums)}`;
 }
 
 function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
