@@ -10,7 +10,10 @@ export function useNow(): number {
   return now;
 }
 
-/** An object URL of a blob, revoked when the blob changes or the component unmounts; null at first. */
+/** How long an element may still load an object URL that is not needed any more, in milliseconds. */
+const revokeAfterMs = 10_000;
+
+/** An object URL of a blob, revoked after the blob changes or the component unmounts; null at first. */
 export function useObjectUrl(blob: Blob | null | undefined): string | null {
   const [url, setUrl] = useState<string | null>(null);
   useEffect(() => {
@@ -18,7 +21,7 @@ export function useObjectUrl(blob: Blob | null | undefined): string | null {
     const created = URL.createObjectURL(blob);
     setUrl(created);
     return () => {
-      URL.revokeObjectURL(created);
+      setTimeout(() => URL.revokeObjectURL(created), revokeAfterMs);
       setUrl(null);
     };
   }, [blob]);
