@@ -29,12 +29,12 @@ export function attention(
       const max = Math.max(...scores);
       const weights = scores.map((score) => Math.exp(score - max));
       const sum = weights.reduce((total, weight) => total + weight, 0);
-      for (let c = 0; c < size; c++) {
-        let value = 0;
-        for (let key = 0; key < keys; key++) {
-          value += at(weights, key) * at(v, key * width + head * size + c);
+      const result = out.subarray(row * width + head * size, row * width + (head + 1) * size);
+      for (let key = 0; key < keys; key++) {
+        const weight = at(weights, key) / sum;
+        for (let c = 0; c < size; c++) {
+          result[c] = at(result, c) + weight * at(v, key * width + head * size + c);
         }
-        out[row * width + head * size + c] = value / sum;
       }
     }
   }

@@ -4,9 +4,16 @@ import type { Compute, Dispatch } from './compute';
 import { type ConvolutionVariant, convolutionKernel } from './convolution';
 import { convolutionDispatches } from './convolution-run';
 import { packedDims, packedRows, packKernels } from './convolution-weights';
-import { checkAttention, checkConvolution, checkLinear } from './gate';
+import {
+  checkAttention,
+  checkConvolution,
+  checkedConvolution,
+  checkedLinears,
+  checkLinear,
+} from './gate';
+import type { Kernel } from './kernel';
 import { type LinearVariant, linearDispatch, linearKernel } from './linear';
-import type { Contest } from './tune';
+import type { Candidate, Contest } from './tune';
 import {
   attentionShape,
   convolutionShape,
@@ -39,11 +46,7 @@ const band = { height: 44, width: 160, channels: 256 };
 
 function linearContest(options: ContestOptions): Contest<LinearVariant> {
   const { backend, compute, timing, scope } = options;
-  const [small, clamped, timed] = [
-    linearShape('small'),
-    linearShape('clamped'),
-    linearShape('timed'),
-  ];
+  const timed = linearShape('timed');
   const work = once(() => ({
     x: wholeRows(halves(scope, [tokens, timed.k])),
     y: wholeRows(scope.tensor('float16', [tokens, timed.n], 'activations')),
@@ -63,13 +66,9 @@ function linearContest(options: ContestOptions): Contest<LinearVariant> {
   return {
     family: 'linear',
     flops: 2 * tokens * timed.n * timed.k,
-    candidates: ordered(variantsOf(compute).linear, timing).map((variant) => {
-      const shapes = timing ? [small, clamped, timed] : [small, clamped];
-      return candidateOf(
-        variant,
-        shapes.map((shape) => linearKernel(variant, shape)),
-      );
-    }),
+    candidates: ordered(variantsOf(compute).linear, timing).map((variant) =>
+      candidateOf(variant, linearKernel(variant, timed), checkedLinears(variant), timing),
+    ),
     check: ({ variant }) => checkLinear({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const job = linearDispatch(variant, timed, { ...work(), rows: Math.ceil(tokens * share) });
@@ -91,12 +90,11 @@ function attentionContest(options: ContestOptions): Contest<AttentionVariant> {
   return {
     family: 'attention',
     flops: 4 * heads * queries * keys * size,
-    candidates: ordered(variantsOf(compute).attention, timing).map((variant) =>
-      candidateOf(variant, [
-        attentionKernel(variant, shape),
-        attentionKernel(variant, attentionShape('last')),
-      ]),
-    ),
+    candidates: ordered(variantsOf(compute).attention, timing).map((variant) => {
+      const timed = attentionKernel(variant, shape);
+      const checked = [timed, attentionKernel(variant, attentionShape('last'))];
+      return candidateOf(variant, timed, checked, timing);
+    }),
     check: ({ variant }) => checkAttention({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
       const rows = Math.ceil(queries * share);
@@ -123,9 +121,8 @@ function convolutionContest(options: ContestOptions): Contest<ConvolutionVariant
     family: 'convolution',
     flops: 2 * 27 * channels * channels * width * band.height,
     candidates: ordered(variantsOf(compute).convolution, timing).map((variant) => {
-      const checked = convolutionKernel(variant, convolutionShape('f32'));
-      const kernels = timing ? [checked, convolutionKernel(variant, shape)] : [checked];
-      return candidateOf(variant, [...kernels, ...packKernels]);
+      const checked = [convolutionKernel(variant, checkedConvolution), ...packKernels];
+      return candidateOf(variant, convolutionKernel(variant, shape), checked, timing);
     }),
     check: ({ variant }) => checkConvolution({ backend, compute }, variant),
     run: ({ variant }, share, times) => {
@@ -139,10 +136,15 @@ function convolutionContest(options: ContestOptions): Contest<ConvolutionVariant
   };
 }
 
-function candidateOf<V>(variant: V, kernels: ReturnType<typeof linearKernel>[]) {
-  const [first] = kernels;
-  const name = (first?.name ?? '').replace(/^[^,]*, /, '');
-  return { variant, key: first?.key ?? '', name, kernels };
+function candidateOf<V>(
+  variant: V,
+  timed: Kernel,
+  checked: readonly Kernel[],
+  timing: boolean,
+): Candidate<V> {
+  const name = timed.name.replace(/^[^,]*, /, '');
+  const kernels = timing && !checked.includes(timed) ? [...checked, timed] : checked;
+  return { variant, key: timed.key, name, kernels };
 }
 
 /** Without timing the smallest text comes first: an emulated GPU takes seconds to compile a large one. */

@@ -22,6 +22,14 @@ afterAll(() => backend.dispose());
 
 /** The smallest variant compiles fastest. */
 const smallest = <V>(variants: readonly V[]) => variants.at(-1) as V;
+/** Smaller than any that is offered. */
+const linear: LinearVariant = {
+  rows: 16,
+  columns: 16,
+  threadRows: 1,
+  threadColumns: 4,
+  shared: 'f32',
+};
 
 /** A device on which a kernel is told a smaller size than it has. */
 const short = (uniform: string): GateDevice => ({
@@ -31,12 +39,45 @@ const short = (uniform: string): GateDevice => ({
       ? { ...job, uniforms: { ...job.uniforms, [uniform]: (job.uniforms[uniform] ?? 0) - 1 } }
       : job,
 });
+/** A device whose kernels have another text in a place; `places` counts those that were changed. */
+function edited(text: RegExp, replacement: string) {
+  const places: string[] = [];
+  const spoil = (job: Dispatch): Dispatch => {
+    const { kernel } = job;
+    const code = kernel.code.replace(text, replacement);
+    if (code === kernel.code) return job;
+    places.push(kernel.name);
+    return { ...job, kernel: { ...kernel, code, key: `${kernel.key} ${text}` } };
+  };
+  return { places, device: { ...device, spoil } };
+}
 const wrong = expect.stringMatching(/^the error is |^a number is not finite$/);
 
 test('a linear variant passes; one that leaves out a row does not', async () => {
-  const variant = smallest(variantsOf(compute).linear);
-  expect(await checkLinear(device, variant)).toBeNull();
-  expect(await checkLinear(short('rows'), variant)).toEqual(wrong);
+  expect(await checkLinear(device, linear)).toBeNull();
+  expect(await checkLinear(short('rows'), linear)).toEqual(wrong);
+});
+
+/** Errors of a text, of the kind that a driver or a changed template makes. */
+test.each([
+  ['the upper nibble of a byte', /vec4<u32>\(0u, 4u, 8u, 12u\)/, 'vec4<u32>(0u, 0u, 8u, 8u)'],
+  ['GELU', /0\.044715/, '0.04'],
+  ['the gate', /fma\(gate\[\(uniforms\.gateFirst/, 'fma(gate[(0u'],
+  ['what is added in place', /v \+= y\[at\];/, ''],
+  ['the last columns of a low-rank branch', /r < 3u; r\+\+/, 'r < 2u; r++'],
+  ['the count of overflows', /atomicAdd\(&overflows\[0\], 1u\)/, 'atomicAdd(&overflows[0], 2u)'],
+])('a linear variant with an error in %s is rejected', { tags: ['full'] }, async (_, text, by) => {
+  const planted = edited(text, by);
+  const verdict = await checkLinear(planted.device, linear);
+  expect(planted.places).toHaveLength(1);
+  expect(verdict).toEqual(expect.stringMatching(/^the error is |overflows were counted$/));
+});
+
+test('a convolution that does not add its residual is rejected', { tags: ['full'] }, async () => {
+  const planted = edited(/value \+= unpackHalf4\(side/, 'value += 0.99 * unpackHalf4(side');
+  const variant = smallest(variantsOf(compute).convolution);
+  expect(await checkConvolution(planted.device, variant)).toEqual(wrong);
+  expect(planted.places).toHaveLength(1);
 });
 
 test('an attention variant passes; one that leaves out a key does not', {
@@ -57,8 +98,8 @@ test('a convolution variant passes; one that leaves out a pixel does not', {
 
 test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
   const scope = new Scope(backend);
-  const [linear] = contestsOf({ backend, compute, scope, timing: false });
-  if (!linear) throw new Error('there is no contest');
+  const [family] = contestsOf({ backend, compute, scope, timing: false });
+  if (!family) throw new Error('there is no contest');
   // The timed work of the tuner takes minutes here: a small one in its place.
   const [shape, rows] = [linearShape('small'), 64];
   const floats = (count: number) => scope.float32([count], 'activations');
@@ -69,8 +110,8 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
     scales: floats((shape.n * shape.k) / 32),
   };
   const contest: Contest = {
-    ...linear,
-    candidates: linear.candidates.slice(0, 2),
+    ...family,
+    candidates: family.candidates.slice(0, 2),
     flops: 2 * rows * shape.n * shape.k,
     run: async ({ variant }, _share, times) => {
       const job = linearDispatch(variant as LinearVariant, shape, operands);

@@ -3,12 +3,12 @@ import * as reference from '../reference';
 import { relativeRms } from '../self-test';
 import { type AttentionVariant, attentionDispatch } from './attention';
 import type { Compute, Dispatch } from './compute';
-import type { ConvolutionVariant } from './convolution';
+import type { ConvolutionShape, ConvolutionVariant } from './convolution';
 import { convolutionDispatches } from './convolution-run';
 import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
-import type { Storage } from './kernel';
-import { type LinearShape, type LinearVariant, linearDispatch } from './linear';
+import type { Kernel, Storage } from './kernel';
+import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
 import {
   attentionShape,
   convolutionShape,
@@ -40,9 +40,33 @@ export interface GateDevice {
 /** Why a variant must not be used; null where its numbers are right. */
 export type Verdict = string | null;
 
-/** A variant of the linear kernels, with f32 and with f16 results. */
+/**
+ * What is run of a linear variant: each epilogue and both kinds of blocks, as a block of the transformer has them,
+ * and with `rank` a LoRA's branch, whose first product is a linear of its own.
+ */
+const linearCases: readonly LinearShape[] = [
+  { ...linearShape('small'), epilogue: 'added' },
+  { ...linearShape('clamped'), epilogue: 'gelu', counted: true },
+  { ...linearShape('small'), n: 76, weight: 'q4', rank: 12, epilogue: 'gated' },
+];
+
+/** `x·downᵀ` of a LoRA. */
+function downShape({ k, input, rank }: LinearShape): LinearShape {
+  const plain = { weight: 'f32', output: 'f32', bias: false, rank: 0, epilogue: 'none' } as const;
+  return { k, n: rank, input, ...plain };
+}
+
+/** The kernels that {@link checkLinear} runs. */
+export function checkedLinears(variant: LinearVariant): Kernel[] {
+  const shapes = linearCases.flatMap((shape) =>
+    shape.rank > 0 ? [downShape(shape), shape] : [shape],
+  );
+  return shapes.map((shape) => linearKernel(variant, shape));
+}
+
+/** A variant of the linear kernels. */
 export async function checkLinear(device: GateDevice, variant: LinearVariant): Promise<Verdict> {
-  for (const shape of [linearShape('small'), linearShape('clamped')]) {
+  for (const shape of linearCases) {
     const verdict = await inScope(device, (scope) => checkShape(device, scope, variant, shape));
     if (verdict !== null) return verdict;
   }
@@ -55,31 +79,90 @@ async function checkShape(
   variant: LinearVariant,
   shape: LinearShape,
 ): Promise<Verdict> {
-  const { k, n, output } = shape;
+  const { k, n, rank, output, epilogue, counted } = shape;
   const rows = 197;
+  const bits = shape.weight === 'q4' ? 4 : 8;
   const x = stored(hostileRows(rows, k), 'f16');
-  const values = Uint8Array.from(numbers(n * k, 2), (value) => 128 + Math.floor(value * 127.9));
-  const scales = numbers((n * k) / 32, 3).map((value) => (1.5 + value) / 256);
-  const bias = numbers(n, 4);
-  const y = scope.tensor(output === 'f32' ? 'float32' : 'float16', [rows, n], 'activations');
-  const run = linearDispatch(variant, shape, {
+  const values = Uint8Array.from(numbers((n * k * bits) / 8, 2), (value) => 128 + 127.9 * value);
+  const scales = numbers((n * k) / 32, 3).map((value) => (1.5 + value) / 2 ** bits);
+  const [bias, before, gate] = [numbers(n, 4), numbers(rows * n, 11), numbers(2 * n, 12)];
+  const [down, up] = [numbers(rank * k, 13), numbers(n * rank, 14)];
+  const y =
+    output === 'f32'
+      ? scope.float32([rows, n], 'activations', before)
+      : scope.tensor('float16', [rows, n], 'activations');
+  const count = scope.tensor('int32', [1], 'activations');
+  const t = wholeRows(scope.float32([rows, Math.max(1, rank)], 'activations'));
+  const input = wholeRows(upload(scope, x, 'f16'));
+  const branch = downShape(shape);
+  const weight = rank > 0 ? upload(scope, down, 'f32') : null;
+  const runs = [
+    ...(weight ? [linearDispatch(variant, branch, { rows, x: input, y: t, weight })] : []),
+    linearDispatch(variant, shape, {
+      rows,
+      x: input,
+      y: wholeRows(y),
+      values: scope.tensor('uint8', [values.length], 'activations', values),
+      scales: upload(scope, scales, 'f32'),
+      bias: upload(scope, bias, 'f32'),
+      ...(rank > 0 && { t, up: upload(scope, up, 'f32') }),
+      // The second row of two.
+      ...(epilogue === 'gated' && {
+        gate: { ...wholeRows(upload(scope, gate, 'f32')), firstRow: 1 },
+      }),
+      ...(counted && { overflows: count }),
+    }),
+  ];
+  const dequantised = reference.dequantise(values, scales, bits);
+  const sums = reference.linear(x, dequantised, bias, { rows, inner: k, columns: n });
+  const inner = reference.linear(x, down, new Float32Array(rank), {
     rows,
-    x: wholeRows(upload(scope, x, 'f16')),
-    y: wholeRows(y),
-    values: scope.tensor('uint8', [values.length], 'activations', values),
-    scales: upload(scope, scales, 'f32'),
-    bias: upload(scope, bias, 'f32'),
+    inner: k,
+    columns: rank,
   });
-  const weight = reference.dequantise(values, scales, 8);
-  const expected = reference.linear(x, weight, bias, { rows, inner: k, columns: n });
-  return judge(
+  const added = reference.linear(inner, up, new Float32Array(n), { rows, inner: rank, columns: n });
+  const expected = sums.map((sum, i) => {
+    const value = sum + (added[i] ?? 0);
+    if (epilogue === 'gelu') return gelu(value);
+    if (epilogue === 'none') return value;
+    return (before[i] ?? 0) + value * (epilogue === 'gated' ? (gate[n + (i % n)] ?? 0) : 1);
+  });
+  const verdict = await judge(
     device,
-    [run],
+    runs,
     y as ReadableTensor,
     clamped(expected, output),
     n,
     variant.shared === 'f16' ? roundedTiles : tolerances[output],
   );
+  if (verdict !== null || !counted) return verdict;
+  const found = await readCount(device, scope, count);
+  // Results so close to the largest f16 may lie on either side.
+  const [least, most] = [1 + roundedTiles, 1 - roundedTiles].map((factor) =>
+    groupsBeyond(expected, factor * largestHalf),
+  );
+  return found >= (least ?? 0) && found <= (most ?? 0) ? null : `${found} overflows were counted`;
+}
+
+/** The tanh form. */
+function gelu(v: number): number {
+  return 0.5 * v * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (v + 0.044715 * v ** 3)));
+}
+
+/** Groups of four results, one of which is larger. */
+function groupsBeyond(values: Float64Array, largest: number): number {
+  let groups = 0;
+  for (let i = 0; i < values.length; i += 4) {
+    if (values.subarray(i, i + 4).some((value) => Math.abs(value) > largest)) groups++;
+  }
+  return groups;
+}
+
+/** An integer is read as the bits of a float: only floats are read from a device. */
+async function readCount({ backend }: GateDevice, scope: Scope, count: DeviceTensor) {
+  const bits = scope.float32([1], 'activations');
+  backend.copy(count, 0, bits, 0, 1);
+  return new Uint32Array((await backend.read(bits)).buffer)[0] ?? 0;
 }
 
 /** A variant of the attention kernels, with heads that lie between each other and a last key of its own weight. */
@@ -88,46 +171,51 @@ export async function checkAttention(
   variant: AttentionVariant,
 ): Promise<Verdict> {
   const [heads, size, rows, keys] = [2, 128, 77, 333];
+  const usual = { scale: 1 / Math.sqrt(size), spread: 3, tolerance: tolerances.f16 };
   const cases = [
-    { scale: 1 / Math.sqrt(size), spread: 3, tolerance: tolerances.f16 },
+    { ...usual, bias: 'none' },
+    { ...usual, bias: 'last' },
     // All logits are equal: the result is the mean of v.
-    { scale: 1 / Math.sqrt(size), spread: 0, tolerance: 1e-3 },
+    { ...usual, bias: 'none', spread: 0, tolerance: 1e-3 },
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
-    { scale: 300, spread: 3, tolerance: 1e-2 },
-  ];
-  for (const bias of ['none', 'last'] as const) {
+    { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
+  ] as const;
+  for (const [index, { bias, scale, spread, tolerance }] of cases.entries()) {
     const shape = attentionShape(bias);
-    for (const [index, { scale, spread, tolerance }] of cases.entries()) {
-      const verdict = await inScope(device, (scope) => {
-        const q = stored(
-          numbers(rows * heads * size, 5).map((value) => value * spread),
-          'f16',
-        );
-        const k = stored(numbers(keys * heads * size, 6), 'f16');
-        const v = stored(numbers(keys * heads * size, 7 + index), 'f16');
-        const out = scope.tensor('float16', [rows, heads * size], 'activations');
-        const view = (values: Float32Array<ArrayBuffer>) =>
-          interleaved(upload(scope, values, 'f16'), heads, size);
-        const lastBias = 2.5;
-        const run = attentionDispatch(variant, shape, {
-          ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
-          ...{ heads, rows, keys, scale },
-          ...(bias === 'last' && { lastBias }),
-        });
-        const logits = new Float64Array(rows * keys);
-        if (bias === 'last')
-          for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
-        // The reference divides by the root of the size itself.
-        const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
-        const shapes = { rows, keys, heads, size };
-        const expected = reference.attention(scaled, k, v, logits, shapes);
-        return judge(device, [run], out as ReadableTensor, expected, heads * size, tolerance);
+    const verdict = await inScope(device, (scope) => {
+      const q = stored(
+        numbers(rows * heads * size, 5).map((value) => value * spread),
+        'f16',
+      );
+      const k = stored(numbers(keys * heads * size, 6), 'f16');
+      const v = stored(numbers(keys * heads * size, 7 + index), 'f16');
+      const out = scope.tensor('float16', [rows, heads * size], 'activations');
+      const view = (values: Float32Array<ArrayBuffer>) =>
+        interleaved(upload(scope, values, 'f16'), heads, size);
+      const lastBias = 2.5;
+      const run = attentionDispatch(variant, shape, {
+        ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
+        ...{ heads, rows, keys, scale },
+        ...(bias === 'last' && { lastBias }),
       });
-      if (verdict !== null) return verdict;
-    }
+      const logits = new Float64Array(rows * keys);
+      if (bias === 'last') for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
+      // The reference divides by the root of the size itself.
+      const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
+      const shapes = { rows, keys, heads, size };
+      const expected = reference.attention(scaled, k, v, logits, shapes);
+      return judge(device, [run], out as ReadableTensor, expected, heads * size, tolerance);
+    });
+    if (verdict !== null) return verdict;
   }
   return null;
 }
+
+/** The shape of a convolution that {@link checkConvolution} runs: what it adds is in f16. */
+export const checkedConvolution: ConvolutionShape = {
+  ...convolutionShape('f32'),
+  residual: 'same',
+};
 
 /** A variant of the convolutions, over one frame and over three. */
 export async function checkConvolution(
@@ -143,6 +231,7 @@ export async function checkConvolution(
   const block = filters * channels * taps;
   const weight = stored(numbers(3 * block, 8), 'f16');
   const bias = numbers(filters, 9);
+  const side = stored(numbers(pixels * filters, 15), 'f16');
   for (const frames of [1, 3]) {
     const verdict = await inScope(device, (scope) => {
       const images = Array.from({ length: frames }, (_, age) =>
@@ -151,11 +240,13 @@ export async function checkConvolution(
       const dims = packedDims(packedRows(order), filters);
       const weights = scope.tensor('float16', dims, 'activations');
       const y = scope.float32([pixels, filters], 'activations');
-      const runs = convolutionDispatches(device.compute, variant, convolutionShape('f32'), {
+      const runs = convolutionDispatches(device.compute, variant, checkedConvolution, {
         x: images.map((image) => upload(scope, image, 'f16')),
         ...{
           weights,
           bias: upload(scope, bias, 'f32'),
+          side: upload(scope, side, 'f16'),
+          sideInputs: filters,
           y,
           height,
           width,
@@ -164,7 +255,7 @@ export async function checkConvolution(
         },
         ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
       });
-      const expected = new Float64Array(pixels * filters);
+      const expected = Float64Array.from(side);
       for (const [age, image] of images.entries()) {
         const part = reference.convolution(
           image,
@@ -225,7 +316,7 @@ function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
   });
 }
 
-/** Rows of usual numbers, and among them: one of zeros, large ones, f16's largest, and channels of outliers. */
+/** Rows of usual numbers, and among them: one of zeros, small ones, large ones, f16's largest; channels of outliers. */
 function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayBuffer> {
   const values = numbers(rows * width, salt);
   const scaleRow = (row: number, change: (value: number) => number) => {
@@ -234,6 +325,8 @@ function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayB
   for (let row = 0; row < rows; row++) {
     for (let c = 0; c < 4; c++) values[row * width + c] = (values[row * width + c] ?? 0) * 40;
   }
+  // Where GELU is neither 0 nor straight.
+  scaleRow(1, (value) => value / 20);
   scaleRow(3, () => 0);
   scaleRow(5, (value) => value * 1e4);
   scaleRow(7, (value) => Math.sign(value) * largestHalf);
