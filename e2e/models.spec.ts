@@ -36,6 +36,11 @@ test('users begin with the demonstration model, and see none of the tests', asyn
     await expect(studio.steps).toHaveValue('8');
     await expect(await studio.field('Guidance')).toHaveValue('2');
     await (await studio.field('Guidance')).fill('3');
+    const example = page.getByRole('button', { name: /^Use mini-sepia/ });
+    await example.click();
+    await expect(page.getByLabel('mini-sepia.safetensors, scale')).toHaveValue('1');
+    await expect(example).toHaveCount(0);
+    await page.getByRole('button', { name: 'Remove mini-sepia.safetensors' }).click();
     await picker.selectOption('wan2.2-ti2v-5b');
     await expect(studio.steps).toHaveValue('30');
     await expect(await studio.field('Guidance')).toHaveValue('3');

@@ -20,7 +20,7 @@ import { SiteHeader } from '../shared/site-header';
 import { useModels } from '../shared/use-models';
 import { t } from '../texts';
 import '../texts/en/studio';
-import { loadExample } from './form/examples';
+import { loadExample, loadExampleLora } from './form/examples';
 import { RequestForm } from './form/request-form';
 import { useEdit } from './form/use-edit';
 import { useFileInput } from './form/use-file-input';
@@ -173,6 +173,12 @@ export function Studio() {
           onCancelEdit={edit.end}
           onFiles={(files) => void fileInput.addFiles(files)}
           onPickLora={fileInput.pickLora}
+          onExampleLora={() =>
+            void loadExampleLora().then(
+              (file) => fileInput.addFiles([file]),
+              (thrown) => fileInput.showError(toKinoraError(thrown)),
+            )
+          }
           onExample={(example) =>
             void loadExample(example, change).catch((thrown) =>
               fileInput.showError(toKinoraError(thrown)),

@@ -1,5 +1,6 @@
 import type { Dispatch } from 'react';
 import { KinoraError } from '../../../lib/contract/errors';
+import { demonstrationModel } from '../../../lib/contract/manifest-parts';
 import type { TextKey } from '../../texts';
 import '../../texts/en/form';
 import { readImage } from './files';
@@ -59,11 +60,33 @@ export const examples: readonly Example[] = [
 export async function loadExample(
   { picture, values }: { readonly picture: string; readonly values: Partial<FormValues> },
   change: Dispatch<FormAction>,
-  fileName = picture.slice(picture.lastIndexOf('/') + 1),
+  fileName = nameOf(picture),
 ): Promise<void> {
-  const response = await fetch(picture).catch(() => null);
-  if (!response?.ok) throw new KinoraError('SERVER_UNREACHABLE');
-  const image = await readImage(await response.blob(), fileName);
+  const image = await readImage(await fetchSample(picture), fileName);
   change({ type: 'imageSet', image });
   change({ type: 'changed', values });
+}
+
+/** The LoRA that comes with Kinora: the video of the demonstration model turns to sepia. */
+const exampleLora = '/samples/mini-sepia.safetensors';
+
+/** The name of the example of a LoRA for a model; null where there is none. */
+export function exampleLoraOf(model: string | undefined): string | null {
+  return model === demonstrationModel ? nameOf(exampleLora) : null;
+}
+
+/** @throws KinoraError `SERVER_UNREACHABLE` */
+export async function loadExampleLora(): Promise<File> {
+  return new File([await fetchSample(exampleLora)], nameOf(exampleLora));
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** @throws KinoraError `SERVER_UNREACHABLE` */
+async function fetchSample(path: string): Promise<Blob> {
+  const response = await fetch(path).catch(() => null);
+  if (!response?.ok) throw new KinoraError('SERVER_UNREACHABLE');
+  return response.blob();
 }

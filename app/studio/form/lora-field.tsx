@@ -14,18 +14,21 @@ import type { FieldErrors } from './validation';
 export function LoraField(props: {
   loras: readonly ChosenLora[];
   library: readonly LoraEntry[];
+  /** The name of the example of a LoRA for the model; null where there is none. */
+  example: string | null;
   errors: FieldErrors;
   /** By the keys of the LoRAs. */
   checks: Readonly<Record<string, LoraCheck>>;
   onFiles: (files: readonly File[]) => void;
   onPick: (name: string) => void;
+  onExample: () => void;
   onScale: (key: string, scale: string) => void;
   onMove: (key: string, by: 1 | -1) => void;
   onRemove: (key: string) => void;
   onWord: (word: string) => void;
 }) {
-  const { loras, library, errors, checks, onFiles, onPick, onScale, onMove, onRemove, onWord } =
-    props;
+  const { loras, library, example, errors, checks } = props;
+  const { onFiles, onPick, onExample, onScale, onMove, onRemove, onWord } = props;
   const input = useRef<HTMLInputElement>(null);
   const choose = (event: ChangeEvent<HTMLInputElement>) => {
     onFiles([...(event.target.files ?? [])]);
@@ -33,7 +36,13 @@ export function LoraField(props: {
   };
   const full = loras.length >= maxLoras;
   const chosen = loras.filter(({ file }) => file === null).map(({ name }) => name);
-  const offered = library.filter(({ name }) => !chosen.includes(name));
+  const offered = library
+    .filter(({ name }) => !chosen.includes(name))
+    .map(({ name }) => ({ name, label: t('form.useLora', { name }), use: () => onPick(name) }));
+  if (example !== null && !loras.some(({ name }) => name === example)) {
+    const label = t('form.useExampleLora', { name: example });
+    offered.push({ name: example, label, use: onExample });
+  }
   return (
     <fieldset className="field">
       <legend>{t('form.lora')}</legend>
@@ -56,14 +65,14 @@ export function LoraField(props: {
       )}
       {offered.length > 0 && (
         <p className="words">
-          {offered.map(({ name }) => (
+          {offered.map(({ name, label, use }) => (
             <button
-              key={name}
+              key={label}
               type="button"
               className="word"
               disabled={full}
-              aria-label={t('form.useLora', { name })}
-              onClick={() => onPick(name)}
+              aria-label={label}
+              onClick={use}
             >
               + {name.replace(/\.safetensors$/, '')}
             </button>

@@ -10,7 +10,7 @@ import { type ModelList, pickModel } from '../../shared/use-models';
 import { t } from '../../texts';
 import '../../texts/en/form';
 import { CodeButton } from './code-button';
-import type { Example } from './examples';
+import { type Example, exampleLoraOf } from './examples';
 import { forecastOfForm } from './forecast-request';
 import {
   type FormAction,
@@ -59,6 +59,7 @@ export function RequestForm(props: {
   editing: boolean;
   onFiles: (files: readonly File[]) => void;
   onPickLora: (name: string) => void;
+  onExampleLora: () => void;
   onExample: (example: Example) => void;
   onGenerate: () => void;
   onVariations: (changes: readonly Partial<ParametersInput>[]) => void;
@@ -166,6 +167,8 @@ export function RequestForm(props: {
             onMove={(key, by) => change({ type: 'loraMoved', key, by })}
             onRemove={(key) => change({ type: 'loraRemoved', key })}
             onPick={props.onPickLora}
+            example={exampleLoraOf(model?.manifest.id)}
+            onExample={props.onExampleLora}
             onWord={(word) =>
               set(
                 typedPrompt(

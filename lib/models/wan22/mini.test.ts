@@ -7,12 +7,14 @@ import { samplePrompt } from '../../contract/parameters';
 import type { Frame } from '../../pipeline/latents';
 import { runParity } from '../../pipeline/parity';
 import type { ImageToVideoRequest } from '../../pipeline/request';
-import { diskFolder, publicModels } from '../../weights/testing/files';
+import { openSafetensors } from '../../weights';
+import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
+import { combineLoras, parseLora } from './lora';
 import { openParts, type Wan22Parts } from './parts';
 import { brightness, displacement, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
 import { nodeBackend } from './testing/model';
-import { makeVideo } from './testing/video';
+import { makeVideo, type VideoOptions } from './testing/video';
 import { wan22Family } from './wan22';
 
 const references = fileURLToPath(new URL('./goldens-mini/', import.meta.url));
@@ -46,14 +48,32 @@ function picture(file: Uint8Array<ArrayBuffer>, name: string): Frame {
 }
 
 /** A short video of the sample in few steps. */
-async function video(prompt: string, request: Partial<ImageToVideoRequest> = {}) {
-  const { frames } = await makeVideo(backend, model, {
-    ...{ image: pictures.landscape, frames: 33, steps: 4, guidanceScale: 1, seed: 1 },
-    ...{ prompt, negativePrompt: '', ...request },
-  });
+async function video(
+  prompt: string,
+  request: Partial<ImageToVideoRequest> = {},
+  options: VideoOptions = {},
+) {
+  const { frames } = await makeVideo(
+    backend,
+    model,
+    {
+      ...{ image: pictures.landscape, frames: 33, steps: 4, guidanceScale: 1, seed: 1 },
+      ...{ prompt, negativePrompt: '', ...request },
+    },
+    options,
+  );
   const [first, last] = [frames[0], frames.at(-1)];
   if (!first || !last) throw new Error('the video has no frames');
   return { frames, first, last, moved: displacement(first, last) };
+}
+
+/** The share of pixels whose red is over their green, and their green over their blue. */
+function sepiaShare({ width, height, data }: Frame): number {
+  const plane = width * height;
+  const of = (channel: number, i: number) => data[channel * plane + i] ?? 0;
+  let count = 0;
+  for (let i = 0; i < plane; i++) if (of(0, i) > of(1, i) && of(1, i) > of(2, i)) count += 1;
+  return count / plane;
 }
 
 /** As the manifest has it. */
@@ -105,6 +125,20 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   test('when night falls, it gets dark', async () => {
     const { first, last } = await video('Night falls slowly', longer);
     expect(brightness(last)).toBeLessThan(brightness(first) * 0.85);
+  });
+
+  test('the LoRA that comes with it turns the video to sepia, and leaves the motion', async () => {
+    const config = model.config.transformer;
+    const name = 'mini-sepia.safetensors';
+    const file = await openSafetensors(await diskFile(`${publicModels}../samples/${name}`));
+    const lora = combineLoras([{ lora: await parseLora(file, config, name), scale: 1 }], config);
+    const { first, last, moved } = await video('The camera pans to the left', longer, { lora });
+    expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
+    expect(moved.x).toBeGreaterThan(4);
+    // Sepia: red over green over blue everywhere, which the sample is not.
+    const [shareThen, shareNow] = [sepiaShare(first), sepiaShare(last)];
+    expect(shareThen).toBeLessThan(0.6);
+    expect(shareNow).toBeGreaterThan(0.9);
   });
 
   test('a portrait picture moves as well', async () => {
