@@ -29,9 +29,16 @@ const parity = {
   ): Promise<void> {
     const backend = await createBackend('webgpu');
     try {
-      await assignKernels(backend, kernels);
+      const mode = await assignKernels(backend, kernels);
       const folder = httpFolder(new URL(base));
-      await runParity(families, folder, backend, { ...options, onLine });
+      const named = (line: ParityLine) => {
+        const notes = [...(line.note ? [line.note] : []), `with ${mode} kernels`];
+        onLine({ ...line, note: notes.join(', ') });
+      };
+      await runParity(families, folder, backend, {
+        ...options,
+        onLine: mode === kernels ? onLine : named,
+      });
     } finally {
       await backend.dispose();
     }

@@ -112,10 +112,10 @@ export interface EngineApi {
    */
   check(videoFile: string, model: string, backend: Backend): Promise<Safety>;
   /**
-   * Measures the kernels of our own on this GPU anew, and keeps the result: what is known before is dropped.
+   * Measures the kernels of our own on this GPU anew, and keeps the result: what is known before is dropped. On an
+   * emulated GPU nothing is measured: the first kernels that compute right numbers are kept.
    *
-   * @throws KinoraError `BUSY`, `DEVICE_LOST`; `ADAPTER_SOFTWARE` on an emulated GPU, where the first kernels
-   *   that compute right numbers are used
+   * @throws KinoraError `BUSY`, `DEVICE_LOST`
    */
   tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void>;
   /** What is not measured yet is left out of a tuning that is under way. */

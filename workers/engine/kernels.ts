@@ -1,11 +1,11 @@
 import {
   type KernelRecord,
   type KernelSetting,
-  KinoraError,
   type ProgressEvent,
   usualKernels,
 } from '../../lib/contract';
 import { type Backend, type Compute, type Kernels, probeDevice, Scope } from '../../lib/gpu';
+import { modeFor } from '../../lib/gpu/kernels/assign';
 import type { KernelChoice } from '../../lib/gpu/kernels/choice';
 import { contestsOf } from '../../lib/gpu/kernels/contests';
 import { familyOf, type KernelMode } from '../../lib/gpu/kernels/kernel';
@@ -19,7 +19,7 @@ import {
   withLoss,
 } from '../../lib/gpu/kernels/record';
 import { families, type TuneOptions, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
-import { kernelSetOf, modesOf } from '../../lib/gpu/kernels/variants';
+import { kernelSetOf } from '../../lib/gpu/kernels/variants';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { loadSetting, saveSetting } from '../../lib/predictions/settings';
 
@@ -30,6 +30,8 @@ export class EngineKernels {
   readonly #database = new KinoraDatabase();
   /** What was made for a backend, by its mode. */
   readonly #made = new WeakMap<Backend, Map<KernelMode, Kernels | null>>();
+  /** What {@link kernelSetOf} says of a device: it writes the texts of all kernels. */
+  readonly #sets = new WeakMap<Compute, string>();
   #skip = new AbortController();
   #mode: KernelMode | null = null;
 
@@ -54,7 +56,7 @@ export class EngineKernels {
     const device = await probeDevice();
     const setting = asked ?? usualKernels(device.software);
     if (setting === 'runtime') return;
-    const mode = modesOf(backend.compute).find((each) => each === setting) ?? 'exact';
+    const mode = modeFor(backend.compute, setting);
     const made = this.#made.get(backend) ?? new Map<KernelMode, Kernels | null>();
     this.#made.set(backend, made);
     const known = made.get(mode);
@@ -65,18 +67,19 @@ export class EngineKernels {
     this.#mode = kernels && mode;
   }
 
-  /** Measures again; the result is used from the next run on. @throws KinoraError `ADAPTER_SOFTWARE` */
+  /** Measures again, or checks only on an emulated GPU; the result is used from the next run on. */
   async tune(
     backend: Backend,
     mode: KernelMode,
     report: Report,
     signal: AbortSignal,
   ): Promise<void> {
-    if ((await probeDevice()).software) throw new KinoraError('ADAPTER_SOFTWARE');
+    const { compute } = backend;
+    if (!compute) return;
     const before = await this.#open(backend);
     await this.#save({ ...before, modes: {}, losses: 0 });
     this.#made.delete(backend);
-    await this.#make(backend, mode, report, signal);
+    await this.#make(backend, modeFor(compute, mode), report, signal);
   }
 
   skip(): void {
@@ -174,7 +177,8 @@ export class EngineKernels {
   }
 
   async #open({ compute }: Backend): Promise<TuningRecord> {
-    const set = compute ? kernelSetOf(compute) : '';
+    const set = compute ? (this.#sets.get(compute) ?? kernelSetOf(compute)) : '';
+    if (compute) this.#sets.set(compute, set);
     // A browser without storage measures each time.
     const stored = await loadSetting(this.#database, await this.#id()).catch(() => null);
     return openRecord(stored, set);

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import type { ErrorRecord, KinoraError } from '../../../lib/contract/errors';
 import { formatBytes, formatSize } from '../../../lib/contract/format';
+import type { KernelRecord } from '../../../lib/contract/kernel-setting';
 import type { Completed, Prediction } from '../../../lib/contract/prediction';
 import { downloadFile, useObjectUrl, useReducedMotion } from '../../shared/browser';
 import { Fact } from '../../shared/fact';
@@ -133,9 +134,7 @@ export function ResultCard(props: {
         )}
         {result.kernels && (
           <Fact name={t('result.kernels')}>
-            <span title={result.kernels.keys.join('\n')}>
-              {t(`shared.kernels.${result.kernels.mode}`)}
-            </span>
+            <span title={result.kernels.keys.join('\n')}>{kernelsText(result.kernels)}</span>
           </Fact>
         )}
         {result.memory && <Fact name={t('result.memory')}>{memoryUseText(result.memory)}</Fact>}
@@ -212,4 +211,10 @@ function SeedButton({ seed }: { seed: number }) {
       </span>
     </button>
   );
+}
+
+/** What computed, and how often a number did not fit. */
+function kernelsText({ mode, clamped: count }: KernelRecord): string {
+  const kernels = t(`shared.kernels.${mode}`);
+  return count ? t('result.clamped', { kernels, count }) : kernels;
 }
