@@ -1,20 +1,24 @@
 /** @module-tag full */
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { ProgressEvent } from '../../lib/contract';
-import { type Backend, createBackend, probeDevice } from '../../lib/gpu';
+import { type Backend, createBackend, probeDevice, relativeRms } from '../../lib/gpu';
 import { linearKernel } from '../../lib/gpu/kernels/linear';
 import { readRecord, recordId } from '../../lib/gpu/kernels/record';
 import { linearShape } from '../../lib/gpu/kernels/tuned-shapes';
+import { readModelConfig } from '../../lib/models/wan22/config';
+import { openGolden } from '../../lib/models/wan22/parity/golden';
+import { denoiseTokens, tokenRequest } from '../../lib/models/wan22/testing/denoise';
+import { Transformer } from '../../lib/models/wan22/transformer';
 import { KinoraDatabase } from '../../lib/predictions/database';
-import { loadSetting } from '../../lib/predictions/settings';
+import { loadSetting, saveSetting } from '../../lib/predictions/settings';
+import { httpFolder, openCheckpoint } from '../../lib/weights';
 import { EngineKernels } from './kernels';
 
 const { signal } = new AbortController();
 
-async function stored() {
-  const id = recordId(await probeDevice(), navigator.userAgent);
-  return readRecord(await loadSetting(new KinoraDatabase(), id));
-}
+const recordName = async () => recordId(await probeDevice(), navigator.userAgent);
+const stored = async () => readRecord(await loadSetting(new KinoraDatabase(), await recordName()));
+beforeEach(async () => saveSetting(new KinoraDatabase(), await recordName(), null));
 
 /** What an engine on a device of its own makes of the setting. */
 async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<void>) {
@@ -27,6 +31,52 @@ async function used(work: (kernels: EngineKernels, backend: Backend) => Promise<
   await backend.dispose();
   return { choice, events };
 }
+
+test('a family that the device cannot compile is computed by the runtime, and the record says so', {
+  timeout: 400_000,
+}, async () => {
+  const create = GPUDevice.prototype.createShaderModule;
+  vi.spyOn(GPUDevice.prototype, 'createShaderModule').mockImplementation(function (
+    this: GPUDevice,
+    descriptor,
+  ) {
+    const broken = descriptor.label?.startsWith('attention ');
+    return create.call(this, broken ? { ...descriptor, code: 'no text' } : descriptor);
+  });
+  try {
+    const { choice } = await used(async (kernels, backend) => {
+      const { model: folder } = await openGolden(
+        httpFolder(new URL('/lib/models/wan22/goldens/', location.href)),
+      );
+      const { transformer } = await readModelConfig(folder);
+      const checkpoint = await openCheckpoint(folder, 'transformer');
+      const model = await Transformer.load(backend, checkpoint, transformer, { precision: 'int8' });
+      try {
+        const request = tokenRequest(transformer, 2, 1);
+        const own = await denoiseTokens(backend, model, request);
+        const { mode, keys } = kernels.recordOf(backend) ?? { keys: [] };
+        expect(mode).toBe('exact');
+        expect(keys.some((key) => key.startsWith('linear '))).toBe(true);
+        expect(keys.some((key) => key.startsWith('attention '))).toBe(false);
+        backend.kernels = null;
+        expect(relativeRms(own, await denoiseTokens(backend, model, request))).toBeLessThan(1e-3);
+      } finally {
+        model.dispose();
+      }
+    });
+    expect(choice).toMatchObject({ mode: 'exact', attention: null });
+    expect([choice?.linear, choice?.convolution]).not.toContain(null);
+    const { exact } = (await stored())?.modes ?? {};
+    expect(exact?.winners.attention).toBeNull();
+    const reasons = exact?.tried.flatMap(({ family, reason }) =>
+      family === 'attention' ? [reason] : [],
+    );
+    expect(reasons?.length).toBeGreaterThan(1);
+    for (const reason of reasons ?? []) expect(reason).toMatch(/^attention /);
+  } finally {
+    vi.restoreAllMocks();
+  }
+});
 
 test('the first kernels with right numbers are used and remembered; one that loses the GPU is not used again', {
   timeout: 400_000,
