@@ -85,3 +85,29 @@ test('a step that fails stops none; what an emulated GPU is too slow for is left
   expect(text).toContain('failed after 3 s. GPU_UNRELIABLE: wrong numbers.');
   expect(text).toContain('left out. The CPU emulates the GPU');
 });
+
+test('steps run the commands, in processes of their own', {
+  tags: ['full'],
+  timeout: 300_000,
+}, async () => {
+  const model = 'bench -- model --synthetic wan2.2-ti2v-5b --layers 1 --tokens 4 --latent 2x2';
+  const results: StepResult[] = [];
+  await runSteps(
+    [
+      // On the CPU, whose kernels need no compiling; the browser's commands have tests of their own.
+      { name: 'Blocks', command: `${model} --json -`, json: true, limitMinutes: 4 },
+      { name: 'Parity', command: 'parity --', json: false, limitMinutes: 4 },
+      { name: 'Refused', command: 'parity -- nowhere', json: false, limitMinutes: 1 },
+      { name: 'Late', command: 'parity --', json: false, limitMinutes: 0.001 },
+    ],
+    async (result) => void results.push(result),
+  );
+  expect(results.map(({ outcome }) => outcome)).toEqual(['done', 'done', 'failed', 'failed']);
+  const [, parity, refused, late] = results;
+  expect(parity?.output).toContainEqual(expect.stringMatching(/^\d+ passed, 0 failed$/));
+  expect(refused?.reason).toContain('nowhere has no golden.json.');
+  expect(late?.reason).toContain('It had not ended after');
+  const text = reportMarkdown({ date: kernels.date, system: 'Linux', steps: results });
+  expect(text).toMatch(/\| transformer block \| [\d.e+]+ \| [\d.e+-]+ \|/);
+  expect(text).toContain('The device is not known.');
+});

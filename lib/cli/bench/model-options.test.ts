@@ -13,7 +13,7 @@ test('the command of the issue', () => {
     stages: {
       layers: 2,
       tokens: 128,
-      textTokens: 512,
+      textTokens: 128,
       latent: { height: 8, width: 8 },
       level: 0,
       passes: 3,
@@ -21,6 +21,16 @@ test('the command of the issue', () => {
       kernels: 'runtime',
     },
   });
+});
+
+test('a prompt is not longer than the clip, nor than prompts may be', () => {
+  const textTokensOf = (...more: string[]) => {
+    const options = parseModelOptions([...synthetic, ...more]);
+    return options === 'help' ? null : options.stages.textTokens;
+  };
+  expect(textTokensOf('--tokens', '27280')).toBe(512);
+  expect(textTokensOf('--tokens', '64')).toBe(64);
+  expect(textTokensOf('--tokens', '64', '--text-tokens', '512')).toBe(512);
 });
 
 test('every option is in the help', () => {

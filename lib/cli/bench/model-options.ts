@@ -9,7 +9,7 @@ weights of the model's real widths, and prints the memory plan. MODEL is an id o
 
   --layers N        transformer blocks to run, each with weights of its own (default 1)
   --tokens M        tokens of the clip (default 128; 27280 is 1280×704×121)
-  --text-tokens T   tokens of the prompt (default 512)
+  --text-tokens T   tokens of the prompt (default as many as of the clip, at most 512)
   --latent HxW      frames that enter the VAE's level (default 8x8; 44x80 is 1280×704)
   --level N         level of the VAE's decoder (default 0)
   --precision P     ${precisions.join(', ')} (default the model's own)
@@ -24,7 +24,7 @@ const optionTypes = {
   synthetic: { type: 'string' },
   layers: { type: 'string', default: '1' },
   tokens: { type: 'string', default: '128' },
-  'text-tokens': { type: 'string', default: '512' },
+  'text-tokens': { type: 'string' },
   latent: { type: 'string', default: '8x8' },
   level: { type: 'string', default: '0' },
   precision: { type: 'string' },
@@ -70,8 +70,10 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   const [, height, width] = /^(\d+)x(\d+)$/.exec(values.latent) ?? [];
   const tokens = whole('--tokens', values.tokens, 2);
   if (tokens % 2 !== 0) throw invalid('--tokens must be even: a clip has two frames or more.');
-  const textTokens = whole('--text-tokens', values['text-tokens'], 1);
-  if (textTokens > 512) throw invalid('--text-tokens must be at most 512.');
+  const most = 512;
+  const text = values['text-tokens'] ?? String(Math.min(most, tokens));
+  const textTokens = whole('--text-tokens', text, 1);
+  if (textTokens > most) throw invalid(`--text-tokens must be at most ${most}.`);
   return {
     model,
     backend,
