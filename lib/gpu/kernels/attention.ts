@@ -2,7 +2,7 @@ import type { DeviceTensor } from '../backend';
 import { exactLogits } from './attention-exact';
 import { attentionText } from './attention-text';
 import { largestHead } from './attention-tile';
-import type { Compute, Dispatch, Operand, RowView } from './compute';
+import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
 import { memoised } from './memo';
 
@@ -74,10 +74,7 @@ export function attentionVariants(
   const shared = compute.features.has('shader-f16') ? (['f32', 'f16'] as const) : ['f32' as const];
   return shared
     .flatMap((type) => tiles.map(([queries, keys]) => ({ queries, keys, shared: type })))
-    .filter((variant) => {
-      const { threads, workgroupBytes } = attentionKernel(variant, widest);
-      return threads <= compute.limits.threads && workgroupBytes <= compute.limits.workgroupBytes;
-    });
+    .filter((variant) => fits(compute, attentionKernel(variant, widest)));
 }
 
 /** The shape that takes the most workgroup memory. */

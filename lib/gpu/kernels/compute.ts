@@ -104,3 +104,11 @@ export function rowView(
 }
 
 const align16 = (bytes: number) => Math.ceil(bytes / 16) * 16;
+
+/** Whether a device runs workgroups of so many invocations with so much workgroup memory. */
+export function fits(
+  { limits }: Pick<Compute, 'limits'>,
+  { threads, workgroupBytes }: Pick<Kernel, 'threads' | 'workgroupBytes'>,
+): boolean {
+  return threads <= limits.threads && workgroupBytes <= limits.workgroupBytes;
+}

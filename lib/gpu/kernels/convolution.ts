@@ -1,4 +1,4 @@
-import type { Compute } from './compute';
+import { type Compute, fits } from './compute';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
 import { memoised } from './memo';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
@@ -39,9 +39,9 @@ export interface ConvolutionShape {
 export const channelStep = 16;
 
 /** The variants that fit a device, the best guess first. */
-export function convolutionVariants({
-  limits,
-}: Pick<Compute, 'features' | 'limits'>): ConvolutionVariant[] {
+export function convolutionVariants(
+  compute: Pick<Compute, 'features' | 'limits'>,
+): ConvolutionVariant[] {
   const tiles = [
     [128, 128, 8, 8],
     [128, 64, 8, 8],
@@ -62,9 +62,8 @@ export function convolutionVariants({
       threadPixels,
       threadFilters,
     }))
-    .filter(
-      (variant) =>
-        sharedBytes(variant) <= limits.workgroupBytes && threadsOf(variant) <= limits.threads,
+    .filter((variant) =>
+      fits(compute, { threads: threadsOf(variant), workgroupBytes: sharedBytes(variant) }),
     );
 }
 

@@ -1,4 +1,4 @@
-import type { Compute, Dispatch } from './compute';
+import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import {
   type LinearOperands,
@@ -43,10 +43,8 @@ export function fastLinearVariants(compute: Pick<Compute, 'features' | 'limits'>
     .map(([rows, columns, threadRows, threadColumns]) => {
       return { rows, columns, threadRows, threadColumns, shared: 'f32' } as const;
     })
-    .filter(
-      (variant) =>
-        threadsOf(variant) <= compute.limits.threads &&
-        workgroupBytes(variant) <= compute.limits.workgroupBytes,
+    .filter((variant) =>
+      fits(compute, { threads: threadsOf(variant), workgroupBytes: workgroupBytes(variant) }),
     );
 }
 

@@ -1,5 +1,6 @@
 import type { KernelBinding } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
+import { columnOf } from './linear-epilogue';
 import { halfFunctions } from './text';
 
 /*
@@ -171,11 +172,12 @@ export function columnOfSlot(
 
 /** The tile of the weight; for the slots see {@link columnOfSlot}. */
 export function weightFill(
-  { k, n, weight }: LinearShape,
+  shape: LinearShape,
   variant: LinearVariant,
   threads: number,
   vector: string,
 ): Fill {
+  const { k, n, weight } = shape;
   const { columns } = variant;
   const share = shareOf(columns, threads, quadsPerRow);
   const row = (turn: number) =>
@@ -183,38 +185,15 @@ export function weightFill(
   const tile = { name: 'tileW', rows: columns, vector };
   if (weight === 'f32') return floatFill('weight', 'f32', k, share, row, tile);
 
-  // A quad is 4 bytes of q8 and 2 of q4; a q4 thread with one quad takes a half of a word.
-  const words = weight === 'q8' ? share.quads : Math.max(1, share.quads / 2);
-  const wordsPerStep = weight === 'q8' ? 4 : 2;
+  const { words, ...loads } = blockLoads(shape, share, row);
   const level = (turn: number, quad: number) => {
     if (weight === 'q8') return component(`values${turn}`, quad, words);
     const word = component(`values${turn}`, Math.floor(quad / 2), words);
     if (share.quads === 1) return `${word} >> (${share.firstQuad} % 2u * 16u)`;
     return quad % 2 ? `${word} >> 16u` : word;
   };
-  const firstWord = weight === 'q8' ? share.firstQuad : `(${share.firstQuad} / 2u)`;
   return {
-    bindings: [
-      { name: 'values', access: 'read', element: wordType(words) },
-      { name: 'scales', access: 'read', element: 'f32' },
-    ],
-    declarations: weight === 'q8' ? levelsOfBytes : levelsOfNibbles,
-    setup: share.turns
-      .map(
-        (turn) => `
-  let column${turn} = ${row(turn)};
-  let valuesRow${turn} = (column${turn} * ${(k / 16) * wordsPerStep}u + ${firstWord}) / ${words}u;
-  var values${turn} = ${wordType(words)}();
-  var scale${turn} = 0.0;`,
-      )
-      .join('\n'),
-    load: share.turns
-      .map(
-        (turn) => `
-    values${turn} = values[valuesRow${turn} + step * ${wordsPerStep / words}u];
-    scale${turn} = scales[column${turn} * ${k / 32}u + step / 2u];`,
-      )
-      .join('\n'),
+    ...loads,
     store: share.turns
       .flatMap((turn) =>
         range(share.quads).map(
@@ -226,16 +205,96 @@ export function weightFill(
   };
 }
 
+/** Words and scales of blocks in registers; a turn has its row of the weight. */
+function blockLoads(
+  { k, weight }: LinearShape,
+  { quads, turns, firstQuad }: Pick<Share, 'quads' | 'turns' | 'firstQuad'>,
+  row: (turn: number) => string,
+): Omit<Fill, 'store'> & { readonly words: number } {
+  // A quad is 4 bytes of q8 and 2 of q4; a q4 thread with one quad takes a half of a word.
+  const words = weight === 'q8' ? quads : Math.max(1, quads / 2);
+  const wordsPerStep = weight === 'q8' ? 4 : 2;
+  const firstWord = weight === 'q8' ? firstQuad : `(${firstQuad} / 2u)`;
+  return {
+    words,
+    bindings: [
+      { name: 'values', access: 'read', element: wordType(words) },
+      { name: 'scales', access: 'read', element: 'f32' },
+    ],
+    declarations: weight === 'q8' ? levelsOfBytes : levelsOfNibbles,
+    setup: turns
+      .map(
+        (turn) => `
+  let column${turn} = ${row(turn)};
+  let valuesRow${turn} = (column${turn} * ${(k / 16) * wordsPerStep}u + ${firstWord}) / ${words}u;
+  var values${turn} = ${wordType(words)}();
+  var scale${turn} = 0.0;`,
+      )
+      .join('\n'),
+    load: turns
+      .map(
+        (turn) => `
+    values${turn} = values[valuesRow${turn} + step * ${wordsPerStep / words}u];
+    scale${turn} = scales[column${turn} * ${k / 32}u + step / 2u];`,
+      )
+      .join('\n'),
+  };
+}
+
+/** A weight that never lies in workgroup memory. */
+export interface RegisterFill extends Fill {
+  /** A statement that makes `w{column}`, the quad of `part` of a thread's column; parts ascend. */
+  take(column: number): string;
+}
+
+/** The weight of a thread's columns, for a workgroup in which no other thread has them. */
+export function registerFill(shape: LinearShape, variant: LinearVariant): RegisterFill {
+  const { k, n, weight } = shape;
+  const turns = range(variant.threadColumns);
+  const row = (turn: number) => `min(tileColumn + ${columnOf(variant, turn)}, ${n - 1}u)`;
+  if (weight === 'f32') {
+    // Beyond the last quad x is zero.
+    const quad = (k / 4) % quadsPerRow ? `min(place, ${k / 4 - 1}u)` : 'place';
+    return {
+      bindings: [{ name: 'weight', access: 'read', element: 'vec4<f32>' }],
+      declarations: '',
+      setup: turns.map((turn) => `  let weightRow${turn} = (${row(turn)}) * ${k / 4}u;`).join('\n'),
+      load: '',
+      store: `    let first = step * ${quadsPerRow}u;`,
+      take: (column) =>
+        `let w${column} = weight[weightRow${column} + ${quad.replace('place', 'first + part')}];`,
+    };
+  }
+  const share = { quads: quadsPerRow, turns, firstQuad: '0u' };
+  const { bindings, declarations, setup, load } = blockLoads(shape, share, row);
+  const next = (word: string) =>
+    weight === 'q8'
+      ? `${word}.yzwx`
+      : `vec2<u32>((${word}.x >> 16u) | (${word}.y << 16u), ${word}.y >> 16u)`;
+  return {
+    ...{ bindings, declarations, setup, load },
+    store: turns
+      .map((turn) => `    var words${turn} = values${turn};\n    let factor${turn} = scale${turn};`)
+      .join('\n'),
+    take: (column) =>
+      `let w${column} = levels(words${column}.x) * factor${column}; words${column} = ${next(`words${column}`)};`,
+  };
+}
+
 /*
- * A small integer in the lower bits of 2²³'s fraction is 2²³ plus that integer: no conversion is needed.
+ * A small integer in the fraction of 2²³ is 2²³ plus that integer: no conversion is needed. It stays where it lies in
+ * the word, 16 or 256 times as large, since a shift costs a GPU as much as the product that undoes this.
  */
 const levelsOfBytes = `
 fn levels(word: u32) -> vec4<f32> {
-  let bytes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
-  return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4B000000u)) - vec4<f32>(8388736.0);
+  let upper = word >> 16u;
+  let bytes = vec4<u32>(word, word, upper, upper) & vec4<u32>(0xFFu, 0xFF00u, 0xFFu, 0xFF00u);
+  let numbers = bitcast<vec4<f32>>(bytes | vec4<u32>(0x4B000000u));
+  return (numbers - vec4<f32>(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
 }`;
 const levelsOfNibbles = `
 fn levels(word: u32) -> vec4<f32> {
-  let nibbles = (vec4<u32>(word) >> vec4<u32>(0u, 4u, 8u, 12u)) & vec4<u32>(15u);
-  return bitcast<vec4<f32>>(nibbles | vec4<u32>(0x4B000000u)) - vec4<f32>(8388616.0);
+  let nibbles = vec4<u32>(word) & vec4<u32>(0xFu, 0xF0u, 0xF00u, 0xF000u);
+  let numbers = bitcast<vec4<f32>>(nibbles | vec4<u32>(0x4B000000u));
+  return (numbers - vec4<f32>(8388616.0, 8388736.0, 8390656.0, 8421376.0)) * vec4<f32>(1.0, 0.0625, 0.00390625, 0.000244140625);
 }`;

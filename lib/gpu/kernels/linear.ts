@@ -1,5 +1,5 @@
 import type { DeviceTensor } from '../backend';
-import type { Compute, Dispatch, Operand, RowView } from './compute';
+import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import {
   accumulatorLines,
@@ -9,11 +9,21 @@ import {
   epilogueUniforms,
   tileLines,
 } from './linear-epilogue';
-import { type Fill, inputFill, stepLoop, weightFill } from './linear-fill';
+import {
+  type Fill,
+  inputFill,
+  type RegisterFill,
+  registerFill,
+  stepLoop,
+  weightFill,
+} from './linear-fill';
 import { memoised } from './memo';
 import { storageBytes } from './text';
 
-/** Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them. */
+/**
+ * Geometry of a linear kernel: a workgroup computes `rows × columns`, a thread `threadRows × threadColumns` of them.
+ * Where `rows` are those of a thread, no other thread needs its columns' weights, which then stay in registers.
+ */
 export interface LinearVariant {
   /** Power of two. */
   readonly rows: number;
@@ -78,6 +88,7 @@ const tiles: readonly (readonly [number, number, number, number])[] = [
   [128, 128, 8, 8],
   [128, 64, 8, 8],
   [128, 128, 16, 8],
+  [16, 512, 16, 8],
   [64, 128, 8, 8],
   [64, 64, 8, 8],
   [64, 64, 8, 4],
@@ -87,20 +98,20 @@ const tiles: readonly (readonly [number, number, number, number])[] = [
 
 /** The variants that fit a device, the best guess first. */
 export function linearVariants(compute: Pick<Compute, 'features' | 'limits'>): LinearVariant[] {
-  const shared = compute.features.has('shader-f16')
-    ? (['f32', 'f16'] as const)
-    : (['f32'] as const);
-  return shared
-    .flatMap((type) =>
-      tiles.map(([rows, columns, threadRows, threadColumns]) => {
-        return { rows, columns, threadRows, threadColumns, shared: type };
+  const variants = tiles.map(([rows, columns, threadRows, threadColumns]) => {
+    return { rows, columns, threadRows, threadColumns, shared: 'f32' } as const;
+  });
+  // Weights in registers are f32.
+  const halves = compute.features.has('shader-f16')
+    ? variants.filter((variant) => !hasOwnColumns(variant))
+    : [];
+  return [...variants, ...halves.map((variant) => ({ ...variant, shared: 'f16' }) as const)].filter(
+    (variant) =>
+      fits(compute, {
+        threads: threadsOf(variant),
+        workgroupBytes: workgroupBytes({ ...variant, shared: 'f32' }),
       }),
-    )
-    .filter(
-      (variant) =>
-        threadsOf(variant) <= compute.limits.threads &&
-        workgroupBytes({ ...variant, shared: 'f32' }) <= compute.limits.workgroupBytes,
-    );
+  );
 }
 
 /** Invocations of a workgroup. */
@@ -108,8 +119,14 @@ export function threadsOf({ rows, columns, threadRows, threadColumns }: LinearVa
   return (rows / threadRows) * (columns / threadColumns);
 }
 
-function workgroupBytes({ rows, columns, shared }: LinearVariant): number {
-  return (rows + columns) * step * storageBytes(shared);
+function workgroupBytes(variant: LinearVariant): number {
+  const { rows, columns, shared } = variant;
+  return (rows + (hasOwnColumns(variant) ? 0 : columns)) * step * storageBytes(shared);
+}
+
+/** Whether no two threads of a workgroup share a column. */
+function hasOwnColumns({ rows, threadRows }: LinearVariant): boolean {
+  return rows === threadRows;
 }
 
 /**
@@ -124,9 +141,10 @@ export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kerne
     const variant = fitted(wanted, shape);
     const threads = threadsOf(variant);
     const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
+    const own = hasOwnColumns(variant) ? registerFill(shape, variant) : null;
     const fills = [
       inputFill(shape, variant.rows, threads, vector),
-      weightFill(shape, variant, threads, vector),
+      own ?? weightFill(shape, variant, threads, vector),
     ];
     const { weight, input, output, epilogue, k, n, rank } = shape;
     return defineKernel({
@@ -139,12 +157,12 @@ export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kerne
       ...(variant.shared === 'f16' && { needs: ['shader-f16'], directives: 'enable f16;' }),
       declarations: `
 var<workgroup> tileX: array<${vector}, ${(variant.rows * step) / 4}>;
-var<workgroup> tileW: array<${vector}, ${(variant.columns * step) / 4}>;
+${own ? '' : `var<workgroup> tileW: array<${vector}, ${(variant.columns * step) / 4}>;`}
 ${fills.map(({ declarations }) => declarations).join('')}
 ${epilogueDeclarations(shape)}`,
       body: `
 ${tileLines(variant, shape)}
-${body(variant, shape, fills)}
+${body(variant, shape, fills, own)}
 ${epilogueLines(variant, shape)}`,
     });
   },
@@ -154,7 +172,8 @@ ${epilogueLines(variant, shape)}`,
 function fitted(variant: LinearVariant, { n, input }: LinearShape): LinearVariant {
   let { columns } = variant;
   while (columns / 2 >= Math.max(n, 4 * variant.threadColumns)) columns /= 2;
-  return { ...variant, columns, shared: input === 'f32' ? 'f32' : variant.shared };
+  const wide = input === 'f32' || hasOwnColumns(variant);
+  return { ...variant, columns, shared: wide ? 'f32' : variant.shared };
 }
 
 function variantName({ rows, columns, threadRows, threadColumns, shared }: LinearVariant): string {
@@ -162,7 +181,12 @@ function variantName({ rows, columns, threadRows, threadColumns, shared }: Linea
 }
 
 /** The next step's words are loaded before this step's products, and converted behind the barrier. */
-function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]): string {
+function body(
+  variant: LinearVariant,
+  { k }: LinearShape,
+  fills: readonly Fill[],
+  own: RegisterFill | null,
+): string {
   const { rows, columns, threadRows, threadColumns } = variant;
   const steps = Math.ceil(k / step);
   const across = columns / threadColumns;
@@ -181,7 +205,7 @@ function body(variant: LinearVariant, { k }: LinearShape, fills: readonly Fill[]
 ${range(threadColumns)
   .map(
     (j) =>
-      `      let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`,
+      `      ${own?.take(j) ?? `let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`}`,
   )
   .join('\n')}
 ${products.join('\n')}
