@@ -131,7 +131,7 @@ export class Generation {
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
     await context.kernels.use(backend, request.kernels, report, signal);
-    if (backend.compute) estimate.expectKernels(backend.compute.rates);
+    estimate.expectKernels(backend);
 
     const delivered = { width, height };
     const data = frameImage(pixels, request.framing, native, delivered);

@@ -18,8 +18,8 @@ import {
   type TuningRecord,
   withLoss,
 } from '../../lib/gpu/kernels/record';
-import { families, type TuneOptions, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
-import { kernelSetOf } from '../../lib/gpu/kernels/variants';
+import { type TuneOptions, type TuningResult, tune } from '../../lib/gpu/kernels/tune';
+import { familiesOf, kernelSetOf } from '../../lib/gpu/kernels/variants';
 import { KinoraDatabase } from '../../lib/predictions/database';
 import { loadSetting, saveSetting } from '../../lib/predictions/settings';
 
@@ -91,8 +91,11 @@ export class EngineKernels {
     if (!compute) return null;
     const keys = [...compute.used].sort();
     const { count: clamped } = compute.clamped;
+    // What a mode has no kernel for is computed by one of `exact`: all of a run where none of the mode was right.
+    const ofMode = keys.some((key) => key.startsWith(`${this.#mode} `));
+    const mode = this.#mode && (ofMode ? this.#mode : 'exact');
     return {
-      mode: (keys.length > 0 && this.#mode) || 'runtime',
+      mode: (keys.length > 0 && mode) || 'runtime',
       keys,
       ...(clamped > 0 && { clamped }),
     };
@@ -112,7 +115,7 @@ export class EngineKernels {
     const record = await this.#open(backend);
     const tuned = record.modes[kernels.choice.mode];
     const running = compute.unfinished.map(familyOf);
-    const family = families.find((name) => running.includes(name));
+    const family = familiesOf(kernels.choice.mode).find((name) => running.includes(name));
     const winner = family && tuned?.winners[family];
     await this.#save(withLoss(record, winner?.key ?? null));
   }
@@ -135,7 +138,7 @@ export class EngineKernels {
     const scope = new Scope(backend);
     try {
       const compile: Compute['compile'] = (kernels) => compute.compile(kernels);
-      const contests = contestsOf({ backend, compute, timing, scope });
+      const contests = contestsOf({ backend, compute, mode, timing, scope });
       const known = record.modes[mode];
       const onTrying = (trying: string | null) => {
         record = { ...record, trying };
@@ -200,11 +203,12 @@ async function stillRight({ winners }: TuningResult, options: TuneOptions): Prom
     candidates: contest.candidates.filter(({ key }) => key === winners[contest.family]?.key),
   }));
   const again = await tune({ ...options, contests });
-  return families.every((family) => winners[family]?.key === again.winners[family]?.key);
+  return contests.every(({ family }) => winners[family]?.key === again.winners[family]?.key);
 }
 
 function kernelsOf(backend: Backend, mode: KernelMode, { winners }: TuningResult): Kernels | null {
-  if (families.every((family) => winners[family] === null)) return null;
+  const families = familiesOf(mode);
+  if (families.every((family) => !winners[family])) return null;
   const variants = families.map((family) => {
     const winner = winners[family];
     if (winner && winner.rate !== null) backend.compute?.rates.set(family, winner.rate);

@@ -1,6 +1,6 @@
 import type { EngineRequest, ProgressEvent } from '../../lib/contract';
-import { probeDevice } from '../../lib/gpu';
-import { families } from '../../lib/gpu/kernels/tune';
+import { type Backend, probeDevice } from '../../lib/gpu';
+import type { Family } from '../../lib/gpu/kernels/tune';
 import type { RunControl } from '../../lib/pipeline/control';
 import {
   type CountedRun,
@@ -103,8 +103,13 @@ export class RunEstimate {
   }
 
   /** What the kernels were measured at, where no run has found it: FLOP/s of each family. */
-  expectKernels(rates: ReadonlyMap<string, number>): void {
-    const [linear, attention, convolution] = families.map((family) => rates.get(family));
+  expectKernels({ compute, kernels }: Pick<Backend, 'compute' | 'kernels'>): void {
+    if (!kernels?.choice) return;
+    const { fastLinear, fastAttention } = kernels.choice;
+    const rateOf = (family: Family) => compute?.rates.get(family);
+    const linear = rateOf(fastLinear ? 'fastLinear' : 'linear');
+    const attention = rateOf(fastAttention ? 'fastAttention' : 'attention');
+    const convolution = rateOf('convolution');
     // About half of the work of denoising is attention.
     if (linear && attention) {
       this.#estimator.expect('denoise', { perUnit: 0.5 / linear + 0.5 / attention, startup: 2 });

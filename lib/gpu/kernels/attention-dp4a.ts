@@ -4,6 +4,7 @@ import {
   type AttentionShape,
   type AttentionVariant,
   attentionOperands,
+  attentionVariants,
   type HeadView,
 } from './attention';
 import { attentionText, type Logits } from './attention-text';
@@ -17,8 +18,9 @@ import {
   place,
   rowsBinding,
 } from './attention-tile';
-import type { Dispatch } from './compute';
+import type { Compute, Dispatch } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
+import { integerDots } from './linear-dp4a';
 import { memoised } from './memo';
 import { halfFunctions } from './text';
 
@@ -51,9 +53,18 @@ export interface QuantiseRun {
   readonly mean?: DeviceTensor;
 }
 
-const needs = ['packed_4x8_integer_dot_product'];
+const needs = [integerDots];
 const rowThreads = 64;
 const meanThreads = 256;
+
+/** The kernels of {@link quantiseRows}: mean, rows less their mean, and rows as they are. */
+export function quantiseKernels(storage: Storage, headSize: number): Kernel[] {
+  return [
+    meanKernel(storage, headSize),
+    quantiseKernel(storage, headSize, true),
+    quantiseKernel(storage, headSize, false),
+  ];
+}
 
 /** Stores rows of heads in 8 bits, less their mean where there is a tensor for it. */
 export function quantiseRows(run: QuantiseRun): Dispatch[] {
@@ -167,7 +178,16 @@ export interface FastAttentionRun extends Omit<AttentionRun, 'q' | 'k'> {
   readonly k: QuantisedHeads;
 }
 
-/** The kernel of {@link fastAttentionDispatch}; it needs the language feature `packed_4x8_integer_dot_product`. */
+/** Geometries that a device can run, the best guess first; none where it has no integer dot products. */
+export function fastAttentionVariants(
+  compute: Pick<Compute, 'features' | 'limits'>,
+): AttentionVariant[] {
+  // Its tiles are integers, so that the type of the exact ones' tiles makes no difference.
+  const { features, limits } = compute;
+  return features.has(integerDots) ? attentionVariants({ features: new Set(), limits }) : [];
+}
+
+/** The kernel of {@link fastAttentionDispatch}; it needs the language feature {@link integerDots}. */
 export const fastAttentionKernel = memoised(
   (variant: AttentionVariant, shape: AttentionShape): Kernel =>
     attentionText(variant, shape, integerLogits(variant, shape)),
@@ -225,7 +245,7 @@ function integerLogits(variant: AttentionVariant, shape: AttentionShape): Logits
       .join(' + ')
       .concat(` + d${i}_${j}`);
   return {
-    name: `attention int8,${shape.kv}→${shape.out} ${shape.headSize} ${queries}×${tile}`,
+    name: `fast attention ${shape.kv}→${shape.out} ${shape.headSize}, ${queries}×${tile}`,
     mode: 'fast',
     bindings: [
       { name: 'q', access: 'read', element: 'vec4<u32>' },

@@ -14,4 +14,10 @@ export interface KernelChoice {
   readonly linear: LinearVariant | null;
   readonly attention: AttentionVariant | null;
   readonly convolution: ConvolutionVariant | null;
+  /**
+   * In the mode `fast`, for what it computes: the layers and the self-attention of the transformer's blocks. The
+   * families above compute the rest, and this too where it is null.
+   */
+  readonly fastLinear?: LinearVariant | null;
+  readonly fastAttention?: AttentionVariant | null;
 }

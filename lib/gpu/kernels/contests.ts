@@ -1,5 +1,12 @@
 import type { Backend, Scope } from '../backend';
 import { type AttentionVariant, attentionDispatch, attentionKernel } from './attention';
+import {
+  fastAttentionDispatch,
+  fastAttentionKernel,
+  packedWidth,
+  type QuantisedHeads,
+  quantiseKernels,
+} from './attention-dp4a';
 import type { Compute, Dispatch } from './compute';
 import { type ConvolutionVariant, convolutionKernel } from './convolution';
 import { convolutionDispatches } from './convolution-run';
@@ -11,31 +18,42 @@ import {
   checkedLinears,
   checkLinear,
 } from './gate';
-import type { Kernel } from './kernel';
-import { type LinearVariant, linearDispatch, linearKernel } from './linear';
+import { checkedFastLinears, checkFastAttention, checkFastLinear } from './gate-fast';
+import type { Kernel, KernelMode } from './kernel';
+import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
+import { fastLinearDispatch, fastLinearKernel } from './linear-dp4a';
 import type { Candidate, Contest } from './tune';
 import {
   attentionShape,
   convolutionShape,
+  fastLinearShape,
   interleaved,
   linearShape,
   wholeRows,
 } from './tuned-shapes';
-import { variantsOf } from './variants';
+import { familiesOf, variantsOf } from './variants';
 
 /** What the contests of a device are made with. */
 export interface ContestOptions {
   readonly backend: Backend;
   readonly compute: Compute;
+  readonly mode: KernelMode;
   /** Whether variants are timed too. Where not, those that compile fast come first. */
   readonly timing: boolean;
   /** Owns the tensors of the timed work. */
   readonly scope: Scope;
 }
 
-/** The families of kernels as the tuner sees them. */
+/** The families of kernels of a mode as the tuner sees them. */
 export function contestsOf(options: ContestOptions): readonly Contest[] {
-  return [linearContest(options), attentionContest(options), convolutionContest(options)];
+  const contests = {
+    linear: linearContest,
+    attention: attentionContest,
+    convolution: convolutionContest,
+    fastLinear: fastLinearContest,
+    fastAttention: fastAttentionContest,
+  };
+  return familiesOf(options.mode).map((family) => contests[family](options));
 }
 
 /** Rows of a chunk of tokens, of a part of the queries, and of an image; the model's own sizes otherwise. */
@@ -49,19 +67,7 @@ function linearContest(options: ContestOptions): Contest<LinearVariant> {
   const timed = linearShape('timed');
   const work = once(() => ({
     x: wholeRows(halves(scope, [tokens, timed.k])),
-    y: wholeRows(scope.tensor('float16', [tokens, timed.n], 'activations')),
-    values: scope.tensor(
-      'uint8',
-      [timed.n * timed.k],
-      'activations',
-      new Uint8Array(bits(timed.n * timed.k).buffer, 0, timed.n * timed.k),
-    ),
-    scales: scope.float32(
-      [(timed.n * timed.k) / 32],
-      'activations',
-      new Float32Array((timed.n * timed.k) / 32).fill(1e-3),
-    ),
-    bias: scope.float32([timed.n], 'activations'),
+    ...layer(scope, timed),
   }));
   return {
     family: 'linear',
@@ -73,6 +79,61 @@ function linearContest(options: ContestOptions): Contest<LinearVariant> {
     run: ({ variant }, share, times) => {
       const job = linearDispatch(variant, timed, { ...work(), rows: Math.ceil(tokens * share) });
       return repeated(options, [job], times);
+    },
+  };
+}
+
+/** The rounding of x is not timed: several layers share it, and it is the same for all variants. */
+function fastLinearContest(options: ContestOptions): Contest<LinearVariant> {
+  const { backend, compute, timing, scope } = options;
+  const timed = fastLinearShape('timed');
+  const work = once(() => ({
+    x: wholeRows(bytes(scope, tokens * timed.k)),
+    xScales: wholeRows(factors(scope, (tokens * timed.k) / 32)),
+    ...layer(scope, timed),
+  }));
+  return {
+    family: 'fastLinear',
+    flops: 2 * tokens * timed.n * timed.k,
+    candidates: ordered(variantsOf(compute).fastLinear, timing).map((variant) =>
+      candidateOf(variant, fastLinearKernel(variant, timed), checkedFastLinears(variant), timing),
+    ),
+    check: ({ variant }) => checkFastLinear({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const job = fastLinearDispatch(variant, timed, {
+        ...work(),
+        rows: Math.ceil(tokens * share),
+      });
+      return repeated(options, [job], times);
+    },
+  };
+}
+
+function fastAttentionContest(options: ContestOptions): Contest<AttentionVariant> {
+  const { backend, compute, timing, scope } = options;
+  const [heads, size] = [2, 128];
+  const shape = attentionShape('none');
+  const inBytes = (rows: number): QuantisedHeads => ({
+    values: bytes(scope, 4 * heads * rows * packedWidth(size)),
+    scales: factors(scope, heads * rows),
+  });
+  const work = once(() => ({
+    ...{ q: inBytes(queries), k: inBytes(keys) },
+    v: interleaved(halves(scope, [keys, heads * size]), heads, size),
+    out: interleaved(scope.tensor('float16', [queries, heads * size], 'activations'), heads, size),
+  }));
+  return {
+    family: 'fastAttention',
+    flops: 4 * heads * queries * keys * size,
+    candidates: ordered(variantsOf(compute).fastAttention, timing).map((variant) => {
+      const timed = fastAttentionKernel(variant, shape);
+      return candidateOf(variant, timed, [timed, ...quantiseKernels('f16', size)], timing);
+    }),
+    check: ({ variant }) => checkFastAttention({ backend, compute }, variant),
+    run: ({ variant }, share, times) => {
+      const rows = Math.ceil(queries * share);
+      const call = { ...work(), heads, rows, keys, scale: 1 / Math.sqrt(size) };
+      return repeated(options, [fastAttentionDispatch(variant, shape, call)], times);
     },
   };
 }
@@ -168,6 +229,25 @@ function once<T>(make: () => T): () => T {
     made ??= { value: make() };
     return made.value;
   };
+}
+
+/** What a linear kernel is timed with beside its rows. */
+function layer(scope: Scope, { n, k }: Pick<LinearShape, 'n' | 'k'>) {
+  return {
+    y: wholeRows(scope.tensor('float16', [tokens, n], 'activations')),
+    values: bytes(scope, n * k),
+    scales: factors(scope, (n * k) / 32),
+    bias: scope.float32([n], 'activations'),
+  };
+}
+
+function bytes(scope: Scope, count: number) {
+  const words = new Uint8Array(bits(count).buffer, 0, count);
+  return scope.tensor('uint8', [count], 'activations', words);
+}
+
+function factors(scope: Scope, count: number) {
+  return scope.float32([count], 'activations', new Float32Array(count).fill(1e-3));
 }
 
 /** A tensor of f16 numbers of usual size. */

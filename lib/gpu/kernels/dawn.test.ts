@@ -68,7 +68,7 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
       if (missing) skip(missing);
       const { compute } = backend;
       const scope = new Scope(backend);
-      const options = { backend, compute, timing: false, scope } as const;
+      const options = { backend, compute, mode: 'exact', timing: false, scope } as const;
       const contest = contestsOf(options).find((other) => other.family === family);
       const half = ({ kernels }: { kernels: readonly { needs: readonly string[] }[] }) =>
         kernels.some(({ needs }) => needs.includes('shader-f16'));

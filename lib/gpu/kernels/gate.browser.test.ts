@@ -4,6 +4,7 @@ import { type Backend, Scope } from '../backend';
 import type { Compute, Dispatch } from './compute';
 import { contestsOf } from './contests';
 import { checkAttention, checkConvolution, checkLinear, type GateDevice } from './gate';
+import { checkFastAttention, checkFastLinear } from './gate-fast';
 import { type LinearVariant, linearDispatch } from './linear';
 import { type Contest, tune } from './tune';
 import { linearShape, wholeRows } from './tuned-shapes';
@@ -88,6 +89,22 @@ test('an attention variant passes; one that leaves out a key does not', {
   expect(await checkAttention(short('keys'), variant)).toEqual(wrong);
 });
 
+test('a fast linear variant passes; one that leaves out a row does not', {
+  tags: ['full'],
+}, async () => {
+  const variant = smallest(variantsOf(compute).fastLinear);
+  expect(await checkFastLinear(device, variant)).toBeNull();
+  expect(await checkFastLinear(short('rows'), variant)).toEqual(wrong);
+});
+
+test('a fast attention variant passes; one that leaves out a key does not', {
+  tags: ['full'],
+}, async () => {
+  const variant = smallest(variantsOf(compute).fastAttention);
+  expect(await checkFastAttention(device, variant)).toBeNull();
+  expect(await checkFastAttention(short('keys'), variant)).toEqual(wrong);
+});
+
 test('a convolution variant passes; one that leaves out a pixel does not', {
   tags: ['full'],
 }, async () => {
@@ -98,7 +115,7 @@ test('a convolution variant passes; one that leaves out a pixel does not', {
 
 test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_000 }, async () => {
   const scope = new Scope(backend);
-  const [family] = contestsOf({ backend, compute, scope, timing: false });
+  const [family] = contestsOf({ backend, compute, scope, mode: 'exact', timing: false });
   if (!family) throw new Error('there is no contest');
   // The timed work of the tuner takes minutes here: a small one in its place.
   const [shape, rows] = [linearShape('small'), 64];

@@ -24,7 +24,7 @@ import {
  */
 
 /** Largest relative error of a row, by how the result is stored. */
-const tolerances: Readonly<Record<Storage, number>> = { f32: 1e-5, f16: 5e-4 };
+export const tolerances: Readonly<Record<Storage, number>> = { f32: 1e-5, f16: 5e-4 };
 /** The same where the tiles are f16: they hold rounded weights. Rows of outliers show it most. */
 const roundedTiles = 1e-3;
 const largestHalf = 65504;
@@ -275,7 +275,10 @@ export async function checkConvolution(
   return null;
 }
 
-async function inScope<T>({ backend }: GateDevice, work: (scope: Scope) => Promise<T>): Promise<T> {
+export async function inScope<T>(
+  { backend }: GateDevice,
+  work: (scope: Scope) => Promise<T>,
+): Promise<T> {
   const scope = new Scope(backend);
   try {
     return await work(scope);
@@ -285,7 +288,7 @@ async function inScope<T>({ backend }: GateDevice, work: (scope: Scope) => Promi
 }
 
 /** Runs and compares row by row: a row of large numbers must not hide the others. */
-async function judge(
+export async function judge(
   { backend, compute, spoil = (job) => job }: GateDevice,
   jobs: readonly Dispatch[],
   y: ReadableTensor,
@@ -308,7 +311,7 @@ async function judge(
 }
 
 /** The same pseudo-random numbers in [−1, 1) in each run. */
-function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
+export function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
   let state = Math.imul(salt + 1, 0x9e3779b1) >>> 0;
   return Float32Array.from({ length: count }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -317,7 +320,7 @@ function numbers(count: number, salt: number): Float32Array<ArrayBuffer> {
 }
 
 /** Rows of usual numbers, and among them: one of zeros, small ones, large ones, f16's largest; channels of outliers. */
-function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayBuffer> {
+export function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayBuffer> {
   const values = numbers(rows * width, salt);
   const scaleRow = (row: number, change: (value: number) => number) => {
     for (let i = row * width; i < (row + 1) * width; i++) values[i] = change(values[i] ?? 0);
@@ -334,16 +337,19 @@ function hostileRows(rows: number, width: number, salt = 1): Float32Array<ArrayB
 }
 
 /** The numbers that a storage keeps. */
-function stored(values: Float32Array<ArrayBuffer>, storage: Storage): Float32Array<ArrayBuffer> {
+export function stored(
+  values: Float32Array<ArrayBuffer>,
+  storage: Storage,
+): Float32Array<ArrayBuffer> {
   return storage === 'f32' ? values : fromHalf(toHalf(values));
 }
 
-function clamped(values: Float64Array, storage: Storage): Float64Array {
+export function clamped(values: Float64Array, storage: Storage): Float64Array {
   if (storage === 'f32') return values;
   return values.map((value) => Math.max(-largestHalf, Math.min(largestHalf, value)));
 }
 
-function upload(
+export function upload(
   scope: Scope,
   values: Float32Array<ArrayBuffer>,
   storage: Storage,

@@ -19,7 +19,7 @@ export interface KernelBinding {
 
 /** What a kernel is made from; {@link defineKernel} writes the rest of the text. */
 export interface KernelSource {
-  /** Family, as one word, and variant, for people: `linear q8 f16→f16 128×128`. */
+  /** Mode unless it is `exact`, family as one word, and variant, for people: `fast linear q8 →f16 128×64`. */
   readonly name: string;
   readonly mode: KernelMode;
   readonly bindings: readonly KernelBinding[];
@@ -87,9 +87,11 @@ ${source.body}
   return { name, key, code, mode, bindings, uniforms, threads, workgroupBytes, needs };
 }
 
-/** The family of a kernel: the first word of its name, but for `fast`. */
+/** The family of a kernel: the first word of its name; that of `fast linear …` is `fastLinear`. */
 export function familyOf({ name }: Pick<Kernel, 'name'>): string {
-  return name.replace(/^fast /, '').split(' ')[0] ?? name;
+  const [first = '', second = ''] = name.split(' ');
+  const isMode = first === 'fast' || first === 'matrix';
+  return isMode ? `${first}${second.charAt(0).toUpperCase()}${second.slice(1)}` : first;
 }
 
 /** Whether a uniform is a float; its bits are then passed as they are. */

@@ -17,7 +17,8 @@ export interface QuantisedRows {
   readonly xScales: RowView;
 }
 
-const quantiseKernel: (k: number, input: Storage) => Kernel = memoised(
+/** The kernel of {@link quantiseDispatch}. */
+export const quantiseKernel: (k: number, input: Storage) => Kernel = memoised(
   (k: number, input: Storage) => {
     if (k % block !== 0) throw new RangeError(`rows of ${k} have no whole blocks`);
     const blocks = k / block;

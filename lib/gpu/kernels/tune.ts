@@ -1,11 +1,11 @@
 import { KinoraError } from '../../contract';
+import type { KernelChoice } from './choice';
 import type { KernelFailure } from './compute';
 import type { Kernel } from './kernel';
 import { type Timing, timeInTurns, timeWork } from './time';
 
-/** The families of kernels whose variants compete. */
-export const families = ['linear', 'attention', 'convolution'] as const;
-export type Family = (typeof families)[number];
+/** A family of kernels whose variants compete, as `KernelChoice` names it. */
+export type Family = Exclude<keyof KernelChoice, 'mode' | 'storage'>;
 
 /** A variant that competes in its family. */
 export interface Candidate<V = unknown> {
@@ -56,8 +56,8 @@ export interface Winner<V = unknown> {
 }
 
 export interface TuningResult {
-  /** Null where no variant of a family can be used. */
-  readonly winners: Readonly<Record<Family, Winner | null>>;
+  /** Of the families that competed; null where no variant can be used. */
+  readonly winners: Readonly<Partial<Record<Family, Winner | null>>>;
   readonly tried: readonly Tried[];
 }
 
@@ -127,11 +127,7 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
   const clock = options.clock ?? browserClock;
   const tuner = new Tuner(options, clock);
   const tried: Tried[] = [];
-  const winners: Record<Family, Winner | null> = {
-    linear: null,
-    attention: null,
-    convolution: null,
-  };
+  const winners: Partial<Record<Family, Winner | null>> = {};
   const total = contests.reduce((sum, { candidates }) => sum + candidates.length, 0);
   const begin = clock.now();
   let before = 0;
@@ -162,11 +158,14 @@ export async function tune(options: TuneOptions): Promise<TuningResult> {
       if (rate > rival * (1 + margin)) best = { candidate, rate };
     }
     before += candidates.length;
-    if (!best) continue;
-    const { variant, key, name } = best.candidate;
-    winners[family] = { variant, key, name, rate: best.rate };
+    winners[family] = best && winnerOf(best);
   }
   return { winners, tried };
+}
+
+function winnerOf({ candidate, rate }: { candidate: Candidate; rate: number | null }): Winner {
+  const { variant, key, name } = candidate;
+  return { variant, key, name, rate };
 }
 
 /** Runs variants, with the limits of their times. */

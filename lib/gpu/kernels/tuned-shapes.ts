@@ -4,6 +4,7 @@ import type { RowView } from './compute';
 import type { ConvolutionShape } from './convolution';
 import type { Storage } from './kernel';
 import type { LinearShape } from './linear';
+import type { FastLinearShape } from './linear-dp4a';
 
 /** Shapes of linear kernels that the tuner runs: two odd ones to be checked, and that of the model. */
 export function linearShape(use: 'small' | 'clamped' | 'timed'): LinearShape {
@@ -12,6 +13,11 @@ export function linearShape(use: 'small' | 'clamped' | 'timed'): LinearShape {
     ...{ k, n, weight: 'q8', input: 'f16', output: use === 'small' ? 'f32' : 'f16' },
     ...{ bias: true, rank: 0, epilogue: 'none' },
   };
+}
+
+/** The same of fast linear kernels; the clamped one has a weight in 4 bits. */
+export function fastLinearShape(use: 'small' | 'clamped' | 'timed'): FastLinearShape {
+  return { ...linearShape(use), weight: use === 'clamped' ? 'q4' : 'q8' };
 }
 
 /** The shape of self-attention, and with a weight of the last key that of cross-attention. */

@@ -1,10 +1,14 @@
 import { type AttentionVariant, attentionKernel, attentionVariants } from './attention';
+import { fastAttentionKernel, fastAttentionVariants, quantiseKernels } from './attention-dp4a';
 import type { KernelChoice } from './choice';
 import type { Compute } from './compute';
 import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from './convolution';
 import { hash, type KernelMode } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
-import { attentionShape, convolutionShape, linearShape } from './tuned-shapes';
+import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
+import { quantiseKernel } from './quantise';
+import type { Family } from './tune';
+import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
 type Device = Pick<Compute, 'features' | 'limits'>;
 
@@ -13,12 +17,24 @@ export function variantsOf(device: Device): {
   readonly linear: readonly LinearVariant[];
   readonly attention: readonly AttentionVariant[];
   readonly convolution: readonly ConvolutionVariant[];
+  readonly fastLinear: readonly LinearVariant[];
+  readonly fastAttention: readonly AttentionVariant[];
 } {
   return {
     linear: linearVariants(device),
     attention: attentionVariants(device),
     convolution: convolutionVariants(device),
+    fastLinear: fastLinearVariants(device),
+    fastAttention: fastAttentionVariants(device),
   };
+}
+
+const exactFamilies = ['linear', 'attention', 'convolution'] as const;
+const fastFamilies = ['fastLinear', 'fastAttention'] as const;
+
+/** What computes in a mode: families of its own, and those of `exact` for the rest. */
+export function familiesOf(mode: KernelMode): readonly Family[] {
+  return mode === 'fast' ? [...exactFamilies, ...fastFamilies] : exactFamilies;
 }
 
 /**
@@ -27,29 +43,38 @@ export function variantsOf(device: Device): {
  * @param software takes the smallest tiles: an emulated GPU compiles them in a second, the others in many
  */
 export function defaultChoice(device: Device, mode: KernelMode, software = false): KernelChoice {
-  const { linear, attention, convolution } = variantsOf(device);
+  const variants = variantsOf(device);
   const at = software ? -1 : 0;
+  const guess = <V>(family: readonly V[]) => family.at(at) ?? null;
   return {
     mode,
-    linear: linear.at(at) ?? null,
-    attention: attention.at(at) ?? null,
-    convolution: convolution.at(at) ?? null,
+    linear: guess(variants.linear),
+    attention: guess(variants.attention),
+    convolution: guess(variants.convolution),
+    ...(mode === 'fast' && {
+      fastLinear: guess(variants.fastLinear),
+      fastAttention: guess(variants.fastAttention),
+    }),
   };
 }
 
 /** The modes that a device has kernels of. */
-export function modesOf(_device: Device): readonly KernelMode[] {
-  return ['exact'];
+export function modesOf({ features }: Pick<Device, 'features'>): readonly KernelMode[] {
+  return features.has(integerDots) ? ['exact', 'fast'] : ['exact'];
 }
 
 /** Names the texts of the kernels: what was measured with others is not valid any more. */
 export function kernelSetOf(device: Device): string {
-  const { linear, attention, convolution } = variantsOf(device);
+  const { linear, attention, convolution, ...fast } = variantsOf(device);
   return hash(
     [
       ...linear.map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
       ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
+      ...fast.fastLinear.map((variant) => fastLinearKernel(variant, fastLinearShape('small'))),
+      ...fast.fastAttention.map((variant) => fastAttentionKernel(variant, attentionShape('none'))),
+      quantiseKernel(fastLinearShape('small').k, 'f16'),
+      ...quantiseKernels('f16', attentionShape('none').headSize),
     ]
       .map(({ key }) => key)
       .join(),

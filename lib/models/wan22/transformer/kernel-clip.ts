@@ -112,28 +112,32 @@ export class KernelClip implements Clip {
   async selfAttention(index: number, block: BlockWeights, times: Times): Promise<void> {
     const jobs = this.#jobs;
     const { linears, attn1 } = block;
-    const { chunks, y, h, keys, values, tokens } = this.#memory;
+    const { chunks, y, h, keys, values } = this.#memory;
     const stream = this.#memory.stream(index);
     await this.#run(jobs.modulate(block, times));
     for (const chunk of chunks) {
       const { count } = chunk;
+      const [toK, toV] = [linears['attn1.to_k'], linears['attn1.to_v']];
+      const normed = jobs.quantise(y, count, toK, toV);
       await this.#run(
         jobs.modulatedNorm(rowsOf(stream, chunk), chunk, 'shift1', 'scale1'),
-        jobs.linear(linears['attn1.to_k'], y, h, count),
+        normed.before,
+        jobs.linear(toK, normed.x, h, count),
         jobs.storeHeads(keys, chunk, attn1.normK),
-        jobs.linear(linears['attn1.to_v'], y, h, count),
+        jobs.linear(toV, normed.x, h, count),
         jobs.storeHeads(values, chunk, null),
       );
     }
+    await this.#run(jobs.quantiseKeys());
     for (const chunk of chunks) {
       const { count } = chunk;
       const x = rowsOf(stream, chunk);
       await this.#run(
         jobs.modulatedNorm(x, chunk, 'shift1', 'scale1'),
-        jobs.linear(linears['attn1.to_q'], y, h, count),
+        jobs.blockLinear(linears['attn1.to_q'], y, h, count),
         jobs.normHeads(h, count, attn1.normQ, chunk),
-        jobs.attention(keys, values, count, tokens),
-        jobs.linear(linears['attn1.to_out.0'], y, x, count, jobs.gated(chunk, 'gate1')),
+        jobs.selfAttention(count),
+        jobs.blockLinear(linears['attn1.to_out.0'], y, x, count, jobs.gated(chunk, 'gate1')),
       );
     }
   }
@@ -160,13 +164,13 @@ export class KernelClip implements Clip {
       const x = rowsOf(stream, chunk);
       await this.#run(
         jobs.norm(x, count, { scale, shift, one: 0 }),
-        jobs.linear(linears['attn2.to_q'], y, h, count),
+        jobs.blockLinear(linears['attn2.to_q'], y, h, count),
         jobs.normHeads(h, count, attn2.normQ),
         jobs.attention(keys, values, count, text.rows, text.lastBias),
-        jobs.linear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
+        jobs.blockLinear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
         jobs.modulatedNorm(x, chunk, 'shift2', 'scale2'),
-        jobs.linear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),
-        jobs.linear(linears['ffn.net.2'], h, x, count, jobs.gated(chunk, 'gate2')),
+        jobs.blockLinear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),
+        jobs.blockLinear(linears['ffn.net.2'], h, x, count, jobs.gated(chunk, 'gate2')),
       );
     }
   }

@@ -1,8 +1,11 @@
 import type { DeviceTensor } from '../../../gpu';
 import {
   type Dispatch,
+  fastAttentionDispatch,
   headRowsDispatch,
   layerNormDispatch,
+  quantiseDispatch,
+  quantiseRows,
   type RowView,
   rowView,
   sumDispatch,
@@ -14,6 +17,7 @@ import type { HeadSource, Times } from './clip';
 import type { KernelMemory } from './kernel-memory';
 import {
   attentionJobs,
+  type HeadRange,
   type HeadRows,
   headRanges,
   headsFrom,
@@ -23,6 +27,7 @@ import {
   type Rows,
   type StepKernels,
   viewOf,
+  weightOf,
 } from './kernel-steps';
 import type { BlockWeights } from './weights';
 
@@ -93,6 +98,35 @@ export class KernelJobs {
     });
   }
 
+  /** Rows as layers of a block read them: in the mode `fast` in 8 bits, which `before` makes. */
+  quantise(
+    x: Rows,
+    count: number,
+    ...layers: readonly [Linear, ...Linear[]]
+  ): { readonly x: Rows; readonly before: readonly Dispatch[] } {
+    const { quantised } = this.memory;
+    const inBlocks = layers.some((layer) => weightOf(layer) !== 'f32');
+    if (!this.kernels.fastLinear || !quantised || !inBlocks) return { x, before: [] };
+    const { inFeatures: k } = layers[0].spec;
+    const { values, scales } = quantised.rows;
+    const bytes = { x: rowView(values, 0, count, k), xScales: rowView(scales, 0, count, k / 8) };
+    const source = viewOf(x, count, k);
+    const before = [quantiseDispatch(k, x.storage, { rows: count, source, ...bytes })];
+    return { x: { ...x, quantised: bytes }, before };
+  }
+
+  /** A layer of a block that alone reads its rows. */
+  blockLinear(
+    layer: Linear,
+    rows: Rows,
+    y: Rows,
+    count: number,
+    after: Parameters<KernelJobs['linear']>[4] = {},
+  ): Dispatch[] {
+    const { x, before } = this.quantise(rows, count, layer);
+    return [...before, ...this.linear(layer, x, y, count, after)];
+  }
+
   linear(
     layer: Linear,
     x: Rows,
@@ -101,7 +135,7 @@ export class KernelJobs {
     after: Pick<LinearStep, 'epilogue' | 'gate' | 'overflows'> = {},
   ): Dispatch[] {
     const branch = (values: number) => this.memory.branch(values);
-    return linearJobs(this.kernels.linear, layer, { x, y, rows, branch, ...after });
+    return linearJobs(this.kernels, layer, { x, y, rows, branch, ...after });
   }
 
   /** RMS norm of rows where they are, and rotary embedding for tokens of the clip. */
@@ -134,6 +168,47 @@ export class KernelJobs {
         },
       }),
     );
+  }
+
+  /** In the mode `fast`, stores the clip's keys in 8 bits. */
+  quantiseKeys(): Dispatch[] {
+    const { quantised, keys, tokens: rows } = this.memory;
+    return (quantised?.keys ?? []).flatMap(({ range, of }) =>
+      quantiseRows({
+        ...this.#headsOf(keys, range, rows),
+        y: of,
+        ...(quantised?.mean && { mean: quantised.mean }),
+      }),
+    );
+  }
+
+  #headsOf(of: HeadRows, range: HeadRange, rows: number) {
+    const { attention_head_dim: headSize } = this.config;
+    const x = headsFrom(of, range, rows);
+    return { x, storage: of.storage, headSize, heads: range.count, rows };
+  }
+
+  /** Queries in `h` attend to the clip's keys; what they get goes to `y`. */
+  selfAttention(rows: number): Dispatch[] {
+    const { quantised, keys, values, h, y, tokens } = this.memory;
+    const { fastAttention } = this.kernels;
+    if (!fastAttention || !quantised) return this.attention(keys, values, rows, tokens);
+    const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];
+    const { attention_head_dim: headSize } = this.config;
+    const storages = { q: q.storage, kv: values.storage, out: out.storage };
+    const shape = { headSize, ...storages, bias: 'none', sparse: false } as const;
+    return quantised.keys.flatMap(({ range, of }) => [
+      // The next range's queries take the place of these.
+      ...quantiseRows({ ...this.#headsOf(q, range, rows), y: quantised.rows }),
+      fastAttentionDispatch(fastAttention, shape, {
+        q: quantised.rows,
+        k: of,
+        v: headsFrom(values, range, tokens),
+        out: headsFrom(out, range, rows),
+        heads: range.count,
+        ...{ rows, keys: tokens, scale: 1 / Math.sqrt(headSize) },
+      }),
+    ]);
   }
 
   /** Queries in `h` attend; what they get goes to `y`. */

@@ -1,12 +1,28 @@
 import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
-import { storageBytes } from '../../../gpu/kernels';
+import { packedWidth, type QuantisedHeads, storageBytes } from '../../../gpu/kernels';
 import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
 import { type Chunk, chunkTokens, rotaryTables, tokensPerFrame } from '../tokens';
 import type { ClipOptions } from './clip';
-import type { HeadRows, Rows, StepKernels } from './kernel-steps';
+import {
+  type HeadRange,
+  type HeadRows,
+  headRanges,
+  type Rows,
+  type StepKernels,
+} from './kernel-steps';
 
 type Tensor = DeviceTensor<'float32'>;
+
+/** What the mode `fast` has in 8 bits. */
+export interface QuantisedMemory {
+  /** A chunk's rows: what a linear layer reads, then the queries. Values [L, widest/4] as int32, scales. */
+  readonly rows: QuantisedHeads;
+  /** The clip's keys less their mean, by the ranges of heads that a binding sees; none without fast attention. */
+  readonly keys: readonly { readonly range: HeadRange; readonly of: QuantisedHeads }[];
+  /** Of the keys of a range, [heads, headSize]. */
+  readonly mean: Tensor | null;
+}
 
 /** Rows between two heads of the clip's keys: a multiple, so that every head starts at an aligned offset. */
 const headRowStep = 16;
@@ -27,6 +43,8 @@ export class KernelMemory {
   /** By head, [heads, S, headSize], so that one head's lie together. */
   readonly keys: HeadRows;
   readonly values: HeadRows;
+  /** Null in other modes. */
+  readonly quantised: QuantisedMemory | null;
   readonly cos: Tensor; // [S, headSize/2]
   readonly sin: Tensor;
   /** Counts groups of four results of the feed-forward's inner layer that were clamped to f16. */
@@ -42,11 +60,12 @@ export class KernelMemory {
   /** @throws KinoraError `OUT_OF_MEMORY`; then nothing stays on the device */
   constructor(
     readonly backend: Backend,
-    { storage }: StepKernels,
+    kernels: StepKernels,
     config: TransformerConfig,
     size: LatentSize,
     { conditioningFrames, maxChunkTokens, guided, reusesBlocks = false }: ClipOptions,
   ) {
+    const { storage } = kernels;
     const { num_attention_heads: heads, attention_head_dim: headSize } = config;
     const d = transformerDim(config);
     const perFrame = tokensPerFrame(config, size);
@@ -83,10 +102,33 @@ export class KernelMemory {
       // It also takes a chunk of the residual stream.
       const widest = Math.max(config.ffn_dim, (d * 4) / storageBytes(storage));
       this.h = { tensor: stored([most, widest]), first: 0, storage };
+      this.quantised = this.#quantised(kernels, config, most);
     } catch (error) {
       scope.dispose();
       throw error;
     }
+  }
+
+  #quantised(
+    { compute, fastLinear, fastAttention }: StepKernels,
+    { num_attention_heads: heads, attention_head_dim: headSize, ffn_dim }: TransformerConfig,
+    most: number,
+  ): QuantisedMemory | null {
+    if (!fastLinear && !fastAttention) return null;
+    const scope = this.#scope;
+    const packed = packedWidth(headSize);
+    const make = (rows: number, words: number, scales: number): QuantisedHeads => ({
+      values: scope.tensor('int32', [rows, words], 'activations'),
+      scales: scope.float32([rows, scales], 'activations'),
+    });
+    const widest = Math.max(ffn_dim, heads * headSize);
+    const words = Math.max(widest / 4, fastAttention ? heads * packed : 0);
+    const ranges = fastAttention ? headRanges(compute, heads, headSize, this.keys) : [];
+    return {
+      rows: make(most, words, Math.max(Math.ceil(widest / 32), heads)),
+      keys: ranges.map((range) => ({ range, of: make(range.count * this.tokens, packed, 1) })),
+      mean: fastAttention ? scope.float32([heads, headSize], 'activations') : null,
+    };
   }
 
   /** The residual stream of a guidance branch. */

@@ -4,11 +4,14 @@ import {
   attentionDispatch,
   type Compute,
   type Dispatch,
+  fastLinearDispatch,
   type HeadView,
   hasAttention,
+  type LinearOperands,
   type LinearShape,
   type LinearVariant,
   linearDispatch,
+  type QuantisedRows,
   type RowView,
   rowView,
   type Storage,
@@ -22,6 +25,9 @@ export interface StepKernels {
   readonly compute: Compute;
   readonly linear: LinearVariant;
   readonly attention: AttentionVariant;
+  /** In the mode `fast`, for the layers and the self-attention of blocks. */
+  readonly fastLinear: LinearVariant | null;
+  readonly fastAttention: AttentionVariant | null;
   /** How activations lie between two steps; the residual stream is f32. */
   readonly storage: Storage;
 }
@@ -29,8 +35,9 @@ export interface StepKernels {
 /** The kernels for a transformer; null where the runtime's graphs have to compute it. */
 export function stepKernels(backend: Backend, config: TransformerConfig): StepKernels | null {
   const { compute, kernels } = backend;
-  const { linear, attention, storage = 'f16' } = kernels?.choice ?? {};
-  if (!compute || !linear || !attention) return null;
+  const choice = kernels?.choice;
+  if (!compute || !choice?.linear || !choice.attention) return null;
+  const { linear, attention, fastLinear = null, fastAttention = null, storage = 'f16' } = choice;
   // Rows start at aligned offsets, and are whole vectors.
   const fits =
     transformerDim(config) % 64 === 0 &&
@@ -38,7 +45,7 @@ export function stepKernels(backend: Backend, config: TransformerConfig): StepKe
     config.ffn_dim % 4 === 0 &&
     config.in_channels % 4 === 0 &&
     config.out_channels % 4 === 0;
-  return fits ? { compute, linear, attention, storage } : null;
+  return fits ? { compute, linear, attention, fastLinear, fastAttention, storage } : null;
 }
 
 /** Rows of a tensor, and how they are stored. */
@@ -46,6 +53,8 @@ export interface Rows {
   readonly tensor: DeviceTensor;
   readonly first: number;
   readonly storage: Storage;
+  /** The same rows in 8 bits, for fast linear layers. */
+  readonly quantised?: QuantisedRows;
 }
 
 /** A view of rows of `width` elements. */
@@ -67,11 +76,20 @@ export interface LinearStep {
   readonly branch: (values: number) => DeviceTensor;
 }
 
-/** A linear layer: one dispatch, and one before it for a LoRA's `x·downᵀ`. */
-export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearStep): Dispatch[] {
+/** How a layer's weight lies. */
+export function weightOf({ spec }: Linear): LinearShape['weight'] {
+  return ({ f32: 'f32', int8: 'q8', int4: 'q4' } as const)[spec.precision];
+}
+
+/** A linear layer: one dispatch, and one before it for a LoRA's `x·downᵀ`. It is fast where x is there in 8 bits. */
+export function linearJobs(
+  { linear, fastLinear }: Pick<StepKernels, 'linear' | 'fastLinear'>,
+  layer: Linear,
+  step: LinearStep,
+): Dispatch[] {
   const { x, y, rows, epilogue = 'none', gate } = step;
   const overflows = y.storage === 'f16' ? step.overflows : undefined;
-  const { inFeatures: k, outFeatures: n, precision, bias } = layer.spec;
+  const { inFeatures: k, outFeatures: n, bias } = layer.spec;
   const { down, up, ...tensors } = layer.tensors;
   const rank = down?.dims[0] ?? 0;
   const source = viewOf(x, rows, k);
@@ -79,7 +97,7 @@ export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearSt
   const shape: LinearShape = {
     ...common,
     n,
-    weight: ({ f32: 'f32', int8: 'q8', int4: 'q4' } as const)[precision],
+    weight: weightOf(layer),
     output: y.storage,
     bias,
     rank,
@@ -94,12 +112,22 @@ export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearSt
     ...(gate && { gate }),
     ...(overflows && { overflows }),
   };
-  if (!down || !up) return [linearDispatch(variant, shape, operands)];
+  const product = (more: Partial<LinearOperands> = {}) => {
+    const { weight } = shape;
+    return fastLinear && x.quantised && weight !== 'f32'
+      ? fastLinearDispatch(
+          fastLinear,
+          { ...shape, weight },
+          { ...operands, ...more, ...x.quantised },
+        )
+      : linearDispatch(linear, shape, { ...operands, ...more });
+  };
+  if (!down || !up) return [product()];
   const t: Rows = { tensor: step.branch(rows * rank), first: 0, storage: 'f32' };
   const branch = { operand: viewOf(t, rows, rank).operand, firstRow: 0 };
   return [
     linearDispatch(
-      variant,
+      linear,
       {
         ...common,
         n: rank,
@@ -111,7 +139,7 @@ export function linearJobs(variant: LinearVariant, layer: Linear, step: LinearSt
       },
       { rows, x: source, y: branch, weight: down },
     ),
-    linearDispatch(variant, shape, { ...operands, t: branch, up }),
+    product({ t: branch, up }),
   ];
 }
 

@@ -37,7 +37,7 @@ export interface KernelReport {
   /** The runtime's kernels at small odd sizes. */
   readonly selfTest: readonly KernelCheck[];
   readonly peak: Peak | null;
-  /** What the check and the timing of our variants found, in the mode `exact`; null where it was not asked for. */
+  /** What the check and the timing of our variants found; null where it was not asked for. */
   readonly tuning: TuningResult | null;
   readonly lines: readonly KernelLine[];
   readonly blocks: readonly BlockLine[];
@@ -99,7 +99,8 @@ export async function benchmarkKernels(
     const scope = new Scope(backend);
     const timing = !software;
     try {
-      const contests = contestsOf({ backend, compute, timing, scope });
+      const mode = modesOf(compute).at(-1) ?? 'exact';
+      const contests = contestsOf({ backend, compute, mode, timing, scope });
       const compile: typeof compute.compile = (kernels) => compute.compile(kernels);
       add({ tuning: await tune({ contests, compile, timing }) });
     } finally {
