@@ -1,14 +1,21 @@
 /** @module-tag full */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Backend, createBackend } from '../../gpu';
-import { type Compute, type KernelChoice, OwnKernels, type Storage } from '../../gpu/kernels';
+import type { Precision } from '../../contract';
+import { type Backend, createBackend, relativeRms } from '../../gpu';
+import {
+  type Compute,
+  familyOf,
+  type KernelChoice,
+  OwnKernels,
+  type Storage,
+} from '../../gpu/kernels';
 import type { Residency } from '../../pipeline/memory/plan';
 import type { ParityLine } from '../../pipeline/parity';
 import { type Checkpoint, httpFolder, openCheckpoint } from '../../weights';
 import { syntheticCheckpoint } from './benchmark/synthetic';
 import { readModelConfig, type TransformerConfig } from './config';
-import { openGolden } from './parity/golden';
+import { openGolden, type ParityContext } from './parity/golden';
 import { stages } from './parity/stages';
 import { countDenoising } from './plan';
 import { transformerTensors } from './tensors';
@@ -23,6 +30,14 @@ const choice = {
   linear: { rows: 32, columns: 32, threadRows: 4, threadColumns: 4, shared: 'f32' },
   attention: { queries: 32, keys: 64, shared: 'f32' },
   convolution: null,
+} as const satisfies KernelChoice;
+
+/** The same tiles with 8-bit products. */
+const fastChoice = {
+  ...choice,
+  mode: 'fast',
+  fastLinear: choice.linear,
+  fastAttention: choice.attention,
 } as const satisfies KernelChoice;
 
 const goldens = httpFolder(new URL('/lib/models/wan22/goldens/', location.href));
@@ -40,9 +55,20 @@ describe('the transformer in kernels of our own', () => {
   });
   afterAll(() => backend.dispose());
 
-  const storeIn = (storage: Storage) => {
-    backend.kernels = new OwnKernels(backend, { ...choice, storage });
+  const storeIn = (storage: Storage, of: KernelChoice = choice) => {
+    backend.kernels = new OwnKernels(backend, { ...of, storage });
   };
+
+  async function parityLines(names: readonly string[], more: Partial<ParityContext>) {
+    const golden = await openGolden(goldens);
+    const context = { ...parityContext(golden, backend), ...more, loraFiles };
+    const lines: ParityLine[] = [];
+    for (const { name, run } of stages) {
+      if (!names.includes(name)) continue;
+      for await (const line of run(context)) lines.push(line);
+    }
+    return lines;
+  }
 
   test.each([
     [
@@ -73,26 +99,49 @@ describe('the transformer in kernels of our own', () => {
     },
     async (storage, tolerances, expected) => {
       storeIn(storage);
-      const golden = await openGolden(goldens);
-      const context = { ...parityContext(golden, backend), ...tolerances, loraFiles };
-      const lines: ParityLine[] = [];
-      for (const { name, run } of stages) {
-        const wanted = storage === 'f32' ? ['transformer', 'LoRA'] : ['latents'];
-        if (!wanted.includes(name)) continue;
-        for await (const line of run(context)) lines.push(line);
-      }
+      const wanted = storage === 'f32' ? ['transformer', 'LoRA'] : ['latents'];
+      const lines = await parityLines(wanted, tolerances);
       expect(lines.filter(({ ok }) => !ok)).toEqual([]);
       expect(lines.map(({ stage }) => stage)).toEqual(expected);
     },
   );
+
+  test('fast agrees with the goldens as it may: both guidance branches, LoRA, weights of 8 and of 4 bits', {
+    timeout: 250_000,
+  }, async () => {
+    storeIn('f16', fastChoice);
+    const bound = 5e-2;
+    const tolerances = { stageTolerance: bound, loopTolerance: bound, precision: 'int8' } as const;
+    backend.compute?.used.clear();
+    const lines = await parityLines(['transformer', 'latents', 'LoRA'], tolerances);
+    expect(lines.filter(({ ok }) => !ok)).toEqual([]);
+    expect(lines.map(({ stage }) => stage)).toEqual(
+      expect.arrayContaining([
+        'latents, guidance 5',
+        'latents, guidance 1',
+        'video, from prompt and image',
+      ]),
+    );
+    const used = [...(backend.compute?.used ?? [])].map((key) => familyOf({ name: key }));
+    expect(used).toEqual(expect.arrayContaining(['fastLinear', 'fastAttention']));
+    // The 4-bit weights alone are further from the goldens: the runtime computes with the same ones.
+    const fast = await denoised(checkpoint, config, tokens, undefined, 'int4');
+    backend.kernels = null;
+    const expected = await denoised(checkpoint, config, tokens, undefined, 'int4');
+    const error = relativeRms(fast, expected);
+    expect(error).toBeLessThan(bound);
+    // Integers err, so that an exact result would mean that they were not used.
+    expect(error).toBeGreaterThan(1e-3);
+  });
 
   async function denoised(
     weights: Checkpoint,
     of: TransformerConfig,
     maxChunkTokens: number,
     residency?: Residency,
+    precision: Precision = 'int8',
   ): Promise<Float32Array> {
-    const model = await Transformer.load(backend, weights, of, { precision: 'int8' }, residency);
+    const model = await Transformer.load(backend, weights, of, { precision }, residency);
     try {
       return await denoiseTokens(backend, model, tokenRequest(of, 2, 5, { maxChunkTokens }));
     } finally {
@@ -100,61 +149,71 @@ describe('the transformer in kernels of our own', () => {
     }
   }
 
-  test('chunks and streamed blocks change no bit; the peak lies under the plan', {
-    timeout: 250_000,
-  }, async () => {
-    storeIn('f16');
-    const expected = await denoised(checkpoint, config, tokens);
-    expect(await denoised(checkpoint, config, 1)).toEqual(expected);
-    const streamed = { residentBlocks: 0, bufferSets: 2 };
-    await backend.releaseSessions();
-    expect(backend.counters().liveBytes).toBe(0);
-    backend.resetPeaks();
-    expect(await denoised(checkpoint, config, tokens, streamed)).toEqual(expected);
-    // Both blocks are in the two sets, so that the plan is that of all blocks.
-    const size = { frames: 3, height: 2, width: 4 };
-    const promptTokens = [5, 3];
-    const counted = { precision: 'int8', promptTokens, kernels: { ...choice } } as const;
-    const plan = await countDenoising({ transformer: config }, size, tokens, counted);
-    expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
-  });
+  test.each([choice, fastChoice])(
+    'chunks and streamed blocks change no bit, and the peak lies under the plan: $mode',
+    {
+      timeout: 250_000,
+    },
+    async (kernels) => {
+      storeIn('f16', kernels);
+      const expected = await denoised(checkpoint, config, tokens);
+      expect(await denoised(checkpoint, config, 1)).toEqual(expected);
+      const streamed = { residentBlocks: 0, bufferSets: 2 };
+      await backend.releaseSessions();
+      expect(backend.counters().liveBytes).toBe(0);
+      backend.resetPeaks();
+      expect(await denoised(checkpoint, config, tokens, streamed)).toEqual(expected);
+      // Both blocks are in the two sets, so that the plan is that of all blocks.
+      const size = { frames: 3, height: 2, width: 4 };
+      const promptTokens = [5, 3];
+      const counted = { precision: 'int8', promptTokens, kernels } as const;
+      const plan = await countDenoising({ transformer: config }, size, tokens, counted);
+      expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
+    },
+  );
 
-  test('bindings that see a part of the heads only change no bit', {
-    timeout: 250_000,
-  }, async () => {
-    storeIn('f16');
-    const wide = { ...config, attention_head_dim: 128, ffn_dim: 256, num_layers: 1 };
-    const random = syntheticCheckpoint(transformerTensors(wide), 'int8');
-    const expected = await denoised(random, wide, tokens);
-    const { compute } = backend;
-    if (!compute) throw new Error('the GPU runs no kernels');
-    const keyBytes: unknown[] = [];
-    const narrow: Compute = {
-      features: compute.features,
-      // The keys of one head: 16 rows of 128.
-      limits: { ...compute.limits, bindingBytes: 4096 },
-      rates: compute.rates,
-      used: compute.used,
-      clamped: compute.clamped,
-      unfinished: compute.unfinished,
-      compile: (kernels) => compute.compile(kernels),
-      dispatch: (jobs) => {
-        for (const { kernel, operands } of jobs) {
-          const { k } = operands;
-          if (kernel.name.startsWith('attention') && k && 'tensor' in k) keyBytes.push(k.byteSize);
-        }
-        return compute.dispatch(jobs);
-      },
-    };
-    Object.defineProperty(backend, 'compute', { value: narrow, configurable: true });
-    try {
-      expect(await denoised(random, wide, tokens)).toEqual(expected);
-    } finally {
-      Object.defineProperty(backend, 'compute', { value: compute, configurable: true });
-    }
-    // 2 steps, 2 branches of which one is shared, 3 chunks, 2 heads; the text's keys are smaller.
-    expect(keyBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
-  });
+  test.each([choice, fastChoice])(
+    'bindings that see a part of the heads only change no bit: $mode',
+    {
+      timeout: 250_000,
+    },
+    async (kernels) => {
+      storeIn('f16', kernels);
+      const wide = { ...config, attention_head_dim: 128, ffn_dim: 256, num_layers: 1 };
+      const random = syntheticCheckpoint(transformerTensors(wide), 'int8');
+      const expected = await denoised(random, wide, tokens);
+      const { compute } = backend;
+      if (!compute) throw new Error('the GPU runs no kernels');
+      const valueBytes: unknown[] = [];
+      const narrow: Compute = {
+        features: compute.features,
+        // The keys, or the values, of one head: 16 rows of 128.
+        limits: { ...compute.limits, bindingBytes: 4096 },
+        rates: compute.rates,
+        used: compute.used,
+        clamped: compute.clamped,
+        unfinished: compute.unfinished,
+        compile: (kernels) => compute.compile(kernels),
+        dispatch: (jobs) => {
+          for (const { kernel, operands } of jobs) {
+            const { v } = operands;
+            if (/^(fast )?attention/.test(kernel.name) && v && 'tensor' in v) {
+              valueBytes.push(v.byteSize);
+            }
+          }
+          return compute.dispatch(jobs);
+        },
+      };
+      Object.defineProperty(backend, 'compute', { value: narrow, configurable: true });
+      try {
+        expect(await denoised(random, wide, tokens)).toEqual(expected);
+      } finally {
+        Object.defineProperty(backend, 'compute', { value: compute, configurable: true });
+      }
+      // 2 steps, 2 branches of which one is shared, 3 chunks, 2 heads; the text's values are smaller.
+      expect(valueBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
+    },
+  );
 
   test('what the blocks added is kept and reused, by branch', { timeout: 250_000 }, async () => {
     storeIn('f32');

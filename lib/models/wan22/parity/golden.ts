@@ -12,6 +12,7 @@ import {
   type WeightFile,
 } from '../../../weights';
 import { type ModelConfig, readModelConfig } from '../config';
+import type { Precision } from '../layers';
 
 const goldenSchema = z.looseObject({
   prompt: z.string(),
@@ -87,6 +88,8 @@ export async function readFile(folder: ModelFolder, path: string): Promise<Weigh
 export interface ParityContext {
   readonly golden: Golden;
   readonly backend: Backend;
+  /** Of the blocks' weights. */
+  readonly precision: Precision;
   /** For one stage alone. */
   readonly stageTolerance: number;
   /** For the whole loop and the video. */

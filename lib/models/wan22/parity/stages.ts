@@ -153,7 +153,7 @@ async function forward(
 
 async function* transformer(context: ParityContext): AsyncGenerator<ParityLine> {
   const { tensors } = context.golden;
-  const model = await openTransformer(context, 'f32');
+  const model = await openTransformer(context, context.precision);
   try {
     const blocks: Float32Array[] = [];
     const velocity = await forward(context, model, (block, hidden) => {
@@ -216,7 +216,7 @@ async function* latents(context: ParityContext): AsyncGenerator<ParityLine> {
     ? await encodeGoldenImage(context)
     : await goldenLatent(context);
   const inputs = { image, prompt, negativePrompt };
-  const model = await openTransformer(context, 'f32');
+  const model = await openTransformer(context, context.precision);
   let guided: Float32Array | undefined;
   try {
     for (const [name, guidance] of [
@@ -289,7 +289,7 @@ async function* lora(context: ParityContext): AsyncGenerator<ParityLine> {
         parsed.push({ lora: await parseLora(checkpoint, config, file), scale });
       }
       const branches = combineLoras(parsed, config);
-      const model = await openTransformer(context, 'f32', branches);
+      const model = await openTransformer(context, context.precision, branches);
       try {
         const inputs = async () => ({
           image: await goldenLatent(context),

@@ -6,6 +6,7 @@ export function parityContext(golden: Golden, backend: Backend): ParityContext {
   return {
     golden,
     backend,
+    precision: 'f32',
     stageTolerance: 1e-4,
     loopTolerance: 1e-3,
     formatsVideoTolerance: 2e-3,
