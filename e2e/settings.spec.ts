@@ -93,6 +93,9 @@ test(
     await expect(gpu.getByRole('radio', { name: 'Runtime only' })).toBeChecked();
     await gpu.getByRole('radio', { name: 'Runtime only' }).press('ArrowDown');
     await expect(gpu.getByRole('radio', { name: 'Exact' })).toBeChecked();
+    await gpu.getByRole('radio', { name: 'Fast' }).check();
+    await expect(gpu.getByText('slightly different')).toBeVisible();
+    await gpu.getByRole('radio', { name: 'Exact' }).check();
     await expect(gpu.getByText('Not checked yet')).toBeVisible();
     await expectAccessible(page, [{ colorScheme: 'dark', width: 390 }]);
     await page.reload();

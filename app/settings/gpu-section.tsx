@@ -43,7 +43,7 @@ export function GpuSection() {
 }
 
 /** The settings that there are kernels for. */
-const offered: readonly KernelSetting[] = ['exact', 'runtime'];
+const offered: readonly KernelSetting[] = ['exact', 'fast', 'runtime'];
 
 function KernelField(props: {
   setting: KernelSetting;

@@ -2,7 +2,7 @@ import type { TunedMode } from '../../lib/gpu/kernels/record';
 import { t } from '../texts';
 import '../texts/en/settings';
 
-const families = ['linear', 'attention', 'convolution'] as const;
+const families = ['linear', 'attention', 'convolution', 'fastLinear', 'fastAttention'] as const;
 
 /** The same in every language. */
 const unit = 'GFLOP/s';
@@ -22,20 +22,26 @@ export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: number | 
           </tr>
         </thead>
         <tbody>
-          {families.map((family) => {
-            const winner = winners[family];
-            const rate = winner?.rate ?? null;
-            return (
-              <tr key={family}>
-                <th scope="row">
-                  {t(`settings.family.${family}`)}
-                  <small>{winner ? winner.name : t('shared.kernels.runtime')}</small>
-                </th>
-                <td>{rate === null ? '–' : `${Math.round(rate / 1e9)} ${unit}`}</td>
-                <td>{rate === null || !peak ? '–' : `${Math.round((100 * rate) / peak)} %`}</td>
-              </tr>
-            );
-          })}
+          {families
+            .filter((family) => family in winners)
+            .map((family) => {
+              const winner = winners[family];
+              const rate = winner?.rate ?? null;
+              // The peak is that of multiply-adds, and what takes their place is exact.
+              const fast = family.startsWith('fast');
+              const instead = t(fast ? 'shared.kernels.exact' : 'shared.kernels.runtime');
+              const share = fast || rate === null || !peak ? null : rate / peak;
+              return (
+                <tr key={family}>
+                  <th scope="row">
+                    {t(`settings.family.${family}`)}
+                    <small>{winner ? winner.name : instead}</small>
+                  </th>
+                  <td>{rate === null ? '–' : `${Math.round(rate / 1e9)} ${unit}`}</td>
+                  <td>{share === null ? '–' : `${Math.round(100 * share)} %`}</td>
+                </tr>
+              );
+            })}
         </tbody>
       </table>
       {peak !== null && (

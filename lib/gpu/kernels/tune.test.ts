@@ -110,7 +110,7 @@ test('the fastest variant with right numbers wins, and what the others did is to
     ...options,
     onRate: ({ name }, rate) => rates.set(name, rate),
   });
-  expect(winners).toMatchObject({ linear: { variant: 'faster' }, attention: null });
+  expect(winners).toEqual({ linear: expect.objectContaining({ variant: 'faster' }) });
   expect(named(tried)).toEqual({
     first: 1000,
     wrong: 'the numbers are wrong by 0.3',

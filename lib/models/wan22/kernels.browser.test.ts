@@ -107,7 +107,7 @@ describe('the transformer in kernels of our own', () => {
   );
 
   test('fast agrees with the goldens as it may: both guidance branches, LoRA, weights of 8 and of 4 bits', {
-    timeout: 250_000,
+    timeout: 400_000,
   }, async () => {
     storeIn('f16', fastChoice);
     const bound = 5e-2;
