@@ -2,7 +2,7 @@ import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
 import { type Backend, createBackend } from '../lib/gpu';
-import { assignKernels } from '../lib/gpu/kernels/assign';
+import { assignKernels, setSparse } from '../lib/gpu/kernels/assign';
 import {
   type LanguageModelBenchOptions,
   type LanguageModelResult,
@@ -33,6 +33,7 @@ const bench = {
     const backend = await createBackend('webgpu');
     try {
       await assignKernels(backend, options.kernels);
+      setSparse(backend, options.sparse);
       const stages = await family.benchmarkStages(configuration, options);
       const all = [...stages, checkerBenchmark(options.passes)];
       return await benchmarkModel(backend, all, onResult);

@@ -15,6 +15,7 @@ import { t } from '../texts';
 import '../texts/en/settings';
 import { formatDate } from '../texts/format';
 import { KernelTable } from './kernel-table';
+import { SparseField } from './sparse-field';
 
 /** What computes on the GPU of this browser, and how fast it is. */
 export function GpuSection() {
@@ -34,6 +35,7 @@ export function GpuSection() {
       {report && (
         <>
           <KernelField {...{ setting }} onChange={(chosen) => changeDevice({ kernels: chosen })} />
+          {setting !== 'runtime' && <SparseField />}
           {setting !== 'runtime' && <Measured {...{ record, setting, report }} />}
         </>
       )}

@@ -1,5 +1,10 @@
 import { useSyncExternalStore } from 'react';
-import { type KernelSetting, kernelSettings } from '../../lib/contract/kernel-setting';
+import {
+  type KernelSetting,
+  kernelSettings,
+  type SparseSetting,
+  sparseSettings,
+} from '../../lib/contract/kernel-setting';
 import type { Backend } from '../../lib/contract/prediction';
 import { t } from '../texts';
 import { StoredValue } from './stored-value';
@@ -11,11 +16,13 @@ export interface DeviceSetting {
   readonly memoryBudget: string;
   /** What computes on the GPU; null for what is usual on it. */
   readonly kernels: KernelSetting | null;
+  /** The mask of self-attention. */
+  readonly sparse: SparseSetting | 'off';
 }
 
 const stored = new StoredValue<DeviceSetting>(
   'kinora:device',
-  { backend: 'webgpu', memoryBudget: '', kernels: null },
+  { backend: 'webgpu', memoryBudget: '', kernels: null, sparse: 'off' },
   read,
 );
 
@@ -25,31 +32,31 @@ function read(json: unknown): DeviceSetting | undefined {
   const { backend, memoryBudget } = stored;
   if (backend !== 'webgpu' && backend !== 'wasm') return undefined;
   const kernels = kernelSettings.find((setting) => setting === stored.kernels) ?? null;
-  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels } : undefined;
+  const sparse = sparseSettings.find((setting) => setting === stored.sparse) ?? 'off';
+  return typeof memoryBudget === 'string' ? { backend, memoryBudget, kernels, sparse } : undefined;
 }
 
 /** The setting as it is now; on the server the default. */
 export const getDevice = stored.getSnapshot;
 
 /** Changes the setting in all tabs; what is absent stays. */
-export function changeDevice({ backend, memoryBudget, kernels }: Partial<DeviceSetting>): void {
+export function changeDevice(changes: Partial<DeviceSetting>): void {
   const before = getDevice();
   const after = {
-    backend: backend ?? before.backend,
-    memoryBudget: memoryBudget ?? before.memoryBudget,
-    kernels: kernels ?? before.kernels,
+    backend: changes.backend ?? before.backend,
+    memoryBudget: changes.memoryBudget ?? before.memoryBudget,
+    kernels: changes.kernels ?? before.kernels,
+    sparse: changes.sparse ?? before.sparse,
   };
-  const same =
-    after.backend === before.backend &&
-    after.memoryBudget === before.memoryBudget &&
-    after.kernels === before.kernels;
-  if (!same) stored.set(after);
+  const names = ['backend', 'memoryBudget', 'kernels', 'sparse'] as const;
+  if (names.some((name) => after[name] !== before[name])) stored.set(after);
 }
 
-/** The option of a run for the setting of the kernels; empty for what is usual. */
-export function kernelOption(): { kernels?: KernelSetting } {
-  const { kernels } = getDevice();
-  return kernels === null ? {} : { kernels };
+/** The options of a run for what computes on the GPU; empty for what is usual. */
+export function kernelOption(): { kernels?: KernelSetting; sparse?: SparseSetting } {
+  const { backend, kernels, sparse } = getDevice();
+  const masked = sparse !== 'off' && backend === 'webgpu' && kernels !== 'runtime';
+  return { ...(kernels !== null && { kernels }), ...(masked && { sparse }) };
 }
 
 /** The setting; renders again when any tab changes it. */

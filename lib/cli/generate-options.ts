@@ -16,7 +16,9 @@ import {
   type ProfileName,
   parseParameters,
   parameterRanges as ranges,
+  type SparseSetting,
   sizes,
+  sparseSettings,
 } from '../contract';
 import { samplePrompt, type unusedParameters } from '../contract/request';
 import {
@@ -27,6 +29,7 @@ import {
   readKernels,
   readNumber,
   readPrecision,
+  readSparse,
   refuseMore,
   usageError,
 } from './arguments';
@@ -50,6 +53,7 @@ export interface GenerateOptions {
   readonly backend: Backend | undefined;
   /** Undefined: `exact`, and `runtime` on an emulated GPU. */
   readonly kernels: KernelSetting | undefined;
+  readonly sparse: SparseSetting | undefined;
   /** Most device bytes to use; undefined for what a probe of the device finds. */
   readonly memoryBudget: number | undefined;
   /** Precision to download the model in, where it is not there yet. */
@@ -91,6 +95,7 @@ const optionTypes = {
   cache: { type: 'boolean' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
+  sparse: { type: 'string' },
   memory: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -147,6 +152,8 @@ export const generateHelp = `Makes a video from one image and a prompt.
   --backend NAME          ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME          ${kernelSettings.join(', ')}: what computes on the GPU (default exact); fast is a
                           little different, matrix needs a GPU and browser that have it
+  --sparse NAME           ${sparseSettings.join(' or ')}: an experiment, the self-attention of kernels of our own
+                          leaves distant tokens out: faster, a different video
   --memory GIB            most GPU memory to use (default: what the device gives)
   --encoder NAME          webcodecs or ffmpeg (default webcodecs where the browser has it); ffmpeg
                           is slower and makes the same video of the same frames every time
@@ -175,6 +182,7 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
   );
   if (values.help) return 'help';
   refuseMore('generate', positionals);
+  const kernels = readKernels(values.kernels);
   return {
     image: values.image,
     framing: readFraming(values),
@@ -185,7 +193,8 @@ export function parseGenerateOptions(args: readonly string[]): GenerateOptions |
     decoder: oneOf('--decoder', decoderKinds, values.decoder),
     cache: values.cache,
     backend: readBackend(values.backend),
-    kernels: readKernels(values.kernels),
+    kernels,
+    sparse: readSparse(values.sparse, kernels),
     memoryBudget: readGibibytes('--memory', values.memory),
     precision: readPrecision(values.precision),
     hub: values.hub,

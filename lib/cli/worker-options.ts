@@ -6,12 +6,15 @@ import {
   KinoraError,
   kernelSettings,
   type Precision,
+  type SparseSetting,
+  sparseSettings,
 } from '../contract';
 import {
   readArguments,
   readBackend,
   readKernels,
   readPrecision,
+  readSparse,
   refuseMore,
   usageError,
 } from './arguments';
@@ -26,6 +29,7 @@ export interface WorkerOptions {
   readonly backend: Backend | undefined;
   /** Undefined: `exact`, and `runtime` on an emulated GPU. */
   readonly kernels: KernelSetting | undefined;
+  readonly sparse: SparseSetting | undefined;
   readonly name: string;
   /** Precision to download the model in, where it is not there yet. */
   readonly precision: Precision | undefined;
@@ -53,6 +57,8 @@ export const workerHelp = `Serves jobs of a Kinora server with this machine's GP
   --precision NAME    int8 or int4: what to download (default: what the model proposes)
   --backend NAME      ${backends.join(' or ')} (default webgpu; wasm where there is no GPU)
   --kernels NAME      ${kernelSettings.join(', ')}: what computes on the GPU (default exact)
+  --sparse NAME       ${sparseSettings.join(' or ')}: an experiment, the self-attention of kernels of our own
+                      leaves distant tokens out: faster, a different video
   --name NAME         what this worker is called (default: the name of this machine)
   --hub URL           where models and LoRAs are fetched from; remembered
   --yes               agrees to the download beforehand
@@ -72,6 +78,7 @@ const optionTypes = {
   model: { type: 'string' },
   backend: { type: 'string' },
   kernels: { type: 'string' },
+  sparse: { type: 'string' },
   name: { type: 'string' },
   precision: { type: 'string' },
   hub: { type: 'string' },
@@ -101,12 +108,14 @@ export function parseWorkerOptions(
   if (values.server === undefined) throw refused('--server is missing.');
   if (token.trim() === '')
     throw refused(`There is no worker token: give --token or ${tokenVariable}.`);
+  const kernels = readKernels(values.kernels);
   return {
     server: readServer(values.server),
     token: token.trim(),
     model: values.model ?? demonstrationModel,
     backend: readBackend(values.backend),
-    kernels: readKernels(values.kernels),
+    kernels,
+    sparse: readSparse(values.sparse, kernels),
     name: (values.name?.trim() || machine).slice(0, 100),
     precision: readPrecision(values.precision),
     hub: values.hub,

@@ -117,7 +117,7 @@ async function serveOnPage(
   context: BrowserContext,
   origin: string,
   backend: Backend,
-  { token, model, name, kernels }: WorkerOptions,
+  { token, model, name, kernels, sparse }: WorkerOptions,
   report: WorkerReport,
   onConnected: () => void,
 ): Promise<void> {
@@ -133,7 +133,8 @@ async function serveOnPage(
     if (event.type === 'disconnected') end(event.error);
   });
   page.crashed.catch((error: KinoraError) => end(error.toRecord()));
-  await page.connect({ token, model, backend, name, ...(kernels && { kernels }) });
+  const computing = { ...(kernels && { kernels }), ...(sparse && { sparse }) };
+  await page.connect({ token, model, backend, name, ...computing });
   const leave = () => void page.disconnect().catch(() => end(null));
   command.signal.addEventListener('abort', leave);
   if (command.signal.aborted) leave();

@@ -1,10 +1,11 @@
 import type { Completed, Prediction } from '../contract/prediction';
 import type { Source } from './database';
-import type { RunInput } from './run-input';
+import type { DeviceOptions, RunInput } from './run-input';
 
 /** What differs between a continuation and the video that it continues. */
 export interface ContinuationChanges
-  extends Pick<RunInput, 'backend' | 'safetyChecker' | 'memoryBudget' | 'kernels'> {
+  extends DeviceOptions,
+    Pick<RunInput, 'backend' | 'safetyChecker'> {
   readonly prompt: string;
   /** In seconds. */
   readonly duration: number;

@@ -10,6 +10,7 @@ import {
   sizeInPixels,
   toKinoraError,
 } from '../../lib/contract';
+import { setSparse } from '../../lib/gpu/kernels/assign';
 import {
   type RunSaving,
   removeSaved,
@@ -131,6 +132,7 @@ export class Generation {
     const backend = await context.device.open(request.backend);
     signal.throwIfAborted();
     await context.kernels.use(backend, request.kernels, report, signal);
+    setSparse(backend, request.sparse);
     estimate.expectKernels(backend);
 
     const delivered = { width, height };

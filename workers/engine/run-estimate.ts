@@ -57,7 +57,7 @@ export class RunEstimate {
     const { request, model, optimises, control, report } = options;
     const { parameters, safetyChecker, continuation } = request;
     const gpu = request.backend === 'webgpu' ? await probeDevice() : null;
-    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request.kernels);
+    const { name, kind } = deviceOf(gpu, navigator.hardwareConcurrency, request);
     const key = `${name} | ${request.model}`;
     const remembered = await readRates(opfsFolder(ratesFolder), key).catch(() => ({}));
     const stages = stagesOf(

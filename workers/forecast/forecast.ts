@@ -6,6 +6,7 @@ import {
   type ModelManifest,
   type Precision,
   type Size,
+  type SparseSetting,
   sourcesFor,
   usualKernels,
 } from '../../lib/contract';
@@ -43,6 +44,7 @@ export interface ForecastRequest {
   readonly memoryBudget?: number;
   /** As in `EngineRequest`. */
   readonly kernels?: KernelSetting;
+  readonly sparse?: SparseSetting;
   readonly checked: boolean;
   /** Whether the memory is counted too, which takes seconds for a large model. */
   readonly withMemory: boolean;
@@ -84,7 +86,7 @@ export async function forecast(
   const gpu = backend === 'webgpu' ? request.gpu : null;
   const planner = request.withMemory ? await plannerOf(counts, request, frames, gpu) : null;
   const plan = planner && planWithin(planner, request.memoryBudget);
-  const device = deviceOf(gpu, navigator.hardwareConcurrency, request.kernels);
+  const device = deviceOf(gpu, navigator.hardwareConcurrency, request);
   const rates = await readRates(opfsFolder(ratesFolder), `${device.name} | ${manifest.id}`).catch(
     () => ({}),
   );

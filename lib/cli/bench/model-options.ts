@@ -1,6 +1,13 @@
 import { parseArgs } from 'node:util';
-import { KinoraError, kernelSettings, type Precision, precisions } from '../../contract';
+import {
+  KinoraError,
+  kernelSettings,
+  type Precision,
+  precisions,
+  sparseSettings,
+} from '../../contract';
 import type { BenchmarkOptions } from '../../pipeline/benchmark';
+import { readSparse } from '../arguments';
 
 export const modelHelp = `npm run bench -- model --synthetic MODEL [options]
 
@@ -17,6 +24,7 @@ weights of the model's real widths, and prints the memory plan. MODEL is an id o
   --chunk N         most tokens in a chunk (default 4096)
   --backend NAME    wasm: ONNX Runtime's CPU provider in Node (default); webgpu: headless Chromium
   --kernels NAME    with webgpu: ${kernelSettings.join(', ')} (default exact)
+  --sparse NAME     ${sparseSettings.join(' or ')}: with kernels of our own, self-attention leaves distant tokens out
   --json FILE       also writes all figures as JSON; - for standard output
 `;
 
@@ -32,6 +40,7 @@ const optionTypes = {
   chunk: { type: 'string', default: '4096' },
   backend: { type: 'string', default: 'wasm' },
   kernels: { type: 'string' },
+  sparse: { type: 'string' },
   json: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
@@ -63,6 +72,7 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (kernels !== 'runtime' && backend === 'wasm') {
     throw invalid(`--kernels ${kernels} needs --backend webgpu.`);
   }
+  const sparse = readSparse(values.sparse, kernels);
   const precision = precisions.find((name) => name === values.precision);
   if (values.precision !== undefined && !precision) {
     throw invalid(`--precision must be one of ${precisions.join(', ')}.`);
@@ -88,6 +98,7 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
       passes: whole('--passes', values.passes, 1),
       maxChunkTokens: whole('--chunk', values.chunk, 1),
       kernels,
+      ...(sparse && { sparse }),
     },
   };
 }

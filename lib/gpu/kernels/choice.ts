@@ -1,3 +1,4 @@
+import type { SparseSetting } from '../../contract/kernel-setting';
 import type { AttentionVariant } from './attention';
 import type { ConvolutionVariant } from './convolution';
 import type { KernelMode, Storage } from './kernel';
@@ -20,4 +21,6 @@ export interface KernelChoice {
    */
   readonly fastLinear?: LinearVariant | null;
   readonly fastAttention?: AttentionVariant | null;
+  /** The mask of the transformer's self-attention; it is dense when absent. */
+  readonly sparse?: SparseSetting;
 }

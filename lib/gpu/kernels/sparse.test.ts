@@ -41,6 +41,31 @@ describe('lists of tiles', () => {
     expect(listed({ kind: 'radial' })).toEqual(touched(visible));
   });
 
+  test('runs of queries have tiles of their own, from the first of them on', () => {
+    const runs = [
+      { start: 0, count: 50 },
+      { start: 50, count: 400 },
+    ];
+    const { words, runs: listed, density } = tileList(clip, { kind: 'radial' }, tiles, runs);
+    expect(listed.map(({ first }) => first)).toEqual([0, 4]);
+    const counted = listed.map(({ first, pairs }) => {
+      let seen = 0;
+      for (let row = first; row < first + pairs / 15; row++) {
+        for (let at = words[row] ?? 0; at < (words[row + 1] ?? 0); at += 2) {
+          seen += words[at + 1] ?? 0;
+        }
+      }
+      return seen;
+    });
+    expect(listed.map(({ seen }) => seen)).toEqual(counted);
+    expect(listed.map(({ pairs }) => pairs)).toEqual([4 * 15, 25 * 15]);
+    expect(density).toBe(((counted[0] ?? 0) + (counted[1] ?? 0)) / (29 * 15));
+    // Tiles of the second run begin at its own first query.
+    const single = tileList(clip, { kind: 'radial' }, tiles, [{ start: 50, count: 16 }]);
+    const row = (list: Int32Array, of: number) => [...list.slice(list[of], list[of + 1])];
+    expect(row(words, 4)).toEqual(row(single.words, 0));
+  });
+
   test('the share that is left at 121 frames of 1280×704', () => {
     const full = { frames: 31, tokensPerFrame: 880 };
     const density = (mask: SparseMask) =>

@@ -1,3 +1,4 @@
+import type { SparseSetting } from '../../contract/kernel-setting';
 import type { AttentionVariant } from './attention';
 
 /** A clip's tokens: frames of latents one after another. */
@@ -15,6 +16,28 @@ export type SparseMask =
   | { readonly kind: 'window'; readonly frames: number }
   | { readonly kind: 'radial' };
 
+/** The masks that can be set. A window reaches four frames of latents to each side, two thirds of a second. */
+export const sparseMasks: Readonly<Record<SparseSetting, SparseMask>> = {
+  radial: { kind: 'radial' },
+  window: { kind: 'window', frames: 4 },
+};
+
+/** Neighbouring queries that are computed together; their tiles begin at the first of them. */
+export interface QueryRun {
+  readonly start: number;
+  readonly count: number;
+}
+
+/** Of a run of queries. */
+export interface RunTiles {
+  /** Of the list, its first tile of queries. */
+  readonly first: number;
+  /** Pairs of tiles of queries and keys that the mask leaves. */
+  readonly seen: number;
+  /** Pairs of tiles that there are. */
+  readonly pairs: number;
+}
+
 /** Tiles of keys that each tile of queries sees. */
 export interface TileList {
   /**
@@ -24,40 +47,56 @@ export interface TileList {
   readonly words: Int32Array<ArrayBuffer>;
   /** Share of the pairs of tiles that are computed, 0 to 1: 1 − this share of the time is saved. */
   readonly density: number;
+  /** In the order of the runs. */
+  readonly runs: readonly RunTiles[];
 }
 
 /**
  * The tiles that a mask leaves, for the tiles of a variant: a tile with any visible pair of tokens is computed as a
  * whole.
  *
+ * @param runs all tokens at once when absent
  * @throws RangeError for a clip without tokens
  */
 export function tileList(
   clip: ClipTokens,
   mask: SparseMask,
   { queries, keys }: Pick<AttentionVariant, 'queries' | 'keys'>,
+  runs?: readonly QueryRun[],
 ): TileList {
   const tokens = clip.frames * clip.tokensPerFrame;
   if (!(tokens >= 1)) throw new RangeError('a clip has at least one token');
-  const [rows, columns] = [Math.ceil(tokens / queries), Math.ceil(tokens / keys)];
+  const tilesOf = (count: number) => Math.ceil(count / queries);
+  const columns = Math.ceil(tokens / keys);
   const keyParts = Array.from({ length: columns }, (_, tile) => partsOf(clip, tile * keys, keys));
+  const wanted = runs ?? [{ start: 0, count: tokens }];
+  const rows = wanted.reduce((sum, { count }) => sum + tilesOf(count), 0);
   const starts: number[] = [];
   const ranges: number[] = [];
-  let computed = 0;
-  for (let row = 0; row < rows; row++) {
-    starts.push(rows + 1 + ranges.length);
-    const parts = partsOf(clip, row * queries, queries);
-    let open = false;
-    for (const [column, others] of keyParts.entries()) {
-      const seen = parts.some((part) => others.some((other) => sees(clip, mask, part, other)));
-      if (seen && !open) ranges.push(column, 0);
-      if (seen) ranges[ranges.length - 1] = (ranges.at(-1) ?? 0) + 1;
-      if (seen) computed++;
-      open = seen;
+  const listed = wanted.map(({ start, count }): RunTiles => {
+    const first = starts.length;
+    let seen = 0;
+    for (let query = 0; query < count; query += queries) {
+      starts.push(rows + 1 + ranges.length);
+      const parts = partsOf(clip, start + query, Math.min(queries, count - query));
+      let open = false;
+      for (const [column, others] of keyParts.entries()) {
+        const sight = parts.some((part) => others.some((other) => sees(clip, mask, part, other)));
+        if (sight && !open) ranges.push(column, 0);
+        if (sight) ranges[ranges.length - 1] = (ranges.at(-1) ?? 0) + 1;
+        if (sight) seen++;
+        open = sight;
+      }
     }
-  }
+    return { first, seen, pairs: tilesOf(count) * columns };
+  });
   starts.push(rows + 1 + ranges.length);
-  return { words: Int32Array.of(...starts, ...ranges), density: computed / (rows * columns) };
+  const seen = listed.reduce((sum, run) => sum + run.seen, 0);
+  return {
+    words: Int32Array.of(...starts, ...ranges),
+    density: seen / (rows * columns),
+    runs: listed,
+  };
 }
 
 /** Neighbouring tokens of one frame. */

@@ -42,6 +42,7 @@ export function metered(backend: Backend): Meter {
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,
+        tilePairs: compute.tilePairs,
         get unfinished() {
           return compute.unfinished;
         },

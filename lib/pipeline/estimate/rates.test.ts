@@ -44,9 +44,10 @@ test('the devices that were used longest ago are forgotten', async () => {
 test('a device has rates of its own for each way to compute on it', () => {
   const adapter = { vendor: 'v', architecture: 'a', device: '', description: '' };
   const nameOf = (software: boolean, kernels?: 'exact' | 'runtime') =>
-    deviceOf({ adapter, software }, 2, kernels).name;
+    deviceOf({ adapter, software }, 2, kernels && { kernels }).name;
   expect(nameOf(false)).toBe(nameOf(false, 'exact'));
   expect(nameOf(true)).toBe(nameOf(true, 'runtime'));
   expect(nameOf(false, 'exact')).not.toBe(nameOf(false, 'runtime'));
-  expect(deviceOf(null, 2, 'exact').name).toBe('wasm 2');
+  expect(deviceOf({ adapter, software: false }, 2, { sparse: 'radial' }).name).not.toBe(nameOf(false));
+  expect(deviceOf(null, 2, { kernels: 'exact' }).name).toBe('wasm 2');
 });

@@ -1,5 +1,9 @@
 import type { DeviceReport } from '../../contract';
-import { type KernelSetting, usualKernels } from '../../contract/kernel-setting';
+import {
+  type KernelSetting,
+  type SparseSetting,
+  usualKernels,
+} from '../../contract/kernel-setting';
 import type { StoreFolder } from '../../weights/store';
 import type { Cost } from './work';
 
@@ -62,17 +66,17 @@ export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Rate
  *
  * @param gpu null for the CPU
  * @param threads of the CPU
- * @param kernels what was set; what is usual on the device when absent
+ * @param set the kernels, what is usual on the device when absent, and the mask of attention
  */
 export function deviceOf(
   gpu: Pick<DeviceReport, 'adapter' | 'software'> | null,
   threads: number,
-  kernels?: KernelSetting,
+  { kernels, sparse }: { readonly kernels?: KernelSetting; readonly sparse?: SparseSetting } = {},
 ): { readonly name: string; readonly kind: DeviceClass } {
   if (!gpu) return { name: `wasm ${threads}`, kind: 'cpu' };
   const { adapter, software } = gpu;
   const setting = kernels ?? usualKernels(software);
-  const ownKernels = setting === 'runtime' ? [] : [setting];
+  const ownKernels = setting === 'runtime' ? [] : [setting, ...(sparse ? [sparse] : [])];
   return {
     name: ['webgpu', ...Object.values(adapter), ...ownKernels].join(' '),
     kind: software ? 'emulated' : 'gpu',

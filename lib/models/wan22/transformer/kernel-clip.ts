@@ -136,9 +136,10 @@ export class KernelClip implements Clip {
         jobs.modulatedNorm(x, chunk, 'shift1', 'scale1'),
         jobs.blockLinear(linears['attn1.to_q'], y, h, count),
         jobs.normHeads(h, count, attn1.normQ, chunk),
-        jobs.selfAttention(count),
+        jobs.selfAttention(chunk),
         jobs.blockLinear(linears['attn1.to_out.0'], y, x, count, jobs.gated(chunk, 'gate1')),
       );
+      if (!this.#listed) this.#memory.countTiles(chunk, this.kernels.compute.tilePairs);
     }
   }
 
@@ -166,7 +167,7 @@ export class KernelClip implements Clip {
         jobs.norm(x, count, { scale, shift, one: 0 }),
         jobs.blockLinear(linears['attn2.to_q'], y, h, count),
         jobs.normHeads(h, count, attn2.normQ),
-        jobs.attention(keys, values, count, text.rows, text.lastBias),
+        jobs.attention(keys, values, count, text.rows, { lastBias: text.lastBias }),
         jobs.blockLinear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
         jobs.modulatedNorm(x, chunk, 'shift2', 'scale2'),
         jobs.blockLinear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),

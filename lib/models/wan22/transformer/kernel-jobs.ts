@@ -16,6 +16,7 @@ import type { Chunk } from '../tokens';
 import type { HeadSource, Times } from './clip';
 import type { KernelMemory } from './kernel-memory';
 import {
+  type AttentionStep,
   attentionJobs,
   type HeadRange,
   type HeadRows,
@@ -188,15 +189,18 @@ export class KernelJobs {
     return { x, storage: of.storage, headSize, heads: range.count, rows };
   }
 
-  /** Queries in `h` attend to the clip's keys; what they get goes to `y`. */
-  selfAttention(rows: number): Dispatch[] {
+  /** A chunk's queries in `h` attend to the clip's keys, or to those that a mask leaves. */
+  selfAttention(chunk: Chunk): Dispatch[] {
+    const { count: rows } = chunk;
+    const tiles = this.memory.tilesOf(chunk);
+    const more = tiles ? { tiles } : {};
     const { quantised, keys, values, h, y, tokens } = this.memory;
     const { fastAttention } = this.kernels;
-    if (!fastAttention || !quantised) return this.attention(keys, values, rows, tokens);
+    if (!fastAttention || !quantised) return this.attention(keys, values, rows, tokens, more);
     const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];
     const { attention_head_dim: headSize } = this.config;
     const storages = { q: q.storage, kv: values.storage, out: out.storage };
-    const shape = { headSize, ...storages, bias: 'none', sparse: false } as const;
+    const shape = { headSize, ...storages, bias: 'none', sparse: tiles !== undefined } as const;
     return quantised.keys.flatMap(({ range, of }) => [
       // The next range's queries take the place of these.
       ...quantiseRows({ ...this.#headsOf(q, range, rows), y: quantised.rows }),
@@ -206,19 +210,24 @@ export class KernelJobs {
         v: headsFrom(values, range, tokens),
         out: headsFrom(out, range, rows),
         heads: range.count,
-        ...{ rows, keys: tokens, scale: 1 / Math.sqrt(headSize) },
+        ...{ rows, keys: tokens, scale: 1 / Math.sqrt(headSize), ...more },
       }),
     ]);
   }
 
   /** Queries in `h` attend; what they get goes to `y`. */
-  attention(k: HeadRows, v: HeadRows, rows: number, keys: number, lastBias?: number): Dispatch[] {
+  attention(
+    k: HeadRows,
+    v: HeadRows,
+    rows: number,
+    keys: number,
+    more: Pick<AttentionStep, 'lastBias' | 'tiles'> = {},
+  ): Dispatch[] {
     const { h, y } = this.memory;
     const [q, out] = [this.sideBySide(h.tensor), this.sideBySide(y.tensor)];
     const headSize = this.config.attention_head_dim;
-    const bias = lastBias === undefined ? {} : { lastBias };
     const ranges = this.#ranges(k);
-    return attentionJobs(this.kernels, { q, k, v, out, headSize, ranges, rows, keys, ...bias });
+    return attentionJobs(this.kernels, { q, k, v, out, headSize, ranges, rows, keys, ...more });
   }
 
   #headShape({ storage }: Rows) {
