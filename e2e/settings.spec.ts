@@ -97,15 +97,19 @@ test(
     await expect(gpu.getByText('slightly different')).toBeVisible();
     await gpu.getByRole('radio', { name: 'Exact' }).check();
     await expect(gpu.getByText('Not checked yet')).toBeVisible();
+    await expect(gpu.getByRole('radio', { name: 'Off' })).toBeChecked();
+    await gpu.getByRole('radio', { name: 'Radial' }).check();
+    await expect(gpu.getByText('52 to 63 % of the attention')).toBeVisible();
     await expectAccessible(page, [{ colorScheme: 'dark', width: 390 }]);
     await page.reload();
     await expect(gpu.getByRole('radio', { name: 'Exact' })).toBeChecked();
+    await expect(gpu.getByRole('radio', { name: 'Radial' })).toBeChecked();
     await gpu.getByRole('button', { name: 'Copy diagnostics' }).click();
     await expect(gpu.getByRole('button', { name: 'Diagnostics copied' })).toBeVisible();
     const copied: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     expect(copied).toMatchObject({
       gpu: { report: { software: true } },
-      kernels: { setting: 'exact' },
+      kernels: { setting: 'exact', sparse: 'radial' },
     });
   },
 );

@@ -109,6 +109,7 @@ function Actions(props: {
   const [tuning, setTuning] = useState<{ done: number; total: number } | null>(null);
   const [problem, setProblem] = useState<ErrorRecord | null>(null);
   const [copied, setCopied] = useState(false);
+  const { sparse } = useDevice();
   const canTune = report !== null && !report.software && setting !== 'runtime';
   const start = () => {
     setProblem(null);
@@ -118,7 +119,9 @@ function Actions(props: {
       .finally(() => setTuning(null));
   };
   const copy = async () => {
-    await navigator.clipboard.writeText(await collectDiagnostics(gpu, null, { setting, record }));
+    await navigator.clipboard.writeText(
+      await collectDiagnostics(gpu, null, { setting, sparse, record }),
+    );
     setCopied(true);
   };
   return (
