@@ -2,8 +2,12 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { cdp } from 'vitest/browser';
 import type { Backend, EngineRequest, GenerationResult, ProgressEvent } from '../lib/contract';
 import { failureOf } from '../lib/contract/testing/failure';
+import { probeDevice } from '../lib/gpu';
+import { readRecord, recordId } from '../lib/gpu/kernels/record';
+import { KinoraDatabase } from '../lib/predictions/database';
 import { createEngineClient, type EngineClient, runEngine } from '../lib/predictions/engine-client';
 import { listRuns, openRunFiles, removeRun } from '../lib/predictions/run-files';
+import { loadSetting } from '../lib/predictions/settings';
 import { listVideos, readVideo, removeVideo } from '../lib/predictions/videos';
 import { inspectVideo, readVideoMetadata } from '../lib/video';
 import { fetchStill, makeRequest } from './testing/runs';
@@ -119,6 +123,42 @@ describe('a GPU that is lost', { tags: ['full'] }, () => {
     // The user can still resume it.
     expect(await listRuns()).toHaveLength(3);
   });
+});
+
+test('a run whose GPU is lost in a kernel of our own goes on without that kernel', {
+  tags: ['full'],
+  timeout: 600_000,
+}, async () => {
+  openClient();
+  const lose = new BroadcastChannel('lose');
+  const goesOn = new AbortController();
+  const request = makeRequest(
+    still,
+    { num_inference_steps: 3 },
+    { backend: 'webgpu', kernels: 'exact' },
+  );
+  const loaded: number[] = [];
+  let steps = 0;
+  const ended = runEngine(client, request, goesOn.signal, (event) => {
+    if (event.type === 'phase' && event.phase === 'load') loaded.push(steps);
+    if (event.type !== 'step' || event.step === 0) return;
+    steps = event.step;
+    if (steps === 1) lose.postMessage('in a kernel');
+    // Decoding its frames would tell nothing more.
+    else goesOn.abort();
+  });
+  expect((await failureOf(ended)).code).toBe('CANCELLED');
+  lose.close();
+  // It began twice, the second time from the checkpoint of the first step.
+  expect([steps, loaded.at(-1)]).toEqual([2, 1]);
+  const id = recordId(await probeDevice(), navigator.userAgent);
+  const record = readRecord(await loadSetting(new KinoraDatabase(), id));
+  const lost = Object.keys(record?.excluded ?? {});
+  expect(lost).toEqual([expect.stringMatching(/^linear /)]);
+  const { linear, attention } = record?.modes.exact?.winners ?? {};
+  expect(attention).not.toBeNull();
+  expect(linear?.key).toMatch(/^linear /);
+  expect(lost).not.toContain(linear?.key);
 });
 
 test('a run that is suspended frees the device, is finished early, and decoded again in full quality', {

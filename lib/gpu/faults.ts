@@ -3,7 +3,8 @@ import { KinoraError } from '../contract';
 /** Milliseconds. An error event is a task of its own and comes after the promise of its work. */
 const eventDelay = 5;
 
-const afterEvents = () => new Promise<void>((resolve) => setTimeout(resolve, eventDelay));
+/** Resolves when the error events of what is done have come. */
+export const afterEvents = () => new Promise<void>((resolve) => setTimeout(resolve, eventDelay));
 
 /**
  * The errors of a device. It reports them late, by events, and often several times for one cause: first

@@ -1,6 +1,6 @@
 /**
  * An engine that saves each step that it can, tells the frames that it encodes, and loses its GPU when it is
- * told to; for `resume.browser.test.ts`.
+ * told to, at once or in the next work of our own kernels; for `resume.browser.test.ts`.
  */
 import { sha256 } from '../../lib/contract';
 import { modelFamilies } from '../../lib/models';
@@ -26,7 +26,24 @@ const hashing: FrameStepMaker = () => {
 const request = GPUAdapter.prototype.requestDevice;
 GPUAdapter.prototype.requestDevice = async function (...options) {
   const device = await request.apply(this, options);
-  new BroadcastChannel('lose').onmessage = () => device.destroy();
+  let losing = false;
+  new BroadcastChannel('lose').onmessage = ({ data }) => {
+    if (data === 'in a kernel') losing = true;
+    else device.destroy();
+  };
+  const { queue } = device;
+  const [write, submit] = [queue.writeBuffer.bind(queue), queue.submit.bind(queue)];
+  let ours = false;
+  queue.writeBuffer = (...args: Parameters<typeof write>) => {
+    // The kernels' uniforms are written right before the kernels are submitted.
+    ours = args[0].label === 'uniforms';
+    return write(...args);
+  };
+  queue.submit = (commands) => {
+    submit(commands);
+    if (losing && ours) device.destroy();
+    ours = false;
+  };
   return device;
 };
 

@@ -1,4 +1,5 @@
 import type { DeviceTensor } from '../backend';
+import { afterEvents } from '../faults';
 import type { Compute, Dispatch, KernelFailure, Operand } from './compute';
 import { familyOf, isFloatUniform, type Kernel, uniformName } from './kernel';
 
@@ -50,7 +51,9 @@ export class KernelRunner implements Compute {
   readonly #prepared = new Map<string, Promise<Prepared>>();
   #uniforms: GPUBuffer | undefined;
   /** The submissions that may not be done. */
-  #pending: { readonly done: Promise<unknown>; readonly kernels: readonly Kernel[] }[] = [];
+  #pending: { readonly done: Promise<unknown> }[] = [];
+  /** The kernels of submissions that may have lost the device. */
+  readonly #suspects = new Set<readonly Kernel[]>();
 
   constructor(readonly host: Host) {
     const { limits, features } = host.device;
@@ -63,7 +66,7 @@ export class KernelRunner implements Compute {
   }
 
   get unfinished(): readonly Kernel[] {
-    return this.#pending.flatMap(({ kernels }) => kernels);
+    return [...this.#suspects].flat();
   }
 
   async compile(
@@ -241,13 +244,19 @@ export class KernelRunner implements Compute {
     device.queue.submit([encoder.finish()]);
     const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
     for (const { key } of kernels) this.used.add(key);
-    const submission = { done: device.queue.onSubmittedWorkDone(), kernels };
+    const submission = { done: device.queue.onSubmittedWorkDone() };
     this.#pending.push(submission);
+    this.#suspects.add(kernels);
     const forget = () => {
       this.#pending = this.#pending.filter((each) => each !== submission);
     };
-    // A submission that a lost device has given up is not done.
     submission.done.then(forget, () => undefined);
+    // A device that is lost calls what it has given up done, and says only then that it is lost.
+    const right = this.host.race(submission.done.then(afterEvents));
+    right.then(
+      () => this.#suspects.delete(kernels),
+      () => undefined,
+    );
     while (this.#pending.length > 2)
       await this.host.race(this.#pending[0]?.done ?? Promise.resolve());
   }
