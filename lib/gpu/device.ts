@@ -1,4 +1,5 @@
 import { type DeviceReport, KinoraError } from '../contract';
+import type { Compute } from './kernels/compute';
 
 /** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
 const raisedLimits = [
@@ -56,6 +57,29 @@ function isSoftware(info: GPUAdapterInfo): boolean {
 export interface Gpu {
   readonly device: GPUDevice;
   readonly software: boolean;
+  /** Null where there are none. */
+  readonly matrices?: NonNullable<Compute['matrices']> | null;
+}
+
+/** The proposal's feature, which Chromium has behind `--enable-unsafe-webgpu`. */
+const matrixFeature = 'chromium-experimental-subgroup-matrix' as GPUFeatureName;
+
+/** The matrices of f16 that an adapter multiplies with sums in f32. */
+function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matrices']> | null {
+  const { subgroupMatrixConfigs = [] } = info as GPUAdapterInfo & {
+    readonly subgroupMatrixConfigs?: Iterable<{
+      readonly componentType: string;
+      readonly resultComponentType: string;
+      readonly M: number;
+      readonly N: number;
+      readonly K: number;
+    }>;
+  };
+  if (!features.has(matrixFeature)) return null;
+  const configs = [...subgroupMatrixConfigs]
+    .filter((config) => config.componentType === 'f16' && config.resultComponentType === 'f32')
+    .map(({ M: m, N: n, K: k }) => ({ m, n, k }));
+  return configs.length > 0 ? { configs, subgroupSize: info.subgroupMaxSize } : null;
 }
 
 /**
@@ -69,12 +93,12 @@ export async function requestDevice(): Promise<Gpu> {
   if (!('gpu' in navigator)) throw new KinoraError('WEBGPU_MISSING');
   const adapter = await navigator.gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
-  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
+  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query', matrixFeature];
   if (adapter.info.subgroupMinSize >= 8) wanted.push('subgroups');
   const device = await adapter.requestDevice({
     label: 'kinora',
     requiredFeatures: wanted.filter((feature) => adapter.features.has(feature)),
     requiredLimits: limitsOf(adapter),
   });
-  return { device, software: isSoftware(adapter.info) };
+  return { device, software: isSoftware(adapter.info), matrices: matricesOf(adapter) };
 }

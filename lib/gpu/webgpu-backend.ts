@@ -79,7 +79,7 @@ export class WebGpuBackend extends Counted implements Backend {
     this.#watchBuffers();
     this.#faults = new DeviceFaults(device);
     this.compute = new KernelRunner({
-      device,
+      ...gpu,
       bufferOf: (tensor) => this.#own(tensor).buffer,
       queued: (task) => this.#queued(task),
       race: (work) => this.#faults.race(work),

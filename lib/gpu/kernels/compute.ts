@@ -29,6 +29,13 @@ export interface KernelFailure {
   readonly reason: string;
 }
 
+/** A product that a matrix unit computes at once: [m, k]·[k, n] of f16, with sums in f32. */
+export interface MatrixConfig {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+}
+
 /** A device that runs kernels of our own, in one order with the runtime's work. */
 export interface Compute {
   /** What kernels may ask for: GPU features and WGSL language features. */
@@ -41,6 +48,8 @@ export interface Compute {
     /** Bytes of a binding. */
     readonly bindingBytes: number;
   };
+  /** What its matrix units compute, and the size of the largest subgroup; absent where there are none to be used. */
+  readonly matrices?: { readonly configs: readonly MatrixConfig[]; readonly subgroupSize: number };
   /**
    * Measured FLOP/s by kernel key, or by family for kernels that were not measured themselves. They bound how
    * much one dispatch is given.

@@ -63,8 +63,10 @@ const keys = 27_280;
 const band = { height: 44, width: 160, channels: 256 };
 
 function linearContest(options: ContestOptions): Contest<LinearVariant> {
-  const { backend, compute, timing, scope } = options;
+  const { backend, compute, mode, timing, scope } = options;
   const timed = linearShape('timed');
+  const { linear, matrixLinear } = variantsOf(compute);
+  const variants = mode === 'matrix' ? matrixLinear : linear;
   const work = once(() => ({
     x: wholeRows(halves(scope, [tokens, timed.k])),
     ...layer(scope, timed),
@@ -72,7 +74,7 @@ function linearContest(options: ContestOptions): Contest<LinearVariant> {
   return {
     family: 'linear',
     flops: 2 * tokens * timed.n * timed.k,
-    candidates: ordered(variantsOf(compute).linear, timing).map((variant) =>
+    candidates: ordered(variants, timing).map((variant) =>
       candidateOf(variant, linearKernel(variant, timed), checkedLinears(variant), timing),
     ),
     check: ({ variant }) => checkLinear({ backend, compute }, variant),

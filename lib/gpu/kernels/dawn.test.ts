@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Scope } from '../backend';
+import { relativeRms } from '../self-test';
 import type { WebGpuBackend } from '../webgpu-backend';
 import { contestsOf } from './contests';
+import { checkLinear } from './gate';
 import { defineKernel } from './kernel';
+import { type LinearShape, type LinearVariant, linearVariants } from './linear';
+import { matrixTilings } from './linear-matrix';
 import { measurePeak } from './peak';
 import { createDawnBackend } from './testing/dawn';
+import { expectedLinear, linearOperands, runLinear } from './testing/linear';
+import { modesOf } from './variants';
 
 describe('kernels on lavapipe, which has features that SwiftShader lacks', {
   tags: ['full'],
@@ -57,6 +63,42 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     expect(peak.multiplyAdd).toBeGreaterThan(1e9);
     expect(peak.multiplyAdd).toBeLessThan(1e13);
     expect(peak.integerDot).toBeGreaterThan(1e9);
+  });
+
+  test('matrix units add products of f16 in f32', { timeout: 300_000 }, async ({ skip }) => {
+    if (missing) skip(missing);
+    const { compute } = backend;
+    if (!compute.matrices) skip('Matrix units need lavapipe of Mesa 26.');
+    const { configs = [], subgroupSize = 0 } = compute.matrices ?? {};
+    expect(subgroupSize).toBe(8);
+    expect(configs).toEqual([{ m: 8, n: 8, k: 8 }]);
+    // The largest compile in minutes.
+    const tilings = matrixTilings(compute).slice(-2);
+    expect(tilings.map(({ rows, columns }) => [rows, columns])).toEqual([
+      [64, 64],
+      [32, 32],
+    ]);
+    const plain = linearVariants(compute).at(-1) as LinearVariant;
+    expect(modesOf(compute)).toContain('matrix');
+    for (const matrix of tilings) {
+      const variant = { ...plain, matrix };
+      expect([matrix, await checkLinear({ backend, compute }, variant)]).toEqual([matrix, null]);
+    }
+    // Powers of two scale weights that f16 holds: nothing but the order of the sums is left. Sums in f16 err by a percent.
+    const [matrix] = tilings.slice(-1);
+    const shape: LinearShape = {
+      ...{ k: 3072, n: 40, weight: 'q8', input: 'f16', output: 'f32' },
+      ...{ bias: true, rank: 0, epilogue: 'none' },
+    };
+    const operands = linearOperands(shape, 37);
+    operands.scales.fill(2 ** -6);
+    const variant = { ...plain, ...(matrix && { matrix }) };
+    const found = await runLinear(backend, variant, shape, operands, { first: 3 });
+    expect(relativeRms(found, expectedLinear(shape, operands))).toBeLessThan(1e-6);
+    const part = { first: 3, start: 5, count: 9 };
+    expect(await runLinear(backend, variant, shape, operands, part)).toEqual(
+      found.slice(5 * 40, 14 * 40),
+    );
   });
 
   // Those that need `shader-f16` first: no browser test can run them. Two each, as lavapipe takes a minute to

@@ -133,7 +133,7 @@ async function checkShape(
     y as ReadableTensor,
     clamped(expected, output),
     n,
-    variant.shared === 'f16' ? roundedTiles : tolerances[output],
+    variant.shared === 'f16' || variant.matrix ? roundedTiles : tolerances[output],
   );
   if (verdict !== null || !counted) return verdict;
   const found = await readCount(device, scope, count);

@@ -33,6 +33,8 @@ export interface KernelSource {
   readonly needs?: readonly string[];
   /** WGSL directives such as `enable f16;`. */
   readonly directives?: string;
+  /** Parameters of `main` besides those that make `thread` and `group`. */
+  readonly builtins?: string;
   /** Module scope: workgroup variables, constants, functions. */
   readonly declarations?: string;
   /** Body of `main`. It has `thread` (u32, in the workgroup) and `group` (u32, of the whole grid). */
@@ -78,7 +80,7 @@ ${buffers.join('\n')}
 @group(0) @binding(${bindings.length}) var<uniform> uniforms: Uniforms;
 ${source.declarations ?? ''}
 @compute @workgroup_size(${threads})
-fn main(@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id) workgroup: vec3<u32>) {
+fn main(${source.builtins ? `${source.builtins}, ` : ''}@builtin(local_invocation_index) thread: u32, @builtin(workgroup_id) workgroup: vec3<u32>) {
   let group = uniforms.firstGroup + workgroup.x;
 ${source.body}
 }

@@ -285,14 +285,14 @@ export function registerFill(shape: LinearShape, variant: LinearVariant): Regist
  * A small integer in the fraction of 2²³ is 2²³ plus that integer: no conversion is needed. It stays where it lies in
  * the word, 16 or 256 times as large, since a shift costs a GPU as much as the product that undoes this.
  */
-const levelsOfBytes = `
+export const levelsOfBytes = `
 fn levels(word: u32) -> vec4<f32> {
   let upper = word >> 16u;
   let bytes = vec4<u32>(word, word, upper, upper) & vec4<u32>(0xFFu, 0xFF00u, 0xFFu, 0xFF00u);
   let numbers = bitcast<vec4<f32>>(bytes | vec4<u32>(0x4B000000u));
   return (numbers - vec4<f32>(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
 }`;
-const levelsOfNibbles = `
+export const levelsOfNibbles = `
 fn levels(word: u32) -> vec4<f32> {
   let nibbles = vec4<u32>(word) & vec4<u32>(0xFu, 0xF0u, 0xF00u, 0xF000u);
   let numbers = bitcast<vec4<f32>>(nibbles | vec4<u32>(0x4B000000u));

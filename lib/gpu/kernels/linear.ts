@@ -17,6 +17,7 @@ import {
   stepLoop,
   weightFill,
 } from './linear-fill';
+import { hasMatrices, type MatrixTiling, matrixLinear } from './linear-matrix';
 import { memoised } from './memo';
 import { storageBytes } from './text';
 
@@ -34,6 +35,8 @@ export interface LinearVariant {
   readonly threadColumns: number;
   /** How tiles lie in workgroup memory where x is f16, f32 otherwise; f16 needs the feature `shader-f16`. */
   readonly shared: 'f32' | 'f16';
+  /** Where matrix units compute the shapes that they can (`linear-matrix.ts`). */
+  readonly matrix?: MatrixTiling;
 }
 
 /** What a linear kernel computes: `W·x + b + up·t`, and what is done with it. */
@@ -138,6 +141,7 @@ function hasOwnColumns({ rows, threadRows }: LinearVariant): boolean {
 export const linearKernel: (variant: LinearVariant, shape: LinearShape) => Kernel = memoised(
   (wanted: LinearVariant, shape: LinearShape) => {
     checkShape(shape);
+    if (hasMatrices(wanted, shape)) return matrixLinear(wanted.matrix, shape);
     const variant = fitted(wanted, shape);
     const threads = threadsOf(variant);
     const vector = variant.shared === 'f32' ? 'vec4<f32>' : 'vec4<f16>';
@@ -169,7 +173,9 @@ ${epilogueLines(variant, shape)}`,
 );
 
 /** A result of few columns gets a narrow tile; what is stored in f32 may be larger than f16 can hold. */
-function fitted(variant: LinearVariant, { n, input }: LinearShape): LinearVariant {
+function fitted(variant: LinearVariant, shape: LinearShape): LinearVariant {
+  if (hasMatrices(variant, shape)) return { ...variant, ...variant.matrix };
+  const { n, input } = shape;
   let { columns } = variant;
   while (columns / 2 >= Math.max(n, 4 * variant.threadColumns)) columns /= 2;
   const wide = input === 'f32' || hasOwnColumns(variant);

@@ -21,6 +21,8 @@ const mostDispatches = 128;
 /** What the runner needs of its backend. */
 export interface Host {
   readonly device: GPUDevice;
+  /** As of {@link Compute}; null where there are none. */
+  readonly matrices?: Compute['matrices'] | null;
   /** The buffer of a tensor of this backend. */
   bufferOf(tensor: DeviceTensor): GPUBuffer;
   /** Runs a task when everything before it, the runtime's runs included, is submitted. */
@@ -44,6 +46,7 @@ interface Step {
 export class KernelRunner implements Compute {
   readonly features: ReadonlySet<string>;
   readonly limits: Compute['limits'];
+  readonly matrices?: NonNullable<Compute['matrices']>;
   readonly rates = new Map<string, number>();
   readonly used = new Set<string>();
   readonly clamped = { count: 0 };
@@ -57,6 +60,7 @@ export class KernelRunner implements Compute {
 
   constructor(readonly host: Host) {
     const { limits, features } = host.device;
+    if (host.matrices) this.matrices = host.matrices;
     this.features = new Set([...features, ...navigator.gpu.wgslLanguageFeatures]);
     this.limits = {
       workgroupBytes: limits.maxComputeWorkgroupStorageSize,

@@ -6,11 +6,12 @@ import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from 
 import { hash, type KernelMode } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
+import { matrixLinearVariants, matrixTilings } from './linear-matrix';
 import { quantiseKernel } from './quantise';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
 
-type Device = Pick<Compute, 'features' | 'limits'>;
+type Device = Pick<Compute, 'features' | 'limits' | 'matrices'>;
 
 /** The variants of each family that fit a device, the best guess first. */
 export function variantsOf(device: Device): {
@@ -19,13 +20,16 @@ export function variantsOf(device: Device): {
   readonly convolution: readonly ConvolutionVariant[];
   readonly fastLinear: readonly LinearVariant[];
   readonly fastAttention: readonly AttentionVariant[];
+  readonly matrixLinear: readonly LinearVariant[];
 } {
+  const linear = linearVariants(device);
   return {
-    linear: linearVariants(device),
+    linear,
     attention: attentionVariants(device),
     convolution: convolutionVariants(device),
     fastLinear: fastLinearVariants(device),
     fastAttention: fastAttentionVariants(device),
+    matrixLinear: matrixLinearVariants(device, linear),
   };
 }
 
@@ -48,7 +52,7 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
   const guess = <V>(family: readonly V[]) => family.at(at) ?? null;
   return {
     mode,
-    linear: guess(variants.linear),
+    linear: guess(mode === 'matrix' ? variants.matrixLinear : variants.linear),
     attention: guess(variants.attention),
     convolution: guess(variants.convolution),
     ...(mode === 'fast' && {
@@ -59,16 +63,20 @@ export function defaultChoice(device: Device, mode: KernelMode, software = false
 }
 
 /** The modes that a device has kernels of. */
-export function modesOf({ features }: Pick<Device, 'features'>): readonly KernelMode[] {
-  return features.has(integerDots) ? ['exact', 'fast'] : ['exact'];
+export function modesOf(device: Device): readonly KernelMode[] {
+  return [
+    'exact',
+    ...(device.features.has(integerDots) ? (['fast'] as const) : []),
+    ...(matrixTilings(device).length > 0 ? (['matrix'] as const) : []),
+  ];
 }
 
 /** Names the texts of the kernels: what was measured with others is not valid any more. */
 export function kernelSetOf(device: Device): string {
-  const { linear, attention, convolution, ...fast } = variantsOf(device);
+  const { linear, attention, convolution, matrixLinear, ...fast } = variantsOf(device);
   return hash(
     [
-      ...linear.map((variant) => linearKernel(variant, linearShape('small'))),
+      ...[...linear, ...matrixLinear].map((variant) => linearKernel(variant, linearShape('small'))),
       ...attention.map((variant) => attentionKernel(variant, attentionShape('none'))),
       ...convolution.map((variant) => convolutionKernel(variant, convolutionShape('f32'))),
       ...fast.fastLinear.map((variant) => fastLinearKernel(variant, fastLinearShape('small'))),

@@ -39,6 +39,7 @@ export function metered(backend: Backend): Meter {
       compute: {
         features: compute.features,
         limits: compute.limits,
+        ...(compute.matrices && { matrices: compute.matrices }),
         rates: compute.rates,
         used: compute.used,
         clamped: compute.clamped,

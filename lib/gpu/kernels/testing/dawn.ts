@@ -24,7 +24,10 @@ export async function createDawnBackend(): Promise<WebGpuBackend | string> {
   process.env.XDG_RUNTIME_DIR ??= '/tmp';
   const { create, globals } = await import('webgpu');
   // Dawn aborts the process when the object that `create` gives is collected.
-  const kept = Object.assign(globalThis, globals, { dawn: create([]) });
+  const kept = Object.assign(globalThis, globals, {
+    // Offers the matrix units, an experiment of Chromium's.
+    dawn: create(['enable-dawn-features=allow_unsafe_apis']),
+  });
   const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   Object.defineProperty(globalThis, 'navigator', {
     configurable: true,

@@ -1,0 +1,320 @@
+import type { Compute, MatrixConfig } from './compute';
+import { defineKernel, type Kernel } from './kernel';
+import type { LinearShape, LinearVariant } from './linear';
+import {
+  accumulatorLines,
+  columnOf,
+  epilogueBindings,
+  epilogueDeclarations,
+  epilogueLines,
+  epilogueUniforms,
+  tileLines,
+} from './linear-epilogue';
+import { levelsOfBytes, levelsOfNibbles, shareOf, stepLoop } from './linear-fill';
+
+/*
+ * The linear on the GPU's matrix units, by the WGSL proposal of subgroup matrices (gpuweb, proposals/
+ * subgroup-matrix.md): products of f16, sums in f32. Weights are rounded to f16 when they are dequantised.
+ */
+
+/** How the subgroups of a workgroup share its tile of `rows × columns`. */
+export interface MatrixTiling extends MatrixConfig {
+  readonly rows: number;
+  readonly columns: number;
+  /** Of the largest subgroup: a workgroup has so many invocations for each of its parts. */
+  readonly subgroupSize: number;
+  /** Parts of the tile, each of one subgroup: down and across. */
+  readonly down: number;
+  readonly across: number;
+}
+
+/** A linear variant that has matrices, and for the shapes that they cannot compute a tile of its own. */
+export type MatrixVariant = LinearVariant & { readonly matrix: MatrixTiling };
+
+/** Elements of k between two barriers: a block of the weight. */
+const step = 32;
+/** Elements from one row of a tile to the next: the rest keeps rows apart in the banks of the memory. */
+const stride = step + 8;
+
+/** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
+const features = [
+  'chromium-experimental-subgroup-matrix',
+  'shader-f16',
+  'subgroups',
+  'subgroup_id',
+];
+
+const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
+  [128, 128, 2, 2],
+  [128, 64, 2, 2],
+  [64, 64, 2, 2],
+  [64, 64, 1, 2],
+  [32, 32, 2, 2],
+];
+
+/** The tilings that fit a device, the best guess first; none where it has no such matrices. */
+export function matrixTilings(
+  compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
+): MatrixTiling[] {
+  if (!features.every((feature) => compute.features.has(feature))) return [];
+  const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
+  return configs
+    .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
+    .flatMap((config) =>
+      tiles.map(([rows, columns, down, across]): MatrixTiling => {
+        return { ...config, rows, columns, subgroupSize, down, across };
+      }),
+    )
+    .filter((tiling) => {
+      const { m, n, k, rows, columns, down, across } = tiling;
+      const { threadRows } = storedBy(tiling);
+      const threads = threadsOf(tiling);
+      return (
+        // Whole matrices, rows of a thread within one of them, and a word of the weight for each thread.
+        [rows / down / m, columns / across / n, step / k, m / threadRows].every(Number.isInteger) &&
+        Number.isInteger(threadRows) &&
+        2 * columns >= threads &&
+        threads <= compute.limits.threads &&
+        workgroupBytes(tiling) <= compute.limits.workgroupBytes
+      );
+    });
+}
+
+/** Each tiling with the best guess of what computes the other shapes; on a slow compiler the smallest tile is last. */
+export function matrixLinearVariants(
+  device: Parameters<typeof matrixTilings>[0],
+  linear: readonly LinearVariant[],
+): LinearVariant[] {
+  const tilings = matrixTilings(device);
+  return tilings.flatMap((matrix, index) => {
+    const plain = linear.at(index === tilings.length - 1 ? -1 : 0);
+    return plain ? [{ ...plain, matrix }] : [];
+  });
+}
+
+function threadsOf({ subgroupSize, down, across }: MatrixTiling): number {
+  return subgroupSize * down * across;
+}
+
+/** The results that a thread stores of one row of matrices of each part. */
+function storedBy(tiling: MatrixTiling) {
+  const { rows, columns, down, m } = tiling;
+  const threadRows = (down * m * columns) / threadsOf(tiling) / 4;
+  return { rows, columns, threadRows, threadColumns: 4 };
+}
+
+function workgroupBytes({ rows, columns, down, m }: MatrixTiling): number {
+  return (rows + columns) * stride * 2 + down * m * columns * 4;
+}
+
+/** Whether matrices compute a shape: a quantised weight on rows in f16. The other ones are computed exactly. */
+export function hasMatrices(
+  variant: LinearVariant,
+  { weight, input }: LinearShape,
+): variant is MatrixVariant {
+  return variant.matrix !== undefined && weight !== 'f32' && input === 'f16';
+}
+
+/** The kernel for a shape that {@link hasMatrices}. */
+export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
+  const { rows, columns } = matrix;
+  const { weight, output, epilogue, k, n, rank } = shape;
+  const threads = threadsOf(matrix);
+  const size = `${matrix.m}×${matrix.n}×${matrix.k}`;
+  const { down, across } = matrix;
+  return defineKernel({
+    name: `linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
+    mode: 'matrix',
+    bindings: [
+      { name: 'x', access: 'read', element: 'vec4<u32>' },
+      { name: 'values', access: 'read', element: weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>' },
+      { name: 'scales', access: 'read', element: 'f32' },
+      ...epilogueBindings(shape),
+    ],
+    uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
+    threads,
+    workgroupBytes: workgroupBytes(matrix),
+    needs: features,
+    directives: `enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+diagnostic(off, chromium.subgroup_matrix_uniformity);`,
+    builtins: '@builtin(subgroup_id) subgroup: u32',
+    declarations: `
+var<workgroup> tileX: array<f16, ${rows * stride}>;
+var<workgroup> tileW: array<f16, ${columns * stride}>;
+var<workgroup> sums: array<f32, ${matrix.down * matrix.m * columns}>;
+${weight === 'q8' ? levelsOfBytes : levelsOfNibbles}
+${epilogueDeclarations(shape)}`,
+    body: `
+${tileLines(storedBy(matrix), shape)}
+${bodyText(matrix, shape, threads)}
+${resultText(matrix, shape)}`,
+  });
+}
+
+const range = (count: number) => Array.from({ length: count }, (_, i) => i);
+const types = ({ m, n, k }: MatrixConfig) => ({
+  // Columns come before rows.
+  left: `subgroup_matrix_left<f16, ${k}, ${m}>`,
+  right: `subgroup_matrix_right<f16, ${n}, ${k}>`,
+  result: `subgroup_matrix_result<f32, ${n}, ${m}>`,
+});
+
+/** Matrices of a part: down and across. */
+const matricesOf = ({ rows, columns, down, across, m, n }: MatrixTiling) => ({
+  down: rows / down / m,
+  across: columns / across / n,
+});
+
+/** A subgroup beyond the parts, where subgroups are smaller than the largest, only helps to fill the tiles. */
+function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): string {
+  const { rows, columns, m, n, k } = matrix;
+  const { down, across } = matricesOf(matrix);
+  const { left, right, result } = types(matrix);
+  const sums = range(step / k).flatMap((part) => [
+    ...range(down).map(
+      (i) =>
+        `let l${part}_${i} = subgroupMatrixLoad<${left}, row_major>(&tileX, (partRow + ${i * m}u) * ${stride}u + ${part * k}u, ${stride}u);`,
+    ),
+    ...range(across).flatMap((j) => [
+      `let r${part}_${j} = subgroupMatrixLoad<${right}, col_major>(&tileW, (partColumn + ${j * n}u) * ${stride}u + ${part * k}u, ${stride}u);`,
+      ...range(down).map(
+        (i) =>
+          `s${i}_${j} = subgroupMatrixMultiplyAccumulate(l${part}_${i}, r${part}_${j}, s${i}_${j});`,
+      ),
+    ]),
+  ]);
+  return `
+  let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
+  let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
+${range(down)
+  .flatMap((i) => range(across).map((j) => `  var s${i}_${j}: ${result};`))
+  .join('\n')}
+${stepLoop(
+  [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],
+  shape.k / step,
+  `    if (subgroup < ${matrix.down * matrix.across}u) {
+      ${sums.join('\n      ')}
+    }`,
+)}`;
+}
+
+/** One row of matrices of each part after the other goes through workgroup memory to the epilogue. */
+function resultText(matrix: MatrixTiling, shape: LinearShape): string {
+  const { rows, columns, m, n } = matrix;
+  const { down, across } = matricesOf(matrix);
+  const geometry = storedBy(matrix);
+  const { threadRows } = geometry;
+  return range(down)
+    .map((i) => {
+      const stores = range(across).map(
+        (j) =>
+          `subgroupMatrixStore<row_major>(&sums, subgroup / ${matrix.across}u * ${m * columns}u + partColumn + ${j * n}u, s${i}_${j}, ${columns}u);`,
+      );
+      const loads = range(threadRows).flatMap((row) =>
+        range(4).map(
+          (j) =>
+            `c${row}_${j} = sums[(firstSum + ${row}u) * ${columns}u + ${columnOf(geometry, j)}];`,
+        ),
+      );
+      return `
+  workgroupBarrier();
+  if (subgroup < ${matrix.down * matrix.across}u) {
+    ${stores.join('\n    ')}
+  }
+  workgroupBarrier();
+  {
+    let firstSum = threadRow * ${threadRows}u;
+    let firstRow = tileRow + firstSum / ${m}u * ${rows / matrix.down}u + ${i * m}u + firstSum % ${m}u;
+    ${accumulatorLines(geometry)}
+    ${loads.join('\n    ')}
+    {
+      let tileRow = firstRow;
+      let threadRow = 0u;
+${epilogueLines(geometry, shape)}
+    }
+  }`;
+    })
+    .join('\n');
+}
+
+/** Rows of 4 words of 8 f16 per step. */
+function inputFill({ k }: LinearShape, rows: number, threads: number) {
+  const share = shareOf(rows, threads, 4);
+  const words = range(share.quads);
+  const each = (text: (turn: number, word: number) => string) =>
+    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
+  return {
+    setup: `${share.turns
+      .map(
+        (turn) =>
+          `  let xRow${turn} = (min(tileRow + ${share.slot(turn)}, uniforms.rows - 1u) + uniforms.xFirst) * ${k / 8}u;`,
+      )
+      .join('\n')}
+${each((turn, word) => `  var x${turn}_${word} = vec4<u32>();`)}`,
+    load: each(
+      (turn, word) =>
+        `    x${turn}_${word} = x[xRow${turn} + step * 4u + ${share.firstQuad} + ${word}u];`,
+    ),
+    store: each((turn, word) =>
+      storeLines('tileX', share.slot(turn), `(${share.firstQuad} + ${word}u) * 8u`, [
+        `bitcast<vec4<f16>>(x${turn}_${word}.xy)`,
+        `bitcast<vec4<f16>>(x${turn}_${word}.zw)`,
+      ]),
+    ),
+  };
+}
+
+/** Rows of 2 words of 16 levels per step, and their scale. */
+function weightFill({ k, n, weight }: LinearShape, columns: number, threads: number) {
+  const share = shareOf(columns, threads, 2);
+  const words = range(share.quads);
+  const each = (text: (turn: number, word: number) => string) =>
+    share.turns.flatMap((turn) => words.map((word) => text(turn, word))).join('\n');
+  const perTurn = (text: (turn: number) => string) => share.turns.map(text).join('\n');
+  const type = weight === 'q8' ? 'vec4<u32>' : 'vec2<u32>';
+  const quads = (register: string, turn: number) =>
+    range(4).map((quad) => {
+      const word =
+        weight === 'q8'
+          ? `${register}.${'xyzw'[quad]}`
+          : `${register}.${quad < 2 ? 'x' : 'y'}${quad % 2 ? ' >> 16u' : ''}`;
+      return `vec4<f16>(levels(${word}) * scale${turn})`;
+    });
+  return {
+    setup: `${perTurn(
+      (turn) => `  let wRow${turn} = min(tileColumn + ${share.slot(turn)}, ${n - 1}u);
+  var scale${turn} = 0.0;`,
+    )}
+${each((turn, word) => `  var w${turn}_${word} = ${type}();`)}`,
+    load: `${perTurn((turn) => `    scale${turn} = scales[wRow${turn} * ${k / 32}u + step];`)}
+${each(
+  (turn, word) =>
+    `    w${turn}_${word} = values[wRow${turn} * ${k / 16}u + step * 2u + ${share.firstQuad} + ${word}u];`,
+)}`,
+    store: each((turn, word) =>
+      storeLines(
+        'tileW',
+        share.slot(turn),
+        `(${share.firstQuad} + ${word}u) * 16u`,
+        quads(`w${turn}_${word}`, turn),
+      ),
+    ),
+  };
+}
+
+/** Statements that store vec4 of f16 one behind the other. */
+function storeLines(tile: string, slot: string, first: string, quads: readonly string[]): string {
+  return `    {
+      let at = ${slot} * ${stride}u + ${first};
+${quads
+  .map(
+    (quad, i) => `      { let v = ${quad};
+        ${range(4)
+          .map((c) => `${tile}[at + ${4 * i + c}u] = v.${'xyzw'[c]};`)
+          .join(' ')} }`,
+  )
+  .join('\n')}
+    }`;
+}
