@@ -2,7 +2,12 @@ import { useLiveQuery } from 'dexie-react-hooks';
 import { useState } from 'react';
 import type { DeviceReport } from '../../lib/contract/engine';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
-import { type KernelSetting, usualKernels } from '../../lib/contract/kernel-setting';
+import {
+  type KernelSetting,
+  kernelSettings,
+  matrixFeature,
+  usualKernels,
+} from '../../lib/contract/kernel-setting';
 import { mostLosses, readRecord, recordId, type TuningRecord } from '../../lib/gpu/kernels/record';
 import { gpuLock } from '../../lib/predictions/locks';
 import { loadSetting } from '../../lib/predictions/settings';
@@ -25,6 +30,9 @@ export function GpuSection() {
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
   const asked = kernels ?? usualKernels(report?.software ?? false);
   // The engine, too, takes these kernels for the others.
+  const offered = kernelSettings.filter(
+    (name) => name !== 'matrix' || report?.features.includes(matrixFeature),
+  );
   const setting = offered.includes(asked) ? asked : 'exact';
   const missing = gpuProblem(gpu, 'webgpu', null);
   return (
@@ -34,7 +42,10 @@ export function GpuSection() {
       {missing && missing.code !== 'ADAPTER_SOFTWARE' && <Problem error={missing} />}
       {report && (
         <>
-          <KernelField {...{ setting }} onChange={(chosen) => changeDevice({ kernels: chosen })} />
+          <KernelField
+            {...{ setting, offered }}
+            onChange={(chosen) => changeDevice({ kernels: chosen })}
+          />
           {setting !== 'runtime' && <SparseField />}
           {setting !== 'runtime' && <Measured {...{ record, setting, report }} />}
         </>
@@ -44,14 +55,13 @@ export function GpuSection() {
   );
 }
 
-/** The settings that there are kernels for. */
-const offered: readonly KernelSetting[] = ['exact', 'fast', 'runtime'];
-
 function KernelField(props: {
   setting: KernelSetting;
+  /** Those that this device has kernels for. */
+  offered: readonly KernelSetting[];
   onChange: (setting: KernelSetting) => void;
 }) {
-  const { setting, onChange } = props;
+  const { setting, offered, onChange } = props;
   return (
     <fieldset className="field" aria-describedby="kernels-hint">
       <legend>{t('settings.kernels')}</legend>

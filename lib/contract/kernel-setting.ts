@@ -5,6 +5,9 @@
 export const kernelSettings = ['exact', 'fast', 'matrix', 'runtime'] as const;
 export type KernelSetting = (typeof kernelSettings)[number];
 
+/** The proposal's feature that `matrix` needs; Chromium has it behind `--enable-unsafe-webgpu`. */
+export const matrixFeature = 'chromium-experimental-subgroup-matrix';
+
 /** What computes where nothing else was set: an emulated GPU takes seconds to compile kernels of our own. */
 export function usualKernels(software: boolean): KernelSetting {
   return software ? 'runtime' : 'exact';

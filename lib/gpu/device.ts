@@ -1,4 +1,5 @@
 import { type DeviceReport, KinoraError } from '../contract';
+import { matrixFeature } from '../contract/kernel-setting';
 import type { Compute } from './kernels/compute';
 
 /** Limits that are raised to what the adapter has; ONNX Runtime asks for the same list. */
@@ -61,9 +62,6 @@ export interface Gpu {
   readonly matrices?: NonNullable<Compute['matrices']> | null;
 }
 
-/** The proposal's feature, which Chromium has behind `--enable-unsafe-webgpu`. */
-const matrixFeature = 'chromium-experimental-subgroup-matrix' as GPUFeatureName;
-
 /** The matrices of f16 that an adapter multiplies with sums in f32. */
 function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matrices']> | null {
   const { subgroupMatrixConfigs = [] } = info as GPUAdapterInfo & {
@@ -93,7 +91,11 @@ export async function requestDevice(): Promise<Gpu> {
   if (!('gpu' in navigator)) throw new KinoraError('WEBGPU_MISSING');
   const adapter = await navigator.gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
-  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query', matrixFeature];
+  const wanted: GPUFeatureName[] = [
+    'shader-f16',
+    'timestamp-query',
+    matrixFeature as GPUFeatureName,
+  ];
   if (adapter.info.subgroupMinSize >= 8) wanted.push('subgroups');
   const device = await adapter.requestDevice({
     label: 'kinora',

@@ -1,3 +1,4 @@
+import { matrixFeature } from '../../contract/kernel-setting';
 import type { Compute, MatrixConfig } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import type { LinearShape, LinearVariant } from './linear';
@@ -37,12 +38,7 @@ const step = 32;
 const stride = step + 8;
 
 /** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
-const features = [
-  'chromium-experimental-subgroup-matrix',
-  'shader-f16',
-  'subgroups',
-  'subgroup_id',
-];
+const features = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
 
 const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
   [128, 128, 2, 2],

@@ -109,11 +109,14 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     expect(Math.abs(moved.x * y) + Math.abs(moved.y * x)).toBeLessThan(along);
   });
 
-  test('zooming in moves the halves of the picture apart', async () => {
-    const { first, last } = await video('The camera zooms in', longer);
+  test.each([
+    ['in', 'apart', 1],
+    ['out', 'together', -1],
+  ])('zooming %s moves the halves of the picture %s', async (way, _, sign) => {
+    const { first, last } = await video(`The camera zooms ${way}`, longer);
     const left = displacement(first, last, { left: 0, top: 0, right: 0.5, bottom: 1 });
     const right = displacement(first, last, { left: 0.5, top: 0, right: 1, bottom: 1 });
-    expect(right.x - left.x).toBeGreaterThan(0);
+    expect((right.x - left.x) * sign).toBeGreaterThan(0);
   });
 
   test('a static camera moves nothing', async () => {
@@ -138,7 +141,7 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
     // Sepia: red over green over blue everywhere, which the sample is not.
     const [shareThen, shareNow] = [sepiaShare(first), sepiaShare(last)];
     expect(shareThen).toBeLessThan(0.6);
-    expect(shareNow).toBeGreaterThan(0.9);
+    expect(shareNow).toBeGreaterThan(0.8);
   });
 
   test('a portrait picture moves as well', async () => {
