@@ -27,6 +27,9 @@ process.exitCode = await new Command().run(async (command) => {
 async function work(command: Command, options: WorkerOptions): Promise<void> {
   const home = kinoraHome();
   command.afterwards(await lockProfile(home));
+  if (options.kernels === 'matrix') {
+    command.say('Chromium is started with --enable-unsafe-webgpu, which offers the matrix units.');
+  }
   const backoff = new Backoff(1000, longestDelayMs);
   const report = new WorkerReport(command.say);
   while (!command.signal.aborted) {
