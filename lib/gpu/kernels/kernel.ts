@@ -89,11 +89,14 @@ ${source.body}
   return { name, key, code, mode, bindings, uniforms, threads, workgroupBytes, needs };
 }
 
-/** The family of a kernel: the first word of its name; that of `fast linear …` is `fastLinear`. */
+/**
+ * The family of a kernel: the first word of its name. That of `fast linear …` is `fastLinear`, a family of its own;
+ * `matrix linear …` is a variant of `linear`.
+ */
 export function familyOf({ name }: Pick<Kernel, 'name'>): string {
   const [first = '', second = ''] = name.split(' ');
-  const isMode = first === 'fast' || first === 'matrix';
-  return isMode ? `${first}${second.charAt(0).toUpperCase()}${second.slice(1)}` : first;
+  if (first === 'matrix') return second;
+  return first === 'fast' ? `fast${second.charAt(0).toUpperCase()}${second.slice(1)}` : first;
 }
 
 /** Whether a uniform is a float; its bits are then passed as they are. */

@@ -119,7 +119,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
   const size = `${matrix.m}×${matrix.n}×${matrix.k}`;
   const { down, across } = matrix;
   return defineKernel({
-    name: `linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
+    name: `matrix linear ${weight} f16→${output} ${k}×${n} ${epilogue}${rank ? ` rank ${rank}` : ''}, ${rows}×${columns} by ${down}×${across} of ${size}`,
     mode: 'matrix',
     bindings: [
       { name: 'x', access: 'read', element: 'vec4<u32>' },

@@ -150,62 +150,78 @@ describe('the transformer in kernels of our own', () => {
     }
   }
 
-  test('chunks and streamed blocks change no bit; the peak lies under the plan', {
-    timeout: 250_000,
-  }, async () => {
-    storeIn('f16');
-    const expected = await denoised(checkpoint, config, tokens);
-    expect(await denoised(checkpoint, config, 1)).toEqual(expected);
-    const streamed = { residentBlocks: 0, bufferSets: 2 };
-    await backend.releaseSessions();
-    expect(backend.counters().liveBytes).toBe(0);
-    backend.resetPeaks();
-    expect(await denoised(checkpoint, config, tokens, streamed)).toEqual(expected);
-    // Both blocks are in the two sets, so that the plan is that of all blocks.
-    const size = { frames: 3, height: 2, width: 4 };
-    const promptTokens = [5, 3];
-    const counted = { precision: 'int8', promptTokens, kernels: { ...choice } } as const;
-    const plan = await countDenoising({ transformer: config }, size, tokens, counted);
-    expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
-  });
+  test.each([
+    ['exact', choice],
+    ['fast', fastChoice],
+  ] as const)(
+    '%s: chunks and streamed blocks change no bit; the peak lies under the plan',
+    {
+      timeout: 250_000,
+    },
+    async (_, kernels) => {
+      storeIn('f16', kernels);
+      const expected = await denoised(checkpoint, config, tokens);
+      expect(await denoised(checkpoint, config, 1)).toEqual(expected);
+      const streamed = { residentBlocks: 0, bufferSets: 2 };
+      await backend.releaseSessions();
+      expect(backend.counters().liveBytes).toBe(0);
+      backend.resetPeaks();
+      expect(await denoised(checkpoint, config, tokens, streamed)).toEqual(expected);
+      // Both blocks are in the two sets, so that the plan is that of all blocks.
+      const size = { frames: 3, height: 2, width: 4 };
+      const promptTokens = [5, 3];
+      const counted = { precision: 'int8', promptTokens, kernels } as const;
+      const plan = await countDenoising({ transformer: config }, size, tokens, counted);
+      expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(streamed).peak);
+    },
+  );
 
-  test('bindings that see a part of the heads only change no bit', {
-    timeout: 250_000,
-  }, async () => {
-    storeIn('f16');
-    const wide = { ...config, attention_head_dim: 128, ffn_dim: 256, num_layers: 1 };
-    const random = syntheticCheckpoint(transformerTensors(wide), 'int8');
-    const expected = await denoised(random, wide, tokens);
-    const { compute } = backend;
-    if (!compute) throw new Error('the GPU runs no kernels');
-    const keyBytes: unknown[] = [];
-    const narrow: Compute = {
-      features: compute.features,
-      // The keys of one head: 16 rows of 128.
-      limits: { ...compute.limits, bindingBytes: 4096 },
-      rates: compute.rates,
-      used: compute.used,
-      clamped: compute.clamped,
-      tilePairs: compute.tilePairs,
-      unfinished: compute.unfinished,
-      compile: (kernels) => compute.compile(kernels),
-      dispatch: (jobs) => {
-        for (const { kernel, operands } of jobs) {
-          const { k } = operands;
-          if (kernel.name.startsWith('attention') && k && 'tensor' in k) keyBytes.push(k.byteSize);
-        }
-        return compute.dispatch(jobs);
-      },
-    };
-    Object.defineProperty(backend, 'compute', { value: narrow, configurable: true });
-    try {
-      expect(await denoised(random, wide, tokens)).toEqual(expected);
-    } finally {
-      Object.defineProperty(backend, 'compute', { value: compute, configurable: true });
-    }
-    // 2 steps, 2 branches of which one is shared, 3 chunks, 2 heads; the text's keys are smaller.
-    expect(keyBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
-  });
+  test.each([
+    ['exact', choice],
+    ['fast', fastChoice],
+  ] as const)(
+    '%s: bindings that see a part of the heads only change no bit',
+    {
+      timeout: 250_000,
+    },
+    async (_, kernels) => {
+      storeIn('f16', kernels);
+      const wide = { ...config, attention_head_dim: 128, ffn_dim: 256, num_layers: 1 };
+      const random = syntheticCheckpoint(transformerTensors(wide), 'int8');
+      const expected = await denoised(random, wide, tokens);
+      const { compute } = backend;
+      if (!compute) throw new Error('the GPU runs no kernels');
+      const valueBytes: unknown[] = [];
+      const narrow: Compute = {
+        features: compute.features,
+        // The values of one head: 16 rows of 128 in f16.
+        limits: { ...compute.limits, bindingBytes: 4096 },
+        rates: compute.rates,
+        used: compute.used,
+        clamped: compute.clamped,
+        tilePairs: compute.tilePairs,
+        unfinished: compute.unfinished,
+        compile: (kernels) => compute.compile(kernels),
+        dispatch: (jobs) => {
+          for (const { kernel, operands } of jobs) {
+            const { v } = operands;
+            if (/^(fast )?attention/.test(kernel.name) && v && 'tensor' in v) {
+              valueBytes.push(v.byteSize);
+            }
+          }
+          return compute.dispatch(jobs);
+        },
+      };
+      Object.defineProperty(backend, 'compute', { value: narrow, configurable: true });
+      try {
+        expect(await denoised(random, wide, tokens)).toEqual(expected);
+      } finally {
+        Object.defineProperty(backend, 'compute', { value: compute, configurable: true });
+      }
+      // 2 steps, 2 branches of which one is shared, 3 chunks, 2 heads; the text's values are smaller.
+      expect(valueBytes.filter((bytes) => bytes === 4096)).toHaveLength(2 * 2 * 2);
+    },
+  );
 
   test('a mask that keeps all tiles changes no bit; what a mask leaves is what was computed', {
     timeout: 250_000,
