@@ -66,16 +66,17 @@ test('axe finds nothing with everything unfolded and every field wrong', async (
   await expectAccessible(page);
 });
 
-test('axe finds nothing on the models page, unfolded and with an error', async ({
-  models,
-  page,
-}) => {
-  for (const summary of await page.locator('summary').all()) await summary.click();
-  await models.address.fill('not an address at all');
-  await models.lookUp.click();
-  await expect(models.problem('ADDRESS_INVALID')).toBeVisible();
-  await expectAccessible(page);
-});
+test(
+  'axe finds nothing on the models page, unfolded and with an error',
+  full,
+  async ({ models, page }) => {
+    for (const summary of await page.locator('summary').all()) await summary.click();
+    await models.address.fill('not an address at all');
+    await models.lookUp.click();
+    await expect(models.problem('ADDRESS_INVALID')).toBeVisible();
+    await expectAccessible(page);
+  },
+);
 
 test('axe finds nothing before, in, and after a download', full, async ({ models, page, hub }) => {
   const golden = models.model('Golden');

@@ -94,34 +94,35 @@ test(
   },
 );
 
-test('a language model of the library: offered, downloaded after the terms, cancelled, used without the hub', async ({
-  page,
-  hub,
-}) => {
-  const models = new ModelsPage(page);
-  await models.open();
-  await models.setHub(hub.url);
-  const studio = new StudioPage(page);
-  await studio.open();
-  await studio.prompt.fill(prompt);
-  hub.forget();
-  await studio.improveButton.click();
-  const offer = page.getByRole('region', { name: 'Language model' });
-  await expect(offer).toContainText('Apache-2.0');
-  expect(hub.requests).toEqual([]);
-  await offer.getByRole('button', { name: 'Download Qwen3 0.6B (639 MB)' }).click();
-  await answerTerms(page, 'Accept');
-  await offer.getByRole('button', { name: 'Improve now' }).click();
-  const writing = page.getByRole('region', { name: 'Improving the prompt' });
-  await writing.getByRole('button', { name: 'Cancel' }).click();
-  await expect(writing).toHaveCount(0);
-  await expect(studio.prompt).toHaveValue(prompt);
+test(
+  'a language model of the library: offered, downloaded after the terms, cancelled, used without the hub',
+  full,
+  async ({ page, hub }) => {
+    const models = new ModelsPage(page);
+    await models.open();
+    await models.setHub(hub.url);
+    const studio = new StudioPage(page);
+    await studio.open();
+    await studio.prompt.fill(prompt);
+    hub.forget();
+    await studio.improveButton.click();
+    const offer = page.getByRole('region', { name: 'Language model' });
+    await expect(offer).toContainText('Apache-2.0');
+    expect(hub.requests).toEqual([]);
+    await offer.getByRole('button', { name: 'Download Qwen3 0.6B (639 MB)' }).click();
+    await answerTerms(page, 'Accept');
+    await offer.getByRole('button', { name: 'Improve now' }).click();
+    const writing = page.getByRole('region', { name: 'Improving the prompt' });
+    await writing.getByRole('button', { name: 'Cancel' }).click();
+    await expect(writing).toHaveCount(0);
+    await expect(studio.prompt).toHaveValue(prompt);
 
-  // The tiny model writes nonsense: whatever it says, every check holds and the prompt stays.
-  await hub.close();
-  await studio.improveButton.click();
-  await expect(studio.improved).toContainText('Your own words stand', { timeout: 90_000 });
-  await expect(studio.prompt).toHaveValue(prompt);
-  await studio.improved.getByRole('button', { name: 'Close' }).click();
-  await expect(studio.improved).toHaveCount(0);
-});
+    // The tiny model writes nonsense: whatever it says, every check holds and the prompt stays.
+    await hub.close();
+    await studio.improveButton.click();
+    await expect(studio.improved).toContainText('Your own words stand', { timeout: 90_000 });
+    await expect(studio.prompt).toHaveValue(prompt);
+    await studio.improved.getByRole('button', { name: 'Close' }).click();
+    await expect(studio.improved).toHaveCount(0);
+  },
+);

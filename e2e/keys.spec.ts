@@ -107,21 +107,22 @@ test(
   },
 );
 
-test('axe finds nothing: signed in, with a new key, and before it is revoked', async ({
-  page,
-  caller,
-}) => {
-  const keys = new KeysPage(page);
-  const token = await caller.signInToken();
-  await keys.openLink(token);
-  await acceptTerms(page);
-  const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
-  await keys.createKey(name);
-  await test.step('signed in', () => expectAccessible(page));
-  await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
-  await expect(keys.dialog).toBeVisible();
-  await test.step('asked', () => expectAccessible(page));
-});
+test(
+  'axe finds nothing: signed in, with a new key, and before it is revoked',
+  full,
+  async ({ page, caller }) => {
+    const keys = new KeysPage(page);
+    const token = await caller.signInToken();
+    await keys.openLink(token);
+    await acceptTerms(page);
+    const name = `A name so long that it has to be broken somewhere ${token.slice(-6)}`;
+    await keys.createKey(name);
+    await test.step('signed in', () => expectAccessible(page));
+    await keys.key(name).getByRole('button', { name: 'Revoke' }).click();
+    await expect(keys.dialog).toBeVisible();
+    await test.step('asked', () => expectAccessible(page));
+  },
+);
 
 test.describe('with requests that are refused', () => {
   test.use({ cuts: true });

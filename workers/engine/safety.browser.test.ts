@@ -33,7 +33,9 @@ const phasesOf = (events: readonly ProgressEvent[]) => [
   ...new Set(events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []))),
 ];
 
-test('image, then frames are scored; what was found is in result and file, and a later check agrees', async () => {
+test('image, then frames are scored; what was found is in result and file, and a later check agrees', {
+  tags: ['full'],
+}, async () => {
   await installChecker(20);
   const events: ProgressEvent[] = [];
   const { safety, videoFile, timings } = await generate(engine, asked(), events);
