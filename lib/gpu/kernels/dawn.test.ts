@@ -72,27 +72,20 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
     const { configs = [], subgroupSize = 0 } = compute.matrices ?? {};
     expect(subgroupSize).toBe(8);
     expect(configs).toEqual([{ m: 8, n: 8, k: 8 }]);
-    // The largest compile in minutes.
-    const tilings = matrixTilings(compute).slice(-2);
-    expect(tilings.map(({ rows, columns }) => [rows, columns])).toEqual([
-      [64, 64],
-      [32, 32],
-    ]);
-    const plain = linearVariants(compute).at(-1) as LinearVariant;
     expect(modesOf(compute)).toContain('matrix');
-    for (const matrix of tilings) {
-      const variant = { ...plain, matrix };
-      expect([matrix, await checkLinear({ backend, compute }, variant)]).toEqual([matrix, null]);
-    }
+    // The smallest: larger ones compile in many minutes.
+    const matrix = matrixTilings(compute).at(-1);
+    expect(matrix).toMatchObject({ rows: 32, columns: 32 });
+    const plain = linearVariants(compute).at(-1) as LinearVariant;
+    const variant = { ...plain, ...(matrix && { matrix }) };
+    expect(await checkLinear({ backend, compute }, variant)).toBeNull();
     // Powers of two scale weights that f16 holds: nothing but the order of the sums is left. Sums in f16 err by a percent.
-    const [matrix] = tilings.slice(-1);
     const shape: LinearShape = {
       ...{ k: 3072, n: 40, weight: 'q8', input: 'f16', output: 'f32' },
       ...{ bias: true, rank: 0, epilogue: 'none' },
     };
     const operands = linearOperands(shape, 37);
     operands.scales.fill(2 ** -6);
-    const variant = { ...plain, ...(matrix && { matrix }) };
     const found = await runLinear(backend, variant, shape, operands, { first: 3 });
     expect(relativeRms(found, expectedLinear(shape, operands))).toBeLessThan(1e-6);
     const part = { first: 3, start: 5, count: 9 };
