@@ -6,6 +6,8 @@ import { magCacheSchema, profilesSchema } from './profile';
 
 export * from './manifest-parts';
 
+const rgb = z.tuple([z.number(), z.number(), z.number()]);
+
 const nativeSize = z.object({
   width: z.int().positive().multipleOf(32),
   height: z.int().positive().multipleOf(32),
@@ -100,6 +102,8 @@ export const manifestSchema = z.object({
   /** Default precision of `choices`; for a bundled model, its precision on the device. */
   precision: z.enum(precisions).default('f32'),
   choices: z.array(precisionChoiceSchema).default([]),
+  /** Colours of latents, for previews: red, green and blue from −1 to 1 are `bias` plus these factors of channels. */
+  preview: z.object({ bias: rgb, channels: z.record(z.string().regex(/^\d+$/), rgb) }).optional(),
   /** What a form and the command line begin with, where it differs from `parameterRanges`. */
   defaults: z
     .object({

@@ -67,6 +67,20 @@ async function video(
   return { frames, first, last, moved: displacement(first, last) };
 }
 
+/** The means of the squares of a frame, as RGB of 0 to 255, square after square. */
+function squares({ width, height, data }: Frame, size: number): number[] {
+  const [columns, rows] = [width / size, height / size];
+  return Array.from({ length: columns * rows * 3 }, (_, at) => {
+    const [square, channel] = [Math.floor(at / 3), at % 3];
+    const [left, top] = [(square % columns) * size, Math.floor(square / columns) * size];
+    let sum = 0;
+    for (let y = top; y < top + size; y++) {
+      for (let x = left; x < left + size; x++) sum += data[(channel * height + y) * width + x] ?? 0;
+    }
+    return (sum / size ** 2 + 1) * 127.5;
+  });
+}
+
 /** The share of pixels whose red is over their green, and their green over their blue. */
 function sepiaShare({ width, height, data }: Frame): number {
   const plane = width * height;
@@ -85,6 +99,20 @@ test('a pan to the left shows the picture, and moves it to the right', {
   const { first, moved } = await video('The camera pans to the left');
   expect(psnr(first, pictures.landscape)).toBeGreaterThan(22);
   expect(moved.x).toBeGreaterThan(0);
+});
+
+test('a preview shows the picture in its colours', { timeout: 120_000 }, async () => {
+  const { events } = await makeVideo(backend, model, {
+    ...{ image: pictures.landscape, frames: 5, steps: 1, prompt: 'Static camera' },
+  });
+  const preview = events.find((event) => event.type === 'preview');
+  if (preview?.type !== 'preview') throw new Error('there is no preview');
+  const { width, height, pixels } = preview;
+  expect([width, height]).toEqual([14, 8]);
+  // The first frame is the picture that was given: the means of its 16×16 squares.
+  const means = squares(pictures.landscape, 16);
+  const wrong = means.map((mean, i) => Math.abs((pixels[i + Math.floor(i / 3)] ?? 0) - mean));
+  expect(wrong.reduce((sum, value) => sum + value, 0) / wrong.length).toBeLessThan(8);
 });
 
 test('a pan to the right moves the picture to the left', { timeout: 120_000 }, async () => {

@@ -1,7 +1,16 @@
+import type { ModelManifest } from '../../contract';
 import type { LatentToRgb } from '../../pipeline/latents';
 
-/** Latents → RGB for the 48 channels of this VAE, fitted by ComfyUI (`comfy/latent_formats.py`, `Wan22`). */
-export const wan22Preview: LatentToRgb = {
+/** The map of a model: of its manifest, or that of Wan2.2's VAE where it has as many channels; else null. */
+export function previewOf({ preview }: ModelManifest, channels: number): LatentToRgb | null {
+  if (!preview) return channels === wan22Preview.matrix.length ? wan22Preview : null;
+  const none = [0, 0, 0] as const;
+  const matrix = Array.from({ length: channels }, (_, i) => preview.channels[i] ?? none);
+  return { bias: preview.bias, matrix };
+}
+
+/** Latents → RGB for the 48 channels of Wan2.2's VAE, fitted by ComfyUI (`comfy/latent_formats.py`, `Wan22`). */
+const wan22Preview: LatentToRgb = {
   bias: [0.0317, -0.0878, -0.1388],
   matrix: [
     [0.0119, 0.0103, 0.0046],

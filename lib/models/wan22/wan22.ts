@@ -39,7 +39,7 @@ import { triggerWords } from './lora-metadata';
 import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
 import { planWan22 } from './plan';
-import { wan22Preview } from './preview';
+import { previewOf } from './preview';
 import type { TensorShapes } from './tensors';
 import { encodePrompts } from './text-encoder';
 import { createTinyDecoder } from './tiny-decoder';
@@ -67,8 +67,7 @@ export class Wan22 implements VideoModel {
       channels,
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
       frameRate: framesPerSecond,
-      // The map was fitted for the 48 channels of this VAE.
-      preview: channels === wan22Preview.matrix.length ? wan22Preview : null,
+      preview: previewOf(parts.manifest, channels),
     };
   }
 
