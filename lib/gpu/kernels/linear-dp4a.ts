@@ -30,7 +30,6 @@ export type FastLinearOperands = LinearOperands & QuantisedRows;
 
 const tiles: readonly (readonly [number, number, number, number])[] = [
   [128, 64, 8, 8],
-  [128, 64, 8, 4],
   [64, 64, 8, 8],
   [64, 64, 8, 4],
   [32, 32, 4, 4],
