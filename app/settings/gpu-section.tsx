@@ -29,10 +29,10 @@ export function GpuSection() {
   const report = gpu.status === 'known' && gpu.report.outcome === 'ready' ? gpu.report : null;
   const record = useLiveQuery(() => recordOf(report), [report]) ?? null;
   const asked = kernels ?? usualKernels(report?.software ?? false);
-  // The engine, too, takes these kernels for the others.
   const offered = kernelSettings.filter(
     (name) => name !== 'matrix' || report?.features.includes(matrixFeature),
   );
+  // The engine, too, takes exact kernels for a mode that the device has none for.
   const setting = offered.includes(asked) ? asked : 'exact';
   const missing = gpuProblem(gpu, 'webgpu', null);
   return (

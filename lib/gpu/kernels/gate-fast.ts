@@ -3,10 +3,10 @@ import * as reference from '../reference';
 import type { AttentionVariant } from './attention';
 import { fastAttentionDispatch, packedWidth, quantiseRows } from './attention-dp4a';
 import {
+  checkEach,
   clamped,
   type GateDevice,
   hostileRows,
-  inScope,
   judge,
   numbers,
   stored,
@@ -43,11 +43,9 @@ export async function checkFastLinear(
   device: GateDevice,
   variant: LinearVariant,
 ): Promise<Verdict> {
-  for (const shape of linearCases) {
-    const verdict = await inScope(device, (scope) => checkShape(device, scope, variant, shape));
-    if (verdict !== null) return verdict;
-  }
-  return null;
+  return checkEach(device, linearCases, (scope, shape) =>
+    checkShape(device, scope, variant, shape),
+  );
 }
 
 async function checkShape(
@@ -99,57 +97,53 @@ export async function checkFastAttention(
     { scale: usual, spread: 0, tolerance: 1e-3 },
     { scale: 300, spread: 3, tolerance: 1e-2 },
   ];
-  for (const [index, { scale, spread, tolerance, rounding }] of cases.entries()) {
-    const verdict = await inScope(device, async (scope) => {
-      const random = (count: number, salt: number, change: (value: number) => number) =>
-        stored(numbers(count * heads * size, salt).map(change), 'f16');
-      const q = random(rows, 5, (value) => value * spread);
-      // Their mean would take most of the 8 bits.
-      const k = random(keys, 6, (value) => value + 1);
-      const v = random(keys, 7 + index, (value) => value);
-      const inBytes = async (values: Float32Array<ArrayBuffer>, mean?: DeviceTensor) => {
-        const count = values.length / heads / size;
-        const y = {
-          values: scope.tensor('int32', [heads, count, packedWidth(size)], 'activations'),
-          scales: scope.float32([heads, count], 'activations'),
-        };
-        const x = interleaved(upload(scope, values, 'f16'), heads, size);
-        const run = { x, storage: 'f16', headSize: size, heads, rows: count, y } as const;
-        await device.compute.dispatch(quantiseRows({ ...run, ...(mean && { mean }) }));
-        const levels = await levelsOf(device, scope, y.values);
-        const scales = await device.backend.read(y.scales);
-        // From [heads, rows, size] to [rows, heads·size].
-        const back = new Float64Array(values.length);
-        levels.forEach((level, i) => {
-          const [row, channel] = [Math.floor(i / size), i % size];
-          const place = ((row % count) * heads + Math.floor(row / count)) * size + channel;
-          back[place] = level * (scales[row] ?? 0);
-        });
-        return { y, back };
+  return checkEach(device, cases, async (scope, { scale, spread, tolerance, rounding }, index) => {
+    const random = (count: number, salt: number, change: (value: number) => number) =>
+      stored(numbers(count * heads * size, salt).map(change), 'f16');
+    const q = random(rows, 5, (value) => value * spread);
+    // Their mean would take most of the 8 bits.
+    const k = random(keys, 6, (value) => value + 1);
+    const v = random(keys, 7 + index, (value) => value);
+    const inBytes = async (values: Float32Array<ArrayBuffer>, mean?: DeviceTensor) => {
+      const count = values.length / heads / size;
+      const y = {
+        values: scope.tensor('int32', [heads, count, packedWidth(size)], 'activations'),
+        scales: scope.float32([heads, count], 'activations'),
       };
-      const [queries, rest] = [
-        await inBytes(q),
-        await inBytes(k, scope.float32([heads, size], 'activations')),
-      ];
-      const out = scope.tensor('float16', [rows, heads * size], 'activations');
-      const run = fastAttentionDispatch(variant, attentionShape('none'), {
-        ...{ q: queries.y, k: rest.y, heads, rows, keys, scale },
-        v: interleaved(upload(scope, v, 'f16'), heads, size),
-        out: interleaved(out, heads, size),
+      const x = interleaved(upload(scope, values, 'f16'), heads, size);
+      const run = { x, storage: 'f16', headSize: size, heads, rows: count, y } as const;
+      await device.compute.dispatch(quantiseRows({ ...run, ...(mean && { mean }) }));
+      const levels = await levelsOf(device, scope, y.values);
+      const scales = await device.backend.read(y.scales);
+      // From [heads, rows, size] to [rows, heads·size].
+      const back = new Float64Array(values.length);
+      levels.forEach((level, i) => {
+        const [row, channel] = [Math.floor(i / size), i % size];
+        const place = ((row % count) * heads + Math.floor(row / count)) * size + channel;
+        back[place] = level * (scales[row] ?? 0);
       });
-      const judged = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>, within: number) => {
-        // The reference divides by the root of the size itself.
-        const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));
-        const logits = new Float64Array(rows * keys);
-        const expected = reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
-        return judge(device, [run], out as ReadableTensor, expected, heads * size, within);
-      };
-      const verdict = await judged(queries.back, rest.back, tolerance);
-      return verdict ?? (rounding === undefined ? null : judged(q, k, rounding));
+      return { y, back };
+    };
+    const [queries, rest] = [
+      await inBytes(q),
+      await inBytes(k, scope.float32([heads, size], 'activations')),
+    ];
+    const out = scope.tensor('float16', [rows, heads * size], 'activations');
+    const run = fastAttentionDispatch(variant, attentionShape('none'), {
+      ...{ q: queries.y, k: rest.y, heads, rows, keys, scale },
+      v: interleaved(upload(scope, v, 'f16'), heads, size),
+      out: interleaved(out, heads, size),
     });
-    if (verdict !== null) return verdict;
-  }
-  return null;
+    const judged = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>, within: number) => {
+      // The reference divides by the root of the size itself.
+      const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));
+      const logits = new Float64Array(rows * keys);
+      const expected = reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
+      return judge(device, [run], out as ReadableTensor, expected, heads * size, within);
+    };
+    const verdict = await judged(queries.back, rest.back, tolerance);
+    return verdict ?? (rounding === undefined ? null : judged(q, k, rounding));
+  });
 }
 
 /** Integers of 8 bits, four to a word. */

@@ -66,11 +66,9 @@ export function checkedLinears(variant: LinearVariant): Kernel[] {
 
 /** A variant of the linear kernels. */
 export async function checkLinear(device: GateDevice, variant: LinearVariant): Promise<Verdict> {
-  for (const shape of linearCases) {
-    const verdict = await inScope(device, (scope) => checkShape(device, scope, variant, shape));
-    if (verdict !== null) return verdict;
-  }
-  return null;
+  return checkEach(device, linearCases, (scope, shape) =>
+    checkShape(device, scope, variant, shape),
+  );
 }
 
 async function checkShape(
@@ -180,35 +178,31 @@ export async function checkAttention(
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
     { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
   ] as const;
-  for (const [index, { bias, scale, spread, tolerance }] of cases.entries()) {
+  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance }, index) => {
     const shape = attentionShape(bias);
-    const verdict = await inScope(device, (scope) => {
-      const q = stored(
-        numbers(rows * heads * size, 5).map((value) => value * spread),
-        'f16',
-      );
-      const k = stored(numbers(keys * heads * size, 6), 'f16');
-      const v = stored(numbers(keys * heads * size, 7 + index), 'f16');
-      const out = scope.tensor('float16', [rows, heads * size], 'activations');
-      const view = (values: Float32Array<ArrayBuffer>) =>
-        interleaved(upload(scope, values, 'f16'), heads, size);
-      const lastBias = 2.5;
-      const run = attentionDispatch(variant, shape, {
-        ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
-        ...{ heads, rows, keys, scale },
-        ...(bias === 'last' && { lastBias }),
-      });
-      const logits = new Float64Array(rows * keys);
-      if (bias === 'last') for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
-      // The reference divides by the root of the size itself.
-      const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
-      const shapes = { rows, keys, heads, size };
-      const expected = reference.attention(scaled, k, v, logits, shapes);
-      return judge(device, [run], out as ReadableTensor, expected, heads * size, tolerance);
+    const q = stored(
+      numbers(rows * heads * size, 5).map((value) => value * spread),
+      'f16',
+    );
+    const k = stored(numbers(keys * heads * size, 6), 'f16');
+    const v = stored(numbers(keys * heads * size, 7 + index), 'f16');
+    const out = scope.tensor('float16', [rows, heads * size], 'activations');
+    const view = (values: Float32Array<ArrayBuffer>) =>
+      interleaved(upload(scope, values, 'f16'), heads, size);
+    const lastBias = 2.5;
+    const run = attentionDispatch(variant, shape, {
+      ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
+      ...{ heads, rows, keys, scale },
+      ...(bias === 'last' && { lastBias }),
     });
-    if (verdict !== null) return verdict;
-  }
-  return null;
+    const logits = new Float64Array(rows * keys);
+    if (bias === 'last') for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
+    // The reference divides by the root of the size itself.
+    const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
+    const shapes = { rows, keys, heads, size };
+    const expected = reference.attention(scaled, k, v, logits, shapes);
+    return judge(device, [run], out as ReadableTensor, expected, heads * size, tolerance);
+  });
 }
 
 /** The shape of a convolution that {@link checkConvolution} runs: what it adds is in f16. */
@@ -232,59 +226,61 @@ export async function checkConvolution(
   const weight = stored(numbers(3 * block, 8), 'f16');
   const bias = numbers(filters, 9);
   const side = stored(numbers(pixels * filters, 15), 'f16');
-  for (const frames of [1, 3]) {
-    const verdict = await inScope(device, (scope) => {
-      const images = Array.from({ length: frames }, (_, age) =>
-        stored(hostileRows(pixels, channels, 10 + age), 'f16'),
-      );
-      const dims = packedDims(packedRows(order), filters);
-      const weights = scope.tensor('float16', dims, 'activations');
-      const y = scope.float32([pixels, filters], 'activations');
-      const runs = convolutionDispatches(device.compute, variant, checkedConvolution, {
-        x: images.map((image) => upload(scope, image, 'f16')),
-        ...{
-          weights,
-          bias: upload(scope, bias, 'f32'),
-          side: upload(scope, side, 'f16'),
-          sideInputs: filters,
-          y,
-          height,
-          width,
-          inputs: channels,
-          filters,
-        },
-        ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
-      });
-      const expected = Float64Array.from(side);
-      for (const [age, image] of images.entries()) {
-        const part = reference.convolution(
-          image,
-          weight.subarray(age * block, (age + 1) * block),
-          age === 0 ? bias : new Float32Array(filters),
-          { layout: 'nhwc', images: 1, height, width, channels, filters },
-        );
-        part.forEach((value, i) => {
-          expected[i] = (expected[i] ?? 0) + value;
-        });
-      }
-      const pack = packJob(upload(scope, weight, 'f32'), order, weights);
-      return judge(device, [pack, ...runs], y, expected, filters, tolerances.f32);
+  return checkEach(device, [1, 3], (scope, frames) => {
+    const images = Array.from({ length: frames }, (_, age) =>
+      stored(hostileRows(pixels, channels, 10 + age), 'f16'),
+    );
+    const dims = packedDims(packedRows(order), filters);
+    const weights = scope.tensor('float16', dims, 'activations');
+    const y = scope.float32([pixels, filters], 'activations');
+    const runs = convolutionDispatches(device.compute, variant, checkedConvolution, {
+      x: images.map((image) => upload(scope, image, 'f16')),
+      ...{
+        weights,
+        bias: upload(scope, bias, 'f32'),
+        side: upload(scope, side, 'f16'),
+        sideInputs: filters,
+        y,
+        height,
+        width,
+        inputs: channels,
+        filters,
+      },
+      ...{ kernel: [3, 3], pads: [1, 1], outputHeight: height, outputWidth: width },
     });
-    if (verdict !== null) return verdict;
-  }
-  return null;
+    const expected = Float64Array.from(side);
+    for (const [age, image] of images.entries()) {
+      const part = reference.convolution(
+        image,
+        weight.subarray(age * block, (age + 1) * block),
+        age === 0 ? bias : new Float32Array(filters),
+        { layout: 'nhwc', images: 1, height, width, channels, filters },
+      );
+      part.forEach((value, i) => {
+        expected[i] = (expected[i] ?? 0) + value;
+      });
+    }
+    const pack = packJob(upload(scope, weight, 'f32'), order, weights);
+    return judge(device, [pack, ...runs], y, expected, filters, tolerances.f32);
+  });
 }
 
-export async function inScope<T>(
+/** Checks cases one after another, each in memory of its own, until one is wrong. */
+export async function checkEach<Case>(
   { backend }: GateDevice,
-  work: (scope: Scope) => Promise<T>,
-): Promise<T> {
-  const scope = new Scope(backend);
-  try {
-    return await work(scope);
-  } finally {
-    scope.dispose();
+  cases: readonly Case[],
+  check: (scope: Scope, one: Case, index: number) => Promise<Verdict>,
+): Promise<Verdict> {
+  for (const [index, one] of cases.entries()) {
+    const scope = new Scope(backend);
+    try {
+      const verdict = await check(scope, one, index);
+      if (verdict !== null) return verdict;
+    } finally {
+      scope.dispose();
+    }
   }
+  return null;
 }
 
 /** Runs and compares row by row: a row of large numbers must not hide the others. */

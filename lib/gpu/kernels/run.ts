@@ -54,7 +54,7 @@ export class KernelRunner implements Compute {
   readonly #prepared = new Map<string, Promise<Prepared>>();
   #uniforms: GPUBuffer | undefined;
   /** The submissions that may not be done. */
-  #pending: { readonly done: Promise<unknown> }[] = [];
+  #pending: Promise<unknown>[] = [];
   /** The kernels of submissions that may have lost the device. */
   readonly #suspects = new Set<readonly Kernel[]>();
 
@@ -248,21 +248,20 @@ export class KernelRunner implements Compute {
     device.queue.submit([encoder.finish()]);
     const kernels = [...new Set(batch.map(([{ job }]) => job.kernel))];
     for (const { key } of kernels) this.used.add(key);
-    const submission = { done: device.queue.onSubmittedWorkDone() };
-    this.#pending.push(submission);
+    const done = device.queue.onSubmittedWorkDone();
+    this.#pending.push(done);
     this.#suspects.add(kernels);
     const forget = () => {
-      this.#pending = this.#pending.filter((each) => each !== submission);
+      this.#pending = this.#pending.filter((each) => each !== done);
     };
-    submission.done.then(forget, () => undefined);
+    done.then(forget, () => undefined);
     // A device that is lost calls what it has given up done, and says only then that it is lost.
-    const right = this.host.race(submission.done.then(afterEvents));
+    const right = this.host.race(done.then(afterEvents));
     right.then(
       () => this.#suspects.delete(kernels),
       () => undefined,
     );
-    while (this.#pending.length > 2)
-      await this.host.race(this.#pending[0]?.done ?? Promise.resolve());
+    while (this.#pending.length > 2) await this.host.race(this.#pending[0] ?? Promise.resolve());
   }
 }
 
