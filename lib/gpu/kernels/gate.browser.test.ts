@@ -147,8 +147,10 @@ test('two variants are measured, and one wins', { tags: ['full'], timeout: 300_0
     compile: (kernels) => compute.compile(kernels),
   });
   expect(tried.map(({ reason }) => reason)).toEqual([null, null]);
-  expect(winners.linear?.rate).toBe(Math.max(...tried.map(({ rate }) => rate ?? 0)));
-  expect(tried.map(({ key }) => key)).toContain(winners.linear?.key);
+  // Which one is a matter of the machine: a rival is timed again beside each variant. tune.test.ts has the rule.
+  const { key, rate } = winners.linear ?? {};
+  expect(tried).toContainEqual(expect.objectContaining({ key, rate }));
+  expect(rate).toBeGreaterThan(0);
   scope.dispose();
 });
 
