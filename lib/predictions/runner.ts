@@ -305,7 +305,7 @@ export class Runner {
       const error = signal.aborted ? new KinoraError('CANCELLED') : toKinoraError(thrown);
       // Who cancels a resumed run while it waits for the GPU has it as it was.
       const reason = resumed && !hasGpu ? resumed.error : error.toRecord();
-      const row = await this.store.dispatch(id, endingWith(reason, now()));
+      const row = await this.store.note(id, endingWith(reason, now()));
       // A file that cannot be deleted now is deleted by the next sweep.
       await removeUnusedVideos(this.store, id).catch(() => {});
       return row;
@@ -343,7 +343,7 @@ export class Runner {
     if (event.type !== 'checkpoint' && event.type !== 'checkpoint-problem') return;
     const checkpoint = event.type === 'checkpoint' ? event.checkpoint : null;
     // Without the note the run can still finish; at worst it cannot be resumed.
-    this.store.dispatch(id, { type: 'checkpointed', checkpoint }).catch(() => {});
+    this.store.note(id, { type: 'checkpointed', checkpoint }).catch(() => {});
   }
 
   /** Makes the poster meanwhile; the list makes it where the page is closed too early. */

@@ -1,6 +1,8 @@
-import { KinoraError } from '../contract/errors';
+import Dexie, { RangeSet } from 'dexie';
+import { KinoraError, toKinoraError } from '../contract/errors';
 import type { Prediction } from '../contract/prediction';
 import { databaseError, KinoraDatabase, type Source } from './database';
+import { predictionLock } from './locks';
 import { advancePrediction, isAtRest, type PredictionEvent } from './prediction-state';
 import { removeRun } from './run-files';
 import { removeVideo } from './videos';
@@ -8,8 +10,14 @@ import { removeVideo } from './videos';
 /** How long a deleted prediction can be restored at least, in milliseconds. */
 const undoMs = 60_000;
 
+/** How often it is tried to write what the disk had no space for, in milliseconds. */
+const retryMs = 5_000;
+
 /** The predictions of this browser. Only this class writes their rows. */
 export class PredictionStore {
+  /** Events of predictions that are not in their rows yet, by id. */
+  readonly #unwritten = new Map<string, readonly PredictionEvent[]>();
+
   constructor(readonly database = new KinoraDatabase()) {}
 
   /**
@@ -35,27 +43,54 @@ export class PredictionStore {
    */
   async dispatch(id: string, event: PredictionEvent): Promise<Prediction> {
     const { predictions } = this.database;
-    return this.#write(async () => {
-      const before = await predictions.get(id);
-      if (!before) throw new KinoraError('INTERNAL', `There is no prediction ${id}.`);
-      const after = advancePrediction(before, event);
-      if (after !== before) await predictions.put(after);
+    const row = await this.#write(async () => {
+      const stored = await predictions.get(id);
+      if (!stored) throw new KinoraError('INTERNAL', `There is no prediction ${id}.`);
+      const after = advancePrediction(this.#latest(stored), event);
+      if (after !== stored) await predictions.put(after);
       return after;
     });
+    this.#unwritten.delete(id);
+    return row;
   }
 
-  get(id: string): Promise<Prediction | undefined> {
-    return this.database.predictions.get(id);
+  /**
+   * Like {@link dispatch}, for what a run must not lose: where the disk is full, the event applies for this object
+   * at once, and the row is written as soon as that is possible.
+   *
+   * @throws KinoraError `INTERNAL` if there is no such prediction
+   */
+  async note(id: string, event: PredictionEvent): Promise<Prediction> {
+    try {
+      return await this.dispatch(id, event);
+    } catch (thrown) {
+      const row = isFull(thrown) && (await this.database.predictions.get(id));
+      if (!row) throw thrown;
+      const events = this.#unwritten.get(id) ?? [];
+      this.#unwritten.set(id, [...events, event]);
+      if (events.length === 0) this.#retryLater(id);
+      // Queries that follow the database run again, as after a write.
+      Dexie.on.storagemutated.fire({ all: new RangeSet(-Infinity, [[]]) });
+      return this.#latest(row);
+    }
+  }
+
+  async get(id: string): Promise<Prediction | undefined> {
+    const row = await this.database.predictions.get(id);
+    return row && this.#latest(row);
   }
 
   /** All predictions, newest first. */
   async list(): Promise<Prediction[]> {
-    return this.database.predictions.orderBy('createdAt').reverse().toArray();
+    const rows = await this.database.predictions.orderBy('createdAt').reverse().toArray();
+    return rows.map((row) => this.#latest(row));
   }
 
   /** Predictions that a tab works on, or has worked on until it was closed. */
-  unfinished(): Promise<Prediction[]> {
-    return this.database.predictions.where('status').anyOf('created', 'processing').toArray();
+  async unfinished(): Promise<Prediction[]> {
+    const { predictions } = this.database;
+    const rows = await predictions.where('status').anyOf('created', 'processing').toArray();
+    return rows.map((row) => this.#latest(row)).filter((row) => !isAtRest(row));
   }
 
   /** The image and adapters of a prediction. */
@@ -89,8 +124,8 @@ export class PredictionStore {
   async remove(ids: readonly string[]): Promise<string[]> {
     const { predictions, sources, trash } = this.database;
     return this.#write(async () => {
-      const found = await predictions.bulkGet([...ids]);
-      const rows = found.filter((row) => row !== undefined).filter(isAtRest);
+      const found = (await predictions.bulkGet([...ids])).filter((row) => row !== undefined);
+      const rows = found.map((row) => this.#latest(row)).filter(isAtRest);
       const moved = rows.map(({ id }) => id);
       const files = await sources.bulkGet(moved);
       const removedAt = Date.now();
@@ -139,8 +174,7 @@ export class PredictionStore {
 
   /** A prediction, also if it is in the trash. */
   async getAnywhere(id: string): Promise<Prediction | undefined> {
-    const { predictions, trash } = this.database;
-    return (await predictions.get(id)) ?? (await trash.get(id))?.prediction;
+    return (await this.get(id)) ?? (await this.database.trash.get(id))?.prediction;
   }
 
   /** Deletes a row immediately, not through the trash. */
@@ -152,6 +186,29 @@ export class PredictionStore {
     });
   }
 
+  #latest(stored: Prediction): Prediction {
+    return (this.#unwritten.get(stored.id) ?? []).reduce(advancePrediction, stored);
+  }
+
+  #retryLater(id: string): void {
+    const retry = () => this.#retry(id).catch(() => this.#unwritten.delete(id));
+    setTimeout(() => void retry(), retryMs);
+  }
+
+  /** Writes what is not in a row yet, when no tab works on it, unless this tab has written it since. */
+  async #retry(id: string): Promise<void> {
+    await navigator.locks
+      .request(predictionLock(id), async () => {
+        const last = this.#unwritten.get(id)?.at(-1);
+        // To repeat an event changes nothing, but writes the row.
+        if (last) await this.dispatch(id, last);
+      })
+      .catch((thrown) => {
+        if (!isFull(thrown)) throw thrown;
+        this.#retryLater(id);
+      });
+  }
+
   async #write<T>(work: () => PromiseLike<T>): Promise<T> {
     const { predictions, sources, trash, queue, posters } = this.database;
     const tables = [predictions, sources, trash, queue, posters];
@@ -161,4 +218,8 @@ export class PredictionStore {
       throw databaseError(thrown);
     }
   }
+}
+
+function isFull(thrown: unknown): boolean {
+  return toKinoraError(thrown).code === 'STORAGE_FULL';
 }

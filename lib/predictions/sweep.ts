@@ -47,7 +47,7 @@ export async function recoverInterrupted(store: PredictionStore): Promise<number
     const row = await store.get(id);
     if (!row || isAtRest(row)) return false;
     const error = new KinoraError('INTERRUPTED').toRecord();
-    await store.dispatch(id, { type: 'interrupted', at: new Date().toISOString(), error });
+    await store.note(id, { type: 'interrupted', at: new Date().toISOString(), error });
     return true;
   };
   let count = 0;
