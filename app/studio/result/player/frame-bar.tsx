@@ -21,18 +21,20 @@ export function FrameBar(props: {
 }) {
   const { player, file, url, frames, name, onError } = props;
   const frame = useShownFrame(player, url);
-  /** The frame that a step has asked for and that is not shown yet; steps add up. */
-  const asked = useRef<number | null>(null);
+  /** The frame that the last step has asked for. */
+  const asked = useRef(0);
   const [saving, setSaving] = useState(false);
-  useEffect(() => {
-    if (frame === asked.current) asked.current = null;
-  }, [frame]);
 
+  /** The frame where the player is: that of a step counts before it is shown, so that steps add up. */
+  const current = () => {
+    const time = player.current?.currentTime ?? 0;
+    const isAsked = Math.abs(time - frameTime(asked.current)) < 0.1 / framesPerSecond;
+    return player.current?.paused && isAsked ? asked.current : frame;
+  };
   const step = (by: 1 | -1) => {
     const video = player.current;
     if (!video) return;
-    const from = video.paused ? (asked.current ?? frame) : frame;
-    const to = Math.min(frames - 1, Math.max(0, from + by));
+    const to = Math.min(frames - 1, Math.max(0, current() + by));
     asked.current = to;
     video.pause();
     video.currentTime = frameTime(to);
@@ -56,7 +58,7 @@ export function FrameBar(props: {
     try {
       // The MP4 reader is large and rarely used, so it is loaded only here.
       const { readFrameImage } = await import('../../../../lib/video/frames');
-      const shown = asked.current ?? frame;
+      const shown = current();
       downloadFile(await readFrameImage(file, shown), frameName(name, shown));
     } catch (thrown) {
       onError(toKinoraError(thrown));

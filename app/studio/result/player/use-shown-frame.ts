@@ -25,7 +25,13 @@ export function useShownFrame(
       handle = video.requestVideoFrameCallback(onFrame);
     };
     handle = video.requestVideoFrameCallback(onFrame);
-    return () => video.cancelVideoFrameCallback(handle);
+    // A frame that is shown just before the next request has no callback: where it was sought, its time is known.
+    const onSeeked = () => setFrame(Math.floor(video.currentTime * framesPerSecond + 0.01));
+    video.addEventListener('seeked', onSeeked);
+    return () => {
+      video.cancelVideoFrameCallback(handle);
+      video.removeEventListener('seeked', onSeeked);
+    };
   }, [player, url]);
   return frame;
 }

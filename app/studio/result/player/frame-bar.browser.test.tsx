@@ -1,0 +1,76 @@
+import { useRef } from 'react';
+import { createRoot } from 'react-dom/client';
+import { expect, onTestFinished, test } from 'vitest';
+import { page, userEvent } from 'vitest/browser';
+import { newPrediction } from '../../../../lib/predictions/testing/prediction';
+import { createVideoWriter } from '../../../../lib/video/encoder';
+import { createVideoMetadata } from '../../../../lib/video/metadata';
+import { FrameBar } from './frame-bar';
+
+const frames = 48;
+
+/** A small video, each of whose frames has another grey. */
+async function makeVideo(): Promise<File> {
+  const [width, height] = [160, 96];
+  const metadata = createVideoMetadata(newPrediction());
+  const writer = await createVideoWriter({ width, height, frames, frameRate: 24, metadata });
+  for (let i = 0; i < frames; i++) {
+    await writer.add(new Uint8ClampedArray(width * height * 4).fill(40 + 4 * i));
+  }
+  return new File([await writer.finish()], 'video.mp4', { type: 'video/mp4' });
+}
+
+/** Shows the video, paused, with its bar. */
+async function open(): Promise<HTMLVideoElement> {
+  const file = await makeVideo();
+  const url = URL.createObjectURL(file);
+  function Harness() {
+    const player = useRef<HTMLVideoElement>(null);
+    return (
+      <>
+        <video ref={player} src={url} muted preload="auto" />
+        <FrameBar {...{ player, file, url, frames }} name="video.mp4" onError={console.error} />
+      </>
+    );
+  }
+  const container = document.body.appendChild(document.createElement('div'));
+  const root = createRoot(container);
+  root.render(<Harness />);
+  onTestFinished(() => {
+    root.unmount();
+    container.remove();
+    URL.revokeObjectURL(url);
+  });
+  await expect.element(page.getByRole('button', { name: 'Next frame' })).toBeVisible();
+  const video = container.querySelector('video');
+  if (!video) throw new Error('no video');
+  await expect.poll(() => video.readyState).toBeGreaterThanOrEqual(2);
+  return video;
+}
+
+const count = () => page.getByText(/^Frame \d+ of 48/);
+const press = (key: string) =>
+  document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+
+test('steps add up, whether or not the frame of the one before is shown', async () => {
+  await open();
+  let frame = 1;
+  for (const presses of [2, 5, 1, 3]) {
+    for (let i = 0; i < presses; i++) press('.');
+    frame += presses;
+    await expect.element(count()).toHaveTextContent(`Frame ${frame} of`);
+  }
+  for (let i = 0; i < 4; i++) await userEvent.keyboard(',');
+  await expect.element(count()).toHaveTextContent(`Frame ${frame - 4} of`);
+});
+
+test('a step begins where the player was moved to, not where an earlier step was to lead', async () => {
+  const video = await open();
+  for (let i = 0; i < 60; i++) press('.');
+  await expect.element(count()).toHaveTextContent('Frame 48 of');
+  press('.');
+  video.currentTime = 0.52;
+  await expect.element(count()).toHaveTextContent('Frame 13 of');
+  press('.');
+  await expect.element(count()).toHaveTextContent('Frame 14 of');
+});
