@@ -1,6 +1,5 @@
 /*
- * Plain loops in double precision: the expected result of each kernel. Used by the self-test only;
- * nothing here is meant to be fast.
+ * Plain loops in double precision: the expected result of each kernel, for the self-test and for the gate of our own.
  */
 
 type Numbers = ArrayLike<number>;
@@ -17,23 +16,30 @@ export function attention(
 ): Float64Array {
   const width = heads * size;
   const out = new Float64Array(rows * width);
+  const weights = new Float64Array(keys);
   for (let head = 0; head < heads; head++) {
     for (let row = 0; row < rows; row++) {
-      const scores = Float64Array.from({ length: keys }, (_, key) => {
+      const start = row * width + head * size;
+      let max = Number.NEGATIVE_INFINITY;
+      for (let key = 0; key < keys; key++) {
         let dot = 0;
-        for (let c = 0; c < size; c++) {
-          dot += at(q, row * width + head * size + c) * at(k, key * width + head * size + c);
-        }
-        return dot / Math.sqrt(size) + at(bias, row * keys + key);
-      });
-      const max = Math.max(...scores);
-      const weights = scores.map((score) => Math.exp(score - max));
-      const sum = weights.reduce((total, weight) => total + weight, 0);
-      const result = out.subarray(row * width + head * size, row * width + (head + 1) * size);
+        const other = key * width + head * size;
+        for (let c = 0; c < size; c++) dot += at(q, start + c) * at(k, other + c);
+        const score = dot / Math.sqrt(size) + at(bias, row * keys + key);
+        weights[key] = score;
+        max = Math.max(max, score);
+      }
+      let sum = 0;
+      for (let key = 0; key < keys; key++) {
+        const weight = Math.exp(at(weights, key) - max);
+        weights[key] = weight;
+        sum += weight;
+      }
       for (let key = 0; key < keys; key++) {
         const weight = at(weights, key) / sum;
+        const other = key * width + head * size;
         for (let c = 0; c < size; c++) {
-          result[c] = at(result, c) + weight * at(v, key * width + head * size + c);
+          out[start + c] = at(out, start + c) + weight * at(v, other + c);
         }
       }
     }

@@ -4,11 +4,15 @@ import type { AttentionVariant } from './attention';
 import { fastAttentionDispatch, packedWidth, quantiseRows } from './attention-dp4a';
 import {
   checkEach,
-  clamped,
+  checkedMask,
   type GateDevice,
   hostileRows,
   judge,
+  linearRows,
   numbers,
+  randomBranch,
+  randomEpilogue,
+  randomWeight,
   stored,
   tolerances,
   upload,
@@ -27,8 +31,11 @@ import { attentionShape, fastLinearShape, interleaved, wholeRows } from './tuned
 const linearRounding = 2e-2;
 const attentionRounding = 3e-2;
 
-/** Weights in 8 and in 4 bits, results in f32 and in f16. The text of the epilogues is that of the exact kernels. */
-const linearCases = [fastLinearShape('small'), fastLinearShape('clamped')];
+/** A gated sum in place with a LoRA's branch, and GELU to f16 with its overflows; weights in 8 and in 4 bits. */
+const linearCases: readonly FastLinearShape[] = [
+  { ...fastLinearShape('small'), rank: 12, epilogue: 'gated' },
+  { ...fastLinearShape('clamped'), epilogue: 'gelu', counted: true },
+];
 
 /** The kernels that {@link checkFastLinear} runs. */
 export function checkedFastLinears(variant: LinearVariant): Kernel[] {
@@ -54,13 +61,9 @@ async function checkShape(
   variant: LinearVariant,
   shape: FastLinearShape,
 ): Promise<Verdict> {
-  const { k, n, output, weight } = shape;
-  const rows = 197;
-  const bits = weight === 'q8' ? 8 : 4;
+  const { k, n, rank, output } = shape;
+  const rows = linearRows;
   const numbersOfX = stored(hostileRows(rows, k), 'f16');
-  const values = Uint8Array.from(numbers((n * k * bits) / 8, 2), (value) => 128 + value * 127.9);
-  const scales = numbers((n * k) / 32, 3).map((value) => (1.5 + value) / 256);
-  const bias = numbers(n, 4);
   const bytes = scope.tensor('int32', [rows, k / 4], 'activations');
   const blocks = scope.float32([rows, k / 32], 'activations');
   const x = { x: wholeRows(bytes), xScales: wholeRows(blocks) };
@@ -68,20 +71,31 @@ async function checkShape(
   await device.compute.dispatch([quantiseDispatch(k, 'f16', { rows, source, ...x })]);
   const levels = await levelsOf(device, scope, bytes);
   const rounded = await device.backend.read(blocks);
-  const y = scope.tensor(output === 'f32' ? 'float32' : 'float16', [rows, n], 'activations');
+  const weight = randomWeight(scope, shape);
+  const branch = randomBranch(scope, shape);
+  const epilogue = randomEpilogue(scope, shape);
+  // The first product of the branch is that of an exact kernel.
+  const t = numbers(rows * rank, 13);
+  if (branch) device.backend.write(branch.operands.t.operand.tensor, t);
   const run = fastLinearDispatch(variant, shape, {
-    ...{ rows, ...x, y: wholeRows(y) },
-    values: scope.tensor('uint8', [values.length], 'activations', values),
-    scales: upload(scope, scales, 'f32'),
-    bias: upload(scope, bias, 'f32'),
+    ...{ rows, ...x },
+    ...{ ...weight.operands, ...branch?.operands, ...epilogue.operands },
   });
-  const matrix = reference.dequantise(values, scales, bits);
-  const judged = (of: ArrayLike<number>, tolerance: number) => {
-    const expected = reference.linear(of, matrix, bias, { rows, inner: k, columns: n });
-    return judge(device, [run], y as ReadableTensor, clamped(expected, output), n, tolerance);
+  const sumsOf = (of: ArrayLike<number>) => {
+    const sizes = { rows, inner: k, columns: n };
+    const sums = reference.linear(of, weight.values, epilogue.bias, sizes);
+    branch?.add(sums, t);
+    return sums;
   };
   const integers = Float64Array.from(levels, (level, i) => level * (rounded[i >> 5] ?? 0));
-  return (await judged(integers, tolerances[output])) ?? judged(numbersOfX, linearRounding);
+  return epilogue.judge(
+    device,
+    [run],
+    [
+      { sums: sumsOf(integers), tolerance: tolerances[output] },
+      { sums: sumsOf(numbersOfX), tolerance: linearRounding },
+    ],
+  );
 }
 
 /** A variant of the fast attention kernels, with heads that lie between each other. */
@@ -96,8 +110,9 @@ export async function checkFastAttention(
     { scale: usual, spread: 3, tolerance: tolerances.f16, rounding: attentionRounding },
     { scale: usual, spread: 0, tolerance: 1e-3 },
     { scale: 300, spread: 3, tolerance: 1e-2 },
+    { scale: usual, spread: 3, tolerance: tolerances.f16, sparse: true },
   ];
-  return checkEach(device, cases, async (scope, { scale, spread, tolerance, rounding }, index) => {
+  return checkEach(device, cases, async (scope, { scale, spread, tolerance, ...of }, index) => {
     const random = (count: number, salt: number, change: (value: number) => number) =>
       stored(numbers(count * heads * size, salt).map(change), 'f16');
     const q = random(rows, 5, (value) => value * spread);
@@ -129,20 +144,24 @@ export async function checkFastAttention(
       await inBytes(k, scope.float32([heads, size], 'activations')),
     ];
     const out = scope.tensor('float16', [rows, heads * size], 'activations');
-    const run = fastAttentionDispatch(variant, attentionShape('none'), {
+    const mask = of.sparse ? checkedMask(scope, variant, { rows, keys }) : null;
+    const shape = { ...attentionShape('none'), sparse: mask !== null };
+    const run = fastAttentionDispatch(variant, shape, {
       ...{ q: queries.y, k: rest.y, heads, rows, keys, scale },
+      ...(mask && { tiles: mask.tiles }),
       v: interleaved(upload(scope, v, 'f16'), heads, size),
       out: interleaved(out, heads, size),
     });
-    const judged = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>, within: number) => {
+    const logits = mask?.logits ?? new Float64Array(rows * keys);
+    const resultsOf = (ofQ: ArrayLike<number>, ofK: ArrayLike<number>) => {
       // The reference divides by the root of the size itself.
       const scaled = Float64Array.from(ofQ, (value) => value * scale * Math.sqrt(size));
-      const logits = new Float64Array(rows * keys);
-      const expected = reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
-      return judge(device, [run], out as ReadableTensor, expected, heads * size, within);
+      return reference.attention(scaled, ofK, v, logits, { rows, keys, heads, size });
     };
-    const verdict = await judged(queries.back, rest.back, tolerance);
-    return verdict ?? (rounding === undefined ? null : judged(q, k, rounding));
+    return judge(device, [run], out as ReadableTensor, heads * size, [
+      { values: resultsOf(queries.back, rest.back), tolerance },
+      ...(of.rounding === undefined ? [] : [{ values: resultsOf(q, k), tolerance: of.rounding }]),
+    ]);
   });
 }
 

@@ -60,19 +60,74 @@ test('a linear variant passes; one that leaves out a row does not', async () => 
 });
 
 /** Errors of a text, of the kind that a driver or a changed template makes. */
-test.each([
-  ['the upper nibble of a byte', /0xF00u, 0xF000u\)/, '0xF00u, 0x7000u)'],
+const epilogueErrors: readonly (readonly [string, RegExp, string])[] = [
+  ['the bias', /v \+= bias\[/, 'v += 0.99 * bias['],
   ['GELU', /0\.044715/, '0.04'],
   ['the gate', /fma\(gate\[\(uniforms\.gateFirst/, 'fma(gate[(0u'],
-  ['what is added in place', /v \+= y\[at\];/, ''],
   ['the last columns of a low-rank branch', /r < 3u; r\+\+/, 'r < 2u; r++'],
   ['the count of overflows', /atomicAdd\(&overflows\[0\], 1u\)/, 'atomicAdd(&overflows[0], 2u)'],
-])('a linear variant with an error in %s is rejected', { tags: ['full'] }, async (_, text, by) => {
-  const planted = edited(text, by);
-  const verdict = await checkLinear(planted.device, linear);
-  expect(planted.places).toHaveLength(1);
-  expect(verdict).toEqual(expect.stringMatching(/^the error is |overflows were counted$/));
-});
+  [
+    'the clamp to f16',
+    /vec4<f32>\(-65504\.0\), vec4<f32>\(65504/,
+    'vec4<f32>(-65504.0), vec4<f32>(65000',
+  ],
+];
+const foundWrong = expect.stringMatching(/^the error is |overflows were counted$/);
+
+test.each([
+  ...epilogueErrors,
+  ['the upper nibble of a byte', /0xF00u, 0xF000u\)/, '0xF00u, 0x7000u)'],
+  ['what is added in place', /v \+= y\[at\];/, ''],
+] as const)(
+  'a linear variant with an error in %s is rejected',
+  {
+    tags: ['full'],
+  },
+  async (_, text, by) => {
+    const planted = edited(text, by);
+    expect(await checkLinear(planted.device, linear)).toEqual(foundWrong);
+    expect(planted.places).not.toEqual([]);
+  },
+);
+
+test.each([
+  ...epilogueErrors,
+  ['the upper nibble of a byte', /0xf000u\)/, '0x7000u)'],
+  ['what is added in place', /, v, y\[at\]\)/, ', v, 0.99 * y[at])'],
+] as const)(
+  'a fast linear variant with an error in %s is rejected',
+  {
+    tags: ['full'],
+  },
+  async (_, text, by) => {
+    const planted = edited(text, by);
+    const variant = smallest(variantsOf(compute).fastLinear);
+    expect(await checkFastLinear(planted.device, variant)).toEqual(foundWrong);
+    expect(planted.places).not.toEqual([]);
+  },
+);
+
+/** What a sparse kernel does with the list of tiles. */
+const listErrors = [
+  ['the first tile of the queries', /uniforms\.firstTile \+ /, ''],
+  ['the end of a tile of queries', /tiles\[listed \+ 1u\]/, 'tiles[listed + 1u] - 2u'],
+  ['the first key of a range', /tiles\[range\] \*/, '(tiles[range] - min(tiles[range], 1u)) *'],
+  ['the count of a range', /tiles\[range \+ 1u\] \*/, '(tiles[range + 1u] + 1u) *'],
+] as const;
+
+test.each(listErrors)(
+  'sparse attention with an error in %s is rejected',
+  {
+    tags: ['full'],
+  },
+  async (_, text, by) => {
+    const planted = edited(text, by);
+    const { attention, fastAttention } = variantsOf(compute);
+    expect(await checkAttention(planted.device, smallest(attention))).toEqual(wrong);
+    expect(await checkFastAttention(planted.device, smallest(fastAttention))).toEqual(wrong);
+    expect(planted.places).toHaveLength(2);
+  },
+);
 
 test('a convolution that does not add its residual is rejected', { tags: ['full'] }, async () => {
   const planted = edited(/value \+= unpackHalf4\(side/, 'value += 0.99 * unpackHalf4(side');

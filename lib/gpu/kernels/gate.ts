@@ -9,6 +9,7 @@ import { packedDims, packedRows, packJob } from './convolution-weights';
 import { fromHalf, toHalf } from './half';
 import type { Kernel, Storage } from './kernel';
 import { type LinearShape, type LinearVariant, linearDispatch, linearKernel } from './linear';
+import { tileList } from './sparse';
 import {
   attentionShape,
   convolutionShape,
@@ -77,69 +78,121 @@ async function checkShape(
   variant: LinearVariant,
   shape: LinearShape,
 ): Promise<Verdict> {
-  const { k, n, rank, output, epilogue, counted } = shape;
-  const rows = 197;
-  const bits = shape.weight === 'q4' ? 4 : 8;
-  const x = stored(hostileRows(rows, k), 'f16');
+  const { k, n, rank, output } = shape;
+  const x = stored(hostileRows(linearRows, k), 'f16');
+  const input = wholeRows(upload(scope, x, 'f16'));
+  const weight = randomWeight(scope, shape);
+  const branch = randomBranch(scope, shape);
+  const epilogue = randomEpilogue(scope, shape);
+  const down = numbers(rank * k, 13);
+  const runs = [
+    ...(branch
+      ? [
+          linearDispatch(variant, downShape(shape), {
+            ...{ rows: linearRows, x: input, y: branch.operands.t },
+            weight: upload(scope, down, 'f32'),
+          }),
+        ]
+      : []),
+    linearDispatch(variant, shape, {
+      ...{ rows: linearRows, x: input },
+      ...{ ...weight.operands, ...branch?.operands, ...epilogue.operands },
+    }),
+  ];
+  const sums = reference.linear(x, weight.values, epilogue.bias, {
+    ...{ rows: linearRows, inner: k, columns: n },
+  });
+  const inner = { rows: linearRows, inner: k, columns: rank };
+  branch?.add(sums, reference.linear(x, down, new Float32Array(rank), inner));
+  const tolerance = variant.shared === 'f16' || variant.matrix ? roundedTiles : tolerances[output];
+  return epilogue.judge(device, runs, [{ sums, tolerance }]);
+}
+
+/** Rows of x in the cases of linear kernels. */
+export const linearRows = 197;
+
+/** A weight in blocks with random content. */
+export function randomWeight(scope: Scope, { k, n, weight }: LinearShape) {
+  const bits = weight === 'q4' ? 4 : 8;
   const values = Uint8Array.from(numbers((n * k * bits) / 8, 2), (value) => 128 + 127.9 * value);
   const scales = numbers((n * k) / 32, 3).map((value) => (1.5 + value) / 2 ** bits);
-  const [bias, before, gate] = [numbers(n, 4), numbers(rows * n, 11), numbers(2 * n, 12)];
-  const [down, up] = [numbers(rank * k, 13), numbers(n * rank, 14)];
-  const y =
-    output === 'f32'
-      ? scope.float32([rows, n], 'activations', before)
-      : scope.tensor('float16', [rows, n], 'activations');
-  const count = scope.tensor('int32', [1], 'activations');
-  const t = wholeRows(scope.float32([rows, Math.max(1, rank)], 'activations'));
-  const input = wholeRows(upload(scope, x, 'f16'));
-  const branch = downShape(shape);
-  const weight = rank > 0 ? upload(scope, down, 'f32') : null;
-  const runs = [
-    ...(weight ? [linearDispatch(variant, branch, { rows, x: input, y: t, weight })] : []),
-    linearDispatch(variant, shape, {
-      rows,
-      x: input,
-      y: wholeRows(y),
+  return {
+    operands: {
       values: scope.tensor('uint8', [values.length], 'activations', values),
       scales: upload(scope, scales, 'f32'),
+    },
+    /** [n, k] */
+    values: reference.dequantise(values, scales, bits),
+  };
+}
+
+/** The second product of a LoRA with random content; null for a shape without one. */
+export function randomBranch(scope: Scope, { n, rank }: LinearShape) {
+  if (rank === 0) return null;
+  const up = numbers(n * rank, 14);
+  return {
+    operands: {
+      t: wholeRows(scope.float32([linearRows, rank], 'activations')),
+      up: upload(scope, up, 'f32'),
+    },
+    /** Adds what it makes of t, [rows, rank], to sums, [rows, n]. */
+    add(sums: Float64Array, t: ArrayLike<number>): void {
+      const sizes = { rows: linearRows, inner: rank, columns: n };
+      const added = reference.linear(t, up, new Float32Array(n), sizes);
+      added.forEach((value, i) => {
+        sums[i] = (sums[i] ?? 0) + value;
+      });
+    },
+  };
+}
+
+/** What follows the sums of a linear, with random content. */
+export function randomEpilogue(scope: Scope, { n, output, epilogue, counted }: LinearShape) {
+  const [bias, before, gate] = [numbers(n, 4), numbers(linearRows * n, 11), numbers(2 * n, 12)];
+  const y =
+    output === 'f32'
+      ? scope.float32([linearRows, n], 'activations', before)
+      : scope.tensor('float16', [linearRows, n], 'activations');
+  const overflows = scope.tensor('int32', [1], 'activations');
+  const finished = (value: number, i: number) => {
+    if (epilogue === 'gelu') return gelu(value);
+    if (epilogue === 'none') return value;
+    return (before[i] ?? 0) + value * (epilogue === 'gated' ? (gate[n + (i % n)] ?? 0) : 1);
+  };
+  return {
+    bias,
+    operands: {
+      y: wholeRows(y),
       bias: upload(scope, bias, 'f32'),
-      ...(rank > 0 && { t, up: upload(scope, up, 'f32') }),
       // The second row of two.
       ...(epilogue === 'gated' && {
         gate: { ...wholeRows(upload(scope, gate, 'f32')), firstRow: 1 },
       }),
-      ...(counted && { overflows: count }),
-    }),
-  ];
-  const dequantised = reference.dequantise(values, scales, bits);
-  const sums = reference.linear(x, dequantised, bias, { rows, inner: k, columns: n });
-  const inner = reference.linear(x, down, new Float32Array(rank), {
-    rows,
-    inner: k,
-    columns: rank,
-  });
-  const added = reference.linear(inner, up, new Float32Array(n), { rows, inner: rank, columns: n });
-  const expected = sums.map((sum, i) => {
-    const value = sum + (added[i] ?? 0);
-    if (epilogue === 'gelu') return gelu(value);
-    if (epilogue === 'none') return value;
-    return (before[i] ?? 0) + value * (epilogue === 'gated' ? (gate[n + (i % n)] ?? 0) : 1);
-  });
-  const verdict = await judge(
-    device,
-    runs,
-    y as ReadableTensor,
-    clamped(expected, output),
-    n,
-    variant.shared === 'f16' || variant.matrix ? roundedTiles : tolerances[output],
-  );
-  if (verdict !== null || !counted) return verdict;
-  const found = await readCount(device, scope, count);
-  // Results so close to the largest f16 may lie on either side.
-  const [least, most] = [1 + roundedTiles, 1 - roundedTiles].map((factor) =>
-    groupsBeyond(expected, factor * largestHalf),
-  );
-  return found >= (least ?? 0) && found <= (most ?? 0) ? null : `${found} overflows were counted`;
+      ...(counted && { overflows }),
+    },
+    /** Runs jobs and compares what they give with the results of sums, bias included; overflows with the first. */
+    async judge(
+      device: GateDevice,
+      jobs: readonly Dispatch[],
+      of: readonly { readonly sums: Float64Array; readonly tolerance: number }[],
+    ): Promise<Verdict> {
+      const results = of.map(({ sums }) => sums.map(finished));
+      const expected = results.map((values, i) => {
+        return { values: clamped(values, output), tolerance: of[i]?.tolerance ?? 0 };
+      });
+      const verdict = await judge(device, jobs, y as ReadableTensor, n, expected);
+      const [first] = results;
+      if (verdict !== null || !counted || !first) return verdict;
+      const found = await readCount(device, scope, overflows);
+      // Results so close to the largest f16 may lie on either side.
+      const [least, most] = [1 + roundedTiles, 1 - roundedTiles].map((factor) =>
+        groupsBeyond(first, factor * largestHalf),
+      );
+      return found >= (least ?? 0) && found <= (most ?? 0)
+        ? null
+        : `${found} overflows were counted`;
+    },
+  };
 }
 
 /** The tanh form. */
@@ -177,9 +230,11 @@ export async function checkAttention(
     { ...usual, bias: 'none', spread: 0, tolerance: 1e-3 },
     // Logits of about ±10⁴, which f32 rounds by 10⁻³: mostly one key takes everything.
     { ...usual, bias: 'none', scale: 300, tolerance: 1e-2 },
+    { ...usual, bias: 'none', sparse: true },
   ] as const;
-  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance }, index) => {
-    const shape = attentionShape(bias);
+  return checkEach(device, cases, (scope, { bias, scale, spread, tolerance, ...of }, index) => {
+    const mask = 'sparse' in of ? checkedMask(scope, variant, { rows, keys }) : null;
+    const shape = { ...attentionShape(bias), sparse: mask !== null };
     const q = stored(
       numbers(rows * heads * size, 5).map((value) => value * spread),
       'f16',
@@ -194,15 +249,45 @@ export async function checkAttention(
       ...{ q: view(q), k: view(k), v: view(v), out: interleaved(out, heads, size) },
       ...{ heads, rows, keys, scale },
       ...(bias === 'last' && { lastBias }),
+      ...(mask && { tiles: mask.tiles }),
     });
-    const logits = new Float64Array(rows * keys);
+    const logits = mask?.logits ?? new Float64Array(rows * keys);
     if (bias === 'last') for (let row = 1; row <= rows; row++) logits[row * keys - 1] = lastBias;
     // The reference divides by the root of the size itself.
     const scaled = Float64Array.from(q, (value) => value * scale * Math.sqrt(size));
     const shapes = { rows, keys, heads, size };
-    const expected = reference.attention(scaled, k, v, logits, shapes);
-    return judge(device, [run], out as ReadableTensor, expected, heads * size, tolerance);
+    const values = reference.attention(scaled, k, v, logits, shapes);
+    return judge(device, [run], out as ReadableTensor, heads * size, [{ values, tolerance }]);
   });
+}
+
+/**
+ * A mask under which the last tokens see themselves and the first token: tiles of keys between them are left out. The
+ * list begins with tiles of other queries.
+ */
+export function checkedMask(
+  scope: Scope,
+  variant: AttentionVariant,
+  { rows, keys }: { readonly rows: number; readonly keys: number },
+) {
+  const clip = { frames: keys, tokensPerFrame: 1 };
+  const others = { start: 0, count: rows };
+  const { words, density, runs } = tileList(clip, { kind: 'window', frames: 0 }, variant, [
+    others,
+    { start: keys - rows, count: rows },
+  ]);
+  const first = runs[1]?.first ?? 0;
+  const logits = new Float64Array(rows * keys).fill(Number.NEGATIVE_INFINITY);
+  for (let row = 0; row < rows; row++) {
+    const tile = first + Math.floor(row / variant.queries);
+    for (let at = words[tile] ?? 0; at < (words[tile + 1] ?? 0); at += 2) {
+      const start = (words[at] ?? 0) * variant.keys;
+      const end = Math.min(keys, start + (words[at + 1] ?? 0) * variant.keys);
+      logits.fill(0, row * keys + start, row * keys + end);
+    }
+  }
+  const list = scope.tensor('int32', [words.length], 'activations', words);
+  return { tiles: { list, density, first }, /** [rows, keys] */ logits };
 }
 
 /** The shape of a convolution that {@link checkConvolution} runs: what it adds is in f16. */
@@ -261,7 +346,9 @@ export async function checkConvolution(
       });
     }
     const pack = packJob(upload(scope, weight, 'f32'), order, weights);
-    return judge(device, [pack, ...runs], y, expected, filters, tolerances.f32);
+    return judge(device, [pack, ...runs], y, filters, [
+      { values: expected, tolerance: tolerances.f32 },
+    ]);
   });
 }
 
@@ -283,27 +370,32 @@ export async function checkEach<Case>(
   return null;
 }
 
+/** Numbers that a result may differ from by so much, relative to a row. */
+interface Expected {
+  readonly values: Float64Array;
+  readonly tolerance: number;
+}
+
 /** Runs and compares row by row: a row of large numbers must not hide the others. */
 export async function judge(
   { backend, compute, spoil = (job) => job }: GateDevice,
   jobs: readonly Dispatch[],
   y: ReadableTensor,
-  expected: Float64Array,
   width: number,
-  tolerance: number,
+  expected: readonly Expected[],
 ): Promise<Verdict> {
   await compute.dispatch(jobs.map(spoil));
   const values = await backend.read(y);
   if (!values.every(Number.isFinite)) return 'a number is not finite';
-  let worst = 0;
-  for (let start = 0; start < values.length; start += width) {
-    const error = relativeRms(
-      values.subarray(start, start + width),
-      expected.subarray(start, start + width),
-    );
-    worst = Math.max(worst, error);
+  for (const { values: others, tolerance } of expected) {
+    let worst = 0;
+    for (let start = 0; start < values.length; start += width) {
+      const row = [start, start + width] as const;
+      worst = Math.max(worst, relativeRms(values.subarray(...row), others.subarray(...row)));
+    }
+    if (!(worst <= tolerance)) return `the error is ${worst.toExponential(1)}`;
   }
-  return worst <= tolerance ? null : `the error is ${worst.toExponential(1)}`;
+  return null;
 }
 
 /** The same pseudo-random numbers in [−1, 1) in each run. */
