@@ -243,8 +243,8 @@ function blockLoads(
 
 /** A weight that never lies in workgroup memory. */
 export interface RegisterFill extends Fill {
-  /** A statement that makes `w{column}`, the quad of `part` of a thread's column; parts ascend. */
-  take(column: number): string;
+  /** The quad of a part, 0 to 3, of a thread's column. */
+  quad(column: number, part: number): string;
 }
 
 /** The weight of a thread's columns, for a workgroup in which no other thread has them. */
@@ -254,30 +254,30 @@ export function registerFill(shape: LinearShape, variant: LinearVariant): Regist
   const row = (turn: number) => `min(tileColumn + ${columnOf(variant, turn)}, ${n - 1}u)`;
   if (weight === 'f32') {
     // Beyond the last quad x is zero.
-    const quad = (k / 4) % quadsPerRow ? `min(place, ${k / 4 - 1}u)` : 'place';
+    const quad = (part: number) =>
+      (k / 4) % quadsPerRow ? `min(first + ${part}u, ${k / 4 - 1}u)` : `first + ${part}u`;
     return {
       bindings: [{ name: 'weight', access: 'read', element: 'vec4<f32>' }],
       declarations: '',
       setup: turns.map((turn) => `  let weightRow${turn} = (${row(turn)}) * ${k / 4}u;`).join('\n'),
       load: '',
       store: `    let first = step * ${quadsPerRow}u;`,
-      take: (column) =>
-        `let w${column} = weight[weightRow${column} + ${quad.replace('place', 'first + part')}];`,
+      quad: (column, part) => `weight[weightRow${column} + ${quad(part)}]`,
     };
   }
   const share = { quads: quadsPerRow, turns, firstQuad: '0u' };
   const { bindings, declarations, setup, load } = blockLoads(shape, share, row);
-  const next = (word: string) =>
-    weight === 'q8'
-      ? `${word}.yzwx`
-      : `vec2<u32>((${word}.x >> 16u) | (${word}.y << 16u), ${word}.y >> 16u)`;
+  const word = (words: string, part: number) => {
+    if (weight === 'q8') return `${words}.${components[part]}`;
+    const pair = `${words}.${part < 2 ? 'x' : 'y'}`;
+    return part % 2 ? `${pair} >> 16u` : pair;
+  };
   return {
     ...{ bindings, declarations, setup, load },
     store: turns
-      .map((turn) => `    var words${turn} = values${turn};\n    let factor${turn} = scale${turn};`)
+      .map((turn) => `    let words${turn} = values${turn};\n    let factor${turn} = scale${turn};`)
       .join('\n'),
-    take: (column) =>
-      `let w${column} = levels(words${column}.x) * factor${column}; words${column} = ${next(`words${column}`)};`,
+    quad: (column, part) => `levels(${word(`words${column}`, part)}) * factor${column}`,
   };
 }
 

@@ -197,24 +197,35 @@ function body(
   const steps = Math.ceil(k / step);
   const across = columns / threadColumns;
   const range = (count: number) => Array.from({ length: count }, (_, i) => i);
-  const products = range(threadRows).map((i) =>
-    [
-      `    { let a = vec4<f32>(tileX[part * ${rows}u + threadRow * ${threadRows}u + ${i}u]);`,
+  const products = (row: (i: number) => string) =>
+    range(threadRows).flatMap((i) => [
+      `      { let a = vec4<f32>(tileX[${row(i)}]);`,
       ...range(threadColumns).map(
         (j) =>
-          `c${i}_${j} = fma(a.w, w${j}.w, fma(a.z, w${j}.z, fma(a.y, w${j}.y, fma(a.x, w${j}.x, c${i}_${j}))));`,
+          `      c${i}_${j} = fma(a.w, w${j}.w, fma(a.z, w${j}.z, fma(a.y, w${j}.y, fma(a.x, w${j}.x, c${i}_${j}))));`,
       ),
-      '}',
-    ].join('\n      '),
-  );
-  const sums = `    for (var part = 0u; part < 4u; part++) {
-${range(threadColumns)
-  .map(
-    (j) =>
-      `      ${own?.take(j) ?? `let w${j} = vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u]);`}`,
-  )
-  .join('\n')}
-${products.join('\n')}
+      '      }',
+    ]);
+  const part = (weight: (j: number) => string, row: (i: number) => string) =>
+    [...range(threadColumns).map((j) => `      let w${j} = ${weight(j)};`), ...products(row)].join(
+      '\n',
+    );
+  // With weights in registers all indices are constants.
+  const sums = own
+    ? range(4)
+        .map(
+          (p) =>
+            `    {\n${part(
+              (j) => own.quad(j, p),
+              (i) => `${p * rows + i}u`,
+            )}\n    }`,
+        )
+        .join('\n')
+    : `    for (var part = 0u; part < 4u; part++) {
+${part(
+  (j) => `vec4<f32>(tileW[part * ${columns}u + threadColumn + ${j * across}u])`,
+  (i) => `part * ${rows}u + threadRow * ${threadRows}u + ${i}u`,
+)}
     }`;
   return `
 ${accumulatorLines(variant)}
