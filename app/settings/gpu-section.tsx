@@ -8,7 +8,13 @@ import {
   matrixFeature,
   usualKernels,
 } from '../../lib/contract/kernel-setting';
-import { mostLosses, readRecord, recordId, type TuningRecord } from '../../lib/gpu/kernels/record';
+import {
+  mostLosses,
+  peakOf,
+  readRecord,
+  recordId,
+  type TuningRecord,
+} from '../../lib/gpu/kernels/record';
 import { gpuLock } from '../../lib/predictions/locks';
 import { loadSetting } from '../../lib/predictions/settings';
 import { getRunner } from '../runner';
@@ -104,7 +110,7 @@ function Measured(props: {
   return (
     <>
       <p className="field-hint">{state()}</p>
-      {tuned && <KernelTable {...{ tuned }} peak={record?.peak ?? null} />}
+      {tuned && <KernelTable {...{ tuned }} peak={record && peakOf(record)} />}
     </>
   );
 }

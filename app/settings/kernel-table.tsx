@@ -1,14 +1,21 @@
+import { type Peak, peakRate } from '../../lib/gpu/kernels/peak-rate';
 import type { TunedMode } from '../../lib/gpu/kernels/record';
 import { t } from '../texts';
 import '../texts/en/settings';
 
-const families = ['linear', 'attention', 'convolution', 'fastLinear', 'fastAttention'] as const;
+const families = [
+  { family: 'linear', kind: 'linear', fast: false },
+  { family: 'attention', kind: 'attention', fast: false },
+  { family: 'convolution', kind: 'convolution', fast: false },
+  { family: 'fastLinear', kind: 'linear', fast: true },
+  { family: 'fastAttention', kind: 'attention', fast: true },
+] as const;
 
 /** The same in every language. */
-const unit = 'GFLOP/s';
+const giga = (perSecond: number) => `${Math.round(perSecond / 1e9)} GFLOP/s`;
 
 /** The variant that each family of kernels uses, and those that are not used. */
-export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: number | null }) {
+export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: Peak | null }) {
   const { winners, tried } = tuned;
   const failed = tried.filter(({ reason }) => reason !== null);
   return (
@@ -23,21 +30,20 @@ export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: number | 
         </thead>
         <tbody>
           {families
-            .filter((family) => family in winners)
-            .map((family) => {
+            .filter(({ family }) => family in winners)
+            .map(({ family, kind, fast }) => {
               const winner = winners[family];
               const rate = winner?.rate ?? null;
-              // The peak is that of multiply-adds, and what takes their place is exact.
-              const fast = family.startsWith('fast');
               const instead = t(fast ? 'shared.kernels.exact' : 'shared.kernels.runtime');
-              const share = fast || rate === null || !peak ? null : rate / peak;
+              const most = peak && peakRate(peak, kind, fast);
+              const share = rate !== null && most ? rate / most : null;
               return (
                 <tr key={family}>
                   <th scope="row">
                     {t(`settings.family.${family}`)}
                     <small>{winner ? winner.name : instead}</small>
                   </th>
-                  <td>{rate === null ? '–' : `${Math.round(rate / 1e9)} ${unit}`}</td>
+                  <td>{rate === null ? '–' : giga(rate)}</td>
                   <td>{share === null ? '–' : `${Math.round(100 * share)} %`}</td>
                 </tr>
               );
@@ -46,7 +52,10 @@ export function KernelTable({ tuned, peak }: { tuned: TunedMode; peak: number | 
       </table>
       {peak !== null && (
         <p className="field-hint">
-          {t('settings.peakHint', { peak: `${Math.round(peak / 1e9)} ${unit}` })}
+          {t('settings.peakHint', { peak: giga(peak.multiplyAdd) })}
+          {peak.integerDot !== null && 'fastLinear' in winners && (
+            <> {t('settings.integerPeakHint', { peak: giga(peak.integerDot) })}</>
+          )}
         </p>
       )}
       {failed.length > 0 && (

@@ -174,7 +174,8 @@ export class EngineKernels {
       const date = new Date().toISOString();
       const tuned = { ...result, date, skipped: this.#skip.signal.aborted };
       const modes = { ...record.modes, [mode]: tuned };
-      await this.#save({ ...record, peak: peak?.multiplyAdd ?? null, modes });
+      const peaks = { peak: peak?.multiplyAdd ?? null, integerPeak: peak?.integerDot ?? null };
+      await this.#save({ ...record, ...peaks, modes });
       return kernelsOf(backend, mode, result);
     } finally {
       scope.dispose();

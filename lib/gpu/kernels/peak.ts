@@ -1,6 +1,7 @@
 import type { Backend } from '../backend';
 import type { Compute, Dispatch } from './compute';
 import { defineKernel, type Kernel } from './kernel';
+import type { Peak } from './peak-rate';
 import { type TimeOptions, timeWork } from './time';
 
 const threads = 128;
@@ -45,14 +46,6 @@ ${body.join('\n')}
 
 const multiplyAdd = loop('multiply-add');
 const integerDot = loop('integer dot');
-
-/** What a device reaches where nothing but its arithmetic limits it, in operations per second. */
-export interface Peak {
-  /** f32: two for a multiply-add. */
-  readonly multiplyAdd: number;
-  /** Of 8-bit integers: eight for a dot product of four; null where the device has none. */
-  readonly integerDot: number | null;
-}
 
 /**
  * Measures a device's peak, the denominator of every share: data sheets count instructions that a program may

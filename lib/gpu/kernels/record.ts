@@ -1,5 +1,6 @@
 import type { DeviceReport } from '../../contract/engine';
 import type { KernelMode } from './kernel';
+import type { Peak } from './peak-rate';
 import type { TuningResult } from './tune';
 
 /** What is known of the kernels of one device in one browser version. Plain data, to be stored. */
@@ -9,6 +10,8 @@ export interface TuningRecord {
   readonly kernelSet: string;
   /** Measured FLOP/s of multiply-adds in registers; null where it was not measured. */
   readonly peak: number | null;
+  /** The same of 8-bit dot products, which the mode `fast` has; absent in older records. */
+  readonly integerPeak?: number | null;
   readonly modes: Readonly<Partial<Record<KernelMode, TunedMode>>>;
   /** The variant that is running for the first time. Where one stands here at the start, it has not ended. */
   readonly trying: string | null;
@@ -68,6 +71,11 @@ export function readRecord(stored: unknown): TuningRecord | null {
   return record?.version === 1 && typeof record.losses === 'number' && record.modes !== undefined
     ? (record as TuningRecord)
     : null;
+}
+
+/** The measured peak of the device; null where it was not measured. */
+export function peakOf({ peak, integerPeak = null }: TuningRecord): Peak | null {
+  return peak === null ? null : { multiplyAdd: peak, integerDot: integerPeak };
 }
 
 /** The record after a variant, or one that is not known, has lost the device. */

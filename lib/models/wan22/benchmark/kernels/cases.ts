@@ -2,20 +2,29 @@ import { at } from '../../../../contract';
 import type { Scope } from '../../../../gpu';
 import type { Compute, RowView } from '../../../../gpu/kernels';
 import {
+  type AttentionRun,
   type AttentionShape,
   attentionDispatch,
   attentionVariants,
 } from '../../../../gpu/kernels/attention';
+import {
+  fastAttentionDispatch,
+  fastAttentionVariants,
+  packedWidth,
+  type QuantisedHeads,
+  quantiseRows,
+} from '../../../../gpu/kernels/attention-dp4a';
 import { type ConvolutionShape, convolutionVariants } from '../../../../gpu/kernels/convolution';
 import { convolutionDispatches } from '../../../../gpu/kernels/convolution-run';
 import { packedDims, packedRows, packJob } from '../../../../gpu/kernels/convolution-weights';
 import { fromHalf, toHalf } from '../../../../gpu/kernels/half';
+import { type LinearVariant, linearDispatch, linearVariants } from '../../../../gpu/kernels/linear';
 import {
-  type LinearShape,
-  type LinearVariant,
-  linearDispatch,
-  linearVariants,
-} from '../../../../gpu/kernels/linear';
+  type FastLinearShape,
+  fastLinearDispatch,
+  fastLinearVariants,
+} from '../../../../gpu/kernels/linear-dp4a';
+import { quantiseDispatch } from '../../../../gpu/kernels/quantise';
 import { attention, convolution, GraphBuilder, linear } from '../../../../onnx';
 import { decoderBlocks, type ModelConfig, transformerDim } from '../../config';
 import { noise, noiseBlocks } from '../synthetic';
@@ -106,7 +115,7 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       const result = gated
         ? scope.float32([rows, n], 'activations')
         : scope.tensor('float16', [rows, n], 'activations');
-      const shape: LinearShape = {
+      const shape: FastLinearShape = {
         k,
         n,
         weight: bits === 8 ? 'q8' : 'q4',
@@ -116,19 +125,23 @@ function linearCase(name: string, size: LinearSize): KernelCase {
         rank: 0,
         epilogue,
       };
-      const contender = (variant: LinearVariant): Contender => ({
+      const operands = { rows, y: whole(result), ...weight, ...(gated && { gate: whole(gate) }) };
+      const exact = (variant: LinearVariant): Contender => ({
         variant: textOf(variant),
         mode: 'exact',
         result,
-        jobs: [
-          linearDispatch(variant, shape, {
-            rows,
-            x: whole(narrow),
-            y: whole(result),
-            ...weight,
-            ...(gated && { gate: whole(gate) }),
-          }),
-        ],
+        jobs: [linearDispatch(variant, shape, { ...operands, x: whole(narrow) })],
+      });
+      const rounded = {
+        x: whole(scope.tensor('int32', [rows, k / 4], 'activations')),
+        xScales: whole(scope.float32([rows, k / 32], 'activations')),
+      };
+      const rounding = quantiseDispatch(k, 'f16', { rows, source: whole(narrow), ...rounded });
+      const fast = (variant: LinearVariant): Contender => ({
+        variant: textOf(variant),
+        mode: 'fast',
+        result,
+        jobs: [rounding, fastLinearDispatch(variant, shape, { ...operands, ...rounded })],
       });
       const y = scope.float32([rows, n], 'activations');
       const g = new GraphBuilder(`bench ${name}`);
@@ -159,7 +172,10 @@ function linearCase(name: string, size: LinearSize): KernelCase {
       const graph = g.build();
       const inputs = { x, ...weight, ...(gated && { residual, gate }) };
       return {
-        contenders: linearVariants(compute).map(contender),
+        contenders: [
+          ...linearVariants(compute).map(exact),
+          ...fastLinearVariants(compute).map(fast),
+        ],
         runtime: async () => {
           await scope.backend.run(graph, inputs, { y });
           return y;
@@ -202,6 +218,17 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
         headStride: head,
         rowStride: width,
       });
+      const run: AttentionRun = {
+        ...{ q: view(q.narrow), k: view(k.narrow), v: view(v.narrow), out: view(result) },
+        ...{ heads, rows, keys, scale },
+      };
+      const rounded = { storage: 'f16', headSize: head, heads } as const;
+      const inBytes = (count: number): QuantisedHeads => ({
+        values: scope.tensor('int32', [heads, count, packedWidth(head)], 'activations'),
+        scales: scope.float32([heads, count], 'activations'),
+      });
+      const [rows8, keys8] = [inBytes(rows), inBytes(keys)];
+      const mean = scope.float32([heads, head], 'activations');
       const y = scope.float32([1, rows, width], 'activations');
       const g = new GraphBuilder(`bench ${name}`);
       g.output(
@@ -217,23 +244,28 @@ function attentionCase(name: string, { heads, head, rows, keys }: AttentionSize)
       );
       const graph = g.build();
       return {
-        contenders: attentionVariants(compute).map((variant) => ({
-          variant: textOf(variant),
-          mode: 'exact',
-          result,
-          jobs: [
-            attentionDispatch(variant, shape, {
-              q: view(q.narrow),
-              k: view(k.narrow),
-              v: view(v.narrow),
-              out: view(result),
-              heads,
-              rows,
-              keys,
-              scale,
+        contenders: [
+          ...attentionVariants(compute).map(
+            (variant): Contender => ({
+              variant: textOf(variant),
+              mode: 'exact',
+              result,
+              jobs: [attentionDispatch(variant, shape, run)],
             }),
-          ],
-        })),
+          ),
+          ...fastAttentionVariants(compute).map(
+            (variant): Contender => ({
+              variant: textOf(variant),
+              mode: 'fast',
+              result,
+              jobs: [
+                ...quantiseRows({ ...rounded, x: run.q, rows, y: rows8 }),
+                ...quantiseRows({ ...rounded, x: run.k, rows: keys, y: keys8, mean }),
+                fastAttentionDispatch(variant, shape, { ...run, q: rows8, k: keys8 }),
+              ],
+            }),
+          ),
+        ],
         runtime: async () => {
           await scope.backend.run(graph, { q: q.wide, k: k.wide, v: v.wide }, { y });
           return y;

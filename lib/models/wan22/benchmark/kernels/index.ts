@@ -2,7 +2,8 @@ import { type DeviceReport, type KernelCheck, KinoraError } from '../../../../co
 import { type Backend, probeDevice, Scope, selfTest } from '../../../../gpu';
 import { assignKernels } from '../../../../gpu/kernels/assign';
 import { contestsOf } from '../../../../gpu/kernels/contests';
-import { measurePeak, type Peak } from '../../../../gpu/kernels/peak';
+import { measurePeak } from '../../../../gpu/kernels/peak';
+import type { Peak } from '../../../../gpu/kernels/peak-rate';
 import { type Timing, timeWork } from '../../../../gpu/kernels/time';
 import { type TuningResult, tune } from '../../../../gpu/kernels/tune';
 import { modesOf } from '../../../../gpu/kernels/variants';

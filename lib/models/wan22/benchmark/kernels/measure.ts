@@ -1,6 +1,6 @@
 import { type Backend, type DeviceTensor, elementCount, relativeRms, Scope } from '../../../../gpu';
 import type { Compute, Dispatch, KernelMode } from '../../../../gpu/kernels';
-import type { Peak } from '../../../../gpu/kernels/peak';
+import { type Peak, peakRate } from '../../../../gpu/kernels/peak-rate';
 import { timeInTurns } from '../../../../gpu/kernels/time';
 
 export type KernelFamily = 'linear' | 'attention' | 'convolution';
@@ -101,7 +101,7 @@ export async function measureCase(
       reason: string | null = null,
     ): KernelLine => {
       const rate = seconds && flops / seconds.least;
-      const most = what.mode === 'fast' ? peak.integerDot : peak.multiplyAdd;
+      const most = peakRate(peak, family, what.mode === 'fast');
       const share = rate !== null && most !== null ? rate / most : null;
       return { family, case: name, size, flops, ...what, seconds, rate, share, reason };
     };

@@ -1,0 +1,24 @@
+/** What a device reaches where nothing but its arithmetic limits it, in operations per second. */
+export interface Peak {
+  /** f32: two for a multiply-add. */
+  readonly multiplyAdd: number;
+  /** Of 8-bit integers: eight for a dot product of four; null where the device has none. */
+  readonly integerDot: number | null;
+}
+
+/**
+ * The rate at which a kernel would run if nothing but the peak limited it. In the mode `fast` a linear multiplies
+ * integers; attention only where it makes its logits, which is half of its operations. Everything else is f32.
+ *
+ * @param fast whether the kernel is one of that mode
+ * @returns operations per second; null where the peak is not known
+ */
+export function peakRate(
+  { multiplyAdd, integerDot }: Peak,
+  family: 'linear' | 'attention' | 'convolution',
+  fast: boolean,
+): number | null {
+  if (!fast || family === 'convolution') return multiplyAdd;
+  if (integerDot === null) return null;
+  return family === 'linear' ? integerDot : 2 / (1 / integerDot + 1 / multiplyAdd);
+}
