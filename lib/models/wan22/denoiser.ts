@@ -1,4 +1,4 @@
-import { type Backend, type DeviceTensor, Scope } from '../../gpu';
+import { type DeviceTensor, Scope } from '../../gpu';
 import type { BlockWork, ClipConditions, ClipDenoiser, Denoiser } from '../../pipeline/model';
 import { latentsToTokens, tokensPerFrame, tokensToLatents } from './tokens';
 import type { Clip, TextContext, Transformer } from './transformer';
@@ -48,21 +48,9 @@ export class Wan22Denoiser implements Denoiser {
         noisy: transformer.createTimeEmbedding(scope),
       };
       await transformer.embedTime(0, times.conditioning);
-      // What the model sees: the clean frame, then the current latents. Never written to by the solver.
-      const input = scope.float32([memory.tokens, width], 'latents');
       const clean = scope.float32([memory.conditioningTokens, width], 'latents', conditioning);
-      backend.copy(clean, 0, input, 0, conditioning.length);
-      const branches = texts.map((text) => ({
-        text,
-        velocity: scope.float32([memory.tokens, width], 'latents'),
-      }));
-      return new Wan22ClipDenoiser(
-        transformer,
-        clip,
-        memory,
-        { conditioning, times, input, branches },
-        made,
-      );
+      const tensors = { conditioning, clean, times, texts };
+      return new Wan22ClipDenoiser(transformer, clip, memory, tensors, made);
     } catch (error) {
       for (const each of made) each.dispose();
       throw error;
@@ -84,8 +72,9 @@ interface ClipTensors {
   /** Tokens of the conditioning frame, [P, width]. */
   readonly conditioning: Float32Array;
   readonly times: { readonly conditioning: TimeEmbedding; readonly noisy: TimeEmbedding };
-  readonly input: Tensor; // [S, width]
-  readonly branches: readonly { readonly text: TextContext; readonly velocity: Tensor }[]; // [S, width]
+  /** The same on the device. */
+  readonly clean: Tensor;
+  readonly texts: readonly TextContext[];
 }
 
 class Wan22ClipDenoiser implements ClipDenoiser {
@@ -101,10 +90,6 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     const { config } = transformer;
     const [, ph, pw] = config.patch_size;
     this.rowWidth = config.in_channels * ph * pw;
-  }
-
-  get #backend(): Backend {
-    return this.transformer.backend;
   }
 
   pack(latents: Float32Array): Float32Array {
@@ -129,21 +114,16 @@ class Wan22ClipDenoiser implements ClipDenoiser {
     { signal, blocks = [] }: { signal?: AbortSignal; blocks?: readonly BlockWork[] } = {},
   ): Promise<void> {
     const { transformer, memory } = this;
-    const { conditioning, times, input, branches } = this.tensors;
-    if (velocities.length > branches.length) {
-      throw new TypeError(`There are ${branches.length} texts, not ${velocities.length}.`);
-    }
-    const wanted = branches
-      .slice(0, velocities.length)
-      .map((branch, i) => ({ ...branch, blocks: blocks[i] ?? 'compute' }));
-    const free = memory.tokens * this.rowWidth - conditioning.length;
+    const { clean, times, texts } = this.tensors;
+    const branches = velocities.map((free, i) => {
+      const text = texts[i];
+      if (!text) throw new TypeError(`There are ${texts.length} texts, not ${velocities.length}.`);
+      return { text, velocity: { conditioning: null, free }, blocks: blocks[i] ?? 'compute' };
+    });
+    // The model sees the clean frame, then the current latents.
+    const tokens = { conditioning: clean, free: sample };
     await transformer.embedTime(timestep, times.noisy);
-    this.#backend.copy(sample, 0, input, conditioning.length, free);
-    await transformer.velocity(memory, input, times, wanted, signal ? { signal } : {});
-    for (const [i, target] of velocities.entries()) {
-      const branch = branches[i];
-      if (branch) this.#backend.copy(branch.velocity, conditioning.length, target, 0, free);
-    }
+    await transformer.velocity(memory, tokens, times, branches, signal ? { signal } : {});
   }
 
   dispose(): void {

@@ -66,8 +66,11 @@ export async function openBlocks(
     const clip = await model.createClip(clipOfTokens(transformer, tokens), clipOptions);
     owned.push(clip);
     const width = transformer.in_channels * 4;
-    const latents = scope.float32([tokens, width], 'latents', noise('tokens', tokens * width, 1));
-    const velocity = scope.float32([tokens, width], 'latents');
+    const rows = (name: string, count: number) =>
+      scope.float32([count, width], 'latents', noise(name, count * width, 1));
+    const given = clip.conditioningTokens;
+    const latents = { conditioning: rows('frame', given), free: rows('tokens', tokens - given) };
+    const free = scope.float32([tokens - given, width], 'latents');
     const conditioning = model.createTimeEmbedding(scope);
     const noisy = model.createTimeEmbedding(scope);
     await model.embedTime(0, conditioning);
@@ -75,7 +78,7 @@ export async function openBlocks(
     const embeds = noise('text', textTokens * transformer.text_dim, 1);
     const text = await model.prepareText(embeds, clip);
     owned.push(text);
-    const branches = [{ text, velocity }];
+    const branches = [{ text, velocity: { conditioning: null, free } }];
     return {
       weights: model.weights,
       pass: () => model.velocity(clip, latents, { conditioning, noisy }, branches),

@@ -20,6 +20,7 @@ export function transformerBlockFlops(config: TransformerConfig, tokens: number,
   const d = transformerDim(config);
   const linear = 2 * tokens * d * d;
   return {
+    'text-keys-values': 4 * text * d * d,
     'keys-values': 2 * linear,
     'self-attention': 2 * linear + 4 * tokens * tokens * d,
     'cross-attention-feed-forward':
@@ -116,7 +117,7 @@ export function tinyDecoderFlops(
 /** What a side branch of one rank beside every linear of the blocks adds to a pass. */
 export function loraFlops(config: TransformerConfig, tokens: number, rank: number): number {
   const d = transformerDim(config);
-  // Keys and values of the text are computed once per prompt.
+  // Keys and values of the text are left out: they have few rows.
   const widths = 6 * 2 * d + 2 * (d + config.ffn_dim);
   return 2 * tokens * rank * widths * config.num_layers;
 }

@@ -135,15 +135,21 @@ async function forward(
     await model.embedTime(steps.at(-1) ?? Number.NaN, times.noisy);
     const input = await golden.tensors.read('dit_input');
     const tokens = latentsToTokens(input, config.in_channels, size, config);
-    const inputTensor = scope.float32([clip.tokens, width], 'latents', tokens);
-    const velocity = scope.float32([clip.tokens, width], 'latents');
-    await model.velocity(clip, inputTensor, times, [{ text: prepared, velocity }], {
-      includeConditioning: true,
+    const given = clip.conditioningTokens * width;
+    const rows = (data?: Float32Array) => ({
+      conditioning: scope.float32([given / width, width], 'latents', data?.subarray(0, given)),
+      free: scope.float32([clip.tokens - given / width, width], 'latents', data?.subarray(given)),
+    });
+    const velocity = rows();
+    await model.velocity(clip, rows(tokens), times, [{ text: prepared, velocity }], {
       afterBlock: async (block) => {
         onBlock?.(block, await clip.read());
       },
     });
-    return tokensToLatents(await backend.read(velocity), config.out_channels, size, config);
+    const result = new Float32Array(tokens.length);
+    result.set(await backend.read(velocity.conditioning));
+    result.set(await backend.read(velocity.free), given);
+    return tokensToLatents(result, config.out_channels, size, config);
   } finally {
     prepared.dispose();
     clip.dispose();

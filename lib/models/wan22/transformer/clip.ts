@@ -1,5 +1,6 @@
 import type { DeviceTensor, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
+import type { Chunk } from '../tokens';
 import type { BlockWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -17,20 +18,37 @@ export interface Times {
   readonly noisy: TimeEmbedding;
 }
 
-/** A text's keys and values for one block, in the layout of the clip that made them. */
+/** Room for a text's keys and values in one block, in the layout of the clip that made it. */
 export interface TextKeysValues {
   readonly keys: DeviceTensor;
   readonly values: DeviceTensor;
 }
 
 /** A prompt as the blocks see it. */
-export interface TextContext {
-  /** T: rows of keys and values. */
+export interface TextContext extends TextKeysValues {
+  /** T: rows of the context, of keys and of values. */
   readonly rows: number;
+  readonly context: Tensor; // [T, D]
   /** Added to the logit of the last key, which stands for all empty rows of the text at once. */
   readonly lastBias: number;
-  readonly blocks: readonly TextKeysValues[];
   dispose(): void;
+}
+
+/** Rows of all tokens [S, C·ph·pw] in two tensors. A chunk has rows of one of them only. */
+export interface TokenRows {
+  /** Null where these tokens are left out. */
+  readonly conditioning: Tensor | null; // [P, C·ph·pw]
+  readonly free: Tensor; // [S − P, C·ph·pw]
+}
+
+/** The tensor with a chunk's rows and the first of them; null where they are left out. */
+export function placeOf(
+  { conditioning, free }: TokenRows,
+  chunk: Chunk,
+  conditioningTokens: number,
+): { readonly tensor: Tensor; readonly start: number } | null {
+  if (!chunk.conditioning) return { tensor: free, start: chunk.start - conditioningTokens };
+  return conditioning && { tensor: conditioning, start: chunk.start };
 }
 
 /** Sizes and work of a clip that are known before it runs. */
@@ -59,25 +77,20 @@ export interface Clip {
   readonly tokens: number;
   /** Tokens of the conditioning frames. */
   readonly conditioningTokens: number;
-  /**
-   * A text's keys and values in a block.
-   *
-   * @param context [T, D]
-   */
-  textKeysValues(scope: Scope, context: Tensor, block: BlockWeights): Promise<TextKeysValues>;
-  /** Patch embedding of tokens [S, C·ph·pw] into stream 0. */
-  embed(tokens: Tensor): Promise<void>;
+  /** Takes room for the keys and values of a text of T rows. */
+  createTextMemory(scope: Scope, rows: number): TextKeysValues;
+  /** Patch embedding of tokens into stream 0. Tokens that are left out have no defined content then. */
+  embed(tokens: TokenRows): Promise<void>;
   /** Stream 1 becomes a copy of stream 0. */
   fork(): void;
   /** Steps 1 and 2. */
   selfAttention(stream: number, block: BlockWeights, times: Times): Promise<void>;
-  /** Steps 3 and 4. */
+  /** Steps 3 and 4. The keys and values of the text are computed before. */
   crossFeedForward(
     stream: number,
     block: BlockWeights,
     times: Times,
     text: TextContext,
-    blockIndex: number,
   ): Promise<void>;
   /**
    * Holds stream 0, the embedded tokens, for {@link keepResidual}.
@@ -87,16 +100,8 @@ export interface Clip {
   holdEmbedded(branch: number): void;
   /** Keeps what the blocks added to what was held. */
   keepResidual(branch: number, stream: number): Promise<void>;
-  /**
-   * @param velocity [S, C·ph·pw]
-   * @param includeConditioning whether the conditioning tokens are computed too
-   */
-  head(
-    source: HeadSource,
-    times: Times,
-    velocity: Tensor,
-    includeConditioning: boolean,
-  ): Promise<void>;
+  /** @param velocity where the result goes */
+  head(source: HeadSource, times: Times, velocity: TokenRows): Promise<void>;
   /** Ends a pass: brings what its kernels have counted to the CPU. */
   finish(): Promise<void>;
   /** Stream 0, [S, D]. */

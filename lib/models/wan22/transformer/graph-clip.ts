@@ -2,7 +2,16 @@ import type { Backend, Bindings, DeviceTensor, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { type TransformerConfig, transformerDim } from '../config';
 import { bindLinear } from '../layers';
-import type { Clip, ClipOptions, HeadSource, TextContext, TextKeysValues, Times } from './clip';
+import {
+  type Clip,
+  type ClipOptions,
+  type HeadSource,
+  placeOf,
+  type TextContext,
+  type TextKeysValues,
+  type Times,
+  type TokenRows,
+} from './clip';
 import { type ChunkedTensor, type ClipMemory, createClipMemory } from './clip-memory';
 import * as graphs from './graphs';
 import type { BlockWeights, TransformerWeights } from './weights';
@@ -38,32 +47,20 @@ export class GraphClip implements Clip {
     return this.#memory.conditioningTokens;
   }
 
-  async textKeysValues(
-    scope: Scope,
-    context: Tensor,
-    block: BlockWeights,
-  ): Promise<TextKeysValues> {
-    const [rows, d] = context.dims as [number, number];
-    const keys = scope.float32([1, rows, d], 'activations');
-    const values = scope.float32([1, rows, d], 'activations');
-    const inputs = {
-      context,
-      norm_k: block.attn2.normK,
-      ...bindLinear('to_k', block.linears['attn2.to_k']),
-      ...bindLinear('to_v', block.linears['attn2.to_v']),
-    };
-    const graph = graphs.textKeysValuesGraph(this.config, block.specs);
-    await this.backend.run(graph, inputs, { keys, values });
-    return { keys, values };
+  createTextMemory(scope: Scope, rows: number): TextKeysValues {
+    const make = () => scope.float32([1, rows, transformerDim(this.config)], 'activations');
+    return { keys: make(), values: make() };
   }
 
-  async embed(tokens: Tensor): Promise<void> {
+  async embed(tokens: TokenRows): Promise<void> {
     const { patchEmbedding } = this.weights;
     const graph = graphs.patchEmbeddingGraph(patchEmbedding.spec);
     const width = patchEmbedding.spec.inFeatures;
     for (const [index, chunk] of this.#memory.chunks.entries()) {
+      const from = placeOf(tokens, chunk, this.conditioningTokens);
+      if (!from) continue;
       const piece = this.#memory.tokenPiece(chunk.count);
-      this.backend.copy(tokens, chunk.start * width, piece, 0, chunk.count * width);
+      this.backend.copy(from.tensor, from.start * width, piece, 0, chunk.count * width);
       const inputs = { tokens: piece, ...bindLinear('patch_embedding', patchEmbedding) };
       await this.backend.run(graph, inputs, { hidden: this.#memory.hidden.get(index) });
     }
@@ -126,12 +123,10 @@ export class GraphClip implements Clip {
     block: BlockWeights,
     times: Times,
     text: TextContext,
-    blockIndex: number,
   ): Promise<void> {
+    await this.#textKeysValues(text, block);
     const graph = graphs.crossFeedForwardGraph(this.config, block.specs);
     const stream = this.#stream(index);
-    const context = text.blocks[blockIndex];
-    if (!context) throw new TypeError(`the text was not prepared for block ${blockIndex}`);
     for (const [at, chunk] of this.#memory.chunks.entries()) {
       const bias = this.#biasOf(text, chunk.count);
       await stream.advance(at, (hidden, result) =>
@@ -144,8 +139,8 @@ export class GraphClip implements Clip {
             'norm2.weight': block.norm2.weight,
             'norm2.bias': block.norm2.bias,
             norm_q: block.attn2.normQ,
-            text_keys: context.keys,
-            text_values: context.values,
+            text_keys: text.keys,
+            text_values: text.values,
             text_bias: bias,
             ...bindLinear('to_q', block.linears['attn2.to_q']),
             ...bindLinear('to_out', block.linears['attn2.to_out.0']),
@@ -156,6 +151,20 @@ export class GraphClip implements Clip {
         ),
       );
     }
+  }
+
+  async #textKeysValues(
+    { context, keys, values }: TextContext,
+    { attn2, linears, specs }: BlockWeights,
+  ): Promise<void> {
+    const inputs = {
+      context,
+      norm_k: attn2.normK,
+      ...bindLinear('to_k', linears['attn2.to_k']),
+      ...bindLinear('to_v', linears['attn2.to_v']),
+    };
+    const graph = graphs.textKeysValuesGraph(this.config, specs);
+    await this.backend.run(graph, inputs, { keys, values });
   }
 
   holdEmbedded(branch: number): void {
@@ -172,17 +181,13 @@ export class GraphClip implements Clip {
     }
   }
 
-  async head(
-    source: HeadSource,
-    times: Times,
-    velocity: Tensor,
-    includeConditioning: boolean,
-  ): Promise<void> {
+  async head(source: HeadSource, times: Times, velocity: TokenRows): Promise<void> {
     const { projOut, scaleShiftTable } = this.weights;
     const graph = graphs.headGraph(this.config, projOut.spec);
     const width = projOut.spec.outFeatures;
     for (const [index, chunk] of this.#memory.chunks.entries()) {
-      if (chunk.conditioning && !includeConditioning) continue;
+      const to = placeOf(velocity, chunk, this.conditioningTokens);
+      if (!to) continue;
       const piece = this.#memory.tokenPiece(chunk.count);
       const inputs = {
         hidden: await this.#chunkOf(source, index),
@@ -191,7 +196,7 @@ export class GraphClip implements Clip {
         ...bindLinear('proj_out', projOut),
       };
       await this.backend.run(graph, inputs, { velocity: piece });
-      this.backend.copy(piece, 0, velocity, chunk.start * width, chunk.count * width);
+      this.backend.copy(piece, 0, to.tensor, to.start * width, chunk.count * width);
     }
   }
 

@@ -79,7 +79,7 @@ export const textEmbeddingGraph = memoised(
   },
 );
 
-/** Step 3, the text's side: `context` [T, D] → `keys`, `values` [1, T, D]; once per prompt. */
+/** Step 3, the text's side: `context` [T, D] → `keys`, `values` [1, T, D]. */
 export const textKeysValuesGraph = memoised((config: TransformerConfig, specs: BlockSpecs) => {
   const g = new GraphBuilder('text-keys-values');
   const d = transformerDim(config);

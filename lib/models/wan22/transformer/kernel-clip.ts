@@ -1,8 +1,17 @@
 import { type Backend, type DeviceTensor, elementCount, type Scope } from '../../../gpu';
 import type { Dispatch, KernelFailure } from '../../../gpu/kernels';
 import type { LatentSize } from '../../../pipeline/latents';
-import type { TransformerConfig } from '../config';
-import type { Clip, ClipOptions, HeadSource, TextContext, TextKeysValues, Times } from './clip';
+import { type TransformerConfig, transformerDim } from '../config';
+import {
+  type Clip,
+  type ClipOptions,
+  type HeadSource,
+  placeOf,
+  type TextContext,
+  type TextKeysValues,
+  type Times,
+  type TokenRows,
+} from './clip';
 import { KernelJobs, rowsOf } from './kernel-jobs';
 import { KernelMemory } from './kernel-memory';
 import type { Rows, StepKernels } from './kernel-steps';
@@ -49,23 +58,21 @@ export class KernelClip implements Clip {
    * @returns the kernels that the device refuses
    */
   async compile(block: BlockWeights): Promise<readonly KernelFailure[]> {
-    const jobs = this.#jobs;
-    const { y, h, keys } = this.#memory;
+    const { keys } = this.#memory;
     const [stream, modulation] = [this.#memory.stream(0), this.#memory.modulation(false)];
+    // The tensors are not looked at.
     const time = { temb: modulation, modulation };
     const times = { conditioning: time, noisy: time };
-    const blocks = [{ keys: keys.tensor, values: keys.tensor }];
-    const text = { rows: 1, lastBias: 0, blocks, dispose: () => undefined };
+    const room = { context: stream, keys: keys.tensor, values: keys.tensor };
+    const text = { rows: 1, lastBias: 0, ...room, dispose: () => undefined };
+    const tokens = { conditioning: stream, free: stream };
     const listed: Dispatch[] = [];
     this.#listed = listed;
     try {
-      // The tensors are not looked at.
-      await this.#run(jobs.linear(block.linears['attn2.to_k'], rowsOf(stream, { start: 0 }), y, 1));
-      await this.#run(jobs.linear(block.linears['attn2.to_v'], rowsOf(stream, { start: 0 }), h, 1));
-      await this.embed(stream);
+      await this.embed(tokens);
       await this.selfAttention(0, block, times);
-      await this.crossFeedForward(0, block, times, text, 0);
-      await this.head({ stream: 0 }, times, stream, true);
+      await this.crossFeedForward(0, block, times, text);
+      await this.head({ stream: 0 }, times, tokens);
     } finally {
       this.#listed = null;
     }
@@ -73,34 +80,20 @@ export class KernelClip implements Clip {
     return this.kernels.compute.compile([...kernels.values()]);
   }
 
-  async textKeysValues(
-    scope: Scope,
-    context: Tensor,
-    { linears, attn2 }: BlockWeights,
-  ): Promise<TextKeysValues> {
-    const jobs = this.#jobs;
-    const { storage } = this.kernels;
-    const [rows = 0] = context.dims;
-    const x: Rows = { tensor: context, first: 0, storage: 'f32' };
-    const make = (): Rows => {
-      const dtype = storage === 'f32' ? 'float32' : 'float16';
-      return { tensor: scope.tensor(dtype, context.dims, 'activations'), first: 0, storage };
-    };
-    const [keys, values] = [make(), make()];
-    await this.#run(
-      jobs.linear(linears['attn2.to_k'], x, keys, rows),
-      jobs.normHeads(keys, rows, attn2.normK),
-      jobs.linear(linears['attn2.to_v'], x, values, rows),
-    );
-    return { keys: keys.tensor, values: values.tensor };
+  createTextMemory(scope: Scope, rows: number): TextKeysValues {
+    const dtype = this.kernels.storage === 'f32' ? 'float32' : 'float16';
+    const make = () => scope.tensor(dtype, [rows, transformerDim(this.config)], 'activations');
+    return { keys: make(), values: make() };
   }
 
-  async embed(tokens: Tensor): Promise<void> {
+  async embed(tokens: TokenRows): Promise<void> {
     const jobs = this.#jobs;
     const { patchEmbedding } = this.weights;
     const stream = this.#memory.stream(0);
     for (const chunk of this.#memory.chunks) {
-      const [x, y] = [rowsOf(tokens, chunk), rowsOf(stream, chunk)];
+      const from = placeOf(tokens, chunk, this.conditioningTokens);
+      if (!from) continue;
+      const [x, y] = [rowsOf(from.tensor, from), rowsOf(stream, chunk)];
       await this.#run(jobs.linear(patchEmbedding, x, y, chunk.count));
     }
   }
@@ -148,18 +141,22 @@ export class KernelClip implements Clip {
     block: BlockWeights,
     times: Times,
     text: TextContext,
-    blockIndex: number,
   ): Promise<void> {
     const jobs = this.#jobs;
     const { linears, attn2, norm2 } = block;
-    const { chunks, y, h } = this.#memory;
-    const { overflows } = this.#memory;
+    const { chunks, y, h, hidden, overflows } = this.#memory;
     const stream = this.#memory.stream(index);
-    const context = text.blocks[blockIndex];
-    if (!context) throw new TypeError(`the text was not prepared for block ${blockIndex}`);
-    const [keys, values] = [jobs.sideBySide(context.keys), jobs.sideBySide(context.values)];
+    const { storage } = this.kernels;
+    const context = rowsOf(text.context, { start: 0 });
+    const textRows = (tensor: DeviceTensor): Rows => ({ tensor, first: 0, storage });
+    const [keys, values] = [jobs.sideBySide(text.keys), jobs.sideBySide(text.values)];
     const [scale, shift] = [norm2.weight, norm2.bias];
-    await this.#run(jobs.modulate(block, times));
+    await this.#run(
+      jobs.modulate(block, times),
+      jobs.linear(linears['attn2.to_k'], context, textRows(text.keys), text.rows),
+      jobs.linear(linears['attn2.to_v'], context, textRows(text.values), text.rows),
+      jobs.normHeads(textRows(text.keys), text.rows, attn2.normK),
+    );
     for (const chunk of chunks) {
       const { count } = chunk;
       const x = rowsOf(stream, chunk);
@@ -170,8 +167,11 @@ export class KernelClip implements Clip {
         jobs.attention(keys, values, count, text.rows, { lastBias: text.lastBias }),
         jobs.blockLinear(linears['attn2.to_out.0'], y, x, count, { epilogue: 'added' }),
         jobs.modulatedNorm(x, chunk, 'shift2', 'scale2'),
-        jobs.blockLinear(linears['ffn.net.0.proj'], y, h, count, { epilogue: 'gelu', overflows }),
-        jobs.blockLinear(linears['ffn.net.2'], h, x, count, jobs.gated(chunk, 'gate2')),
+        jobs.blockLinear(linears['ffn.net.0.proj'], y, hidden, count, {
+          epilogue: 'gelu',
+          overflows,
+        }),
+        jobs.blockLinear(linears['ffn.net.2'], hidden, x, count, jobs.gated(chunk, 'gate2')),
       );
     }
   }
@@ -187,12 +187,7 @@ export class KernelClip implements Clip {
     }
   }
 
-  async head(
-    source: HeadSource,
-    times: Times,
-    velocity: Tensor,
-    includeConditioning: boolean,
-  ): Promise<void> {
+  async head(source: HeadSource, times: Times, velocity: TokenRows): Promise<void> {
     const jobs = this.#jobs;
     const { projOut, scaleShiftTable } = this.weights;
     const { chunks, y } = this.#memory;
@@ -201,12 +196,13 @@ export class KernelClip implements Clip {
       jobs.sumOfTables(scaleShiftTable, times.conditioning.temb, true),
     );
     for (const chunk of chunks) {
-      if (chunk.conditioning && !includeConditioning) continue;
+      const to = placeOf(velocity, chunk, this.conditioningTokens);
+      if (!to) continue;
       const { rows, before } = jobs.chunkOf(source, chunk);
       await this.#run(
         before,
         jobs.modulatedNorm(rows, chunk, 'shift1', 'scale1'),
-        jobs.linear(projOut, y, rowsOf(velocity, chunk), chunk.count),
+        jobs.linear(projOut, y, rowsOf(to.tensor, to), chunk.count),
       );
     }
   }

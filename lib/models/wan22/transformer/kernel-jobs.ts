@@ -109,7 +109,7 @@ export class KernelJobs {
     const inBlocks = layers.some((layer) => weightOf(layer) !== 'f32');
     if (!this.kernels.fastLinear || !quantised || !inBlocks) return { x, before: [] };
     const { inFeatures: k } = layers[0].spec;
-    const { values, scales } = quantised.rows;
+    const { values, scales } = k > this.#width ? quantised.hidden : quantised.rows;
     const bytes = { x: rowView(values, 0, count, k), xScales: rowView(scales, 0, count, k / 8) };
     const source = viewOf(x, count, k);
     const before = [quantiseDispatch(k, x.storage, { rows: count, source, ...bytes })];
@@ -257,7 +257,7 @@ export class KernelJobs {
     if ('stream' in source) {
       return { rows: rowsOf(this.memory.stream(source.stream), chunk), before: [] };
     }
-    const { tensor } = this.memory.h;
+    const { tensor } = this.memory.hidden;
     const rows: Rows = { tensor, first: 0, storage: 'f32' };
     const residual = this.memory.residual(source.reused);
     const sum = sumDispatch(this.#width, {

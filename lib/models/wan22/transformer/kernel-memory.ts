@@ -1,4 +1,4 @@
-import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import { type Backend, type DeviceTensor, elementCount, Scope } from '../../../gpu';
 import {
   type Compute,
   packedWidth,
@@ -25,8 +25,10 @@ type Tensor = DeviceTensor<'float32'>;
 
 /** What the mode `fast` has in 8 bits. */
 export interface QuantisedMemory {
-  /** A chunk's rows: what a linear layer reads, then the queries. Values [L, widest/4] as int32, scales. */
+  /** A chunk's rows of D: what a linear layer reads, then the queries. Values [L, D/4] as int32, scales. */
   readonly rows: QuantisedHeads;
+  /** A chunk's rows of the feed-forward's inner layer, [L, ffn/4]: in the memory of the clip's values where they fit. */
+  readonly hidden: QuantisedHeads;
   /** The clip's keys less their mean, by the ranges of heads that a binding sees; none without fast attention. */
   readonly keys: readonly { readonly range: HeadRange; readonly of: QuantisedHeads }[];
   /** Of the keys of a range, [heads, headSize]. */
@@ -47,8 +49,13 @@ export class KernelMemory {
   readonly chunks: readonly Chunk[];
   /** A chunk's rows of D: what is normed, then what attention gives. */
   readonly y: Rows;
-  /** A chunk's rows of D or of the feed-forward's width: what a linear layer gives. */
+  /** A chunk's rows of D: what a linear layer gives. */
   readonly h: Rows;
+  /**
+   * A chunk's rows of the feed-forward's width, or of the residual stream: in the memory of the clip's keys
+   * where they fit, which are made anew by the next self-attention.
+   */
+  readonly hidden: Rows;
   /** By head, [heads, S, headSize], so that one head's lie together. */
   readonly keys: HeadRows;
   readonly values: HeadRows;
@@ -123,9 +130,11 @@ export class KernelMemory {
       this.overflowBits = float32([1]);
       this.#modulations = [float32([6, d]), float32([6, d])];
       this.y = { tensor: stored([most, d]), first: 0, storage };
-      // It also takes a chunk of the residual stream.
+      this.h = { tensor: stored([most, d]), first: 0, storage };
       const widest = Math.max(config.ffn_dim, (d * 4) / storageBytes(storage));
-      this.h = { tensor: stored([most, widest]), first: 0, storage };
+      const fits = most * widest <= elementCount(this.keys.tensor.dims);
+      const tensor = fits ? this.keys.tensor : stored([most, widest]);
+      this.hidden = { tensor, first: 0, storage };
       this.quantised = this.#quantised(kernels, config, most);
     } catch (error) {
       scope.dispose();
@@ -145,11 +154,18 @@ export class KernelMemory {
       values: scope.tensor('int32', [rows, words], 'activations'),
       scales: scope.float32([rows, scales], 'activations'),
     });
-    const widest = Math.max(ffn_dim, heads * headSize);
-    const words = Math.max(widest / 4, fastAttention ? heads * packed : 0);
+    const width = heads * headSize;
+    const words = Math.max(width / 4, fastAttention ? heads * packed : 0);
     const ranges = fastAttention ? headRanges(compute, heads, headSize, this.keys) : [];
     return {
-      rows: make(most, words, Math.max(Math.ceil(widest / 32), heads)),
+      rows: make(most, words, Math.max(Math.ceil(width / 32), heads)),
+      hidden: {
+        values:
+          most * ffn_dim <= this.values.tensor.bytes
+            ? this.values.tensor
+            : scope.tensor('int32', [most, ffn_dim / 4], 'activations'),
+        scales: scope.float32([most, Math.ceil(ffn_dim / 32)], 'activations'),
+      },
       keys: ranges.map((range) => ({ range, of: make(range.count * this.tokens, packed, 1) })),
       mean: fastAttention ? scope.float32([heads, headSize], 'activations') : null,
     };

@@ -8,7 +8,7 @@ import { maxPromptTokens, type TransformerConfig, transformerDim } from '../conf
 import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
 import { BlockStore } from './blocks';
-import type { Clip, ClipOptions, TextContext, TextKeysValues, TimeEmbedding, Times } from './clip';
+import type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
 import { GraphClip } from './graph-clip';
 import * as graphs from './graphs';
 import { KernelClip } from './kernel-clip';
@@ -20,7 +20,8 @@ type Tensor = DeviceTensor<'float32'>;
 /** One guidance branch of a pass. */
 export interface Branch {
   readonly text: TextContext;
-  readonly velocity: Tensor; // [S, C·ph·pw]
+  /** Where the result goes. */
+  readonly velocity: TokenRows;
   /** `compute` when absent. */
   readonly blocks?: BlockWork;
 }
@@ -30,8 +31,6 @@ export interface VelocityOptions {
   /** Called after each block (from 0) of the first branch; for the parity check. */
   readonly afterBlock?: (block: number) => Promise<void>;
   readonly signal?: AbortSignal;
-  /** Also computes the velocity of the conditioning tokens, which the denoising loop does not use. */
-  readonly includeConditioning?: boolean;
 }
 
 /** The Wan2.2-TI2V transformer on a device. */
@@ -151,7 +150,8 @@ export class Transformer {
   }
 
   /**
-   * Computes the keys and values of prompts for all blocks, once.
+   * Embeds prompts for a clip. Their keys and values are computed block by block in every pass: for two prompts of
+   * 512 tokens they would take 0.35 GiB for all blocks of the 5B, and cost 0.1 % of a pass over its longest clip.
    *
    * The model was trained with embeddings padded to 512 zero rows that are *not* masked. Those rows are all
    * alike, so one of them, counted 512−L times through its logit, gives the same result (README,
@@ -163,35 +163,25 @@ export class Transformer {
   async prepareTexts(prompts: readonly Float32Array[], clip: Clip): Promise<TextContext[]> {
     const { config, backend } = this;
     const scopes: Scope[] = [];
-    const temporary = new Scope(backend);
     try {
-      const texts = [];
+      const texts: TextContext[] = [];
       for (const embeds of prompts) {
         const scope = new Scope(backend);
         scopes.push(scope);
         const empty = maxPromptTokens - embeds.length / config.text_dim;
         const rows = embeds.length / config.text_dim + (empty > 0 ? 1 : 0); // T
-        const context = await this.#embedText(temporary, embeds, rows);
-        const lastBias = empty > 0 ? Math.log(empty) : 0;
-        texts.push({ scope, rows, lastBias, context, blocks: [] as TextKeysValues[] });
+        texts.push({
+          rows,
+          lastBias: empty > 0 ? Math.log(empty) : 0,
+          context: await this.#embedText(scope, embeds, rows),
+          ...clip.createTextMemory(scope, rows),
+          dispose: () => scope.dispose(),
+        });
       }
-      for (let index = 0; index < this.blocks.count; index++) {
-        const block = await this.blocks.get(index);
-        for (const { scope, context, blocks } of texts) {
-          blocks.push(await clip.textKeysValues(scope, context, block));
-        }
-      }
-      return texts.map(({ scope, rows, lastBias, blocks }) => ({
-        rows,
-        lastBias,
-        blocks,
-        dispose: () => scope.dispose(),
-      }));
+      return texts;
     } catch (error) {
       for (const scope of scopes) scope.dispose();
       throw error;
-    } finally {
-      temporary.dispose();
     }
   }
 
@@ -200,17 +190,22 @@ export class Transformer {
     const { textLinear1, textLinear2 } = this.weights;
     const padded = new Float32Array(rows * config.text_dim);
     padded.set(embeds);
-    const context = scope.float32([rows, transformerDim(config)], 'activations');
-    await backend.run(
-      graphs.textEmbeddingGraph({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
-      {
-        embeds: scope.float32([rows, config.text_dim], 'activations', padded),
-        ...bindLinear('linear_1', textLinear1),
-        ...bindLinear('linear_2', textLinear2),
-      },
-      { context },
-    );
-    return context;
+    const input = backend.tensor('float32', [rows, config.text_dim], 'activations', padded);
+    try {
+      const context = scope.float32([rows, transformerDim(config)], 'activations');
+      await backend.run(
+        graphs.textEmbeddingGraph({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
+        {
+          embeds: input,
+          ...bindLinear('linear_1', textLinear1),
+          ...bindLinear('linear_2', textLinear2),
+        },
+        { context },
+      );
+      return context;
+    } finally {
+      input.dispose();
+    }
   }
 
   /**
@@ -220,21 +215,20 @@ export class Transformer {
    * both branches (README, "Guidance"). Both then go through a block one after the other, so that a
    * streamed block is read once. A branch that reuses needs the patch embedding and the head only.
    *
-   * @param tokens latents [S, C·ph·pw]; the conditioning tokens have the given frame
+   * @param tokens latents; the conditioning tokens have the given frame, and may not be left out
    * @param times the embeddings of timestep 0 (conditioning tokens) and t (the others)
-   * @param branches a text, where its velocity goes, [S, C·ph·pw], and what is done with the blocks
+   * @param branches a text, where its velocity goes, and what is done with the blocks
    */
   async velocity(
     clip: Clip,
-    tokens: Tensor,
+    tokens: TokenRows,
     times: Times,
     branches: readonly Branch[],
     options: VelocityOptions = {},
   ): Promise<void> {
-    const { includeConditioning = false } = options;
     await clip.embed(tokens);
     for (const [reused, { velocity, blocks }] of branches.entries()) {
-      if (blocks === 'reuse') await clip.head({ reused }, times, velocity, includeConditioning);
+      if (blocks === 'reuse') await clip.head({ reused }, times, velocity);
     }
     const runs = branches
       .map((branch, index) => ({ ...branch, index }))
@@ -249,7 +243,7 @@ export class Transformer {
       }
       for (const [stream, { text }] of runs.entries()) {
         if (index > 0) await clip.selfAttention(stream, block, times);
-        await clip.crossFeedForward(stream, block, times, text, index);
+        await clip.crossFeedForward(stream, block, times, text);
         // Waiting bounds the submitted work, so that cancelling works within a block.
         await this.backend.settle();
         options.signal?.throwIfAborted();
@@ -258,7 +252,7 @@ export class Transformer {
     }
     for (const [stream, { velocity, blocks, index }] of runs.entries()) {
       if (blocks === 'keep') await clip.keepResidual(index, stream);
-      await clip.head({ stream }, times, velocity, includeConditioning);
+      await clip.head({ stream }, times, velocity);
     }
     await clip.finish();
   }
