@@ -1,5 +1,13 @@
 import path from 'node:path';
-import { KinoraError, precisions, type Size, sizes, toKinoraError } from '../contract';
+import {
+  type KernelSetting,
+  KinoraError,
+  kernelSettings,
+  precisions,
+  type Size,
+  sizes,
+  toKinoraError,
+} from '../contract';
 import { modelFamilies } from '../models';
 import {
   longestClip,
@@ -14,7 +22,8 @@ import { readManifest } from './inputs';
 import { root } from './paths';
 
 const help = `npm run plan -- MODEL [--size ${sizes.join('|')}] \
-           [--precision ${precisions.join('|')}] [--frames N] [--budget GiB]
+           [--precision ${precisions.join('|')}] [--frames N] [--budget GiB] \
+           [--kernels ${kernelSettings.join('|')}]
 
 Prints the memory that one clip of the model takes on the GPU, stage by stage, without running it:
 all of it on the GPU, or as it is made to fit a budget, and the least it can do with.
@@ -26,6 +35,7 @@ const optionTypes = {
   precision: { type: 'string' },
   frames: { type: 'string' },
   budget: { type: 'string' },
+  kernels: { type: 'string', default: kernelSettings[0] },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -44,7 +54,12 @@ async function main(): Promise<number> {
     if (!size) {
       throw new KinoraError('PARAMETER_INVALID', `--size must be one of ${sizes.join(', ')}.`);
     }
-    const planner = await plannerOf(id, size, values.precision, values.frames);
+    const kernels = kernelSettings.find((setting) => setting === values.kernels);
+    if (!kernels) {
+      const sentence = `--kernels must be one of ${kernelSettings.join(', ')}.`;
+      throw new KinoraError('PARAMETER_INVALID', sentence);
+    }
+    const planner = await plannerOf(id, size, kernels, values.precision, values.frames);
     const budget = budgetOf(values.budget);
     process.stdout.write(format(id, budget ? planner.fit(budget) : planner.full));
     process.stdout.write(`${line('Full', planner.full)}${line('Least', planner.least)}`);
@@ -68,6 +83,7 @@ function budgetOf(text: string | undefined): number | null {
 async function plannerOf(
   id: string,
   size: Size,
+  kernels: KernelSetting,
   precision: string | undefined,
   frames: string | undefined,
 ): Promise<MemoryPlanner> {
@@ -84,7 +100,7 @@ async function plannerOf(
   const configuration = diskFolder(path.join(models, manifest.base ?? manifest.id));
   const family = familyOf(modelFamilies, manifest);
   const counts = await family.count(wanted ?? manifest.precision, configuration);
-  return counts.planMemory({ native: longestClip(manifest, size, count) });
+  return counts.planMemory({ native: longestClip(manifest, size, count), kernels });
 }
 
 function format(id: string, plan: MemoryPlan): string {

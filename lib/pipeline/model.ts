@@ -1,4 +1,11 @@
-import type { DecoderKind, KinoraError, LoraFile, ModelManifest, Precision } from '../contract';
+import type {
+  DecoderKind,
+  KernelSetting,
+  KinoraError,
+  LoraFile,
+  ModelManifest,
+  Precision,
+} from '../contract';
 import type { PromptLength } from '../contract/optimizer';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
@@ -25,11 +32,8 @@ export interface PlanRequest {
   readonly native: ClipSize;
   /** The device's own measured rate decides the chunks; an estimate where there is no device. */
   readonly backend?: Backend;
-  /**
-   * Without a backend, what it would compute with: null for the runtime, kernels of our own when absent. A
-   * backend's own count, else.
-   */
-  readonly kernels?: null;
+  /** Without a backend, what it would compute with; `exact` when absent. What a backend itself has counts, else. */
+  readonly kernels?: KernelSetting;
   /** Tokens of the prompts: one, or two with guidance. Two of the longest when absent. */
   readonly promptTokens?: readonly number[];
   /** `full` when absent. */

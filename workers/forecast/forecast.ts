@@ -117,12 +117,11 @@ async function plannerOf(
   frames: number,
   gpu: DeviceReport | null,
 ): Promise<MemoryPlanner> {
-  const setting = gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime';
   const { costs } = await counts.planMemory({
     native: longestClip(manifest, size, Math.min(frames, manifest.maxClipFrames)),
     decoder: sampling.decoder,
     reusesBlocks: sampling.cache?.kind === 'magcache',
-    ...(setting === 'runtime' && { kernels: null }),
+    kernels: gpu ? (kernels ?? usualKernels(gpu.software)) : 'runtime',
   });
   return new MemoryPlanner(costs, gpu?.limits.maxBufferSize);
 }

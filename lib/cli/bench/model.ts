@@ -48,8 +48,7 @@ export async function benchModel(args: readonly string[]): Promise<void> {
       : await inChromium(options.model, stages, onResult);
   const native = longestClip(manifest, '1280*720');
   const counts = await family.count(precision, configuration);
-  const computing = stages.kernels === 'runtime' ? { kernels: null } : {};
-  const planner = await counts.planMemory({ native, ...computing });
+  const planner = await counts.planMemory({ native, kernels: stages.kernels });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
   const { pass: passFlop } = counts.flops(latentSizeOf(counts.latents, native), 'full');

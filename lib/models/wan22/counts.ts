@@ -6,7 +6,7 @@ import { storedBytes } from '../../weights/store';
 import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { publishedTinyDecoder } from './benchmark/work';
 import { type ModelConfig, maxPromptTokens } from './config';
-import { planWan22 } from './plan';
+import { planWan22, usualChoice } from './plan';
 import { componentRecipe } from './recipes';
 import type { TensorShapes } from './tensors';
 import { tokensPerFrame } from './tokens';
@@ -47,7 +47,7 @@ export function countWan22(config: ModelConfig, precision: Precision): ModelCoun
       planWan22(config, precision, {
         native,
         reusesBlocks,
-        ...(kernels === null && { kernels }),
+        ...(kernels && { kernels: usualChoice(kernels) }),
         ...(promptTokens && { promptTokens }),
         ...(decoder === 'tiny' && { tinyDecoder }),
       }),

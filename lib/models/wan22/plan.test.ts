@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Precision, parseManifest } from '../../contract';
+import { kernelSettings, type Precision, parseManifest } from '../../contract';
 import {
   longestClip,
   type MemoryPlan,
@@ -8,7 +8,7 @@ import {
   memoryReport,
 } from '../../pipeline/memory/plan';
 import { readModelConfig } from './config';
-import { planWan22, type Wan22PlanRequest } from './plan';
+import { planWan22, usualChoice, type Wan22PlanRequest } from './plan';
 import { realFolder } from './testing/model';
 
 const models = new URL('../../../public/models/', import.meta.url).pathname;
@@ -30,6 +30,21 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     planner = await plannerOf('int8');
   });
 
+  test.each(kernelSettings)('%s: what computes is counted', { tags: ['full'] }, async (setting) => {
+    const { full, least } = await plannerOf('int8', { kernels: usualChoice(setting) });
+    const peaks = [full, least].map(({ peak }) => peak / gibibyte);
+    const bounds = {
+      exact: [6.9, 2],
+      fast: [7, 2.2],
+      matrix: [6.9, 2],
+      runtime: [10.1, 3.2],
+    };
+    for (const [i, bound] of bounds[setting].entries()) {
+      expect(peaks[i]).toBeLessThan(bound);
+      expect(peaks[i]).toBeGreaterThan(bound - 0.25);
+    }
+  });
+
   test('stays within 8 GiB with 8-bit weights resident', () => {
     const { peak, stages, tokens, native } = planner.full;
     expect(native).toEqual({ width: 1280, height: 704, frames: 121 });
@@ -39,11 +54,12 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     // 4,907,335,680 block weights at 9 bits; the rest, and all biases and norms, in f32.
     const around = 4_999_787_712 - 4_907_335_680;
     expect(denoise.weights).toBe(4_907_335_680 * 1.125 + around * 4);
-    // The residual streams of both branches in f32, keys and values of tokens and texts in f16.
+    // The residual streams of both branches in f32, keys and values in f16; the solver's nine tensors of latents.
     const tensor = 27_280 * 3072 * 4;
-    const text = 30 * 2 * 512 * 3072 * 2;
-    expect(denoise.activations).toBeGreaterThan(3 * tensor + 2 * text);
-    expect(denoise.activations).toBeLessThan(3 * tensor + 2 * text + 0.4 * gibibyte);
+    const latents = 9 * 26_400 * 192 * 4;
+    expect(denoise.activations).toBeGreaterThan(3 * tensor + latents);
+    expect(denoise.activations).toBeLessThan(3 * tensor + latents + gibibyte / 12);
+    expect(denoise.activations / gibibyte).toBeLessThan(1.2);
     expect(denoise.runtime).toBeLessThan(gibibyte / 4);
     for (const { peak: sum, weights, activations, caches } of stages) {
       expect(sum).toBeGreaterThanOrEqual(Math.max(weights, activations, caches));
@@ -59,7 +75,7 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     const plain = await plannerOf('f32');
     // Norms, biases and tables are f32 in both.
     expect(half.costs.denoising[0].blockBytes / blockBytes).toBeCloseTo(5 / 9, 2);
-    expect(plain.full.peak / gibibyte).toBeGreaterThan(20);
+    expect(plain.full.peak / gibibyte).toBeGreaterThan(19);
   });
 
   test('every budget from the least one up has a plan within it, and more of it keeps more', () => {
@@ -76,7 +92,7 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
     expect(kept).toEqual(kept.toSorted(([a, m], [b, n]) => a - b || m - n));
     expect(kept[0]).toEqual([least.chunkTokens, 0]);
     expect(kept.at(-1)).toEqual([full.chunkTokens, 30]);
-    expect(new Set(kept.map(([chunkTokens]) => chunkTokens)).size).toBeGreaterThan(2);
+    expect(new Set(kept.map(([chunkTokens]) => chunkTokens)).size).toBeGreaterThan(1);
     expect(planner.fit(full.peak)).toEqual(full);
   });
 
@@ -131,8 +147,10 @@ describe('the memory plan of the real 5B at 1280×704×121', () => {
   test('short prompts, and none against guidance, take less', { tags: ['full'] }, async () => {
     const short = await plannerOf('int8', { promptTokens: [60, 120] });
     const alone = await plannerOf('int8', { promptTokens: [60] });
-    expect(stageOf(short.full, 'denoise').peak).toBeLessThan(
-      stageOf(planner.full, 'denoise').peak - 0.25 * gibibyte,
+    // Rows of context in f32, and of keys and values in f16.
+    const rows = 512 - 61 + (512 - 121);
+    expect(stageOf(short.full, 'denoise').peak).toBeLessThanOrEqual(
+      stageOf(planner.full, 'denoise').peak - rows * 3072 * (4 + 2 + 2),
     );
     // Without guidance there is no second residual stream.
     expect(

@@ -1,6 +1,6 @@
-import type { Precision } from '../../contract';
+import type { KernelSetting, Precision } from '../../contract';
 import { CountingBackend, type DeviceBytes, elementCount } from '../../gpu';
-import type { KernelChoice } from '../../gpu/kernels';
+import { integerDots, type KernelChoice } from '../../gpu/kernels';
 import { defaultChoice } from '../../gpu/kernels/variants';
 import type { StepCache } from '../../pipeline/caches';
 import { denoise } from '../../pipeline/denoise';
@@ -31,7 +31,7 @@ import { decodeOptions, measureEncoder } from './vae';
 export interface Wan22PlanRequest {
   /** The size at which the model runs, and frames of a clip, 4n+1. */
   readonly native: ClipSize;
-  /** The kernels of our own that compute; null where the runtime does. Those of a usual device when absent. */
+  /** The kernels of our own that compute; null where the runtime does. Exact ones of a usual device when absent. */
   readonly kernels?: KernelChoice | null;
   /** What the runtime's attention kernel sustains; decides its chunk size. */
   readonly flopsPerSecond?: number;
@@ -50,9 +50,15 @@ export interface Wan22PlanRequest {
 
 /** What every device with WebGPU has. */
 const usualDevice = {
-  features: new Set<string>(),
+  features: new Set([integerDots]),
   limits: { workgroupBytes: 2 ** 14, threads: 256, bindingBytes: 2 ** 27 },
 };
+
+/** What computes on a usual device; null where the runtime does. `matrix` takes the memory of `exact`. */
+export function usualChoice(setting: KernelSetting): KernelChoice | null {
+  if (setting === 'runtime') return null;
+  return defaultChoice(usualDevice, setting === 'fast' ? 'fast' : 'exact');
+}
 
 /** What a common GPU's attention sustains, where none was measured. */
 const usualFlopsPerSecond = 3e12;
@@ -74,8 +80,7 @@ export async function planWan22(
   };
   const perFrame = tokensPerFrame(config.transformer, size);
   const tokens = size.frames * perFrame;
-  const kernels =
-    request.kernels === undefined ? defaultChoice(usualDevice, 'exact') : request.kernels;
+  const kernels = request.kernels === undefined ? usualChoice('exact') : request.kernels;
   const flops = request.flopsPerSecond ?? usualFlopsPerSecond;
   const usual = stepKernels(new CountingBackend(kernels), config.transformer)
     ? mostTokens

@@ -38,7 +38,7 @@ import { combineLoras, type LoraBranches, parseLora } from './lora';
 import { triggerWords } from './lora-metadata';
 import { wan22ParityStages } from './parity';
 import { openParts, openStoredParts, type Wan22Parts } from './parts';
-import { planWan22 } from './plan';
+import { planWan22, usualChoice } from './plan';
 import { previewOf } from './preview';
 import type { TensorShapes } from './tensors';
 import { encodePrompts } from './text-encoder';
@@ -154,7 +154,7 @@ export class Wan22 implements VideoModel {
     const request = {
       native,
       reusesBlocks,
-      ...(kernels === null ? { kernels } : {}),
+      ...(kernels ? { kernels: usualChoice(kernels) } : {}),
       ...(promptTokens ? { promptTokens } : {}),
       ...(this.lora ? { lora: this.lora } : {}),
       ...(decoder === 'tiny' ? { tinyDecoder: shapesOf(this.#tinyDecoder) } : {}),
