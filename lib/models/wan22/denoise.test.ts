@@ -3,11 +3,13 @@ import { KinoraError } from '../../contract';
 import { type Backend, type Category, CountingBackend } from '../../gpu';
 import type { ElementType } from '../../onnx';
 import { DenoiseInterrupted, type DenoiseState } from '../../pipeline/denoise';
+import { allResident } from '../../pipeline/memory/plan';
 import { createScheduler } from '../../pipeline/schedulers';
 import { openCheckpoint } from '../../weights';
-import { readModelConfig, type TransformerConfig } from './config';
+import { readModelConfig, type TransformerConfig, transformerDim } from './config';
+import { countDenoising, usualChoice } from './plan';
 import { deepened } from './testing/deep';
-import { denoiseTokens, type TokenDenoising, tokenRequest } from './testing/denoise';
+import { denoiseTokens, perFrame, type TokenDenoising, tokenRequest } from './testing/denoise';
 import { tinyFolder } from './testing/model';
 import { Transformer } from './transformer';
 
@@ -64,6 +66,36 @@ test('wherever the memory ends, what was taken for the clip is given back', asyn
     await expect(run()).rejects.toMatchObject({ state: null, cause: { code: 'OUT_OF_MEMORY' } });
     expect(live()).toBe(weights);
   }
+});
+
+test('kernels of our own compute a LoRA whose ranks grow from layer to layer', async () => {
+  const { transformer: config } = await readModelConfig(tinyFolder);
+  const checkpoint = await openCheckpoint(tinyFolder, 'transformer');
+  // It checks that no operand of a dispatch is disposed.
+  const backend = new CountingBackend(usualChoice('exact'));
+  const d = transformerDim(config);
+  const branch = (rank: number, inputs = d) => ({
+    rank,
+    down: new Float32Array(rank * inputs),
+    up: new Float32Array(d * rank),
+  });
+  const branches = new Map([
+    ['blocks.1.attn1.to_q', branch(1)],
+    ['blocks.1.attn1.to_out.0', branch(2)],
+    ['blocks.1.attn2.to_k', branch(3)],
+    ['blocks.1.attn2.to_v', branch(8)],
+    ['blocks.1.attn2.to_q', branch(9)],
+    ['blocks.1.ffn.net.2', branch(32, config.ffn_dim)],
+  ]);
+  const lora = { branches, deltas: new Map() };
+  const options = { precision: 'int8', lora } as const;
+  const transformer = await Transformer.load(backend, checkpoint, config, options);
+  await denoiseTokens(backend, transformer, request(config));
+  const size = { frames: 3, height: 2, width: 4 };
+  const plan = await countDenoising({ transformer: config }, size, perFrame, {
+    ...{ precision: 'int8', promptTokens: [5, 3], kernels: usualChoice('exact'), lora },
+  });
+  expect(backend.peakBytes).toBeLessThanOrEqual(plan.bytes(allResident).peak);
 });
 
 const layers = 5;

@@ -107,6 +107,7 @@ export class KernelClip implements Clip {
     const { linears, attn1 } = block;
     const { chunks, y, h, keys, values } = this.#memory;
     const stream = this.#memory.stream(index);
+    jobs.makeRoom(block);
     await this.#run(jobs.modulate(block, times));
     for (const chunk of chunks) {
       const { count } = chunk;
@@ -151,6 +152,7 @@ export class KernelClip implements Clip {
     const textRows = (tensor: DeviceTensor): Rows => ({ tensor, first: 0, storage });
     const [keys, values] = [jobs.sideBySide(text.keys), jobs.sideBySide(text.values)];
     const [scale, shift] = [norm2.weight, norm2.bias];
+    jobs.makeRoom(block, text.rows);
     await this.#run(
       jobs.modulate(block, times),
       jobs.linear(linears['attn2.to_k'], context, textRows(text.keys), text.rows),

@@ -128,6 +128,19 @@ export class KernelJobs {
     return [...before, ...this.linear(layer, x, y, count, after)];
   }
 
+  /**
+   * Makes room for what a LoRA does beside the layers of a block: it may not grow, and move, while a dispatch waits
+   * to be submitted.
+   *
+   * @param text rows of the text that the block sees
+   */
+  makeRoom({ linears }: BlockWeights, text = 0): void {
+    const ranks = Object.values(linears).map(({ tensors }) => tensors.down?.dims[0] ?? 0);
+    const rank = Math.max(...ranks);
+    const [rows = 0] = this.memory.y.tensor.dims;
+    if (rank > 0) this.memory.branch(rank * Math.max(rows, text));
+  }
+
   linear(
     layer: Linear,
     x: Rows,
