@@ -23,11 +23,11 @@ export interface ConvolutionShape {
   readonly weight: Storage | null;
   readonly output: Storage;
   /**
-   * What is added, from the image `side`: nothing; the same pixel and channel; channels of the small image,
-   * repeated over the pixels that a pixel becomes; the same pixel through a 1×1 convolution, whose weights
-   * lie behind the others.
+   * What is added: nothing; what the result's place has (`stored`); from the image `side` the same pixel and
+   * channel; channels of the small image, repeated over the pixels that a pixel becomes; the same pixel through a
+   * 1×1 convolution, whose weights lie behind the others.
    */
-  readonly residual: 'none' | 'same' | 'repeated' | 'linear';
+  readonly residual: 'none' | 'stored' | 'same' | 'repeated' | 'linear';
   /** Of `side`; that of the input for `linear`. */
   readonly side: Storage;
   readonly bias: boolean;
@@ -72,6 +72,9 @@ export function fittedVariant(variant: ConvolutionVariant, filters: number): Con
   if (filters > channelStep || variant.filters <= channelStep) return variant;
   return { pixels: 128, filters: 16, threadPixels: 4, threadFilters: 4 };
 }
+
+const hasSide = (residual: ConvolutionShape['residual']) =>
+  residual !== 'none' && residual !== 'stored';
 
 const sharedBytes = ({ pixels, filters }: ConvolutionVariant) =>
   4 * channelStep * (pixels + filters);
@@ -133,7 +136,7 @@ function buildKernel(variant: ConvolutionVariant, shape: ConvolutionShape): Kern
     ...frames.map((age) => vectorBinding(`x${age}`, 'read', input)),
     weight ? vectorBinding('weights', 'read', weight) : scalar('weights', 'read'),
     ...(shape.bias ? [vectorBinding('bias', 'read', 'f32')] : []),
-    ...(residual === 'none' ? [] : [vectorBinding('side', 'read', side)]),
+    ...(hasSide(residual) ? [vectorBinding('side', 'read', side)] : []),
     wholeVectors ? vectorBinding('y', 'write', output) : scalar('y', 'write'),
   ];
   const stored = (storage: Storage) => (storage === 'f32' ? 'vec4<f32>' : 'vec2<u32>');
@@ -328,6 +331,7 @@ function storeFunction({ residual, side, output, bias, wholeVectors }: Convoluti
   const added = {
     none: '',
     linear: '',
+    stored: `  value += ${load4('y', output, 'outputPixel * filterVectors + vector')};`,
     same: `  let ${pixelOf};
   value += ${load4('side', side, 'pixel * filterVectors + vector')};`,
     repeated: `  let ${pixelOf};
@@ -355,11 +359,11 @@ fn store(tilePixel: u32, vector: u32, phase: u32, sum: vec4<f32>) {
   if (tilePixel >= uniforms.pixels || vector >= filterVectors) { return; }
   let row = (uniforms.firstPixel + tilePixel) / uniforms.outputWidth;
   let column = (uniforms.firstPixel + tilePixel) % uniforms.outputWidth;
-  var value = sum${bias ? ' + bias[vector]' : ''};
-${added}
   let scale = uniforms.scale;
   let outputRow = row * scale + phase / 2u + uniforms.yFirst;
   let outputPixel = outputRow * uniforms.outputWidth * scale + column * scale + phase % 2u;
+  var value = sum${bias ? ' + bias[vector]' : ''};
+${added}
 ${stores}
 }`;
 }

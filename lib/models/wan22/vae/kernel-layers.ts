@@ -93,7 +93,8 @@ export class KernelConvolution implements ConvolutionLayer {
     this.history?.reset();
   }
 
-  async step(x: Image, residual?: Image): Promise<Image> {
+  /** The result takes the place of a `residual` that it may overwrite, where it is added as it is. */
+  async step(x: Image, residual?: Image, overwrite = false): Promise<Image> {
     const { workspace, setting, shape, weights, history, role, gamma } = this;
     const { compute, variant } = setting;
     const { height, width } = extentOf(x);
@@ -103,7 +104,11 @@ export class KernelConvolution implements ConvolutionLayer {
     const frames = history?.frames ?? [norm?.image ?? x];
     const input = storageOf(frames[0] ?? x);
     const output = shape.output ?? (residual ? storageOf(residual) : input);
-    const y = workspace.image(height, width, filters, dtypes[output]);
+    const inPlace = overwrite && shortcutInputs === 0;
+    const y =
+      inPlace && residual ? residual : workspace.image(height, width, filters, dtypes[output]);
+    const side = y === residual ? undefined : residual;
+    const added = shortcutInputs > 0 ? 'linear' : side ? 'same' : 'stored';
     const convolution = convolutionDispatches(
       compute,
       variant,
@@ -112,7 +117,7 @@ export class KernelConvolution implements ConvolutionLayer {
         input,
         weight: storageOf(weights.weights),
         output,
-        residual: residual ? (shortcutInputs > 0 ? 'linear' : 'same') : 'none',
+        residual: residual ? added : 'none',
         side: residual ? storageOf(residual) : input,
         bias: true,
         wholeVectors: true,
@@ -120,7 +125,7 @@ export class KernelConvolution implements ConvolutionLayer {
       {
         ...weights,
         x: frames,
-        side: residual,
+        side,
         y,
         height,
         width,

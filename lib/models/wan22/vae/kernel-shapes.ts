@@ -31,7 +31,10 @@ export function decoderKernels(
     shape(1, ['f32', 'f32', 'f32']), // post_quant_conv
     shape(3, ['f32', 'f32', 'f32']), // conv_in
     shape(3, [s, s, s]), // the first of a residual block, time convolutions
-    shape(3, [s, s, 'f32'], 'same', 'f32'), // the second one, at latent size
+    // The second one, at latent size and behind; the block's input is kept by the first of a level only.
+    shape(3, [s, s, 'f32'], 'stored', 'f32'),
+    shape(3, [s, s, 'f32'], 'same', 'f32'),
+    shape(3, [s, s, s], 'stored'),
     shape(3, [s, s, s], 'same'),
     shape(3, [s, s, s], 'linear'),
     shape(3, ['f32', s, 'f32']), // time convolution at latent size
