@@ -66,7 +66,7 @@ describe('memory that the device runs out of', () => {
     config = (await readModelConfig(folder)).transformer;
     checkpoint = await openCheckpoint(folder, 'transformer');
     expected = await run();
-  });
+  }, 120_000);
   afterAll(() => backend.dispose());
 
   async function run(

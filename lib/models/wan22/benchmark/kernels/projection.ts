@@ -30,7 +30,8 @@ export function project(config: ModelConfig, lines: readonly KernelLine[]): Proj
   const d = transformerDim(transformer);
   const linear = 2 * nativeTokens * d;
   const work: readonly [KernelFamily, string, number][] = [
-    ['linear', caseNames.projection, 6 * linear * d],
+    // Six of the tokens, two of the text.
+    ['linear', caseNames.projection, 6 * linear * d + 4 * textTokens * d ** 2],
     ['linear', caseNames.up, linear * transformer.ffn_dim],
     ['linear', caseNames.down, linear * transformer.ffn_dim],
     ['attention', caseNames.self, 4 * nativeTokens ** 2 * d],
