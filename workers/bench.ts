@@ -35,7 +35,7 @@ const bench = {
       await assignKernels(backend, options.kernels);
       setSparse(backend, options.sparse);
       const stages = await family.benchmarkStages(configuration, options);
-      const all = [...stages, checkerBenchmark(options.passes)];
+      const all = [...stages, checkerBenchmark(options)];
       return await benchmarkModel(backend, all, onResult);
     } finally {
       await backend.dispose();

@@ -1,5 +1,10 @@
 import { type Backend, elementCount } from '../gpu';
-import { type BenchmarkStage, measure, summarise } from '../pipeline/benchmark';
+import {
+  type BenchmarkOptions,
+  type BenchmarkStage,
+  measure,
+  summarise,
+} from '../pipeline/benchmark';
 import { metered } from '../pipeline/benchmark/meter';
 import { gaussianNoise } from '../pipeline/noise';
 import { sampledFrames } from './check';
@@ -44,21 +49,26 @@ export function checkCost(video: {
   };
 }
 
-/** The checker's network at its real size with random weights, for a full batch. */
-export const checkerBenchmark = (passes: number): BenchmarkStage => ({
+/** The checker's network at its real size with random weights, for a full batch or as few squares as a small clip has. */
+export const checkerBenchmark = ({
+  passes,
+  tokens,
+}: Pick<BenchmarkOptions, 'passes' | 'tokens'>): BenchmarkStage => ({
   name: 'safety checker',
   async run(backend: Backend) {
+    const { imageSize, patchSize } = defaultArchitecture;
+    const squares = Math.min(batchSize, Math.ceil(tokens / (imageSize / patchSize) ** 2));
     const meter = metered(backend);
     backend.resetPeaks();
     const network = syntheticNetwork();
     const { signal } = new AbortController();
-    const run = await NetworkRun.start(network, meter.backend, batchSize, signal);
+    const run = await NetworkRun.start(network, meter.backend, squares, signal);
     try {
-      const pixels = noise(0, batchSize * 3 * defaultArchitecture.imageSize ** 2, 1);
+      const pixels = noise(0, squares * 3 * imageSize ** 2, 1);
       const records = await measure(meter, passes, () => run.compute(pixels));
-      const flop = batchSize * squareFlops(defaultArchitecture);
+      const flop = squares * squareFlops(defaultArchitecture);
       const { peakBytes } = backend;
-      const name = `safety checker, ${batchSize} squares`;
+      const name = `safety checker, ${squares} ${squares === 1 ? 'square' : 'squares'}`;
       return [summarise(name, records, () => true, { flop, layers: 1, peakBytes })];
     } finally {
       run.dispose();

@@ -31,7 +31,9 @@ test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the
 
 test('the benchmark runs the network at its real size', { tags: ['full'] }, async () => {
   const backend = nodeBackend();
-  const [result] = await benchmarkModel(backend, [checkerBenchmark(1)], () => undefined);
+  const stage = checkerBenchmark({ passes: 1, tokens: 64 });
+  const [result] = await benchmarkModel(backend, [stage], () => undefined);
+  expect(result?.stage).toBe('safety checker, 1 square');
   expect(result?.weightBytes).toBe(22_391_048);
   expect(result?.seconds).toBeGreaterThan(0);
   expect(backend.counters().liveBytes).toBe(0);

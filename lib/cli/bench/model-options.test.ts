@@ -14,13 +14,21 @@ test('the command of the issue', () => {
       layers: 2,
       tokens: 128,
       textTokens: 128,
-      latent: { height: 8, width: 8 },
       level: 0,
       passes: 3,
       maxChunkTokens: 4096,
       kernels: 'runtime',
     },
   });
+});
+
+test('without sizes a GPU gets the whole clip, and the CPU a small one', () => {
+  const tokensOf = (...more: string[]) => {
+    const options = parseModelOptions([...synthetic, ...more]);
+    return options === 'help' ? null : options.stages.tokens;
+  };
+  expect(tokensOf('--backend', 'webgpu')).toBe(27_280);
+  expect(tokensOf()).toBe(128);
 });
 
 test('a prompt is not longer than the clip, nor than prompts may be', () => {

@@ -15,9 +15,10 @@ Times one transformer block, one text-encoder layer and one level of the VAE's d
 weights of the model's real widths, and prints the memory plan. MODEL is an id of public/models.
 
   --layers N        transformer blocks to run, each with weights of its own (default 1)
-  --tokens M        tokens of the clip (default 128; 27280 is 1280×704×121)
+  --tokens M        tokens of the clip (default 27280, 1280×704×121; 128 on the CPU). A clip of other frames than
+                    1280×704 makes every part small: 64 is a matter of minutes where the CPU emulates a GPU
   --text-tokens T   tokens of the prompt (default as many as of the clip, at most 512)
-  --latent HxW      frames that enter the VAE's level (default 8x8; 44x80 is 1280×704)
+  --latent HxW      frames that enter the VAE's level (default: the clip's; 44x80 is 1280×704)
   --level N         level of the VAE's decoder (default 0)
   --precision P     ${precisions.join(', ')} (default the model's own)
   --passes N        passes to take the median of (default 3)
@@ -31,9 +32,9 @@ weights of the model's real widths, and prints the memory plan. MODEL is an id o
 const optionTypes = {
   synthetic: { type: 'string' },
   layers: { type: 'string', default: '1' },
-  tokens: { type: 'string', default: '128' },
+  tokens: { type: 'string' },
   'text-tokens': { type: 'string' },
-  latent: { type: 'string', default: '8x8' },
+  latent: { type: 'string' },
   level: { type: 'string', default: '0' },
   precision: { type: 'string' },
   passes: { type: 'string', default: '3' },
@@ -44,6 +45,8 @@ const optionTypes = {
   json: { type: 'string' },
   help: { type: 'boolean', default: false },
 } as const;
+
+const defaultTokens = { webgpu: '27280', wasm: '128' } as const;
 
 export interface ModelBenchOptions {
   readonly model: string;
@@ -77,8 +80,7 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
   if (values.precision !== undefined && !precision) {
     throw invalid(`--precision must be one of ${precisions.join(', ')}.`);
   }
-  const [, height, width] = /^(\d+)x(\d+)$/.exec(values.latent) ?? [];
-  const tokens = whole('--tokens', values.tokens, 2);
+  const tokens = whole('--tokens', values.tokens ?? defaultTokens[backend], 2);
   if (tokens % 2 !== 0) throw invalid('--tokens must be even: a clip has two frames or more.');
   const most = 512;
   const text = values['text-tokens'] ?? String(Math.min(most, tokens));
@@ -93,7 +95,7 @@ export function parseModelOptions(args: readonly string[]): ModelBenchOptions | 
       layers: whole('--layers', values.layers, 1),
       tokens,
       textTokens,
-      latent: { height: whole('--latent', height, 1), width: whole('--latent', width, 1) },
+      ...(values.latent !== undefined && { latent: size(values.latent) }),
       level: whole('--level', values.level, 0),
       passes: whole('--passes', values.passes, 1),
       maxChunkTokens: whole('--chunk', values.chunk, 1),
@@ -109,6 +111,11 @@ function parse(args: readonly string[]) {
   } catch (cause) {
     throw new KinoraError('PARAMETER_INVALID', (cause as Error).message, { cause });
   }
+}
+
+function size(text: string): { height: number; width: number } {
+  const [, height, width] = /^(\d+)x(\d+)$/.exec(text) ?? [];
+  return { height: whole('--latent', height, 1), width: whole('--latent', width, 1) };
 }
 
 function whole(option: string, text: string | undefined, least: number): number {

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import * as ort from 'onnxruntime-web';
 import {
@@ -41,11 +42,24 @@ export async function benchModel(args: readonly string[]): Promise<void> {
       `text of ${textTokens}, median of ${passes}`,
   );
   print(header);
-  const onResult = (result: StageResult) => void print(line(result));
-  const results =
-    options.backend === 'wasm'
-      ? await inNode(family, configuration, stages, onResult)
-      : await inChromium(options.model, stages, onResult);
+  const { model, backend, json } = options;
+  const known: StageResult[] = [];
+  const write = (results: StageResult[], plans?: Readonly<Record<string, MemoryPlan>>) => {
+    if (json === undefined) return;
+    const record = { model, backend, options: stages, stages: results, ...(plans && { plans }) };
+    const text = `${JSON.stringify(record, null, 2)}\n`;
+    if (!silent) writeFileSync(fromUser(json), text);
+    else if (plans) process.stdout.write(text);
+  };
+  const onResult = (result: StageResult) => {
+    known.push(result);
+    print(line(result));
+    // At once: the next stage may take the machine down.
+    write(known);
+  };
+  const results = await (backend === 'wasm'
+    ? inNode(family, configuration, stages, onResult)
+    : inChromium(model, stages, onResult));
   const native = longestClip(manifest, '1280*720');
   const counts = await family.count(precision, configuration);
   const planner = await counts.planMemory({ native, kernels: stages.kernels });
@@ -53,12 +67,7 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   print(`\n${planTable(plans)}`);
   const { pass: passFlop } = counts.flops(latentSizeOf(counts.latents, native), 'full');
   print(`\n${checkLine(manifest, native, passFlop)}`);
-  if (options.json === undefined) return;
-  const { model, backend } = options;
-  const record = { model, backend, options: stages, stages: results, plans };
-  const text = `${JSON.stringify(record, null, 2)}\n`;
-  if (silent) process.stdout.write(text);
-  else await writeFile(fromUser(options.json), text);
+  write(results, plans);
 }
 
 async function openConfiguration(id: string): Promise<{
@@ -86,7 +95,7 @@ async function inNode(
   const backend = await createBackend('wasm', ort as unknown as Runtime);
   const results = await benchmarkModel(
     backend,
-    [...(await family.benchmarkStages(configuration, options)), checkerBenchmark(options.passes)],
+    [...(await family.benchmarkStages(configuration, options)), checkerBenchmark(options)],
     onResult,
   );
   await backend.dispose();

@@ -23,7 +23,7 @@ weights, and scales their rates by the counted work. The times are those of this
 const modelId = 'wan2.2-ti2v-5b';
 
 /** What is measured: enough to fill the CPU, in a few seconds each. */
-const measured: BenchmarkOptions = {
+const measured = {
   layers: 1,
   tokens: 256,
   textTokens: 128,
@@ -33,7 +33,7 @@ const measured: BenchmarkOptions = {
   passes: 3,
   maxChunkTokens: 4096,
   kernels: 'runtime',
-};
+} as const satisfies BenchmarkOptions;
 
 /** Floating-point operations per second of the parts of a run. */
 interface Rates {

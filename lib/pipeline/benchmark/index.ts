@@ -24,8 +24,8 @@ export interface BenchmarkOptions {
   readonly tokens: number;
   /** Rows of the prompt that the transformer sees, and of the text encoder. */
   readonly textTokens: number;
-  /** Size of the frames that enter the VAE's level. */
-  readonly latent: { readonly height: number; readonly width: number };
+  /** Size of the frames that enter the VAE's level; absent, that of a frame of the clip. */
+  readonly latent?: { readonly height: number; readonly width: number };
   /** Level of the VAE's decoder, from 0. */
   readonly level: number;
   readonly precision: Precision;
@@ -85,11 +85,16 @@ export async function benchmarkModel(
 /** A first pass that takes longer counts: compiling is a small part of it. */
 const longPassSeconds = 5;
 
-/** Runs `pass` once to compile and then `passes` times; the records of each counted pass. */
+/**
+ * Runs `pass` `warmUps` times, which also compiles, and then `passes` times. A first pass that takes long counts alone.
+ *
+ * @returns the records of each counted pass
+ */
 export async function measure(
   meter: Meter,
   passes: number,
   pass: () => Promise<void>,
+  warmUps = 1,
 ): Promise<RunRecord[][]> {
   const timed = async () => {
     await pass();
@@ -100,6 +105,7 @@ export async function measure(
   const first = await timed();
   const seconds = first.reduce((sum, record) => sum + record.seconds, 0);
   if (seconds > longPassSeconds) return [first];
+  for (let i = 1; i < warmUps; i++) await timed();
   const all: RunRecord[][] = [];
   for (let i = 0; i < passes; i++) all.push(await timed());
   return all;

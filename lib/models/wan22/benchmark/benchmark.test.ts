@@ -7,7 +7,7 @@ import { metered } from '../../../pipeline/benchmark/meter';
 import { diskFolder, publicModels, goldens as root } from '../../../weights/testing/files';
 import { decoderBlocks, readModelConfig } from '../config';
 import { textEncoderTensors, transformerTensors } from '../tensors';
-import { clipOfTokens } from './blocks';
+import { clipOfTokens, frameOfTokens } from './blocks';
 import { encoderLayerFlops, passFlops, upBlockFlops } from './flops';
 import { wan22BenchmarkStages } from './stages';
 import { syntheticCheckpoint } from './synthetic';
@@ -71,6 +71,12 @@ test('a clip has exactly the tokens asked for', () => {
   expect(clipOfTokens(real.transformer, 128)).toEqual({ frames: 2, height: 16, width: 16 });
   expect(clipOfTokens(real.transformer, 27_280)).toEqual({ frames: 31, height: 44, width: 80 });
   expect(() => clipOfTokens(real.transformer, 127)).toThrow('127 tokens');
+});
+
+test('the frame for the decoder is as small as the clip', () => {
+  expect(frameOfTokens(real.transformer, 27_280)).toEqual({ height: 44, width: 80 });
+  expect(frameOfTokens(real.transformer, 128)).toEqual({ height: 8, width: 8 });
+  expect(frameOfTokens(real.transformer, 64)).toEqual({ height: 4, width: 8 });
 });
 
 test('the meter counts each run, its weights and its bytes', async () => {

@@ -7,6 +7,9 @@ import { tokensPerFrame } from '../tokens';
 import { Transformer, type TransformerWeights } from '../transformer';
 import { noise, syntheticCheckpoint } from './synthetic';
 
+/** One frame of 1280×704. */
+const native: LatentSize = { frames: 1, height: 44, width: 80 };
+
 /**
  * A clip of as many tokens: whole frames of 1280×704 where they fit, else two frames, the first of them conditioning.
  *
@@ -14,7 +17,6 @@ import { noise, syntheticCheckpoint } from './synthetic';
  */
 export function clipOfTokens(config: TransformerConfig, tokens: number): LatentSize {
   const [, patchHeight, patchWidth] = config.patch_size;
-  const native = { frames: 1, height: 44, width: 80 };
   const perFrame = tokensPerFrame(config, native);
   if (tokens % perFrame === 0 && tokens > perFrame) {
     return { ...native, frames: tokens / perFrame };
@@ -24,6 +26,20 @@ export function clipOfTokens(config: TransformerConfig, tokens: number): LatentS
   let rows = Math.floor(Math.sqrt(half));
   while (half % rows !== 0) rows -= 1;
   return { frames: 2, height: rows * patchHeight, width: (half / rows) * patchWidth };
+}
+
+/**
+ * The frame that enters the decoder beside {@link clipOfTokens}: whole where the clip has frames of 1280×704, else
+ * with a position per token, a fourth of it.
+ */
+export function frameOfTokens(
+  config: TransformerConfig,
+  tokens: number,
+): Pick<LatentSize, 'height' | 'width'> {
+  const { frames, height, width } = clipOfTokens(config, tokens);
+  const [, patchHeight, patchWidth] = config.patch_size;
+  if (frames * tokensPerFrame(config, native) === tokens) return { height, width };
+  return { height: height / patchHeight, width: width / patchWidth };
 }
 
 /** Blocks of the transformer with random weights of its widths, on the device. */

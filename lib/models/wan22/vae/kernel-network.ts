@@ -8,7 +8,6 @@ import {
   type Storage,
 } from '../../../gpu/kernels';
 import type { VaeConfig } from '../config';
-import type { VaeDecoderOptions } from './decoder';
 import {
   dtypes,
   FrameHistory,
@@ -22,7 +21,7 @@ import {
 import { decoderKernels } from './kernel-shapes';
 import { FrameAttention, ResidualBlock, type Upsample, type Workspace } from './layers';
 import { type LayerLoader, NetworkLoader } from './network';
-import { allPhases, derived, type VaeCheckpoint, VaeLoader } from './weights';
+import { allPhases, derived, type VaeCheckpoint, VaeLoader, type VaeLoadOptions } from './weights';
 
 /**
  * What loads the decoder's layers: as kernels of our own where the backend has chosen a convolution and the
@@ -33,7 +32,7 @@ export async function openLoader(
   scope: Scope,
   config: VaeConfig,
   checkpoint: VaeCheckpoint,
-  options: VaeDecoderOptions,
+  options: VaeLoadOptions,
 ): Promise<LayerLoader> {
   const loader = new VaeLoader(scope, checkpoint, options);
   const setting = kernelSetting(workspace.backend);
