@@ -1,5 +1,9 @@
 import type { Locator, Page } from 'playwright';
+import type { KernelRecord } from '../lib/contract/kernel-setting';
+import type { Prediction } from '../lib/contract/prediction';
+import { parseParameters } from '../lib/contract/request';
 import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
+import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
 import {
   test as base,
   expect,
@@ -8,6 +12,7 @@ import {
   picturePath,
   withSilentConsole,
 } from './support/fixtures';
+import { storePredictions } from './support/stored-videos';
 
 /** The settings page, opened. The test fails when it writes anything to the console. */
 const test = base.extend<{ settings: Page }>({
@@ -22,6 +27,16 @@ const test = base.extend<{ settings: Page }>({
 async function openSettings(page: Page): Promise<void> {
   await page.goto('/settings');
   await expect(page.getByRole('region', { name: 'Storage' })).toBeVisible();
+}
+
+/** A finished video that was computed so. */
+function videoOf(kernels: KernelRecord): Prediction {
+  const id = '1'.padStart(32, '0');
+  const at = new Date(Date.UTC(2026, 0, 1)).toISOString();
+  const parameters = parseParameters({ prompt: 'A boat', seed: 1 });
+  const result = { ...resultOf(id), kernels };
+  const times = { createdAt: at, startedAt: at, completedAt: at };
+  return newPrediction({ id, parameters, ...times, status: 'completed', result });
 }
 
 /** The colours of the page: those of its background. */
@@ -104,12 +119,16 @@ test(
     await page.reload();
     await expect(gpu.getByRole('radio', { name: 'Exact' })).toBeChecked();
     await expect(gpu.getByRole('radio', { name: 'Radial' })).toBeChecked();
+    const lastRun = { mode: 'exact', keys: ['exact linear'], clamped: 7 } as const;
+    await page.goto('/');
+    await storePredictions(page, [videoOf(lastRun)], new Uint8Array());
+    await openSettings(page);
     await gpu.getByRole('button', { name: 'Copy diagnostics' }).click();
     await expect(gpu.getByRole('button', { name: 'Diagnostics copied' })).toBeVisible();
     const copied: unknown = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
     expect(copied).toMatchObject({
       gpu: { report: { software: true } },
-      kernels: { setting: 'exact', sparse: 'radial' },
+      kernels: { setting: 'exact', sparse: 'radial', lastRun },
     });
   },
 );

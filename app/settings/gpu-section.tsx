@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { DeviceReport } from '../../lib/contract/engine';
 import { type ErrorRecord, KinoraError, toKinoraError } from '../../lib/contract/errors';
 import {
+  type KernelRecord,
   type KernelSetting,
   kernelSettings,
   matrixFeature,
@@ -136,7 +137,7 @@ function Actions(props: {
   };
   const copy = async () => {
     await navigator.clipboard.writeText(
-      await collectDiagnostics(gpu, null, { setting, sparse, record }),
+      await collectDiagnostics(gpu, null, { setting, sparse, record, lastRun: await lastRun() }),
     );
     setCopied(true);
   };
@@ -211,6 +212,15 @@ async function recordOf(report: DeviceReport | null): Promise<TuningRecord | nul
   return readRecord(
     await loadSetting(database, recordId(report, navigator.userAgent)).catch(() => null),
   );
+}
+
+/** What computed the newest video of this browser, overflows included; null where none is known. */
+async function lastRun(): Promise<KernelRecord | null> {
+  const newestFirst = await getRunner()
+    .store.list()
+    .catch(() => []);
+  const finished = newestFirst.find(({ status }) => status === 'completed');
+  return (finished?.status === 'completed' && finished.result.kernels) || null;
 }
 
 function nameOf(gpu: GpuState): string {
