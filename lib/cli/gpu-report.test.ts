@@ -22,9 +22,10 @@ const kernels: KernelReport = {
     adapter: { vendor: 'google', architecture: 'swiftshader', device: '', description: '' },
     software: true,
     features: [],
-    limits: {},
+    limits: { maxComputeWorkgroupStorageSize: 16_384, maxStorageBufferBindingSize: 2 ** 27 },
   },
-  languageFeatures: [],
+  languageFeatures: ['packed_4x8_integer_dot_product'],
+  modes: ['exact', 'fast'],
   selfTest: [],
   peak: { multiplyAdd: 40e9, integerDot: null },
   tuning: {
@@ -55,59 +56,77 @@ const kernels: KernelReport = {
   projections: [],
 };
 
-test('a step that fails stops none; what an emulated GPU is too slow for is left out with a sentence', async () => {
+test('a step that fails stops none; what a device is too slow for or lacks is left out with a sentence', async () => {
   const results: StepResult[] = [];
   await runSteps(
-    reportSteps,
+    reportSteps({}),
     async (result) => void results.push(result),
     async ({ name, command }) => {
       const failed = name.includes('fast');
-      const output = command.includes('kernels --tune') ? kernels : ['stage ok'];
-      const reason = failed ? 'GPU_UNRELIABLE: wrong numbers.' : '';
+      const output = command.includes('bench -- kernels') ? kernels : ['stage ok'];
+      const reason = failed ? 'Building …\nGPU_UNRELIABLE: wrong numbers.' : '';
       return { name, command, outcome: failed ? 'failed' : 'done', seconds: 3, output, reason };
     },
   );
-  expect(results.map(({ outcome }) => outcome)).toEqual([
-    'done',
-    'done',
-    'done',
-    'failed',
-    'done',
-    'left out',
-    'left out',
-    'left out',
-  ]);
-  const text = reportMarkdown({ date: kernels.date, system: 'Linux', steps: results });
+  const [tuners, parity, parts] = [1, 4, 8].map((start) =>
+    results.slice(start, start + (start === 1 ? 3 : 4)).map(({ outcome }) => outcome),
+  );
+  expect(tuners).toEqual(['done', 'failed', 'left out']);
+  expect(parity).toEqual(['done', 'failed', 'left out', 'done']);
+  expect(parts).toEqual(['left out', 'left out', 'left out', 'left out']);
+  const text = reportMarkdown({ date: kernels.date, kinora: '0', system: 'Linux', steps: results });
   expect(text).toContain('google swiftshader, computed by the CPU');
+  expect(text).toContain('Modes: exact, fast. Workgroup memory 16 KiB, binding 128 MiB');
   expect(text).toContain('| 128×128×8×8 f32 | exact | 500 | 400 | 4.00 | 10 % | 4.0× | 2.0e-4 |');
   expect(text).toContain('| linear | 64×64 |  | wrong numbers |');
   expect(text).toContain('| 64×64 f16 | exact | no f16 |');
-  expect(text).toContain('failed after 3 s. GPU_UNRELIABLE: wrong numbers.');
-  expect(text).toContain('left out. The CPU emulates the GPU');
+  expect(text).toContain(
+    '| Parity of the tiny model, fast | failed | 3 | GPU_UNRELIABLE: wrong numbers. |',
+  );
+  expect(text).toContain('| Parity of the tiny model, exact | done | 3 | stage ok |');
+  expect(text).toContain('| left out |  | This device has no kernels of the mode matrix. |');
+  expect(text).toContain('| left out |  | The CPU emulates the GPU');
 });
 
-test('steps run the commands, in processes of their own', {
+test('sizes that a person chose go to the commands, also where the CPU emulates the GPU', () => {
+  const steps = reportSteps({ layers: '1', tokens: '64', variants: '1', rounds: '3' });
+  const commands = steps.map(({ command }) => command);
+  expect(commands[0]).toBe('bench -- kernels --variants 1 --rounds 3');
+  expect(commands.at(-1)).toMatch(/--kernels runtime --layers 1 --tokens 64$/);
+  expect(steps.some(({ tooSlow }) => tooSlow)).toBe(false);
+});
+
+test('steps run the commands, in processes of their own; what is known of one that fails is kept', {
   tags: ['full'],
   timeout: 300_000,
 }, async () => {
-  const model = 'bench -- model --synthetic wan2.2-ti2v-5b --layers 1 --tokens 4 --latent 2x2';
+  const model = 'bench -- model --synthetic wan2.2-ti2v-5b --layers 1 --tokens 4';
   const results: StepResult[] = [];
   await runSteps(
     [
       // On the CPU, whose kernels need no compiling; the browser's commands have tests of their own.
-      { name: 'Blocks', command: `${model} --json -`, json: true, limitMinutes: 4 },
-      { name: 'Parity', command: 'parity --', json: false, limitMinutes: 4 },
-      { name: 'Refused', command: 'parity -- nowhere', json: false, limitMinutes: 1 },
-      { name: 'Late', command: 'parity --', json: false, limitMinutes: 0.001 },
+      { name: 'Blocks', command: model, figures: 'file', limitMinutes: 4 },
+      { name: 'Parity', command: 'parity --', figures: 'lines', limitMinutes: 4 },
+      { name: 'Refused', command: 'parity -- nowhere', figures: 'lines', limitMinutes: 1 },
+      { name: 'Broken', command: `${model} --level 9`, figures: 'file', limitMinutes: 4 },
+      { name: 'Late', command: 'parity --', figures: 'lines', limitMinutes: 0.001 },
     ],
     async (result) => void results.push(result),
   );
-  expect(results.map(({ outcome }) => outcome)).toEqual(['done', 'done', 'failed', 'failed']);
-  const [, parity, refused, late] = results;
+  expect(results.map(({ outcome }) => outcome)).toEqual([
+    ...['done', 'done'],
+    ...['failed', 'failed', 'failed'],
+  ]);
+  const [blocks, parity, refused, broken, late] = results;
+  expect(blocks?.output).toMatchObject({ stages: expect.anything(), plans: expect.anything() });
   expect(parity?.output).toContainEqual(expect.stringMatching(/^\d+ passed, 0 failed$/));
-  expect(refused?.reason).toContain('nowhere has no golden.json.');
+  expect(refused?.reason).toContain('./nowhere has no golden.json.');
+  expect(broken?.reason).toContain('the VAE has no level 9');
+  expect(broken?.output).toMatchObject({
+    stages: expect.arrayContaining([expect.objectContaining({ stage: 'transformer block' })]),
+  });
   expect(late?.reason).toContain('It had not ended after');
-  const text = reportMarkdown({ date: kernels.date, system: 'Linux', steps: results });
-  expect(text).toMatch(/\| transformer block \| [\d.e+]+ \| [\d.e+-]+ \|/);
+  const text = reportMarkdown({ date: kernels.date, kinora: '0', system: 'Linux', steps: results });
+  expect(text).toMatch(/\| transformer block \| 3 \| [\d.]+ \| [\d.]+ \| [\d.e-]+ \|/);
   expect(text).toContain('The device is not known.');
 });

@@ -1,3 +1,4 @@
+import type { TuningResult } from '../../gpu/kernels/tune';
 import type { KernelLine, KernelReport } from '../../models/wan22/benchmark/kernels';
 
 /** A table for the terminal, the page and Markdown. */
@@ -40,18 +41,7 @@ export function reportTables(report: KernelReport): Table[] {
     });
   }
   if (report.tuning) {
-    const { tried, winners } = report.tuning;
-    const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
-    tables.push({
-      caption: 'Check and tuning of our variants',
-      columns: ['family', 'variant', '#GFLOP/s', 'outcome'],
-      rows: tried.map(({ family, name, key, rate, reason }) => [
-        family,
-        name,
-        rate === null ? '' : giga(rate),
-        reason ?? (won.has(key) ? 'chosen' : 'right'),
-      ]),
-    });
+    tables.push(tuningTable(report.tuning));
   }
   for (const name of new Set(report.lines.map((line) => line.case))) {
     const lines = report.lines.filter((line) => line.case === name);
@@ -97,6 +87,21 @@ export function reportTables(report: KernelReport): Table[] {
     });
   }
   return tables;
+}
+
+/** What became of each variant. */
+export function tuningTable({ tried, winners }: TuningResult): Table {
+  const won = new Set(Object.values(winners).flatMap((winner) => (winner ? [winner.key] : [])));
+  return {
+    caption: 'Check and tuning of our variants',
+    columns: ['family', 'variant', '#GFLOP/s', 'outcome'],
+    rows: tried.map(({ family, name, key, rate, reason }) => [
+      family,
+      name,
+      rate === null ? '' : giga(rate),
+      reason ?? (won.has(key) ? 'chosen' : 'right'),
+    ]),
+  };
 }
 
 function kernelRow(line: KernelLine, lines: readonly KernelLine[]): string[] {

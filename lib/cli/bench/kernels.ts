@@ -1,4 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { KinoraError } from '../../contract';
@@ -19,7 +20,7 @@ same sizes, in headless Chromium: speed, share of the measured peak of this devi
   --rounds N        measurements of each kernel (default 5; 2 on a CPU emulation)
   --tune            checks and tunes our variants first, as before a first video; left out on a CPU emulation otherwise
   --block TOKENS    also measures a whole block of the transformer (default 4096; 0, none, on a CPU emulation)
-  --json FILE       also writes all figures as JSON; - for standard output
+  --json FILE       also writes all figures as JSON, again whenever one is known; - for standard output
   --export DIR      measures nothing; writes the page for any static server
 `;
 
@@ -57,20 +58,24 @@ export async function benchKernels(args: readonly string[]): Promise<void> {
   }
   const block = values.block === undefined ? {} : { blockTokens };
   const wanted = { ...whole('variants'), ...whole('rounds'), ...tune, ...block };
-  const silent = values.json === '-';
+  const { json } = values;
+  const silent = json === '-';
   const print = (text: string) => silent || process.stdout.write(`${text}\n`);
   const tables: string[] = [];
   const report = await measureKernels(wanted, (soFar) => {
     if (tables.length === 0) print(deviceLine(soFar));
     tables.splice(0, tables.length, ...reportTables(soFar).map(tableText));
+    // At once: what follows may take the machine down.
+    if (json !== undefined && !silent) writeFileSync(fromUser(json), jsonText(soFar));
     const last = soFar.lines.at(-1);
     if (last && process.stderr.isTTY) process.stderr.write(`${last.case}: ${last.variant}\n`);
   });
   for (const table of tables) print(`\n${table}`);
-  if (values.json === undefined) return;
-  const text = `${JSON.stringify(report, null, 2)}\n`;
-  if (silent) process.stdout.write(text);
-  else await writeFile(fromUser(values.json), text);
+  if (silent) process.stdout.write(jsonText(report));
+}
+
+function jsonText(report: KernelReport): string {
+  return `${JSON.stringify(report, null, 2)}\n`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type DeviceReport, type KernelCheck, KinoraError } from '../../../../contract';
 import { type Backend, probeDevice, Scope, selfTest } from '../../../../gpu';
+import type { KernelMode } from '../../../../gpu/kernels';
 import { assignKernels } from '../../../../gpu/kernels/assign';
 import { contestsOf } from '../../../../gpu/kernels/contests';
 import { measurePeak } from '../../../../gpu/kernels/peak';
@@ -35,6 +36,8 @@ export interface KernelReport {
   readonly browser: string;
   readonly device: DeviceReport;
   readonly languageFeatures: readonly string[];
+  /** Modes that this device has kernels of our own for. */
+  readonly modes: readonly KernelMode[];
   /** The runtime's kernels at small odd sizes. */
   readonly selfTest: readonly KernelCheck[];
   readonly peak: Peak | null;
@@ -81,6 +84,7 @@ export async function benchmarkKernels(
     browser: navigator.userAgent,
     device,
     languageFeatures: [...navigator.gpu.wgslLanguageFeatures].sort(),
+    modes: modesOf(compute),
     selfTest: [],
     peak: null,
     tuning: null,
