@@ -84,7 +84,8 @@ async function killAndResume(backend: Backend, points: readonly Ends[]): Promise
 }
 
 describe('a run whose worker is killed goes on to the same latents and frames', () => {
-  test('on the CPU', () => killAndResume('wasm', [afterCheckpoint]));
+  // In `npm test`, e2e/interruption.spec.ts does it with the page.
+  test('on the CPU', { tags: ['full'] }, () => killAndResume('wasm', [afterCheckpoint]));
   test('on the CPU, in a later step and in the decode', { tags: ['full'] }, () =>
     killAndResume('wasm', [inLaterStep, inDecode]),
   );
