@@ -16,6 +16,14 @@ import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
 import type { ParityOptions, ParityStage } from './parity';
 
+/** What a part of a run computes. */
+export interface Computation {
+  /** Floating-point operations. */
+  readonly flops: number;
+  /** Graphs that are run one after another: each takes a while whatever it computes. */
+  readonly calls: number;
+}
+
 /** Token ids of a prompt, as the model's own tokenizer makes them. */
 export type TokenIds = readonly number[];
 
@@ -134,8 +142,11 @@ export interface ModelAdapter {
 /** What work and memory of a run are counted from. */
 export interface ModelCounts {
   readonly latents: Pick<LatentSpace, 'strides' | 'frameRate'>;
-  /** Floating-point operations of one pass of the denoiser over a clip and of its decode, for estimates of time. */
-  flops(size: LatentSize, decoder: DecoderKind): { readonly pass: number; readonly decode: number };
+  /** What one pass of the denoiser over a clip and its decode are, for estimates of time. */
+  computation(
+    size: LatentSize,
+    decoder: DecoderKind,
+  ): { readonly pass: Computation; readonly decode: Computation };
   /** Bytes of weights that a stage reads. */
   weightBytes(stage: 'text' | 'denoise'): number;
   /** Counts the device bytes of each stage, so that a plan can be made. */

@@ -21,7 +21,8 @@ test('the default checker is the published network, of 4.7 GMAC a square', () =>
 test('a check adds far less than 2 % to a standard run of the 5B, and 3 % to the fewest steps', async () => {
   const configuration = diskFolder(`${publicModels}wan2.2-ti2v-5b`);
   const counts = await wan22Family.count('int8', configuration);
-  const { pass } = counts.flops(latentSizeOf(counts.latents, native), 'full');
+  const computed = counts.computation(latentSizeOf(counts.latents, native), 'full');
+  const pass = computed.pass.flops;
   const { squares, flop, bytes } = checkCost(native);
   expect([squares, bytes]).toEqual([32, 32 * 442_368]);
   expect(flop / 1e12).toBeCloseTo(0.3, 1);

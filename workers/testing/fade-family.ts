@@ -34,6 +34,8 @@ const nothing: DeviceBytes = {
   largest: 2 ** 20,
 };
 
+const little = { flops: 1, calls: 1 };
+
 class FadeClip implements ClipDenoiser {
   readonly rowWidth = 1;
 
@@ -90,8 +92,8 @@ class Fade implements VideoModel {
 
   constructor(readonly manifest: ModelManifest) {}
 
-  flops() {
-    return { pass: 1, decode: 1 };
+  computation() {
+    return { pass: little, decode: little };
   }
 
   weightBytes(): number {
@@ -164,7 +166,7 @@ export const fadeFamily: ModelFamily = {
   openInstalled: async (manifest) => new Fade(manifest),
   count: async () => ({
     latents: space,
-    flops: () => ({ pass: 1, decode: 1 }),
+    computation: () => ({ pass: little, decode: little }),
     weightBytes: () => 0,
     planMemory: plan,
   }),

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
 import {
   type Backend,
+  demonstrationModel,
+  type GenerationResult,
   type ProfileName,
   type ProgressEvent,
   parseParameters,
@@ -11,16 +13,17 @@ import { readBackend } from '../arguments';
 import { HeadlessPage } from '../browser/headless-page';
 import { launchBrowser } from '../browser/launch';
 import { ensureBuild } from '../build';
-import { readImage } from '../inputs';
+import { readImage, readManifest } from '../inputs';
 
 const help = `npm run bench -- estimate [options]
 
-Makes a video of the tiny model three times: in a new browser; in a new tab, with the rates that the first
+Makes a video three times: in a new browser; in a new tab, with the rates that the first
 run has measured; and in the same tab, where kernels are compiled already. Prints what was said of the run
-at each tenth of the time that it then took.
+at each tenth of the time that it then took, and the seconds of each phase.
 
+  --model ID              default: ${demonstrationModel}
   --backend webgpu|wasm   default: webgpu, which is emulated where there is no GPU
-  --steps N               default: 6
+  --steps N               default: the model's own
   --fast                  the profile ultra-fast
 `;
 
@@ -38,8 +41,9 @@ export async function benchEstimate(args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      model: { type: 'string', default: demonstrationModel },
       backend: { type: 'string', default: 'webgpu' },
-      steps: { type: 'string', default: '6' },
+      steps: { type: 'string' },
       fast: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -50,9 +54,12 @@ export async function benchEstimate(args: readonly string[]): Promise<void> {
   }
   const backend = readBackend(values.backend) ?? 'webgpu';
   const profile = values.fast ? 'ultra-fast' : 'standard';
+  const { model, steps } = values;
+  const manifest = await readManifest(model, []);
   const parameters = parseParameters({
     prompt: samplePrompt,
-    num_inference_steps: Number(values.steps),
+    ...manifest?.defaults,
+    ...(steps !== undefined && { num_inference_steps: Number(steps) }),
     seed: 1,
   });
   await ensureBuild((line) => process.stderr.write(`${line}\n`));
@@ -76,8 +83,12 @@ export async function benchEstimate(args: readonly string[]): Promise<void> {
         }
         said = [];
         begin = performance.now();
-        await generate(page, { backend, profile, parameters });
+        const { timings } = await generate(page, { model, backend, profile, parameters });
         print(name, said, (performance.now() - begin) / 1000);
+        const seconds = Object.entries(timings).map(
+          ([phase, time]) => `${phase} ${time.toFixed(1)} s`,
+        );
+        process.stdout.write(`${seconds.join(', ')}\n`);
       }
     } finally {
       await browser.close();
@@ -90,14 +101,15 @@ export async function benchEstimate(args: readonly string[]): Promise<void> {
 async function generate(
   page: HeadlessPage,
   run: {
+    readonly model: string;
     readonly backend: Backend;
     readonly profile: ProfileName;
     readonly parameters: ReturnType<typeof parseParameters>;
   },
-): Promise<void> {
+): Promise<GenerationResult> {
   const image = await readImage(undefined, new AbortController().signal);
   const { loras: _, ...parameters } = run.parameters;
-  await page.generate({ ...run, parameters, model: 'tiny', image, loras: [] });
+  return page.generate({ ...run, parameters, image, loras: [] });
 }
 
 function print(name: string, said: readonly Said[], total: number): void {

@@ -65,8 +65,8 @@ export async function benchModel(args: readonly string[]): Promise<void> {
   const planner = await counts.planMemory({ native, kernels: stages.kernels });
   const plans = { full: planner.full, least: planner.least };
   print(`\n${planTable(plans)}`);
-  const { pass: passFlop } = counts.flops(latentSizeOf(counts.latents, native), 'full');
-  print(`\n${checkLine(manifest, native, passFlop)}`);
+  const { pass } = counts.computation(latentSizeOf(counts.latents, native), 'full');
+  print(`\n${checkLine(manifest, native, pass.flops)}`);
   write(results, plans);
 }
 

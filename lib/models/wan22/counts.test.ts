@@ -1,5 +1,11 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { demonstrationModel, parseManifest } from '../../contract';
+import { parseParameters } from '../../contract/request';
+import { forecastTime, stagesOf, usualRates, workOf } from '../../pipeline/estimate';
 import { latentSizeOf } from '../../pipeline/latents';
+import { resolveSampling } from '../../pipeline/profiles';
+import { diskFolder, publicModels } from '../../weights/testing/files';
 import { tinyFolder, tinyManifest } from './testing/model';
 import { wan22Family } from './wan22';
 
@@ -10,7 +16,7 @@ test('a model that is counted by its configuration is the one that would be open
   const native = { ...manifest.nativeSizes['1280*720'], frames: manifest.maxClipFrames };
   const size = latentSizeOf(opened.latents, native);
   expect(latentSizeOf(counted.latents, native)).toEqual(size);
-  expect(counted.flops(size, 'full')).toEqual(opened.flops(size, 'full'));
+  expect(counted.computation(size, 'full')).toEqual(opened.computation(size, 'full'));
   const [plan, other] = await Promise.all([
     counted.planMemory({ native }),
     opened.planMemory({ native }),
@@ -23,3 +29,28 @@ test('a model that is counted by its configuration is the one that would be open
     expect(ratio, stage).toBeLessThanOrEqual(1.01);
   }
 });
+
+/**
+ * Seconds on two cores of a server that had other work as well; for the emulated GPU half of
+ * the processor time that a run had used when it was stopped.
+ */
+const firstRuns = { emulated: 240, cpu: 70 } as const;
+
+test.for(Object.entries(firstRuns) as [keyof typeof firstRuns, number][])(
+  'a first run of the demonstration model is expected to take about as long as it does: %s',
+  async ([device, measured]) => {
+    const text = await readFile(`${publicModels}${demonstrationModel}.json`, 'utf8');
+    const manifest = parseManifest(JSON.parse(text));
+    const folder = diskFolder(publicModels + demonstrationModel);
+    const counts = await wan22Family.count(manifest.precision, folder);
+    const asked = parseParameters({ prompt: 'a boat', ...manifest.defaults });
+    const adapter = { source: null, misfit: null };
+    const complete = { manifest, decoders: ['full'] as const, adapter };
+    const { sampling } = resolveSampling(complete, 'standard', asked);
+    const run = { manifest, counts, sampling, size: '1280*720', frames: 121 } as const;
+    const stages = stagesOf(workOf({ ...run, optimises: false, checkedFrames: 0 }));
+    const { seconds } = forecastTime(stages, usualRates[device], {});
+    expect(seconds).toBeGreaterThan(measured / 2);
+    expect(seconds).toBeLessThan(measured * 2);
+  },
+);

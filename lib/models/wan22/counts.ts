@@ -3,6 +3,7 @@ import { framesPerSecond } from '../../contract';
 import type { LatentSize } from '../../pipeline/latents';
 import type { ModelCounts } from '../../pipeline/model';
 import { storedBytes } from '../../weights/store';
+import { decoderCalls, passCalls, tinyDecoderCalls } from './benchmark/calls';
 import { decoderFlops, passFlops, tinyDecoderFlops } from './benchmark/flops';
 import { publishedTinyDecoder } from './benchmark/work';
 import { type ModelConfig, maxPromptTokens } from './config';
@@ -12,19 +13,24 @@ import type { TensorShapes } from './tensors';
 import { tokensPerFrame } from './tokens';
 
 /**
- * Floating-point operations of a pass over a clip and of its decode.
+ * What a pass over a clip and its decode compute.
  *
  * @param tinyDecoder tensors of the tiny decoder; null where the VAE decodes
  */
-export function clipFlops(
+export function clipComputation(
   { transformer, vae }: ModelConfig,
   size: LatentSize,
   tinyDecoder: TensorShapes | null,
 ) {
   const tokens = size.frames * tokensPerFrame(transformer, size);
   return {
-    pass: passFlops(transformer, tokens, maxPromptTokens),
-    decode: tinyDecoder ? tinyDecoderFlops(tinyDecoder, size) : decoderFlops(vae, size),
+    pass: {
+      flops: passFlops(transformer, tokens, maxPromptTokens),
+      calls: passCalls(transformer),
+    },
+    decode: tinyDecoder
+      ? { flops: tinyDecoderFlops(tinyDecoder, size), calls: tinyDecoderCalls(tinyDecoder, size) }
+      : { flops: decoderFlops(vae, size), calls: decoderCalls(vae, size) },
   };
 }
 
@@ -41,7 +47,8 @@ export function countWan22(config: ModelConfig, precision: Precision): ModelCoun
       strides: { space: vae.scale_factor_spatial, time: vae.scale_factor_temporal },
       frameRate: framesPerSecond,
     },
-    flops: (size, decoder) => clipFlops(config, size, decoder === 'tiny' ? tinyDecoder : null),
+    computation: (size, decoder) =>
+      clipComputation(config, size, decoder === 'tiny' ? tinyDecoder : null),
     weightBytes: (stage) => bytes[stage],
     planMemory: ({ native, kernels, promptTokens, decoder, reusesBlocks = false }) =>
       planWan22(config, precision, {

@@ -31,7 +31,7 @@ import { wan22BenchmarkStages } from './benchmark/stages';
 import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
-import { clipFlops, countWan22 } from './counts';
+import { clipComputation, countWan22 } from './counts';
 import { Wan22Denoiser } from './denoiser';
 import { wan22Installation } from './install';
 import { combineLoras, type LoraBranches, parseLora } from './lora';
@@ -83,9 +83,9 @@ export class Wan22 implements VideoModel {
     return this.parts.packed;
   }
 
-  flops(size: LatentSize, decoder: DecoderKind) {
+  computation(size: LatentSize, decoder: DecoderKind) {
     const tiny = decoder === 'tiny' ? shapesOf(this.#tinyDecoder) : null;
-    return clipFlops(this.parts.config, size, tiny);
+    return clipComputation(this.parts.config, size, tiny);
   }
 
   weightBytes(stage: 'text' | 'denoise'): number {

@@ -36,7 +36,10 @@ const frames = 241;
 const work: RunWork = {
   clips: planClips(frames, 121, 4),
   sampling,
-  flops: (ofClip) => ({ pass: 1e13 * (ofClip / 121), decode: 2e13 * (ofClip / 121) }),
+  computation: (ofClip) => ({
+    pass: { flops: 1e13 * (ofClip / 121), calls: 0 },
+    decode: { flops: 2e13 * (ofClip / 121), calls: 0 },
+  }),
   bytes: { text: 1e9, denoise: 5e8 },
   pixels: { native: 1280 * 704, delivered: 1280 * 720 },
   optimises: false,

@@ -1,7 +1,7 @@
 import type { ProgressEvent } from '../../contract';
 import { phaseNames } from '../../contract/format';
 import { measuredRate, paceAfter, paceOf, secondsFor } from './pace';
-import type { Rate, Rates } from './rates';
+import type { Rate, Rates, UsualRate } from './rates';
 import { type TimeLeft, TimeLeftTeller } from './time-left';
 import { RunTracker } from './tracker';
 import type { Cost, Stage } from './work';
@@ -11,7 +11,7 @@ export interface EstimatorOptions {
   /** In order; see `stagesOf`. */
   readonly stages: readonly Stage[];
   /** What is expected of a device of this class. */
-  readonly usual: Readonly<Record<Cost, Rate>>;
+  readonly usual: Readonly<Record<Cost, UsualRate>>;
   /** What was measured on this device with this model. */
   readonly remembered: Rates;
   /** Whether the user asked to finish early: later clips and steps are then left out. */

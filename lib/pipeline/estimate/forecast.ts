@@ -1,4 +1,4 @@
-import type { Rate, Rates } from './rates';
+import type { Rates, UsualRate } from './rates';
 import { RunTracker } from './tracker';
 import type { Cost, Stage } from './work';
 
@@ -16,7 +16,7 @@ export interface TimeForecast {
  */
 export function forecastTime(
   stages: readonly Stage[],
-  usual: Readonly<Record<Cost, Rate>>,
+  usual: Readonly<Record<Cost, UsualRate>>,
   remembered: Rates,
   decodeFactor = 1,
 ): TimeForecast {

@@ -15,6 +15,12 @@ export interface Rate {
   readonly startup: number;
 }
 
+/** What is expected of a device, whatever the model. */
+export interface UsualRate extends Rate {
+  /** Seconds for each graph that is run, besides its units; none when absent. A measured rate has them in its units. */
+  readonly perCall?: number;
+}
+
 /** Measured rates of a device with a model. */
 export type Rates = Readonly<Partial<Record<Cost, Rate>>>;
 
@@ -23,10 +29,10 @@ export type DeviceClass = 'gpu' | 'emulated' | 'cpu';
 
 /*
  * What is expected where nothing was measured: ratios between stages rather than truths. Denoising on a GPU
- * is taken as 10 TFLOP/s, reading as 200 MB/s; the emulated GPU and the CPU are as the tiny model found them
- * on two cores of a server.
+ * is taken as 10 TFLOP/s, reading as 200 MB/s; the emulated GPU and the CPU are as two models found them on two
+ * cores of a server: the tiny one, where nearly all is calls, and the demonstration model, where little is.
  */
-const gpu: Readonly<Record<Cost, Rate>> = {
+const gpu: Readonly<Record<Cost, UsualRate>> = {
   optimise: { perUnit: 20, startup: 0 },
   open: { perUnit: 2, startup: 0 },
   text: { perUnit: 5e-9, startup: 1 },
@@ -41,23 +47,24 @@ const gpu: Readonly<Record<Cost, Rate>> = {
 };
 
 /** What is expected of a device before anything was measured on it. */
-export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, Rate>>>> = {
+export const usualRates: Readonly<Record<DeviceClass, Readonly<Record<Cost, UsualRate>>>> = {
   gpu,
   emulated: {
     ...gpu,
     text: { perUnit: 5e-9, startup: 4 },
     image: { perUnit: 1e-5, startup: 7 },
-    denoise: { perUnit: 5e-9, startup: 3 },
-    decode: { perUnit: 5e-9, startup: 6 },
-    'tiny-decode': { perUnit: 5e-9, startup: 6 },
+    denoise: { perUnit: 5e-10, perCall: 0.017, startup: 3 },
+    decode: { perUnit: 5e-10, perCall: 0.008, startup: 6 },
+    'tiny-decode': { perUnit: 5e-10, perCall: 0.008, startup: 6 },
     encode: { perUnit: 1e-7, startup: 0 },
   },
   cpu: {
     ...gpu,
     text: { perUnit: 5e-9, startup: 0.5 },
-    denoise: { perUnit: 1e-9, startup: 0.1 },
-    decode: { perUnit: 1e-9, startup: 0.5 },
-    'tiny-decode': { perUnit: 1e-9, startup: 0.5 },
+    denoise: { perUnit: 1.5e-10, perCall: 0.002, startup: 0.5 },
+    decode: { perUnit: 1.5e-10, perCall: 0.001, startup: 0.5 },
+    'tiny-decode': { perUnit: 1.5e-10, perCall: 0.001, startup: 0.5 },
+    encode: { perUnit: 5e-8, startup: 0 },
   },
 };
 

@@ -26,8 +26,11 @@ export function workOf(run: CountedRun): RunWork {
   return {
     clips: planClips(frames, manifest.maxClipFrames, counts.latents.strides.time),
     sampling,
-    flops: (ofClip) =>
-      counts.flops(latentSizeOf(counts.latents, { ...native, frames: ofClip }), sampling.decoder),
+    computation: (ofClip) =>
+      counts.computation(
+        latentSizeOf(counts.latents, { ...native, frames: ofClip }),
+        sampling.decoder,
+      ),
     bytes: { text: counts.weightBytes('text'), denoise: counts.weightBytes('denoise') },
     pixels: {
       native: native.width * native.height,

@@ -1,6 +1,6 @@
 import type { ProgressEvent } from '../../contract';
 import { type Pace, paceAfter, paceOf, secondsFor } from './pace';
-import type { Rate, Rates } from './rates';
+import type { Rate, Rates, UsualRate } from './rates';
 import { type Cost, isDecode, type Stage, shareOfSteps, type Work } from './work';
 
 type EventOf<Type extends ProgressEvent['type']> = Extract<ProgressEvent, { type: Type }>;
@@ -12,6 +12,8 @@ export class RunTracker {
   /** Share of each stage's works that is done. */
   readonly done: number[][];
   readonly paces: Record<Cost, Pace>;
+  /** Of a device of this class, with this model. */
+  readonly #usual: Readonly<Record<Cost, Rate>>;
   /** Index of the stage that is under way; −1 before the first. */
   index = -1;
   /** What a decode takes, as a multiple of that of whole frames. */
@@ -29,16 +31,19 @@ export class RunTracker {
 
   constructor(
     readonly stages: readonly Stage[],
-    usual: Readonly<Record<Cost, Rate>>,
+    usual: Readonly<Record<Cost, UsualRate>>,
     remembered: Rates,
     readonly now: () => number,
   ) {
     this.done = stages.map(({ work }) => work.map(() => 0));
-    const paces = (Object.entries(usual) as [Cost, Rate][]).map(([cost, rate]) => {
+    const costs = Object.keys(usual) as Cost[];
+    const byCost = <T>(of: (cost: Cost) => T) =>
+      Object.fromEntries(costs.map((cost) => [cost, of(cost)])) as Record<Cost, T>;
+    this.#usual = byCost((cost) => withCalls(usual[cost], cost, stages));
+    this.paces = byCost((cost) => {
       const known = remembered[cost];
-      return [cost, paceOf(known ?? rate, known !== undefined)] as const;
+      return paceOf(known ?? this.#usual[cost], known !== undefined);
     });
-    this.paces = Object.fromEntries(paces) as Record<Cost, Pace>;
     this.at = now();
   }
 
@@ -76,12 +81,13 @@ export class RunTracker {
     this.#encodedSeconds += seconds;
   }
 
-  /** Until anything was decoded, a decode is as fast per operation as denoising was. */
+  /** Until anything was decoded, a decode is as much faster than usual as denoising was. */
   paceOf(cost: Cost): Pace {
     const pace = this.paces[cost];
     const { denoise } = this.paces;
     if (!isDecode(cost) || pace.known || !denoise.known) return pace;
-    return { ...pace, known: true, perUnit: denoise.perUnit };
+    const perUnit = this.#usual[cost].perUnit * (denoise.perUnit / this.#usual.denoise.perUnit);
+    return { ...pace, known: true, perUnit };
   }
 
   totalOf({ cost, total }: Work): number {
@@ -222,4 +228,16 @@ export class RunTracker {
     }
     return true;
   }
+}
+
+/** A rate that has the calls of all work of its cost in its units. */
+function withCalls(
+  { perUnit, startup, perCall = 0 }: UsualRate,
+  cost: Cost,
+  stages: readonly Stage[],
+): Rate {
+  const works = stages.flatMap(({ work }) => work.filter((one) => one.cost === cost));
+  const units = works.reduce((sum, { total }) => sum + total, 0);
+  const called = works.reduce((sum, { calls = 0 }) => sum + calls, 0);
+  return { startup, perUnit: perUnit + (units > 0 ? (perCall * called) / units : 0) };
 }

@@ -1,6 +1,7 @@
 import type { Phase } from '../../contract';
 import { easyCacheLimits, magCacheSkips, type StepCache } from '../caches';
 import type { Clip } from '../clips';
+import type { ModelCounts } from '../model';
 import type { Sampling } from '../profiles';
 
 /** What work is counted in; each has a rate of its own on a device. */
@@ -27,6 +28,8 @@ export interface Work {
   readonly cost: Cost;
   /** Bytes, floating-point operations, pixels or pieces, as the cost is counted. */
   readonly total: number;
+  /** Graphs that are run for it, where they are counted. */
+  readonly calls?: number;
   /** The work of each step, where the steps differ. */
   readonly steps?: readonly number[];
 }
@@ -44,8 +47,8 @@ export interface Stage {
 export interface RunWork {
   readonly clips: readonly Clip[];
   readonly sampling: Sampling;
-  /** Floating-point operations by the model, for a clip of so many frames. */
-  readonly flops: (frames: number) => { readonly pass: number; readonly decode: number };
+  /** What the model computes for a clip of so many frames. */
+  readonly computation: (frames: number) => ReturnType<ModelCounts['computation']>;
   /** Bytes of weights that are read. */
   readonly bytes: { readonly text: number; readonly denoise: number };
   /** Pixels of one frame as the model makes it, and as it is encoded. */
@@ -68,17 +71,19 @@ export function stagesOf(run: RunWork): Stage[] {
   add('open', 0, [{ cost: 'open', total: 1 }]);
   if (!run.decodesOnly) add('text', 0, [{ cost: 'text', total: bytes.text }]);
   for (const [clip, { frames, dropFirst }] of clips.entries()) {
-    const { pass, decode } = run.flops(frames);
-    const steps = passes.map((count) => count * pass);
+    const { pass, decode } = run.computation(frames);
+    const steps = passes.map((count) => count * pass.flops);
     const handedOut = frames - (dropFirst ? 1 : 0);
     if (!run.decodesOnly) {
       add('image', clip, [{ cost: 'image', total: pixels.native }]);
       add('load', clip, [{ cost: 'load', total: bytes.denoise }]);
-      add('denoise', clip, [{ cost: 'denoise', total: sum(steps), steps }]);
+      const calls = sum(passes) * pass.calls;
+      add('denoise', clip, [{ cost: 'denoise', total: sum(steps), calls, steps }]);
     }
     const encoding = { cost: 'encode', total: handedOut * pixels.delivered } as const;
     const cost = sampling.decoder === 'tiny' ? 'tiny-decode' : 'decode';
-    add('decode', clip, [{ cost, total: decode }, encoding], handedOut);
+    const decoding = { cost, total: decode.flops, calls: decode.calls } as const;
+    add('decode', clip, [decoding, encoding], handedOut);
   }
   if (run.checkedFrames > 0) add('check', 0, [{ cost: 'check', total: run.checkedFrames }]);
   add('finish', 0, [{ cost: 'finish', total: sum(clips.map(({ frames }) => frames)) }]);
