@@ -11,7 +11,7 @@ import { openSafetensors } from '../../weights';
 import { diskFile, diskFolder, publicModels } from '../../weights/testing/files';
 import { combineLoras, parseLora } from './lora';
 import { openParts, type Wan22Parts } from './parts';
-import { brightness, displacement, psnr } from './testing/displacement';
+import { brightness, displacement, magnification, psnr } from './testing/displacement';
 import { withModel } from './testing/mini';
 import { nodeBackend } from './testing/model';
 import { makeVideo, type VideoOptions } from './testing/video';
@@ -138,13 +138,11 @@ describe('with the defaults of the model', { tags: ['full'], timeout: 240_000 },
   });
 
   test.each([
-    ['in', 'apart', 1],
-    ['out', 'together', -1],
-  ])('zooming %s moves the halves of the picture %s', async (way, _, sign) => {
+    ['in', 1],
+    ['out', -1],
+  ])('zooming %s has its direction', async (way, sign) => {
     const { first, last } = await video(`The camera zooms ${way}`, longer);
-    const left = displacement(first, last, { left: 0, top: 0, right: 0.5, bottom: 1 });
-    const right = displacement(first, last, { left: 0.5, top: 0, right: 1, bottom: 1 });
-    expect((right.x - left.x) * sign).toBeGreaterThan(0);
+    expect(Math.log(magnification(first, last)) * sign).toBeGreaterThan(0.03);
   });
 
   test('a static camera moves nothing', async () => {

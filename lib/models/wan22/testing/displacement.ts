@@ -7,25 +7,14 @@ interface Spectrum {
   readonly imaginary: Float64Array;
 }
 
-/** Part of a frame, as fractions of its width and height. */
-export interface Region {
-  readonly left: number;
-  readonly top: number;
-  readonly right: number;
-  readonly bottom: number;
-}
-
-const whole: Region = { left: 0, top: 0, right: 1, bottom: 1 };
-
 /**
  * By how much the content moved from one frame to another, by phase correlation: the peak of the inverse
  * transform of the normalised cross-power spectrum (Kuglin and Hines, 1975).
  *
- * @param region only this part of both frames
  * @returns pixels of the frame, positive to the right and down, in steps of two
  */
-export function displacement(from: Frame, to: Frame, region: Region = whole) {
-  const [a, b] = [grey(from, region), grey(to, region)];
+export function displacement(from: Frame, to: Frame) {
+  const [a, b] = [grey(from), grey(to)];
   const { width, height } = a;
   const [first, second] = [transform2d(a, -1), transform2d(b, -1)];
   const real = new Float64Array(width * height);
@@ -45,6 +34,36 @@ export function displacement(from: Frame, to: Frame, region: Region = whole) {
   return { x: signed(x, width), y: signed(y, height) };
 }
 
+/**
+ * By how much the content grew from one frame to another: of the magnifications from 0.8 to 1.25 about the centre,
+ * with shifts of up to 8 pixels, the one whose middle part differs least from the second frame.
+ */
+export function magnification(from: Frame, to: Frame): number {
+  const { width, height } = from;
+  const [centreX, centreY] = [width / 2, height / 2];
+  // Green, every second pixel of the middle three fifths.
+  const value = ({ data }: Frame, x: number, y: number) =>
+    data[(height + Math.round(y)) * width + Math.round(x)] ?? 0;
+  let best = { error: Infinity, scale: 1 };
+  for (let step = -8; step <= 8; step++) {
+    const scale = 1.25 ** (step / 8);
+    for (let shiftY = -8; shiftY <= 8; shiftY += 2) {
+      for (let shiftX = -8; shiftX <= 8; shiftX += 2) {
+        let error = 0;
+        for (let y = Math.ceil(0.2 * height); y < 0.8 * height; y += 2) {
+          for (let x = Math.ceil(0.2 * width); x < 0.8 * width; x += 2) {
+            const fromX = centreX + (x - centreX - shiftX) / scale;
+            const fromY = centreY + (y - centreY - shiftY) / scale;
+            error += (value(to, x, y) - value(from, fromX, fromY)) ** 2;
+          }
+        }
+        if (error < best.error) best = { error, scale };
+      }
+    }
+  }
+  return best.scale;
+}
+
 /** Peak signal-to-noise ratio of two frames in dB. */
 export function psnr(a: Frame, b: Frame): number {
   let sum = 0;
@@ -58,13 +77,8 @@ export function brightness({ data }: Frame): number {
 }
 
 /** Half the resolution, without its mean, faded out towards the edges, which do not repeat. */
-function grey({ width, height, data }: Frame, region: Region) {
-  const [left, top] = [region.left * width, region.top * height].map(Math.round) as [
-    number,
-    number,
-  ];
-  const w = Math.round(((region.right - region.left) * width) / 2);
-  const h = Math.round(((region.bottom - region.top) * height) / 2);
+function grey({ width, height, data }: Frame) {
+  const [w, h] = [width / 2, height / 2];
   const real = new Float64Array(w * h);
   for (let y = 0; y < h; y++) {
     for (let x = 0; x < w; x++) {
@@ -74,7 +88,7 @@ function grey({ width, height, data }: Frame, region: Region) {
         [1, 0],
         [1, 1],
       ] as const) {
-        const at = (top + 2 * y + dy) * width + left + 2 * x + dx;
+        const at = (2 * y + dy) * width + 2 * x + dx;
         for (let plane = 0; plane < 3; plane++) {
           real[y * w + x] = (real[y * w + x] ?? 0) + (data[plane * width * height + at] ?? 0);
         }
