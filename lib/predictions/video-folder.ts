@@ -31,8 +31,16 @@ export async function saveInto(folder: VideoFolder, name: string, video: Blob): 
   try {
     await writeBytes(await folder.getFileHandle(name, { create: true }), video);
   } catch (thrown) {
-    if (isNew) await folder.removeEntry(name).catch(() => {});
+    if (isNew) await discard(folder, name);
     throw folderError(thrown, folder);
+  }
+}
+
+/** Deletes a file whose writing failed: the browser may hold it for a moment after that. */
+async function discard(folder: VideoFolder, name: string): Promise<void> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    if (await folder.removeEntry(name).then(() => true, isNotFound)) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
