@@ -40,8 +40,15 @@ export function QueuePanel(props: {
   // Rows of two tables: an entry that has just become a prediction may still be here.
   const entries = props.queue.entries.filter(({ id }) => working.every((row) => row.id !== id));
   const apiJob = useRunningJobs().find(({ href }) => href === '/serve');
-  const change = (work: (queue: RequestQueue) => Promise<unknown>): Promise<void> =>
-    work(getQueueRunner().queue).then(() => {}, onError);
+  /** Resolves to whether it was done. */
+  const change = (work: (queue: RequestQueue) => Promise<unknown>): Promise<boolean> =>
+    work(getQueueRunner().queue).then(
+      () => true,
+      (thrown) => {
+        onError(thrown);
+        return false;
+      },
+    );
   const reorder = useReorder(list, entries, (id, index) =>
     change((queue) => queue.move(id, index)),
   );

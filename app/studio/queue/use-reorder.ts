@@ -11,8 +11,8 @@ import {
 interface Drag {
   readonly id: string;
   readonly index: number;
-  /** Whether it is put down: the list is about to have this order. */
-  readonly dropped: boolean;
+  /** Once it is put down: the order that the list had then, until it has the new one. */
+  readonly orderBefore: string | null;
 }
 
 /** The order of a list while one of its rows is moved, and the handlers of each row's handle. */
@@ -33,16 +33,24 @@ interface HandleProps {
  * Moves rows of a list by dragging their handle, with mouse, pen or finger, and by arrow keys, Home and End.
  *
  * @param element the one whose children are the rows
- * @param onMove is called with a row's id and its new index; resolves when the list has it
+ * @param onMove is called with a row's id and its new index; resolves to false where it could not be moved
  */
 export function useReorder<Row extends { readonly id: string }>(
   element: RefObject<HTMLElement | null>,
   rows: readonly Row[],
-  onMove: (id: string, index: number) => Promise<void>,
+  onMove: (id: string, index: number) => Promise<boolean>,
 ): Reorder<Row> {
-  const [drag, setDrag] = useState<Drag | null>(null);
+  const [latest, setDrag] = useState<Drag | null>(null);
+  const order = rows.map(({ id }) => id).join(' ');
+  const isOver = latest !== null && latest.orderBefore !== null && latest.orderBefore !== order;
+  const drag = isOver ? null : latest;
   const shown = drag ? moved(rows, drag) : rows;
-  const held = drag !== null && !drag.dropped;
+  const held = drag !== null && drag.orderBefore === null;
+  // The row stays where it was put until the list has another order, so that a next move begins there.
+  const put = (id: string, index: number) => {
+    setDrag({ id, index, orderBefore: order });
+    void onMove(id, index).then((isMoved) => isMoved || setDrag(null));
+  };
 
   const move = useEffectEvent((event: PointerEvent) => {
     if (!drag) return;
@@ -51,9 +59,7 @@ export function useReorder<Row extends { readonly id: string }>(
   });
   const drop = useEffectEvent(() => {
     if (!drag || rows[drag.index]?.id === drag.id) return setDrag(null);
-    // The row stays where it was put until the list has the new order.
-    setDrag({ ...drag, dropped: true });
-    void onMove(drag.id, drag.index).finally(() => setDrag(null));
+    put(drag.id, drag.index);
   });
   useEffect(() => {
     if (!held) return;
@@ -75,11 +81,11 @@ export function useReorder<Row extends { readonly id: string }>(
         const target = targetOf(event.key, index, rows.length - 1);
         if (target === null) return;
         event.preventDefault();
-        if (target !== index) void onMove(id, target);
+        if (target !== index) put(id, target);
       },
       onPointerDown(event) {
         if (event.button !== 0) return;
-        setDrag({ id, index: shown.findIndex((row) => row.id === id), dropped: false });
+        setDrag({ id, index: shown.findIndex((row) => row.id === id), orderBefore: null });
       },
     }),
   };
