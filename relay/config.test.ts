@@ -50,9 +50,8 @@ test('all wrong settings are named in one error; empty ones count as absent', ()
   );
 });
 
-test('the earlier name of the heartbeat setting still works, and the new one counts first', () => {
-  const seconds = (environment: Record<string, string>) =>
-    readConfig(environment).KINORA_HEARTBEAT_SECONDS;
-  expect(seconds({ KINORA_BEAT_SECONDS: '3' })).toBe(3);
-  expect(seconds({ KINORA_BEAT_SECONDS: '3', KINORA_HEARTBEAT_SECONDS: '4' })).toBe(4);
+test('a bucket needs its key', () => {
+  expect(() => readConfig({ S3_BUCKET: 'b', S3_ACCESS_KEY_ID: 'a' })).toThrow(
+    'S3_SECRET_ACCESS_KEY: is needed with S3_BUCKET.',
+  );
 });

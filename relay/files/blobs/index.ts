@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import type { Config } from '../../config';
 import { type DiskBlobs, diskBlobs } from './disk';
 import { checkKey, onStorage } from './errors';
+import { s3Blobs } from './s3';
 import { temporaryFile, writeNewFile } from './write';
 
 export * from './disk';
@@ -40,11 +41,9 @@ export function partsFolder(config: Pick<Config, 'KINORA_DATA'>): string {
 /** The store that the settings name: a bucket with `S3_BUCKET`, else `{KINORA_DATA}/files`. */
 export async function openBlobs(config: Config): Promise<BlobStore> {
   const temporary = partsFolder(config);
-  const { S3_BUCKET } = config;
+  const { S3_BUCKET, S3_ACCESS_KEY_ID = '', S3_SECRET_ACCESS_KEY = '' } = config;
   if (S3_BUCKET !== undefined) {
-    // Loaded only where there is a bucket: the client takes half a second to start.
-    const { s3Blobs } = await import('./s3');
-    return s3Blobs({ ...config, S3_BUCKET }, temporary);
+    return s3Blobs({ ...config, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY }, temporary);
   }
   return diskBlobs(path.join(config.KINORA_DATA, 'files'), temporary);
 }

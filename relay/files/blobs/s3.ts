@@ -1,15 +1,8 @@
-import { createReadStream, type ReadStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import {
-  DeleteObjectCommand,
-  GetObjectCommand,
-  HeadBucketCommand,
-  HeadObjectCommand,
-  PutObjectCommand,
-  S3Client,
-  S3ServiceException,
-} from '@aws-sdk/client-s3';
+import type { Readable } from 'node:stream';
+import { AwsClient } from 'aws4fetch';
+import { Agent, errors, request } from 'undici';
 import { ApiError } from '../../../lib/contract/v3';
 import type { Config } from '../../config';
 import { checkKey, onStorage } from './errors';
@@ -17,21 +10,31 @@ import type { BlobStore } from './index';
 import { temporaryFile, writeNewFile } from './write';
 
 /** The settings that name a bucket. */
-export type S3Settings = Pick<
-  Config,
-  'S3_ENDPOINT' | 'S3_REGION' | 'S3_ACCESS_KEY_ID' | 'S3_SECRET_ACCESS_KEY' | 'S3_PREFIX'
-> & { readonly S3_BUCKET: string };
+export type S3Settings = Pick<Config, 'S3_ENDPOINT' | 'S3_REGION' | 'S3_PREFIX'> & {
+  readonly S3_BUCKET: string;
+  readonly S3_ACCESS_KEY_ID: string;
+  readonly S3_SECRET_ACCESS_KEY: string;
+};
 
-/** Longest wait for the bucket to answer a readiness check, in milliseconds. */
+/** Longest wait for a connection, and for the answer to a readiness check, in milliseconds. */
 const pingMs = 5000;
 /** Longest silence of a bucket during a request, in milliseconds. */
 const idleTimeoutMs = 30_000;
-/** Factor for reads, which also stop while their own reader does, as with a paused video. */
-const readIdleFactor = 10;
+
+/** One request to the bucket. */
+interface Order {
+  readonly method: 'GET' | 'HEAD' | 'PUT' | 'DELETE';
+  /** Of the object; the bucket itself without one. */
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A local file that is sent. */
+  readonly file?: { readonly path: string; readonly bytes: number };
+  readonly idleMs?: number;
+}
 
 /**
- * Blobs in a bucket. A stream is written to a local file first: an object needs its length in advance, and a
- * stream that breaks must leave nothing.
+ * Blobs in a bucket, by the REST interface of S3 with addresses in path style and signature version 4. A stream is
+ * written to a local file first: an object needs its length in advance, and a stream that breaks must leave nothing.
  *
  * @param temporary folder for those files
  * @param idleMs how long the bucket may be silent before it counts as down, in milliseconds
@@ -41,34 +44,76 @@ export function s3Blobs(
   temporary: string,
   idleMs = idleTimeoutMs,
 ): BlobStore {
-  const client = openClient(settings, idleMs);
-  const reader = openClient(settings, idleMs * readIdleFactor);
-  const timeout = () => ({ abortSignal: AbortSignal.timeout(idleMs) });
-  const named = (key: string) => ({
-    Bucket: settings.S3_BUCKET,
-    Key: `${settings.S3_PREFIX}${checkKey(key)}`,
+  const signer = new AwsClient({
+    service: 's3',
+    region: settings.S3_REGION,
+    accessKeyId: settings.S3_ACCESS_KEY_ID,
+    secretAccessKey: settings.S3_SECRET_ACCESS_KEY,
   });
-  const putFile = async (key: string, file: string, type: string) => {
-    const name = named(key);
-    await onStorage(async () => {
-      const { size } = await stat(file);
-      const send = async (Body: ReadStream | Uint8Array, abortSignal?: AbortSignal) => {
-        const object = { ...name, Body, ContentLength: size, ContentType: type };
-        await client.send(new PutObjectCommand(object), { ...(abortSignal && { abortSignal }) });
-      };
-      // The client cannot repeat a stream, so the second attempt is made here.
-      for (let tries = 1; ; tries += 1) {
-        try {
-          await (size === 0 ? send(new Uint8Array()) : withStream(file, send));
-          break;
-        } catch (thrown) {
-          // A timeout has already taken long enough.
-          if (tries === 2 || isTimeout(thrown)) throw thrown;
-        }
+  const agent = new Agent({ connect: { timeout: pingMs } });
+  const endpoint = settings.S3_ENDPOINT ?? `https://s3.${settings.S3_REGION}.amazonaws.com`;
+  const bucket = `${endpoint.replace(/\/+$/, '')}/${settings.S3_BUCKET}`;
+
+  /** Sends a request and returns the answer of 2xx, or null for an object that does not exist. */
+  const send = async (order: Order) => {
+    const { method, key, headers = {}, file } = order;
+    const url = key === undefined ? bucket : `${bucket}/${settings.S3_PREFIX}${checkKey(key)}`;
+    const signed = await signer.sign(url, { method, headers: { ...headers } });
+    const body = file && file.bytes > 0 ? createReadStream(file.path) : null;
+    try {
+      const answer = await request(signed.url, {
+        dispatcher: agent,
+        method,
+        headers: {
+          ...Object.fromEntries(signed.headers),
+          ...(file && { 'content-length': `${file.bytes}` }),
+        },
+        body,
+        // Neither counts while the file is being sent, or while the reader of the answer pauses.
+        headersTimeout: order.idleMs ?? idleMs,
+        bodyTimeout: order.idleMs ?? idleMs,
+      });
+      if (answer.statusCode < 300) return answer;
+      const text = await answer.body.text();
+      if (answer.statusCode === 404 && key !== undefined && !text.includes('NoSuchBucket')) {
+        return null;
       }
+      throw new BucketError(answer.statusCode, text);
+    } finally {
+      // A refused request does not read the file to its end, and an open file keeps its disk space.
+      body?.destroy();
+    }
+  };
+
+  /** {@link send}, once more after a broken connection or a fault of the bucket; a timeout has taken long enough. */
+  const sendTwice = async (order: Order) => {
+    try {
+      return await send(order);
+    } catch (thrown) {
+      const final = thrown instanceof BucketError ? thrown.status < 500 : isTimeout(thrown);
+      if (final) throw thrown;
+      return await send(order);
+    }
+  };
+
+  /** Sends a request whose answer has nothing to read. */
+  const order = async (wanted: Order) => {
+    const answer = await sendTwice(wanted);
+    await answer?.body.dump();
+    return answer;
+  };
+
+  const putFile = async (key: string, file: string, type: string) => {
+    checkKey(key);
+    await onStorage(async () => {
+      const { size: bytes } = await stat(file);
+      const headers = { 'content-type': type };
+      const answer = await order({ method: 'PUT', key, headers, file: { path: file, bytes } });
+      if (!answer) throw new Error('The bucket has no such place.');
       await rm(file, { force: true });
     });
   };
+
   return {
     kind: 's3',
     async put(key, source, { type, maxBytes }) {
@@ -84,92 +129,56 @@ export function s3Blobs(
     },
     putFile,
     async read(key, range) {
-      const Range = range && `bytes=${range.first}-${range.last}`;
-      const command = new GetObjectCommand({ ...named(key), ...(Range && { Range }) });
+      checkKey(key);
+      const headers: Record<string, string> = range
+        ? { range: `bytes=${range.first}-${range.last}` }
+        : {};
       return await onStorage(async () => {
-        const waiting = new AbortController();
-        // Limits only the wait for the answer: its bytes may come as slowly as they are read.
-        const late = setTimeout(() => waiting.abort(), idleMs);
-        const answer = await reader
-          .send(command, { abortSignal: waiting.signal })
-          .catch((thrown: unknown) => {
-            if (isMissing(thrown)) throw new ApiError('NOT_FOUND', undefined, { cause: thrown });
-            throw thrown;
-          })
-          .finally(() => clearTimeout(late));
-        if (!(answer.Body instanceof Readable)) throw new Error('The bucket sent no body.');
-        return { body: answer.Body, bytes: lengthOf(answer) };
+        const answer = await sendTwice({ method: 'GET', key, headers });
+        if (!answer) throw new ApiError('NOT_FOUND');
+        const body: Readable = answer.body;
+        return { body, bytes: lengthOf(answer.headers) };
       });
     },
     async stat(key) {
-      const command = new HeadObjectCommand(named(key));
+      checkKey(key);
       return await onStorage(async () => {
-        try {
-          return { bytes: lengthOf(await client.send(command, timeout())) };
-        } catch (thrown) {
-          if (isMissing(thrown)) return null;
-          throw thrown;
-        }
+        const answer = await order({ method: 'HEAD', key });
+        return answer && { bytes: lengthOf(answer.headers) };
       });
     },
     async remove(key) {
-      const command = new DeleteObjectCommand(named(key));
-      await onStorage(() => client.send(command, timeout()));
+      checkKey(key);
+      await onStorage(() => order({ method: 'DELETE', key }));
     },
     async ping() {
-      const command = new HeadBucketCommand({ Bucket: settings.S3_BUCKET });
-      await onStorage(() => client.send(command, { abortSignal: AbortSignal.timeout(pingMs) }));
+      await onStorage(() => order({ method: 'HEAD', idleMs: pingMs }));
     },
   };
 }
 
-function lengthOf({ ContentLength: bytes }: { ContentLength?: number | undefined }): number {
-  if (bytes === undefined) throw new Error('The bucket did not send the length of an object.');
-  return bytes;
-}
-
-/**
- * Opens a file for `use` and closes it in any case: a refused request does not read it to its end, and an open
- * file keeps its disk space. A read error aborts the request.
- */
-async function withStream(
-  file: string,
-  use: (stream: ReadStream, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const broken = new AbortController();
-  const stream = createReadStream(file).on('error', (error) => broken.abort(error));
-  try {
-    await use(stream, broken.signal);
-  } finally {
-    stream.destroy();
+/** An answer of the bucket that is no success. Its text names the fault, and nothing of ours. */
+class BucketError extends Error {
+  constructor(
+    readonly status: number,
+    text: string,
+  ) {
+    const code = /<Code>(\w+)<\/Code>/.exec(text)?.[1];
+    super(`The bucket answered ${status}${code ? ` (${code})` : ''}.`);
   }
 }
 
-/** @param idleMs how long a connection may be idle; a whole request may take longer */
-function openClient(settings: S3Settings, idleMs: number): S3Client {
-  const { S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey } = settings;
-  return new S3Client({
-    region: settings.S3_REGION,
-    forcePathStyle: true,
-    // Other stores than Amazon's do not know the newer default checksums of its client.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    // Failures are thrown; they need not be printed as well.
-    logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
-    requestHandler: { connectionTimeout: pingMs, socketTimeout: idleMs },
-    ...(settings.S3_ENDPOINT && { endpoint: settings.S3_ENDPOINT }),
-    ...(accessKeyId && secretAccessKey && { credentials: { accessKeyId, secretAccessKey } }),
-  });
+function lengthOf(headers: Readonly<Record<string, string | string[] | undefined>>): number {
+  const bytes = Number(headers['content-length'] ?? Number.NaN);
+  if (Number.isNaN(bytes)) throw new Error('The bucket did not send the length of an object.');
+  return bytes;
 }
 
-const ignore = () => undefined;
-
-/** Whether the client gave up waiting. A broken connection has the same name, but also a code. */
+/** Whether the client gave up waiting. */
 function isTimeout(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.name === 'TimeoutError' && !('code' in thrown);
-}
-
-function isMissing(thrown: unknown): boolean {
-  if (!(thrown instanceof S3ServiceException)) return false;
-  return thrown.name === 'NoSuchKey' || thrown.name === 'NotFound';
+  return (
+    thrown instanceof errors.HeadersTimeoutError ||
+    thrown instanceof errors.BodyTimeoutError ||
+    thrown instanceof errors.ConnectTimeoutError
+  );
 }
