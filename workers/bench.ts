@@ -1,25 +1,12 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { type Backend, createBackend } from '../lib/gpu';
+import { createBackend } from '../lib/gpu';
 import { assignKernels, setSparse } from '../lib/gpu/kernels/assign';
-import {
-  type LanguageModelBenchOptions,
-  type LanguageModelResult,
-  measureLanguageModel,
-} from '../lib/language-model/benchmark';
 import { modelFamilies } from '../lib/models';
-import {
-  type BenchmarkOptions,
-  benchmarkModel,
-  type StageResult,
-  type StreamResult,
-} from '../lib/pipeline/benchmark';
+import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../lib/pipeline/benchmark';
 import { familyOf, fetchManifest } from '../lib/pipeline/open';
 import { checkerBenchmark } from '../lib/safety/benchmark';
-import { opfsFolder } from '../lib/weights/store';
-
-const benchFile = 'bench-optimizer.gguf';
 
 /** The benchmark in a browser: the worker of `npm run bench -- model --backend webgpu`. */
 const bench = {
@@ -39,28 +26,6 @@ const bench = {
       return await benchmarkModel(backend, all, onResult);
     } finally {
       await backend.dispose();
-    }
-  },
-  /** Measures what it costs to stream the denoiser's blocks from OPFS. */
-  async stream(model: string, kind: Backend['kind']): Promise<StreamResult> {
-    const { family, configuration } = await open(model);
-    const backend = await createBackend(kind);
-    try {
-      return await family.benchmarkStreaming(backend, configuration, opfsFolder('bench/stream'));
-    } finally {
-      await backend.dispose();
-    }
-  },
-  /** Measures a language model, which is copied to OPFS for it. */
-  async optimizer(file: File, options: LanguageModelBenchOptions): Promise<LanguageModelResult> {
-    const handle = await (await navigator.storage.getDirectory()).getFileHandle(benchFile, {
-      create: true,
-    });
-    try {
-      await file.stream().pipeTo(await handle.createWritable());
-      return await measureLanguageModel(await handle.getFile(), options);
-    } finally {
-      await (await navigator.storage.getDirectory()).removeEntry(benchFile);
     }
   },
 };

@@ -24,25 +24,9 @@ const benches: Readonly<Record<string, Bench>> = {
     summary: 'counted work of the profiles of the 5B, and what it comes to here',
     run: async (args) => (await import('./bench/profiles')).benchProfiles(args),
   },
-  estimate: {
-    summary: 'what a run says of its time left, against what it then took: first run and second',
-    run: async (args) => (await import('./bench/estimate')).benchEstimate(args),
-  },
-  convert: {
-    summary: 'element types of public weight files to blocks, as a download converts them',
-    run: async () => (await import('./bench/convert')).benchConvert(),
-  },
-  stream: {
-    summary: 'the loop with its blocks on the device, and streamed from storage',
-    run: async (args) => (await import('./bench/stream')).benchStream(args),
-  },
-  optimizer: {
-    summary: 'the language model that optimises prompts: load time, tokens per second, memory',
-    run: async (args) => (await import('./bench/optimizer')).benchOptimizer(args),
-  },
   relay: {
-    summary: 'the server: its store, webhooks, and requests through HTTP',
-    run: async (args) => (await import('./bench/relay')).benchRelay(args),
+    summary: 'requests to the server through HTTP',
+    run: async () => (await import('./bench/relay-http')).benchHttp(),
   },
 };
 

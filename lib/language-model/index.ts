@@ -11,4 +11,4 @@ export {
   optimiserStep,
   optimizeWithInstalled,
 } from './optimize';
-export { type AnswerSpeed, type OpenOptions, openLanguageModel } from './wllama-model';
+export { type OpenOptions, openLanguageModel } from './wllama-model';

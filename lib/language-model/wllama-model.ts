@@ -6,16 +6,6 @@ import type {
 import { KinoraError } from '../contract';
 import type { OpenLanguageModel, TextRequest } from './language-model';
 
-/** Speed of one answer, as llama.cpp counts it. */
-export interface AnswerSpeed {
-  /** Tokens of the prompt that were computed; those reused from the request before are not among them. */
-  readonly promptTokens: number;
-  readonly promptMilliseconds: number;
-  readonly answerTokens: number;
-  readonly answerMilliseconds: number;
-  readonly threads: number;
-}
-
 /** How a language model is opened. */
 export interface OpenOptions {
   readonly name: string;
@@ -27,8 +17,6 @@ export interface OpenOptions {
   readonly threads?: number;
   /** Milliseconds in which the model must be loaded. */
   readonly loadLimitMs?: number;
-  /** Called after each finished answer. */
-  readonly onSpeed?: (speed: AnswerSpeed) => void;
 }
 
 /** Tokens of prompt and answer together. */
@@ -54,7 +42,7 @@ export async function openLanguageModel(
   file: File,
   options: OpenOptions,
 ): Promise<OpenLanguageModel> {
-  const { name, sha256, assets, signal, onSpeed, loadLimitMs = defaultLoadLimitMs } = options;
+  const { name, sha256, assets, signal, loadLimitMs = defaultLoadLimitMs } = options;
   requireSupport();
   const limit = AbortSignal.timeout(loadLimitMs);
   const ended = AbortSignal.any([signal, limit]);
@@ -80,7 +68,7 @@ export async function openLanguageModel(
     await untilAborted(loading, ended);
     // For a file that it cannot load, llama.cpp reports a model without a vocabulary.
     if (wllama.getModelMetadata().hparams.nVocab === 0) throw new Error('There is no vocabulary.');
-    return new WllamaModel(wllama, { name, sha256, ...(onSpeed ? { onSpeed } : {}) });
+    return new WllamaModel(wllama, { name, sha256 });
   } catch (cause) {
     const exit = () => wllama?.exit();
     await exit();
@@ -107,16 +95,14 @@ class WllamaModel implements OpenLanguageModel {
   readonly sha256: string;
   readonly repeatable = true;
   readonly #wllama: Wllama;
-  readonly #onSpeed: ((speed: AnswerSpeed) => void) | undefined;
   /** Ends with the last request, also with one that was aborted and that llama.cpp still computes. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #closed = new AbortController();
 
-  constructor(wllama: Wllama, options: Pick<OpenOptions, 'name' | 'sha256' | 'onSpeed'>) {
+  constructor(wllama: Wllama, options: Pick<OpenOptions, 'name' | 'sha256'>) {
     this.#wllama = wllama;
     this.name = options.name;
     this.sha256 = options.sha256;
-    this.#onSpeed = options.onSpeed;
   }
 
   async generate(request: TextRequest): Promise<string> {
@@ -153,7 +139,7 @@ class WllamaModel implements OpenLanguageModel {
       ...asked,
       abortSignal: signal,
       stream: true,
-      onData: (chunk: ChatCompletionChunk & { readonly timings?: Timings }) => {
+      onData: (chunk: ChatCompletionChunk) => {
         if (signal.aborted) return;
         const [choice] = chunk.choices;
         if (choice?.delta.content) {
@@ -161,8 +147,6 @@ class WllamaModel implements OpenLanguageModel {
           onText?.(text);
         }
         if (choice?.finish_reason) finished = true;
-        if (chunk.timings)
-          this.#onSpeed?.({ ...speedOf(chunk.timings), threads: this.#wllama.getNumThreads() });
       },
     });
     await completion.catch((cause: unknown) => {
@@ -175,23 +159,6 @@ class WllamaModel implements OpenLanguageModel {
     if (!finished) throw new KinoraError('LANGUAGE_MODEL_FAILED', 'The answer has no end.');
     return text;
   }
-}
-
-/** Fields of llama-server's `timings` object. */
-interface Timings {
-  readonly prompt_n: number;
-  readonly prompt_ms: number;
-  readonly predicted_n: number;
-  readonly predicted_ms: number;
-}
-
-function speedOf(timings: Timings): Omit<AnswerSpeed, 'threads'> {
-  return {
-    promptTokens: timings.prompt_n,
-    promptMilliseconds: timings.prompt_ms,
-    answerTokens: timings.predicted_n,
-    answerMilliseconds: timings.predicted_ms,
-  };
 }
 
 /** llama.cpp has seeds of 32 bits. */

@@ -10,7 +10,7 @@ import type { PromptLength } from '../contract/optimizer';
 import type { Backend, DeviceTensor } from '../gpu';
 import type { ModelFolder } from '../weights';
 import type { StoreFolder } from '../weights/store';
-import type { BenchmarkOptions, BenchmarkStage, StreamResult } from './benchmark';
+import type { BenchmarkOptions, BenchmarkStage } from './benchmark';
 import type { ModelInstallation } from './installation';
 import type { ClipSize, Frame, LatentSize, LatentSpace } from './latents';
 import type { DecodeTiles, MemoryPlan, MemoryPlanner } from './memory/plan';
@@ -239,16 +239,6 @@ export interface ModelFamily {
     configuration: ModelFolder,
     options: BenchmarkOptions,
   ): Promise<readonly BenchmarkStage[]>;
-  /**
-   * Measures what streaming the denoiser's blocks from storage costs.
-   *
-   * @param folder of the store; it is cleared afterwards
-   */
-  benchmarkStreaming(
-    backend: Backend,
-    configuration: ModelFolder,
-    folder: StoreFolder,
-  ): Promise<StreamResult>;
 }
 
 /** Model families by name. */

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fillQueue } from '../../lib/cli/bench/relay-store-load';
 import { openStore, type Store } from '../store';
-import { testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
+import { fillQueue, testCaller, testJob, testJobs, testWorker } from '../testing/jobs';
 import { clearJobs, engines, withStore } from '../testing/store';
 import { type ClaimRequest, createHeldClaims, type HeldClaims } from './held-claims';
 import type { Jobs } from './index';

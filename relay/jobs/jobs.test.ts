@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { fillQueue } from '../../lib/cli/bench/relay-store-load';
 import type { WorkerDeclaration } from '../../lib/contract/v3';
 import type { Caller } from '../access/caller';
 import { deliveries, jobs as jobsTable, previews, workers as workersTable } from '../store/schema';
 import {
+  fillQueue,
   testCaller,
   testHeartbeat,
   testJob,

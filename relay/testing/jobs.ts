@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { safetySchema } from '../../lib/contract';
 import type { Completion, WorkerDeclaration } from '../../lib/contract/v3';
@@ -9,6 +10,7 @@ import type { OutboxRow } from '../jobs/context';
 import type { Jobs } from '../jobs/index';
 import type { NewJob } from '../jobs/submit';
 import type { Store } from '../store';
+import { jobs } from '../store/schema';
 
 /** Jobs over a store, with a webhook row for every job that asked for one. */
 export function testJobs(store: Store, settings: Partial<Config> = {}): Jobs {
@@ -129,3 +131,26 @@ export const testHeartbeat = {
   clips: 1,
   seconds_remaining: null,
 } as const;
+
+/** Keys of {@link fillQueue}: a key has at most 1000 unfinished jobs as it comes. */
+const backlogKeys = 200;
+
+/** Puts `count` jobs of the owner `bench` into the queue, in few statements. */
+export async function fillQueue(store: Store, count: number): Promise<void> {
+  const owner = 'bench';
+  const { input, model, image } = testJob(testCaller(owner));
+  const config = readConfig({});
+  const textArray = (values: readonly string[]) =>
+    sql`array[${sql.join(
+      values.map((value) => sql`${value}`),
+      sql`, `,
+    )}]::text[]`;
+  await store.db.execute(sql`
+    insert into ${jobs} (id, owner, key_id, model, input, seed, webhook_url, ready, size, duration,
+      models, precisions, image)
+    select md5('backlog' || n), ${owner}, 'key' || (n % ${backlogKeys}), ${model},
+      ${JSON.stringify(input)}::jsonb, n, 'https://example.com/hook', true, ${input.size},
+      ${input.duration}, ${textArray(config.KINORA_SERVING_MODELS)},
+      ${textArray(config.KINORA_SERVING_PRECISIONS)}, ${JSON.stringify(image)}::jsonb
+    from generate_series(1, ${count}::int) as n`);
+}

@@ -172,5 +172,4 @@ export const fadeFamily: ModelFamily = {
   }),
   parityStages: async () => [],
   benchmarkStages: async () => [],
-  benchmarkStreaming: async () => ({ cases: [] }),
 };

@@ -4,22 +4,13 @@ import { proxy, type Remote, wrap } from 'comlink';
 import { useEffect, useState } from 'react';
 import { installErrorTransfer } from '../../../lib/contract/error-transfer';
 import { toKinoraError } from '../../../lib/contract/errors';
-import type { Backend } from '../../../lib/contract/prediction';
-import type {
-  LanguageModelBenchOptions,
-  LanguageModelResult,
-} from '../../../lib/language-model/benchmark';
-import type { BenchmarkOptions, StageResult, StreamResult } from '../../../lib/pipeline/benchmark';
+import type { BenchmarkOptions, StageResult } from '../../../lib/pipeline/benchmark';
 import type { BenchApi } from '../../../workers/bench';
 
 declare global {
   interface Window {
     /** Runs the benchmark of a listed model; its results, or the sentence that says why there are none. */
     kinoraBench?: (model: string, options: BenchmarkOptions) => Promise<StageResult[] | string>;
-    /** Runs the benchmark of streamed blocks. */
-    kinoraStream?: (model: string, kind: Backend) => Promise<StreamResult | string>;
-    /** Runs the benchmark of the language model in the file of `#model`. */
-    kinoraOptimizer?: (options: LanguageModelBenchOptions) => Promise<LanguageModelResult | string>;
     /** Where the driver takes each result as it is known. */
     kinoraBenchResult?: (result: StageResult) => unknown;
   }
@@ -30,14 +21,11 @@ export function BenchPage() {
   const [ready, setReady] = useState(false);
   useEffect(() => {
     window.kinoraBench = runBench;
-    window.kinoraStream = (model, kind) => inWorker((bench) => bench.stream(model, kind));
-    window.kinoraOptimizer = runOptimizer;
     setReady(true);
   }, []);
   return (
     <main data-ready={ready}>
       <h1>Kinora, benchmark</h1>
-      <input id="model" type="file" aria-label="Language model" />
     </main>
   );
 }
@@ -45,15 +33,6 @@ export function BenchPage() {
 function runBench(model: string, options: BenchmarkOptions): Promise<StageResult[] | string> {
   const onResult = proxy((result: StageResult) => void window.kinoraBenchResult?.(result));
   return inWorker((bench) => bench.run(model, options, onResult));
-}
-
-async function runOptimizer(
-  options: LanguageModelBenchOptions,
-): Promise<LanguageModelResult | string> {
-  const input = document.getElementById('model');
-  const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
-  if (!file) return 'There is no language model.';
-  return inWorker((bench) => bench.optimizer(file, options));
 }
 
 /** Runs one call in a worker of its own; what fails comes as its sentence. */

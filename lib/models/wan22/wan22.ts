@@ -28,7 +28,6 @@ import type {
 } from '../../pipeline/model';
 import { blobFile, type Checkpoint, openSafetensors } from '../../weights';
 import { wan22BenchmarkStages } from './benchmark/stages';
-import { benchmarkStreaming } from './benchmark/streaming';
 import { measureChunkTokens } from './chunk-size';
 import { readModelConfig } from './config';
 import { clipComputation, countWan22 } from './counts';
@@ -252,8 +251,5 @@ export const wan22Family: ModelFamily = {
   parityStages: wan22ParityStages,
   async benchmarkStages(configuration, options) {
     return wan22BenchmarkStages(await readModelConfig(configuration), options);
-  },
-  async benchmarkStreaming(backend, configuration, folder) {
-    return benchmarkStreaming(backend, await readModelConfig(configuration), folder);
   },
 };

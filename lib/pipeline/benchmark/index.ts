@@ -44,24 +44,6 @@ export interface BenchmarkStage {
   run(backend: Backend): Promise<StageResult[]>;
 }
 
-/** What streaming the denoiser's blocks costs. */
-export interface StreamResult {
-  readonly cases: readonly StreamCaseResult[];
-}
-
-/** Seconds of the loop with everything resident and with everything streamed. */
-export interface StreamCaseResult {
-  readonly name: string;
-  readonly resident: number;
-  readonly streamed: number;
-  /** streamed / resident */
-  readonly ratio: number;
-  /** Median seconds of one block's read, alone. */
-  readonly readSeconds: number;
-  /** Seconds of the resident loop per block and step. */
-  readonly blockSeconds: number;
-}
-
 /**
  * Measures one layer of each part of a model with random weights of its real widths.
  *
