@@ -80,6 +80,11 @@ export interface Backend {
     targetOffset: number,
     count: number,
   ): void;
+  /**
+   * Rows [first, first + count) of a tensor as a tensor that shares its memory. It is not disposed; null where the
+   * runtime knows no offsets, as on a GPU.
+   */
+  rows(tensor: DeviceTensor, first: number, count: number): DeviceTensor | null;
   /** Brings a tensor's content to the CPU; f16 is widened. */
   read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>>;
   /**

@@ -114,6 +114,10 @@ export class CountingBackend extends Counted implements Backend {
 
   copy(): void {}
 
+  rows(): null {
+    return null;
+  }
+
   async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {
     this.ledger.countReadback();
     if (tensor.bytes > this.#staging) {

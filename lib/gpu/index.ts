@@ -1,5 +1,5 @@
 import type { Backend } from './backend';
-import { browserRuntime, type Runtime } from './runtime';
+import { browserRuntime, type Runtime } from './runtime/session';
 import { WasmBackend } from './wasm-backend';
 import { WebGpuBackend } from './webgpu-backend';
 
@@ -11,7 +11,8 @@ export type { Compute } from './kernels';
 export type { Category } from './ledger';
 export type { Kernels } from './parts';
 export { TensorPool } from './pool';
-export { browserRuntime, type Runtime } from './runtime';
+export { type GraphBindings, type RowChunk, RuntimeExecutor } from './runtime/executor';
+export { browserRuntime, type Runtime } from './runtime/session';
 export { relativeRms, requireUsable, selfTest } from './self-test';
 export { WasmBackend } from './wasm-backend';
 export { WebGpuBackend } from './webgpu-backend';

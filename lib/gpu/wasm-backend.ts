@@ -13,7 +13,7 @@ import {
 import { fromHalf } from './kernels/half';
 import { type Category, Counted, type Ledger } from './ledger';
 import { PartRunner } from './parts';
-import { type Runtime, SerialQueue, SessionCache } from './runtime';
+import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
   readonly bytes: number;
@@ -25,10 +25,11 @@ class CpuTensor<T extends ElementType> implements DeviceTensor<T> {
     readonly dims: readonly number[],
     readonly category: Category,
     public data: ElementArrays[T],
-    ledger: Ledger,
+    /** Null for a view, whose memory is another tensor's. */
+    ledger: Ledger | null,
   ) {
     this.bytes = elementCount(dims) * elementBytes[dtype];
-    this.#release = ledger.take(category, this.bytes);
+    this.#release = ledger ? ledger.take(category, this.bytes) : () => undefined;
   }
 
   dispose(): void {
@@ -125,6 +126,13 @@ export class WasmBackend extends Counted implements Backend {
     const from = this.#own(source).data as Float32Array;
     const to = this.#own(target).data as Float32Array;
     to.set(from.subarray(sourceOffset, sourceOffset + count), targetOffset);
+  }
+
+  rows(tensor: DeviceTensor, first: number, count: number): DeviceTensor {
+    const { dtype, dims, category, data } = this.#own(tensor);
+    const width = elementCount(dims.slice(1));
+    const part = data.subarray(first * width, (first + count) * width);
+    return new CpuTensor(dtype, [count, ...dims.slice(1)], category, part, null);
   }
 
   async read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {

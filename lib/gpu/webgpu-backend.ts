@@ -17,7 +17,7 @@ import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
 import { type Category, Counted } from './ledger';
 import { PartRunner } from './parts';
-import { type Runtime, SerialQueue, SessionCache } from './runtime';
+import { type Runtime, SerialQueue, SessionCache } from './runtime/session';
 
 /** ONNX Runtime rounds its copies up to 16 bytes, so that buffers have multiples of this size. */
 const alignment = 16;
@@ -153,6 +153,10 @@ export class WebGpuBackend extends Counted implements Backend {
       count * size,
     );
     this.device.queue.submit([encoder.finish()]);
+  }
+
+  rows(): null {
+    return null;
   }
 
   read(tensor: ReadableTensor): Promise<Float32Array<ArrayBuffer>> {

@@ -6,6 +6,7 @@ import {
   elementCount,
   type Scope,
 } from '../../gpu';
+import type { LinearLayer } from '../../graph';
 import {
   linear as callLinear,
   type ElementArrays,
@@ -26,6 +27,12 @@ export interface LinearSpec {
   readonly bias: boolean;
   /** Whether a LoRA runs beside it. */
   readonly lora: boolean;
+}
+
+/** A layer of this spec in a graph. @param name under which its tensors are bound, see {@link bindLinear} */
+export function layerOf(name: string, spec: LinearSpec): LinearLayer {
+  const { inFeatures, outFeatures, precision, bias, lora } = spec;
+  return { name, inFeatures, outFeatures, bits: bitsOf(precision), bias, lora };
 }
 
 /** A linear layer on the device. */

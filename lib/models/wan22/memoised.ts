@@ -1,10 +1,6 @@
-import type { Graph } from '../../onnx';
-
 /** Builds each graph once per distinct arguments, which are compared by their JSON. */
-export function memoised<A extends readonly unknown[]>(
-  build: (...of: A) => Graph,
-): (...of: A) => Graph {
-  const known = new Map<string, Graph>();
+export function memoised<A extends readonly unknown[], T>(build: (...of: A) => T): (...of: A) => T {
+  const known = new Map<string, T>();
   return (...of) => {
     const key = JSON.stringify(of);
     const graph = known.get(key) ?? build(...of);

@@ -11,7 +11,7 @@ import {
   vaeTensors,
 } from './tensors';
 import { textEncoderPrecision } from './text-encoder';
-import { blockLinears } from './transformer/graphs';
+import { blockLinears } from './transformer/network';
 import { allPhases, derived, newestFirst, transposed } from './vae/weights';
 
 /** Components whose tensors are converted by the model's architecture. */

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import * as ort from 'onnxruntime-web';
-import type { Runtime } from '../../runtime';
+import type { Runtime } from '../../runtime/session';
 import { WebGpuBackend } from '../../webgpu-backend';
 
 /** Where Linux distributions list Vulkan drivers. */

@@ -7,7 +7,7 @@ import { decoderBlocks, type TransformerConfig, type VaeConfig } from '../config
 import type { TensorShapes } from '../tensors';
 import { tinyDecoderKeys } from '../tiny-decoder/keys';
 
-/** One pass of the transformer: keys and values, self-attention, the rest of each block; embedding and head. */
+/** One pass of the transformer: the three passes of each block over its rows; embedding and head. */
 export function passCalls({ num_layers }: TransformerConfig): number {
   return 3 * num_layers + 2;
 }

@@ -20,11 +20,9 @@ export function transformerBlockFlops(config: TransformerConfig, tokens: number,
   const d = transformerDim(config);
   const linear = 2 * tokens * d * d;
   return {
-    'text-keys-values': 4 * text * d * d,
-    'keys-values': 2 * linear,
-    'self-attention': 2 * linear + 4 * tokens * tokens * d,
+    'self-attention': 4 * linear + 4 * tokens * tokens * d,
     'cross-attention-feed-forward':
-      2 * linear + 4 * tokens * text * d + 4 * tokens * d * config.ffn_dim,
+      4 * text * d * d + 2 * linear + 4 * tokens * text * d + 4 * tokens * d * config.ffn_dim,
   };
 }
 

@@ -3,7 +3,7 @@ import type { LatentSize } from '../../../pipeline/latents';
 import type { Chunk } from '../tokens';
 import type { BlockWeights } from './weights';
 
-type Tensor = DeviceTensor<'float32'>;
+export type Tensor = DeviceTensor<'float32'>;
 
 /** What the blocks need of one timestep. */
 export interface TimeEmbedding {
@@ -18,19 +18,21 @@ export interface Times {
   readonly noisy: TimeEmbedding;
 }
 
-/** Room for a text's keys and values in one block, in the layout of the clip that made it. */
-export interface TextKeysValues {
+/** Memory for a text's keys and values in one block, in the layout of the clip that made it. */
+export interface TextMemory {
   readonly keys: DeviceTensor;
   readonly values: DeviceTensor;
 }
 
 /** A prompt as the blocks see it. */
-export interface TextContext extends TextKeysValues {
+export interface TextContext {
   /** T: rows of the context, of keys and of values. */
   readonly rows: number;
   readonly context: Tensor; // [T, D]
   /** Added to the logit of the last key, which stands for all empty rows of the text at once. */
   readonly lastBias: number;
+  /** Null where the clip has memory of its own for it. */
+  readonly memory: TextMemory | null;
   dispose(): void;
 }
 
@@ -77,8 +79,8 @@ export interface Clip {
   readonly tokens: number;
   /** Tokens of the conditioning frames. */
   readonly conditioningTokens: number;
-  /** Takes room for the keys and values of a text of T rows. */
-  createTextMemory(scope: Scope, rows: number): TextKeysValues;
+  /** Takes memory for the keys and values of a text of T rows. */
+  createTextMemory(scope: Scope, rows: number): TextMemory | null;
   /** Patch embedding of tokens into stream 0. Tokens that are left out have no defined content then. */
   embed(tokens: TokenRows): Promise<void>;
   /** Stream 1 becomes a copy of stream 0. */

@@ -8,7 +8,7 @@ import {
   type HeadSource,
   placeOf,
   type TextContext,
-  type TextKeysValues,
+  type TextMemory,
   type Times,
   type TokenRows,
 } from './clip';
@@ -63,8 +63,8 @@ export class KernelClip implements Clip {
     // The tensors are not looked at.
     const time = { temb: modulation, modulation };
     const times = { conditioning: time, noisy: time };
-    const room = { context: stream, keys: keys.tensor, values: keys.tensor };
-    const text = { rows: 1, lastBias: 0, ...room, dispose: () => undefined };
+    const memory = { keys: keys.tensor, values: keys.tensor };
+    const text = { rows: 1, lastBias: 0, context: stream, memory, dispose: () => undefined };
     const tokens = { conditioning: stream, free: stream };
     const listed: Dispatch[] = [];
     this.#listed = listed;
@@ -80,7 +80,7 @@ export class KernelClip implements Clip {
     return this.kernels.compute.compile([...kernels.values()]);
   }
 
-  createTextMemory(scope: Scope, rows: number): TextKeysValues {
+  createTextMemory(scope: Scope, rows: number): TextMemory {
     const dtype = this.kernels.storage === 'f32' ? 'float32' : 'float16';
     const make = () => scope.tensor(dtype, [rows, transformerDim(this.config)], 'activations');
     return { keys: make(), values: make() };
@@ -148,16 +148,17 @@ export class KernelClip implements Clip {
     const { chunks, y, h, hidden, overflows } = this.#memory;
     const stream = this.#memory.stream(index);
     const { storage } = this.kernels;
+    if (!text.memory) throw new TypeError('the text was prepared for another clip');
     const context = rowsOf(text.context, { start: 0 });
     const textRows = (tensor: DeviceTensor): Rows => ({ tensor, first: 0, storage });
-    const [keys, values] = [jobs.sideBySide(text.keys), jobs.sideBySide(text.values)];
+    const [keys, values] = [jobs.sideBySide(text.memory.keys), jobs.sideBySide(text.memory.values)];
     const [scale, shift] = [norm2.weight, norm2.bias];
     jobs.makeRoom(block, text.rows);
     await this.#run(
       jobs.modulate(block, times),
-      jobs.linear(linears['attn2.to_k'], context, textRows(text.keys), text.rows),
-      jobs.linear(linears['attn2.to_v'], context, textRows(text.values), text.rows),
-      jobs.normHeads(textRows(text.keys), text.rows, attn2.normK),
+      jobs.linear(linears['attn2.to_k'], context, textRows(text.memory.keys), text.rows),
+      jobs.linear(linears['attn2.to_v'], context, textRows(text.memory.values), text.rows),
+      jobs.normHeads(textRows(text.memory.keys), text.rows, attn2.normK),
     );
     for (const chunk of chunks) {
       const { count } = chunk;

@@ -1,5 +1,5 @@
 import { KinoraError } from '../../../contract';
-import { type Backend, type DeviceTensor, Scope } from '../../../gpu';
+import { type Backend, type DeviceTensor, RuntimeExecutor, Scope } from '../../../gpu';
 import type { LatentSize } from '../../../pipeline/latents';
 import { allResident, type Residency } from '../../../pipeline/memory/plan';
 import type { BlockWork } from '../../../pipeline/model';
@@ -9,10 +9,10 @@ import type { ReadOptions } from '../layer-data';
 import { bindLinear } from '../layers';
 import { BlockStore } from './blocks';
 import type { Clip, ClipOptions, TextContext, TimeEmbedding, Times, TokenRows } from './clip';
-import { GraphClip } from './graph-clip';
-import * as graphs from './graphs';
 import { KernelClip } from './kernel-clip';
 import { stepKernels } from './kernel-steps';
+import * as network from './network';
+import { RuntimeClip } from './runtime-clip';
 import { loadNonBlockWeights, type TransformerWeights } from './weights';
 
 type Tensor = DeviceTensor<'float32'>;
@@ -35,13 +35,18 @@ export interface VelocityOptions {
 
 /** The Wan2.2-TI2V transformer on a device. */
 export class Transformer {
+  /** Of what is outside of the blocks. */
+  readonly executor: RuntimeExecutor;
+
   private constructor(
     readonly backend: Backend,
     readonly config: TransformerConfig,
     readonly weights: TransformerWeights,
     readonly blocks: BlockStore,
     readonly scope: Scope,
-  ) {}
+  ) {
+    this.executor = new RuntimeExecutor(backend);
+  }
 
   /**
    * Uploads the weights that stay. On failure nothing stays on the device.
@@ -80,6 +85,7 @@ export class Transformer {
   dispose(): void {
     // Data that is still being read is dropped.
     void this.blocks.stop();
+    this.executor.dispose();
     this.scope.dispose();
   }
 
@@ -106,7 +112,7 @@ export class Transformer {
     }
     // Its graphs have no sparse attention.
     if (backend.kernels?.choice?.sparse) throw new KinoraError('SPARSE_UNAVAILABLE');
-    return new GraphClip(backend, config, weights, size, options);
+    return new RuntimeClip(backend, config, weights, size, options);
   }
 
   /** Memory for a {@link TimeEmbedding}, to be filled by {@link embedTime} again and again. */
@@ -126,19 +132,18 @@ export class Transformer {
   ): Promise<void> {
     const { timeLinear1, timeLinear2, timeProjection } = this.weights;
     this.backend.write(target.sinusoid, sinusoid(timestep, this.config.freq_dim));
-    await this.backend.run(
-      graphs.timeEmbeddingGraph(this.config, {
+    await this.executor.run(
+      network.timeEmbedding(this.config, {
         linear1: timeLinear1.spec,
         linear2: timeLinear2.spec,
         projection: timeProjection.spec,
       }),
       {
-        sinusoid: target.sinusoid,
+        ...target,
         ...bindLinear('linear_1', timeLinear1),
         ...bindLinear('linear_2', timeLinear2),
         ...bindLinear('time_proj', timeProjection),
       },
-      { temb: target.temb, modulation: target.modulation },
     );
   }
 
@@ -174,7 +179,7 @@ export class Transformer {
           rows,
           lastBias: empty > 0 ? Math.log(empty) : 0,
           context: await this.#embedText(scope, embeds, rows),
-          ...clip.createTextMemory(scope, rows),
+          memory: clip.createTextMemory(scope, rows),
           dispose: () => scope.dispose(),
         });
       }
@@ -193,14 +198,14 @@ export class Transformer {
     const input = backend.tensor('float32', [rows, config.text_dim], 'activations', padded);
     try {
       const context = scope.float32([rows, transformerDim(config)], 'activations');
-      await backend.run(
-        graphs.textEmbeddingGraph({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
+      await this.executor.run(
+        network.textEmbedding({ linear1: textLinear1.spec, linear2: textLinear2.spec }),
         {
           embeds: input,
+          context,
           ...bindLinear('linear_1', textLinear1),
           ...bindLinear('linear_2', textLinear2),
         },
-        { context },
       );
       return context;
     } finally {

@@ -5,7 +5,7 @@ import { type LayerData, namesUnder, type ReadOptions, readLayer } from '../laye
 import { freshMemory, LayerLoader, type Linear, type Placement } from '../layers';
 import { transformerTensors } from '../tensors';
 import { headRows } from '../tokens';
-import { type BlockLinear, type BlockSpecs, blockLinears } from './graphs';
+import { type BlockLinear, type BlockSpecs, blockLinears } from './network';
 
 type Tensor = DeviceTensor<'float32'>;
 

@@ -1,5 +1,5 @@
 import type * as Ort from 'onnxruntime-web/webgpu';
-import type { Graph } from '../onnx';
+import type { Graph } from '../../onnx';
 
 /** ONNX Runtime's module; all entry points have the same surface. */
 export type Runtime = typeof Ort;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SerialQueue } from './runtime';
+import { SerialQueue } from './session';
 
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 

@@ -1,0 +1,13 @@
+export * from './calls';
+export { cut, type Pass } from './cut';
+export {
+  type Call,
+  columns,
+  type Dim,
+  Graph,
+  hasTokenRows,
+  type LinearLayer,
+  type Output,
+  tokenRows,
+  type Value,
+} from './graph';
