@@ -1,12 +1,17 @@
 import { useSyncExternalStore } from 'react';
 import { language, setTexts } from '.';
-import { type Language, languages, matchLanguage } from './catalogue';
+import { type Language, languages, matchLanguage, type Texts } from './catalogue';
 
 /** What a person has chosen; `system` follows the browser. */
 export type LanguageChoice = Language | 'system';
 
 const key = 'kinora-language';
 const listeners = new Set<() => void>();
+
+/** Texts of the languages that are loaded when they are asked for. */
+const loaders: Readonly<Record<Exclude<Language, 'en'>, () => Promise<Texts>>> = {
+  zh: async () => (await import('./zh')).zh,
+};
 
 /** The choice of this browser. */
 export function languageChoice(): LanguageChoice {
@@ -38,7 +43,7 @@ export function useLanguage(): Language {
 
 async function show(wanted: Language): Promise<void> {
   if (wanted === language()) return;
-  setTexts(wanted, wanted === 'en' ? undefined : (await import('./zh')).zh);
+  setTexts(wanted, wanted === 'en' ? undefined : await loaders[wanted]());
   document.documentElement.lang = wanted;
   for (const listener of listeners) listener();
 }

@@ -11,3 +11,4 @@ export {
   tokenRows,
   type Value,
 } from './graph';
+export { memoised } from './memoised';

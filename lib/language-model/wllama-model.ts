@@ -4,6 +4,7 @@ import type {
   Wllama,
 } from '@wllama/wllama/esm/index.js';
 import { KinoraError } from '../contract';
+import { untilAborted } from '../contract/until-aborted';
 import type { OpenLanguageModel, TextRequest } from './language-model';
 
 /** How a language model is opened. */
@@ -217,23 +218,6 @@ function notFetched(what: string, cause: unknown): KinoraError {
   const sentence = `${what} could not be fetched.`;
   const remedy = 'Check the connection to the page and try again.';
   return new KinoraError('LANGUAGE_MODEL_FAILED', sentence, { cause, remedy });
-}
-
-/** The outcome of `work`, or a rejection as soon as `signal` is aborted; `work` may then go on. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-    // No caller awaits the work of an aborted call any more.
-    work.catch(() => undefined);
-  }
 }
 
 const silent = { debug() {}, log() {}, warn() {}, error() {} };

@@ -1,3 +1,4 @@
+import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import {
   type AttentionRun,
@@ -21,7 +22,6 @@ import {
 import type { Compute, Dispatch } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { integerDots } from './linear-dp4a';
-import { memoised } from './memo';
 import { halfFunctions } from './text';
 
 /*

@@ -1,10 +1,10 @@
+import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import { exactLogits } from './attention-exact';
 import { attentionText } from './attention-text';
 import { largestHead } from './attention-tile';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import type { Kernel, Storage } from './kernel';
-import { memoised } from './memo';
 
 /** Geometry of an attention kernel: a workgroup handles `queries` rows, `keys` keys at a time. */
 export interface AttentionVariant {

@@ -1,8 +1,8 @@
+import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import { type Compute, type Dispatch, rowView } from './compute';
 import { storageOf } from './convolution-run';
 import { defineKernel, type Kernel, type Storage } from './kernel';
-import { memoised } from './memo';
 import { halfFunctions, load4, storageBytes, store4, vectorBinding } from './text';
 
 /** Invocations for each pixel. */

@@ -1,6 +1,6 @@
+import { memoised } from '../../graph';
 import { type Compute, fits } from './compute';
 import { defineKernel, type Kernel, type KernelBinding, type Storage } from './kernel';
-import { memoised } from './memo';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /**

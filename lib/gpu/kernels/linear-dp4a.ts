@@ -1,3 +1,4 @@
+import { memoised } from '../../graph';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import {
@@ -16,7 +17,6 @@ import {
   tileLines,
 } from './linear-epilogue';
 import { columnOfSlot, type Fill, shareOf, stepLoop } from './linear-fill';
-import { memoised } from './memo';
 import type { QuantisedRows } from './quantise';
 
 /** The WGSL language feature of integer dot products. */

@@ -1,3 +1,4 @@
+import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import { type Compute, type Dispatch, fits, type Operand, type RowView } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
@@ -18,7 +19,6 @@ import {
   weightFill,
 } from './linear-fill';
 import { hasMatrices, type MatrixTiling, matrixLinear } from './linear-matrix';
-import { memoised } from './memo';
 import { storageBytes } from './text';
 
 /**

@@ -1,7 +1,7 @@
+import { memoised } from '../../graph';
 import type { DeviceTensor } from '../backend';
 import type { Dispatch, Operand, RowView } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
-import { memoised } from './memo';
 import { halfFunctions, load4, store4, vectorBinding } from './text';
 
 /*

@@ -1,7 +1,7 @@
+import { memoised } from '../../graph';
 import type { Dispatch, RowView } from './compute';
 import { defineKernel, type Kernel, type Storage } from './kernel';
 import { integerDots } from './linear-dp4a';
-import { memoised } from './memo';
 import { halfFunctions, load4, vectorBinding } from './text';
 
 /** Elements of k with one scale. */

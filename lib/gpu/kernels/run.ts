@@ -146,11 +146,11 @@ export class KernelRunner implements Compute {
   }
 
   #prepare(kernel: Kernel): Promise<Prepared> {
-    const known = this.#prepared.get(kernel.key);
+    const known = this.#prepared.get(kernel.code);
     if (known !== undefined) return known;
     const made = this.#create(kernel);
-    this.#prepared.set(kernel.key, made);
-    made.catch(() => this.#prepared.delete(kernel.key));
+    this.#prepared.set(kernel.code, made);
+    made.catch(() => this.#prepared.delete(kernel.code));
     return made;
   }
 

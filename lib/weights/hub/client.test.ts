@@ -47,6 +47,16 @@ test('it is asked once, and again after a failure', async () => {
   expect(trees).toHaveLength(2);
 });
 
+test('a caller that gives up ends its own wait, not the request that another waits for', async () => {
+  const one = client();
+  const first = new AbortController();
+  const given = one.list(repository, 'main', first.signal);
+  const other = one.list(repository, 'main', new AbortController().signal);
+  first.abort(new Error('given up'));
+  await expect(given).rejects.toThrow('given up');
+  expect((await other).files.size).toBe(2);
+});
+
 test('a list of many files comes in pages', async () => {
   for (let i = 0; i < 9; i++) hub.repositories.put('owner/many', `${i}.txt`, `file ${i}`);
   const listing = await client().list('owner/many', 'main');

@@ -1,6 +1,7 @@
 import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { KinoraError, type SourceFile } from '../../contract';
+import { untilAborted } from '../../contract/until-aborted';
 import { SourceChanged } from '../formats/source';
 import { bodyLength, contentRange, plainEtag, request } from './answers';
 import {
@@ -121,19 +122,15 @@ export class HubClient {
    * @throws KinoraError `HUB_NOT_FOUND`, `HUB_DENIED`, `HUB_BUSY`, `HUB_UNREACHABLE`,
    * `HUB_ANSWER_INVALID`
    */
-  list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
+  async list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
     const key = `${repository}@${revision}`;
-    const known = this.#listings.get(key);
-    if (known !== undefined) return known;
-    const listing = this.#list(repository, revision, signal).catch((thrown: unknown) => {
-      // The library throws other errors for answers that it does not expect.
-      if (thrown instanceof KinoraError || signal?.aborted) throw thrown;
-      const sentence = `The hub's list of the files of ${repository} cannot be read.`;
-      throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause: thrown });
-    });
-    this.#listings.set(key, listing);
-    listing.catch(() => this.#listings.delete(key));
-    return listing;
+    const listing = this.#listings.get(key) ?? this.#list(repository, revision);
+    if (!this.#listings.has(key)) {
+      this.#listings.set(key, listing);
+      listing.catch(() => this.#listings.delete(key));
+    }
+    // Other callers wait for the same request: one that gives up must not end it.
+    return signal ? await untilAborted(listing, signal) : await listing;
   }
 
   /**
@@ -211,8 +208,19 @@ export class HubClient {
     return { file, revision: listing.commit ?? revision };
   }
 
-  async #list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
-    const common = { hubUrl: this.base, fetch: this.#api(repository, signal) };
+  async #list(repository: string, revision: string): Promise<Listing> {
+    try {
+      return await this.#readList(repository, revision);
+    } catch (cause) {
+      // The library throws other errors for answers that it does not expect.
+      if (cause instanceof KinoraError) throw cause;
+      const sentence = `The hub's list of the files of ${repository} cannot be read.`;
+      throw new KinoraError('HUB_ANSWER_INVALID', sentence, { cause });
+    }
+  }
+
+  async #readList(repository: string, revision: string): Promise<Listing> {
+    const common = { hubUrl: this.base, fetch: this.#api(repository) };
     const pinned = /^[0-9a-f]{40}$/.test(revision);
     const { commit, licence } = pinned
       ? { commit: revision, licence: null }
@@ -247,14 +255,14 @@ export class HubClient {
   }
 
   /** The library's fetch: it is handed good answers only, tried until one comes. */
-  #api(repository: string, signal?: AbortSignal): typeof fetch {
+  #api(repository: string): typeof fetch {
     const subject = `repository ${repository}`;
     return async (input, init) => {
       const retries = this.retryBudget(subject, new URL(this.base).host);
       const url = input instanceof Request ? input.url : input;
       for (;;) {
         try {
-          return await this.#inTime(signal, async (abort) => {
+          return await this.#inTime(undefined, async (abort) => {
             const options = { ...init, signal: abort };
             const response = await request(
               this.fetch,
@@ -267,7 +275,7 @@ export class HubClient {
             return readable(response, subject);
           });
         } catch (failure) {
-          await retries.wait(failure, signal);
+          await retries.wait(failure);
         }
       }
     };

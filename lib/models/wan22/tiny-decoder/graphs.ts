@@ -1,3 +1,4 @@
+import { memoised } from '../../../graph';
 import {
   add,
   concat,
@@ -9,7 +10,6 @@ import {
   tanh,
   type Value,
 } from '../../../onnx';
-import { memoised } from '../memoised';
 import { interleave, type Layout, pixelShuffle } from '../vae/graphs';
 
 type Float = Value<'float32'>;

@@ -6,6 +6,7 @@ import {
   gelu,
   layerNorm,
   linear,
+  memoised,
   modulate,
   mul,
   rmsNorm,
@@ -17,7 +18,6 @@ import {
 } from '../../../graph';
 import { type TransformerConfig, transformerDim } from '../config';
 import { type LinearSpec, layerOf } from '../layers';
-import { memoised } from '../memoised';
 
 /*
  * The Wan transformer, in the forward order of the README. Both executors compute it from this text. S tokens, T rows

@@ -1,4 +1,5 @@
 import { at } from '../../../contract';
+import { memoised } from '../../../graph';
 import {
   add,
   attention,
@@ -20,7 +21,6 @@ import {
   transpose,
   type Value,
 } from '../../../onnx';
-import { memoised } from '../memoised';
 
 /*
  * The graphs of the VAE. Images are [1, H, W, C]; H and W stay symbolic, so one

@@ -1,0 +1,10 @@
+/** Makes a value once for equal plain arguments, which are compared by their JSON. */
+export function memoised<A extends readonly unknown[], T>(make: (...of: A) => T): (...of: A) => T {
+  const known = new Map<string, { readonly value: T }>();
+  return (...of) => {
+    const key = JSON.stringify(of);
+    const found = known.get(key) ?? { value: make(...of) };
+    known.set(key, found);
+    return found.value;
+  };
+}
