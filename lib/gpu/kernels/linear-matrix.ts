@@ -185,7 +185,7 @@ function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): st
   let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
   let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
 ${range(down)
-  .flatMap((i) => range(across).map((j) => `  var s${i}_${j}: ${result};`))
+  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${result}();`))
   .join('\n')}
 ${stepLoop(
   [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],
