@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { type Backend, createBackend } from '../lib/gpu';
+import { type Backend, createBackend, createTestedBackend } from '../lib/gpu';
 import { assignKernels, setSparse } from '../lib/gpu/kernels/assign';
 import {
   type LanguageModelBenchOptions,
@@ -30,7 +30,7 @@ const bench = {
     onResult: (result: StageResult) => void,
   ): Promise<StageResult[]> {
     const { family, configuration } = await open(model);
-    const backend = await createBackend('webgpu');
+    const { backend } = await createTestedBackend({ matrices: options.kernels === 'matrix' });
     try {
       await assignKernels(backend, options.kernels);
       setSparse(backend, options.sparse);

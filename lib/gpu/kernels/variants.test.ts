@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fastLinearKernel } from './linear-dp4a';
+import { fastLinearKernel, integerDots } from './linear-dp4a';
 import { allKernels, completeDevice } from './testing/texts';
 import { fastLinearShape } from './tuned-shapes';
 import { kernelSetOf, modesOf, variantsOf } from './variants';
@@ -10,6 +10,14 @@ test('a device that has everything has texts of all variants', () => {
     expect(variants.length, family).toBeGreaterThan(1);
   }
   expect(kernelSetOf(completeDevice)).toMatch(/^\w+$/);
+});
+
+test('what was measured stays valid when a device is opened with or without its matrices', () => {
+  const { features, limits } = completeDevice;
+  const kept = [...features].filter((name) => name === 'shader-f16' || name === integerDots);
+  const without = { features: new Set(kept), limits };
+  expect(modesOf(without)).toEqual(['exact', 'fast']);
+  expect(kernelSetOf(without)).toBe(kernelSetOf(completeDevice));
 });
 
 // Chromium on Vulkan sets a variable of a function to zero when the function starts, not where a loop declares it.

@@ -11,7 +11,7 @@ const remedy =
 
 /**
  * A backend in Node: Dawn, the WebGPU of Chromium, on Mesa's lavapipe, which computes on the CPU. Unlike SwiftShader
- * it has `shader-f16` and subgroups of 8. It runs kernels; there is no runtime, so `run` fails.
+ * it has `shader-f16`. It runs kernels; there is no runtime, so `run` fails.
  *
  * @returns a sentence that says why there is none here
  */
@@ -30,7 +30,7 @@ export async function createDawnBackend(): Promise<WebGpuBackend | string> {
     value: { gpu },
   });
   try {
-    return await WebGpuBackend.create(ort as unknown as Runtime);
+    return await WebGpuBackend.create(ort as unknown as Runtime, { matrices: true });
   } catch (error) {
     return `Dawn has no device on ${driver} (${String(error)}): ${remedy}.`;
   } finally {
