@@ -2,6 +2,7 @@ import type { Locator, Page } from 'playwright';
 import type { KernelRecord } from '../lib/contract/kernel-setting';
 import type { Prediction } from '../lib/contract/prediction';
 import { parseParameters } from '../lib/contract/request';
+import { emptyRecord, recordId } from '../lib/gpu/kernels/record';
 import { goldenRepository } from '../lib/models/wan22/testing/golden-model';
 import { newPrediction, resultOf } from '../lib/predictions/testing/prediction';
 import {
@@ -132,6 +133,37 @@ test(
     });
   },
 );
+
+test('a feature that the GPU is not used with is named', async ({ settings: page }) => {
+  const adapter = await page.evaluate(async () => {
+    const found = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
+    const { vendor = '', architecture = '', device = '', description = '' } = found?.info ?? {};
+    return { vendor, architecture, device, description };
+  });
+  const agent = await page.evaluate(() => navigator.userAgent);
+  const id = recordId({ adapter, features: [], limits: {} }, agent);
+  const content = { ...emptyRecord('any'), refused: ['subgroups'] };
+  await page.evaluate(
+    (setting) =>
+      new Promise<void>((resolve, reject) => {
+        const opening = indexedDB.open('kinora');
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const transaction = opening.result.transaction('settings', 'readwrite');
+          transaction.objectStore('settings').put(setting);
+          transaction.oncomplete = () => {
+            opening.result.close();
+            resolve();
+          };
+        };
+      }),
+    { id, content },
+  );
+  await page.reload();
+  const gpu = page.getByRole('region', { name: 'GPU', exact: true });
+  await gpu.getByRole('radio', { name: 'Exact' }).check();
+  await expect(gpu.getByText('With subgroups this GPU computes wrong numbers')).toBeVisible();
+});
 
 test(
   'a stored model is listed with its size, and deleted',

@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import { KinoraError } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { createBackend } from '../lib/gpu';
+import { createTestedBackend } from '../lib/gpu';
 import { assignKernels, setSparse } from '../lib/gpu/kernels/assign';
 import { modelFamilies } from '../lib/models';
 import { type BenchmarkOptions, benchmarkModel, type StageResult } from '../lib/pipeline/benchmark';
@@ -17,7 +17,7 @@ const bench = {
     onResult: (result: StageResult) => void,
   ): Promise<StageResult[]> {
     const { family, configuration } = await open(model);
-    const backend = await createBackend('webgpu');
+    const { backend } = await createTestedBackend({ matrices: options.kernels === 'matrix' });
     try {
       await assignKernels(backend, options.kernels);
       setSparse(backend, options.sparse);

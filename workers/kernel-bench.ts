@@ -1,6 +1,6 @@
 import * as Comlink from 'comlink';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { createBackend } from '../lib/gpu';
+import { createTestedBackend } from '../lib/gpu';
 import {
   benchmarkKernels,
   type KernelBenchOptions,
@@ -16,7 +16,7 @@ const bench = {
     options: KernelBenchOptions,
     onReport: (report: KernelReport) => void,
   ): Promise<void> {
-    const backend = await createBackend('webgpu');
+    const { backend } = await createTestedBackend({ matrices: true });
     try {
       await benchmarkKernels(backend, httpFolder(new URL(base)), options, onReport);
     } finally {

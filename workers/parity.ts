@@ -1,7 +1,7 @@
 import * as Comlink from 'comlink';
 import type { KernelSetting } from '../lib/contract';
 import { installErrorTransfer } from '../lib/contract/error-transfer';
-import { createBackend } from '../lib/gpu';
+import { createTestedBackend } from '../lib/gpu';
 import { assignKernels } from '../lib/gpu/kernels/assign';
 import { modelFamilies } from '../lib/models';
 import { type ParityLine, type ParityOptions, runParity } from '../lib/pipeline/parity';
@@ -27,7 +27,7 @@ const parity = {
     { kernels, ...options }: ParityRequest,
     onLine: (line: ParityLine) => void,
   ): Promise<void> {
-    const backend = await createBackend('webgpu');
+    const { backend } = await createTestedBackend({ matrices: kernels === 'matrix' });
     try {
       const mode = await assignKernels(backend, kernels);
       const folder = httpFolder(new URL(base));

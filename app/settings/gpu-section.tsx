@@ -99,7 +99,9 @@ function Measured(props: {
   report: DeviceReport;
 }) {
   const { record, setting, report } = props;
-  const tuned = record?.modes[setting];
+  const refused = record?.refused ?? [];
+  // The engine takes exact kernels instead.
+  const tuned = record?.modes[setting === 'matrix' && refused.length > 0 ? 'exact' : setting];
   const date = (iso: string) => formatDate(iso, { dateStyle: 'medium' });
   const state = () => {
     if ((record?.losses ?? 0) >= mostLosses) return t('settings.gpuLostTwice');
@@ -110,6 +112,11 @@ function Measured(props: {
   };
   return (
     <>
+      {refused.length > 0 && (
+        <p className="field-hint">
+          {t('settings.featuresRefused', { features: refused.join(', ') })}
+        </p>
+      )}
       <p className="field-hint">{state()}</p>
       {tuned && <KernelTable {...{ tuned }} peak={record && peakOf(record)} />}
     </>

@@ -220,7 +220,8 @@ export function reportMarkdown({ date, kinora, system, steps }: GpuReport): stri
 }
 
 /** What decides which kernels a device can run. */
-function capabilities({ device: { features, limits }, modes, languageFeatures }: KernelReport) {
+function capabilities({ device, modes, languageFeatures, refused }: KernelReport) {
+  const { features, limits } = device;
   const mebibytes = (name: string) => `${Math.round((limits[name] ?? 0) / 2 ** 20)} MiB`;
   const wanted = [
     ...['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'],
@@ -231,7 +232,10 @@ function capabilities({ device: { features, limits }, modes, languageFeatures }:
   return (
     `Modes: ${modes.join(', ')}. Workgroup memory ${workgroup} KiB, ` +
     `binding ${mebibytes('maxStorageBufferBindingSize')}, buffer ${mebibytes('maxBufferSize')}. ` +
-    `Has: ${has.join(', ')}.`
+    `Has: ${has.join(', ')}.` +
+    (refused.length > 0
+      ? ` Used without ${refused.join(', ')}: with it the self-test gives wrong numbers.`
+      : '')
   );
 }
 

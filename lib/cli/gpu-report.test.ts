@@ -26,6 +26,7 @@ const kernels: KernelReport = {
   },
   languageFeatures: ['packed_4x8_integer_dot_product'],
   modes: ['exact', 'fast'],
+  refused: ['subgroups'],
   selfTest: [],
   peak: { multiplyAdd: 40e9, integerDot: null },
   tuning: {
@@ -77,6 +78,7 @@ test('a step that fails stops none; what a device is too slow for or lacks is le
   const text = reportMarkdown({ date: kernels.date, kinora: '0', system: 'Linux', steps: results });
   expect(text).toContain('google swiftshader, computed by the CPU');
   expect(text).toContain('Modes: exact, fast. Workgroup memory 16 KiB, binding 128 MiB');
+  expect(text).toContain('Used without subgroups: with it the self-test gives wrong numbers.');
   expect(text).toContain('| 128×128×8×8 f32 | exact | 500 | 400 | 4.00 | 10 % | 4.0× | 2.0e-4 |');
   expect(text).toContain('| linear | 64×64 |  | wrong numbers |');
   expect(text).toContain('| 64×64 f16 | exact | no f16 |');

@@ -115,7 +115,7 @@ async function limitsOf({ folder, tolerance }: Options) {
 async function inNode(options: Options, onLine: (line: ParityLine) => void): Promise<void> {
   ort.env.logLevel = 'error';
   // The package's entry for Node has the same surface as the browser's.
-  const backend = await createBackend('wasm', ort as unknown as Runtime);
+  const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
   await runParity(families, diskFolder(options.folder), backend, {
     ...(await limitsOf(options)),
     onLine,

@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { matrixFeature } from '../contract/kernel-setting';
 import { add, GraphBuilder } from '../onnx';
 import {
   type Backend,
   browserRuntime,
+  createTestedBackend,
   gpuCanHold,
   probeBudget,
+  probeDevice,
   Scope,
   selfTest,
   WasmBackend,
@@ -87,6 +90,73 @@ describe.each(['webgpu', 'wasm'] as const)('%s backend', (kind) => {
     console.table(checks);
     expect(checks.filter((check) => !check.usable)).toEqual([]);
   });
+});
+
+/**
+ * Lets the emulated GPU pass for another one, with wide subgroups and matrix units that it does not have.
+ *
+ * @returns the features of each device that is requested
+ */
+function asOtherGpu(): string[][] {
+  const requested: string[][] = [];
+  const { requestDevice } = GPUAdapter.prototype;
+  const features = Object.getOwnPropertyDescriptor(GPUAdapter.prototype, 'features');
+  vi.spyOn(GPUAdapter.prototype, 'features', 'get').mockImplementation(function (this: GPUAdapter) {
+    const own: Iterable<string> = features?.get?.call(this) ?? [];
+    return new Set([...own, matrixFeature]);
+  });
+  const names = { vendor: 'acme', architecture: 'one', device: '', description: '' };
+  const sizes = { subgroupMinSize: 8, subgroupMaxSize: 8, isFallbackAdapter: false };
+  vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue({
+    ...{ __brand: 'GPUAdapterInfo', ...names, ...sizes },
+  });
+  vi.spyOn(GPUAdapter.prototype, 'requestDevice').mockImplementation(function (
+    this: GPUAdapter,
+    descriptor,
+  ) {
+    const wanted = [...(descriptor?.requiredFeatures ?? [])];
+    requested.push(wanted);
+    const requiredFeatures = wanted.filter((name: string) => name !== matrixFeature);
+    return requestDevice.call(this, { ...descriptor, requiredFeatures });
+  });
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+  return requested;
+}
+
+test('a device has subgroups for the mode matrix only', async () => {
+  const requested = asOtherGpu();
+  const runtime = await browserRuntime();
+  for (const matrices of [undefined, true]) {
+    const backend = await WebGpuBackend.create(runtime, { ...(matrices && { matrices }) });
+    expect(backend.device.features.has('subgroups')).toBe(matrices ?? false);
+    await backend.dispose();
+  }
+  expect(requested.map((names) => names.includes(matrixFeature))).toEqual([false, true]);
+});
+
+test('a GPU that is wrong with subgroups is opened once more without them', {
+  tags: ['full'],
+}, async () => {
+  const requested = asOtherGpu();
+  const { backend, checks } = await createTestedBackend({ matrices: true });
+  expect(requested.map((names) => names.includes('subgroups'))).toEqual([true, false]);
+  expect(backend.refused).toEqual(['subgroups']);
+  expect(backend.compute?.features.has('subgroups')).toBe(false);
+  expect(checks.length).toBeGreaterThan(10);
+  expect(checks.filter(({ usable }) => !usable)).toEqual([]);
+  await backend.dispose();
+});
+
+test('WebGPU that is switched off is missing', async () => {
+  vi.spyOn(navigator, 'gpu', 'get').mockReturnValue(null as unknown as GPU);
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+  expect(await probeDevice()).toMatchObject({ outcome: 'no-webgpu' });
+  const creating = WebGpuBackend.create(await browserRuntime());
+  await expect(creating).rejects.toMatchObject({ code: 'WEBGPU_MISSING' });
 });
 
 const mebibyte = 2 ** 20;

@@ -52,6 +52,11 @@ export interface Backend {
   /** Runs compute shaders of our own; null where there are none, as on the CPU. */
   readonly compute: Compute | null;
 
+  /**
+   * Features of the GPU that the device was opened without, as its numbers were wrong with them; empty where they
+   * were right, and undefined where no such feature was tested.
+   */
+  refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created; infinite by default. */
   ceiling: number;
   /** Largest buffer of the device in bytes; infinite where only the sum is limited. */

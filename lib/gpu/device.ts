@@ -15,7 +15,15 @@ const raisedLimits = [
   'maxComputeWorkgroupsPerDimension',
 ] as const;
 
+/** The optional feature that the runtime's kernels use where the device has it. */
+export const subgroups = 'subgroups';
+
 const adapterOptions: GPURequestAdapterOptions = { powerPreference: 'high-performance' };
+
+/** Null where the browser has no WebGPU, or has it switched off: then WebKitGTK's is null, too. */
+function webGpu(): GPU | null {
+  return (navigator as Partial<Navigator>).gpu ?? null;
+}
 
 /** Describes the GPU without requesting a device. */
 export async function probeDevice(): Promise<DeviceReport> {
@@ -25,8 +33,9 @@ export async function probeDevice(): Promise<DeviceReport> {
     features: [],
     limits: {},
   };
-  if (!('gpu' in navigator)) return { outcome: 'no-webgpu', ...nothing };
-  const adapter = await navigator.gpu.requestAdapter(adapterOptions);
+  const gpu = webGpu();
+  if (!gpu) return { outcome: 'no-webgpu', ...nothing };
+  const adapter = await gpu.requestAdapter(adapterOptions);
   if (!adapter) return { outcome: 'no-adapter', ...nothing };
   const { vendor, architecture, device, description } = adapter.info;
   return {
@@ -80,27 +89,37 @@ function matricesOf({ features, info }: GPUAdapter): NonNullable<Compute['matric
   return configs.length > 0 ? { configs, subgroupSize: info.subgroupMaxSize } : null;
 }
 
+/** What a device is requested for. */
+export interface DeviceOptions {
+  /** Whether for the mode `matrix`: with the GPU's matrix units, where there are any, and their subgroups. */
+  readonly matrices?: boolean;
+}
+
 /**
  * Requests a device with the adapter's limits, and with f16 and timestamps where there are any. Subgroups
- * are requested only from width 8: with narrower ones ONNX Runtime's attention computes wrong numbers
- * without an error (README, "The device").
+ * are requested for the mode `matrix` only: where a device has them, ONNX Runtime's attention uses them too, and
+ * computes wrong numbers on some (README, "The device").
  *
  * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
  */
-export async function requestDevice(): Promise<Gpu> {
-  if (!('gpu' in navigator)) throw new KinoraError('WEBGPU_MISSING');
-  const adapter = await navigator.gpu.requestAdapter(adapterOptions);
+export async function requestDevice({ matrices = false }: DeviceOptions = {}): Promise<Gpu> {
+  const gpu = webGpu();
+  if (!gpu) throw new KinoraError('WEBGPU_MISSING');
+  const adapter = await gpu.requestAdapter(adapterOptions);
   if (!adapter) throw new KinoraError('ADAPTER_MISSING');
-  const wanted: GPUFeatureName[] = [
-    'shader-f16',
-    'timestamp-query',
-    matrixFeature as GPUFeatureName,
-  ];
-  if (adapter.info.subgroupMinSize >= 8) wanted.push('subgroups');
+  const { features, info } = adapter;
+  const wanted: GPUFeatureName[] = ['shader-f16', 'timestamp-query'];
+  if (matrices && features.has(matrixFeature)) {
+    wanted.push(matrixFeature as GPUFeatureName, subgroups);
+  }
   const device = await adapter.requestDevice({
     label: 'kinora',
-    requiredFeatures: wanted.filter((feature) => adapter.features.has(feature)),
+    requiredFeatures: wanted.filter((feature) => features.has(feature)),
     requiredLimits: limitsOf(adapter),
   });
-  return { device, software: isSoftware(adapter.info), matrices: matricesOf(adapter) };
+  return {
+    device,
+    software: isSoftware(info),
+    matrices: device.features.has(subgroups) ? matricesOf(adapter) : null,
+  };
 }

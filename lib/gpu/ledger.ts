@@ -87,6 +87,7 @@ export class Ledger {
 export abstract class Counted {
   protected readonly ledger = new Ledger();
   kernels: Kernels | null = null;
+  refused?: readonly string[];
   /** Most bytes that may be live when a tensor is created. */
   ceiling = Number.POSITIVE_INFINITY;
   /** Largest buffer of the device in bytes. */

@@ -6,7 +6,7 @@ type Numbers = ArrayLike<number>;
 
 const at = (values: Numbers, index: number): number => values[index] ?? Number.NaN;
 
-/** softmax(q·kᵀ/√size + bias)·v; q [rows, heads·size], k, v [keys, heads·size], bias [rows, keys]. */
+/** softmax(q·kᵀ/√size + bias)·v; q [rows, heads·size], k, v [keys, heads·size], bias [rows, keys], or one per head. */
 export function attention(
   q: Numbers,
   k: Numbers,
@@ -17,6 +17,7 @@ export function attention(
   const width = heads * size;
   const out = new Float64Array(rows * width);
   const weights = new Float64Array(keys);
+  const perHead = bias.length > rows * keys ? rows * keys : 0;
   for (let head = 0; head < heads; head++) {
     for (let row = 0; row < rows; row++) {
       const start = row * width + head * size;
@@ -25,7 +26,7 @@ export function attention(
         let dot = 0;
         const other = key * width + head * size;
         for (let c = 0; c < size; c++) dot += at(q, start + c) * at(k, other + c);
-        const score = dot / Math.sqrt(size) + at(bias, row * keys + key);
+        const score = dot / Math.sqrt(size) + at(bias, head * perHead + row * keys + key);
         weights[key] = score;
         max = Math.max(max, score);
       }

@@ -59,29 +59,39 @@ interface Case {
 // Sizes are small and odd, since kernels fail at the incomplete tiles of an edge.
 function cases(layout: 'nhwc' | 'nchw'): Case[] {
   const f = (tensors: Tensors, name: string) => tensors[name] as Float32Array;
-  const attention = (rows: number, keys: number, heads: number, size: number): Case => ({
-    kernel: `attention ${rows}×${keys}, head ${size}`,
-    inputs: {
-      q: [1, rows, heads * size],
-      k: [1, keys, heads * size],
-      v: [1, keys, heads * size],
-      bias: [1, 1, rows, keys],
-    },
-    output: [1, rows, heads * size],
-    build: (of) =>
-      multiHeadAttention(of.float('q'), of.float('k'), of.float('v'), {
-        heads,
-        scale: 1 / Math.sqrt(size),
-        bias: of.float('bias'),
-      }),
-    expected: (t) =>
-      reference.attention(f(t, 'q'), f(t, 'k'), f(t, 'v'), f(t, 'bias'), {
-        rows,
-        keys,
-        heads,
-        size,
-      }),
-  });
+  const attention = (
+    [rows, keys]: readonly [number, number],
+    heads: number,
+    size: number,
+    bias: 'none' | 'shared' | 'per head',
+  ): Case => {
+    // The text encoder does not scale its logits, and has a bias of its own for each head.
+    const scale = bias === 'per head' ? 1 : 1 / Math.sqrt(size);
+    const biasHeads = bias === 'per head' ? heads : 1;
+    return {
+      kernel: `attention ${rows}×${keys}, head ${size}${bias === 'none' ? '' : `, bias ${bias}`}`,
+      inputs: {
+        q: [1, rows, heads * size],
+        k: [1, keys, heads * size],
+        v: [1, keys, heads * size],
+        ...(bias !== 'none' && { bias: [1, biasHeads, rows, keys] }),
+      },
+      output: [1, rows, heads * size],
+      build: (of) =>
+        multiHeadAttention(of.float('q'), of.float('k'), of.float('v'), {
+          ...{ heads, scale },
+          ...(bias !== 'none' && { bias: of.float('bias') }),
+        }),
+      expected: (t) => {
+        // The reference divides by the root of the size itself.
+        const scaled = f(t, 'q').map((value) => value * scale * Math.sqrt(size));
+        const logits = bias === 'none' ? new Float32Array(rows * keys) : f(t, 'bias');
+        return reference.attention(scaled, f(t, 'k'), f(t, 'v'), logits, {
+          ...{ rows, keys, heads, size },
+        });
+      },
+    };
+  };
   const quantised = (bits: 8 | 4): Case => ({
     kernel: `quantised linear, ${bits} bits`,
     inputs: { x: [37, 96], w: [50, 3, 4 * bits], scales: [50, 3], b: [50] },
@@ -98,9 +108,10 @@ function cases(layout: 'nhwc' | 'nchw'): Case[] {
       ),
   });
   return [
-    attention(67, 131, 3, 32),
-    attention(33, 517, 2, 128),
-    attention(5, 23, 2, 64),
+    attention([67, 131], 3, 32, 'shared'),
+    attention([33, 517], 2, 128, 'none'),
+    attention([5, 23], 2, 64, 'shared'),
+    attention([70, 70], 3, 64, 'per head'),
     quantised(8),
     quantised(4),
     {

@@ -11,7 +11,7 @@ import {
   trimThreshold,
 } from './backend';
 import { gpuCanHold } from './budget';
-import { type Gpu, requestDevice } from './device';
+import { type DeviceOptions, type Gpu, requestDevice } from './device';
 import { DeviceFaults } from './faults';
 import { fromHalf } from './kernels/half';
 import { KernelRunner } from './kernels/run';
@@ -63,8 +63,8 @@ export class WebGpuBackend extends Counted implements Backend {
    *
    * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
    */
-  static async create(runtime: Runtime): Promise<WebGpuBackend> {
-    return new WebGpuBackend(runtime, await requestDevice());
+  static async create(runtime: Runtime, options?: DeviceOptions): Promise<WebGpuBackend> {
+    return new WebGpuBackend(runtime, await requestDevice(options));
   }
 
   private constructor(

@@ -267,7 +267,7 @@ describe('failures', () => {
     expect(failure.toRecord()).toEqual({
       code: 'ENCODER_FAILED',
       message: 'This browser cannot encode H.264 at 52×36.',
-      remedy: 'Use Chrome, Edge or Safari, or the ffmpeg encoder.',
+      remedy: 'Use Chrome, Edge, Firefox or Safari, or the ffmpeg encoder.',
     });
   });
 

@@ -86,7 +86,7 @@ async function startEncoder(options: VideoWriterOptions): Promise<FrameEncoder> 
       throw new KinoraError(
         'ENCODER_FAILED',
         `This browser cannot encode H.264 at ${options.width}×${options.height}.`,
-        { remedy: 'Use Chrome, Edge or Safari, or the ffmpeg encoder.' },
+        { remedy: 'Use Chrome, Edge, Firefox or Safari, or the ffmpeg encoder.' },
       );
     }
   }

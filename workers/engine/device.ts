@@ -1,19 +1,28 @@
-import type { Backend as BackendKind, EngineCounters } from '../../lib/contract';
-import { type Backend, createBackend, probeDevice, requireUsable, selfTest } from '../../lib/gpu';
+import type { Backend as BackendKind, EngineCounters, KernelSetting } from '../../lib/contract';
+import { type Backend, createBackend, createTestedBackend, requireUsable } from '../../lib/gpu';
 
 /** The one backend of an engine. */
 export class EngineDevice {
   /** A promise, since two callers must not make two devices. */
   #backend: Promise<Backend> | undefined;
   #kind: BackendKind | undefined;
+  #matrices = false;
 
-  /** The backend of this kind. One of another kind, or whose device was lost, is disposed first. */
-  async open(kind: BackendKind): Promise<Backend> {
+  /**
+   * The backend of this kind. One of another kind, or whose device was lost, is disposed first; so is one that was not
+   * opened for the kernels that are asked for.
+   *
+   * @param kernels whatever the device was opened for when absent
+   */
+  async open(kind: BackendKind, kernels?: KernelSetting): Promise<Backend> {
     const current = await this.#current();
-    if (current && (this.#kind !== kind || current.lost)) await this.drop();
+    const matrices = kernels ? kernels === 'matrix' : this.#matrices;
+    const other = this.#kind !== kind || this.#matrices !== matrices;
+    if (current && (other || current.lost)) await this.drop();
     if (!this.#backend) {
       this.#kind = kind;
-      this.#backend = openTested(kind);
+      this.#matrices = matrices;
+      this.#backend = openTested(kind, matrices);
       // The next call tries again.
       this.#backend.catch(() => {
         this.#backend = undefined;
@@ -44,17 +53,12 @@ export class EngineDevice {
   }
 }
 
-/**
- * Makes a backend and asks a real GPU for its numbers before anything is computed on it. An emulated
- * GPU computes with the CPU's own arithmetic, and would take seconds to compile the test.
- *
- * @throws KinoraError `GPU_UNRELIABLE`; then nothing stays allocated
- */
-async function openTested(kind: BackendKind): Promise<Backend> {
-  const backend = await createBackend(kind);
+/** @throws KinoraError `GPU_UNRELIABLE`; then nothing stays allocated */
+async function openTested(kind: BackendKind, matrices: boolean): Promise<Backend> {
+  if (kind === 'wasm') return createBackend(kind);
+  const { backend, checks } = await createTestedBackend({ matrices });
   try {
-    if (kind === 'webgpu' && !(await probeDevice()).software)
-      requireUsable(await selfTest(backend));
+    requireUsable(checks);
     return backend;
   } catch (error) {
     await backend.dispose().catch(() => undefined);

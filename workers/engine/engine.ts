@@ -112,7 +112,7 @@ export class Engine implements EngineApi {
   tune(setting: KernelSetting, onProgress: (event: ProgressEvent) => void): Promise<void> {
     return this.#work(async ({ signal }) => {
       if (setting === 'runtime') return;
-      const backend = await this.#device.open('webgpu');
+      const backend = await this.#device.open('webgpu', setting);
       await this.#kernels.tune(backend, setting, onProgress, signal);
     });
   }

@@ -129,7 +129,7 @@ export class Generation {
     const prompt = optimisation?.text ?? parameters.prompt;
     const texts = [parameters.prompt, prompt];
     if (optimising) this.#phase('load');
-    const backend = await context.device.open(request.backend);
+    const backend = await context.device.open(request.backend, request.kernels ?? 'exact');
     signal.throwIfAborted();
     await context.kernels.use(backend, request.kernels, report, signal);
     setSparse(backend, request.sparse);

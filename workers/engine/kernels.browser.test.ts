@@ -1,5 +1,5 @@
 /** @module-tag full */
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { ProgressEvent } from '../../lib/contract';
 import { type Backend, createBackend, probeDevice, relativeRms } from '../../lib/gpu';
 import { linearKernel } from '../../lib/gpu/kernels/linear';
@@ -113,4 +113,48 @@ test('the first kernels with right numbers are used and remembered; one that los
   expect(third.choice?.attention).toEqual(first.choice?.attention);
   // The second loss: the runtime computes everything.
   expect((await used(async () => undefined)).choice).toBeNull();
+});
+
+/** Lets the emulated GPU pass for a real one without a name. */
+function withoutName() {
+  const names = { vendor: '', architecture: '', device: '', description: '' };
+  const sizes = { subgroupMinSize: 4, subgroupMaxSize: 4, isFallbackAdapter: false };
+  vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue({
+    ...{ __brand: 'GPUAdapterInfo', ...names, ...sizes },
+  });
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
+}
+
+test('a GPU without a name that is of another speed is measured anew', {
+  timeout: 400_000,
+}, async () => {
+  await used(async () => undefined);
+  const known = await stored();
+  withoutName();
+  const measured: string[] = [];
+  for (const peak of [null, 1e15]) {
+    await saveSetting(new KinoraDatabase(), await recordName(), { ...known, peak });
+    const backend = await createBackend('webgpu');
+    const stop = ({ type }: ProgressEvent) => {
+      measured.push(type);
+      throw new Error('it is being measured');
+    };
+    const using = new EngineKernels().use(backend, 'exact', stop, signal);
+    if (peak === null) await using;
+    else await expect(using).rejects.toThrow('it is being measured');
+    await backend.dispose();
+  }
+  expect(measured).toEqual(['tuning']);
+  expect(await stored()).toMatchObject({ modes: {} });
+});
+
+test('a feature that the GPU is wrong with is remembered', { timeout: 400_000 }, async () => {
+  const backend = await createBackend('webgpu');
+  backend.refused = ['subgroups'];
+  await new EngineKernels().use(backend, 'matrix', () => undefined, signal);
+  expect(await stored()).toMatchObject({ refused: ['subgroups'], modes: { exact: {} } });
+  expect(backend.kernels?.choice?.mode).toBe('exact');
+  await backend.dispose();
 });

@@ -11,7 +11,11 @@ import { contestsOf } from '../../lib/gpu/kernels/contests';
 import { familyOf, type KernelMode } from '../../lib/gpu/kernels/kernel';
 import { OwnKernels } from '../../lib/gpu/kernels/own';
 import { measurePeak } from '../../lib/gpu/kernels/peak';
+import type { Peak } from '../../lib/gpu/kernels/peak-rate';
 import {
+  emptyRecord,
+  isNameless,
+  isOfOther,
   mostLosses,
   openRecord,
   recordId,
@@ -133,10 +137,18 @@ export class EngineKernels {
     const { compute } = backend;
     if (!compute) return null;
     let record = await this.#open(backend);
+    const device = await probeDevice();
+    const timing = !device.software;
+    const measured = () => measurePeak(backend, compute, { atLeast: 0.02, rounds: 3 });
+    let peak: Peak | null = null;
+    if (timing && record.peak !== null && isNameless(device)) {
+      peak = await measured();
+      if (isOfOther(record, peak.multiplyAdd)) record = emptyRecord(record.kernelSet);
+    }
+    if (backend.refused) record = { ...record, refused: backend.refused };
     // At once, so that a variant which has lost the device is counted once.
     await this.#save(record);
     if (record.losses >= mostLosses) return null;
-    const timing = !(await probeDevice()).software;
     this.#skip = new AbortController();
     const scope = new Scope(backend);
     try {
@@ -150,9 +162,9 @@ export class EngineKernels {
       if (known && (await stillRight(known, { contests, compile, onTrying, timing: false }))) {
         return kernelsOf(backend, mode, known);
       }
-      const peak = timing
-        ? await measurePeak(backend, compute, { atLeast: 0.02, rounds: 3 })
-        : null;
+      if (timing) peak ??= await measured();
+      const peaks = { peak: peak?.multiplyAdd ?? null, integerPeak: peak?.integerDot ?? null };
+      record = { ...record, ...peaks };
       let total = 0;
       const result = await tune({
         ...{
@@ -174,8 +186,7 @@ export class EngineKernels {
       const date = new Date().toISOString();
       const tuned = { ...result, date, skipped: this.#skip.signal.aborted };
       const modes = { ...record.modes, [mode]: tuned };
-      const peaks = { peak: peak?.multiplyAdd ?? null, integerPeak: peak?.integerDot ?? null };
-      await this.#save({ ...record, ...peaks, modes });
+      await this.#save({ ...record, modes });
       return kernelsOf(backend, mode, result);
     } finally {
       scope.dispose();

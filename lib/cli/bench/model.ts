@@ -92,7 +92,7 @@ async function inNode(
   onResult: (result: StageResult) => void,
 ): Promise<StageResult[]> {
   ort.env.logLevel = 'error';
-  const backend = await createBackend('wasm', ort as unknown as Runtime);
+  const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
   const results = await benchmarkModel(
     backend,
     [...(await family.benchmarkStages(configuration, options)), checkerBenchmark(options)],

@@ -126,7 +126,7 @@ function rankIn(file: string): number {
 
 async function measureRates(config: ModelConfig): Promise<Rates> {
   ort.env.logLevel = 'error';
-  const backend = await createBackend('wasm', ort as unknown as Runtime);
+  const backend = await createBackend('wasm', { runtime: ort as unknown as Runtime });
   const stages = wan22BenchmarkStages(config, measured);
   const results = await benchmarkModel(backend, stages, () => undefined);
   const tiny = await measureTinyDecoder(backend, config, measured);

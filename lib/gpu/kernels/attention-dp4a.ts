@@ -106,7 +106,7 @@ const meanKernel = memoised((storage: Storage, headSize: number): Kernel => {
   let head = group;
   let unit = thread % ${units}u;
   if (thread < ${sharers * units}u) {
-    var pair: array<vec4<f32>, 2>;
+    var pair = array<vec4<f32>, 2>();
     var low = vec4<f32>();
     var high = vec4<f32>();
     for (var row = thread / ${units}u; row < uniforms.rows; row += ${sharers}u) {
@@ -153,7 +153,7 @@ const quantiseKernel = memoised((storage: Storage, headSize: number, centred: bo
   let row = group % rowGroups * ${rowThreads}u + thread;
   if (row >= uniforms.rows) { return; }
   let start = ${place('x', 'row')};
-  var pair: array<vec4<f32>, 2>;
+  var pair = array<vec4<f32>, 2>();
   var most = vec4<f32>();
   for (var unit = 0u; unit < ${units}u; unit++) {
     ${load('unit')}

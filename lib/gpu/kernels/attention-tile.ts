@@ -86,13 +86,10 @@ export function load8(
         ${write(area, slots[0], `${name}[place]`)}
         ${write(area, slots[1], `${name}[place + 1u]`)}`;
   }
-  const put = (slot: string, half: string) =>
-    area.element === 'vec4<f16>'
-      ? `${area.name}[${slot}] = bitcast<vec4<f16>>(${half});`
-      : write(area, slot, `unpackHalf4(${half})`);
+  // Firefox's compiler refuses a bitcast of two words to four f16.
   return `let words = ${name}[${index}];
-        ${put(slots[0], 'words.xy')}
-        ${put(slots[1], 'words.zw')}`;
+        ${write(area, slots[0], 'unpackHalf4(words.xy)')}
+        ${write(area, slots[1], 'unpackHalf4(words.zw)')}`;
 }
 
 /** Where a row of a head begins, in groups of eight elements. */

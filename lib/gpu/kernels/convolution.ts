@@ -221,10 +221,10 @@ ${loads
     ) => `  let pixel${i} = uniforms.firstPixel + min(firstTilePixel + (thread + ${i * threads}u) % ${pixels}u, uniforms.pixels - 1u);
   let row${i} = pixel${i} / uniforms.outputWidth;
   let column${i} = pixel${i} % uniforms.outputWidth;
-  var fetchedX${i}: ${stored(input)};`,
+  var fetchedX${i} = ${stored(input)}();`,
   )
   .join('\n')}
-${weightLoads.map((i) => `  var fetchedW${i}: ${stored(weight ?? 'f32')};`).join('\n')}
+${weightLoads.map((i) => `  var fetchedW${i} = ${stored(weight ?? 'f32')}();`).join('\n')}
 ${pixelItems
   .flatMap((i) => vectorItems.map((j) => `  var ${tiles(i, j)} = vec4<f32>();`))
   .join('\n')}

@@ -24,11 +24,11 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
   });
   afterAll(() => backend?.dispose());
 
-  test('f16 arithmetic and subgroups are there, and compute', async ({ skip }) => {
+  test('f16 arithmetic and integer dot products are there, and compute', async ({ skip }) => {
     if (missing) skip(missing);
     const { compute } = backend;
     expect([...compute.features]).toEqual(
-      expect.arrayContaining(['shader-f16', 'subgroups', 'packed_4x8_integer_dot_product']),
+      expect.arrayContaining(['shader-f16', 'packed_4x8_integer_dot_product']),
     );
     const kernel = defineKernel({
       name: 'features',
@@ -37,21 +37,17 @@ describe('kernels on lavapipe, which has features that SwiftShader lacks', {
       uniforms: [],
       threads: 32,
       workgroupBytes: 0,
-      needs: ['shader-f16', 'subgroups'],
-      directives: 'enable f16;\nenable subgroups;',
+      needs: ['shader-f16'],
+      directives: 'enable f16;',
       body: `
   let half = f16(thread) * 0.5h;
-  y[group * 32u + thread] = subgroupAdd(f32(half)) + f32(dot4I8Packed(0x01ff0102u, thread));`,
+  y[group * 32u + thread] = f32(half) + f32(dot4I8Packed(0x01ff0102u, thread));`,
     });
     const y = backend.tensor('float32', [64], 'activations');
     await compute.dispatch([{ kernel, operands: { y }, uniforms: {}, groups: 2, flops: 64 }]);
-    // Subgroups of 8: the sum of 8 consecutive halves, and twice the thread's low byte.
-    const expected = (thread: number) => {
-      const first = thread - (thread % 8);
-      return (8 * first + 28) / 2 + 2 * thread;
-    };
+    // A half, and twice the thread's low byte.
     expect([...(await backend.read(y))]).toEqual(
-      Array.from({ length: 64 }, (_, i) => expected(i % 32)),
+      Array.from({ length: 64 }, (_, i) => 2.5 * (i % 32)),
     );
     y.dispose();
   });

@@ -2,6 +2,7 @@ import { memoised } from '../../graph';
 import { type Compute, type Dispatch, fits } from './compute';
 import { defineKernel, type Kernel } from './kernel';
 import {
+  checkShape,
   type LinearOperands,
   type LinearShape,
   type LinearVariant,
@@ -61,9 +62,7 @@ function workgroupBytes({ rows, columns }: LinearVariant): number {
 export const fastLinearKernel: (variant: LinearVariant, shape: FastLinearShape) => Kernel =
   memoised((variant: LinearVariant, shape: FastLinearShape) => {
     const { k, n, weight, output, epilogue, rank } = shape;
-    if (k % 32 !== 0 || (output === 'f16' && n % 4 !== 0)) {
-      throw new RangeError(`no fast linear kernel for ${k}×${n} to ${output}`);
-    }
+    checkShape(shape);
     const { rows, columns, threadRows, threadColumns } = variant;
     const fills = [inputFill(shape, variant), weightFill(shape, variant)];
     return defineKernel({

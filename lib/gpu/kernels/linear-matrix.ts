@@ -38,7 +38,7 @@ const step = 32;
 const stride = step + 8;
 
 /** The matrices, their f16 operands, and what tells which part of the tile a subgroup computes. */
-const features = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
+export const matrixFeatures = [matrixFeature, 'shader-f16', 'subgroups', 'subgroup_id'];
 
 const tiles: readonly (readonly [rows: number, columns: number, down: number, across: number])[] = [
   [128, 128, 2, 2],
@@ -52,7 +52,7 @@ const tiles: readonly (readonly [rows: number, columns: number, down: number, ac
 export function matrixTilings(
   compute: Pick<Compute, 'features' | 'limits' | 'matrices'>,
 ): MatrixTiling[] {
-  if (!features.every((feature) => compute.features.has(feature))) return [];
+  if (!matrixFeatures.every((feature) => compute.features.has(feature))) return [];
   const { configs, subgroupSize } = compute.matrices ?? { configs: [], subgroupSize: 0 };
   return configs
     .toSorted((a, b) => b.m * b.n * b.k - a.m * a.n * a.k)
@@ -130,7 +130,7 @@ export function matrixLinear(matrix: MatrixTiling, shape: LinearShape): Kernel {
     uniforms: ['rows', 'xFirst', ...epilogueUniforms(shape)],
     threads,
     workgroupBytes: workgroupBytes(matrix),
-    needs: features,
+    needs: matrixFeatures,
     directives: `enable f16;
 enable subgroups;
 enable chromium_experimental_subgroup_matrix;
@@ -185,7 +185,7 @@ function bodyText(matrix: MatrixTiling, shape: LinearShape, threads: number): st
   let partRow = subgroup / ${matrix.across}u * ${rows / matrix.down}u;
   let partColumn = subgroup % ${matrix.across}u * ${columns / matrix.across}u;
 ${range(down)
-  .flatMap((i) => range(across).map((j) => `  var s${i}_${j}: ${result};`))
+  .flatMap((i) => range(across).map((j) => `  var s${i}_${j} = ${result}();`))
   .join('\n')}
 ${stepLoop(
   [inputFill(shape, rows, threads), weightFill(shape, columns, threads)],

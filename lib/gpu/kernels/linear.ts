@@ -232,7 +232,8 @@ ${accumulatorLines(variant)}
 ${stepLoop(fills, steps, sums)}`;
 }
 
-function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
+/** @throws RangeError for a shape that no linear kernel computes */
+export function checkShape({ k, n, weight, output, rank, epilogue }: LinearShape): void {
   const whole = [k, n].every((size) => Number.isInteger(size) && size > 0) && rank >= 0;
   const inBlocks = k % (weight === 'f32' ? 4 : 32) === 0;
   const packed =

@@ -44,8 +44,8 @@ ${body.join('\n')}
   });
 }
 
-const multiplyAdd = loop('multiply-add');
-const integerDot = loop('integer dot');
+/** What is timed for a {@link Peak}. */
+export const peakKernels = { multiplyAdd: loop('multiply-add'), integerDot: loop('integer dot') };
 
 /**
  * Measures a device's peak, the denominator of every share: data sheets count instructions that a program may
@@ -87,8 +87,8 @@ export async function measurePeak(
   };
   try {
     return {
-      multiplyAdd: (await rateOf(multiplyAdd, 2)) ?? Number.NaN,
-      integerDot: await rateOf(integerDot, 8),
+      multiplyAdd: (await rateOf(peakKernels.multiplyAdd, 2)) ?? Number.NaN,
+      integerDot: await rateOf(peakKernels.integerDot, 8),
     };
   } finally {
     y.dispose();

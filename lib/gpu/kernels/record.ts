@@ -1,5 +1,5 @@
 import type { DeviceReport } from '../../contract/engine';
-import type { KernelMode } from './kernel';
+import { hash, type KernelMode } from './kernel';
 import type { Peak } from './peak-rate';
 import type { TuningResult } from './tune';
 
@@ -17,6 +17,8 @@ export interface TuningRecord {
   readonly trying: string | null;
   /** Why variants are not tried again, by their keys. */
   readonly excluded: Readonly<Record<string, string>>;
+  /** Features that the device is opened without, as the self-test fails with them; absent where none was tested. */
+  readonly refused?: readonly string[];
   /** How often our kernels have lost the device. */
   readonly losses: number;
 }
@@ -32,12 +34,22 @@ export interface TunedMode extends TuningResult {
 /** So many losses, and the runtime computes everything until the next version of browser or kernels. */
 export const mostLosses = 2;
 
-/** Name of the setting that the record of a device is stored under. */
-export function recordId({ adapter }: Pick<DeviceReport, 'adapter'>, userAgent: string): string {
-  const { vendor, architecture, device, description } = adapter;
+type Device = Pick<DeviceReport, 'adapter' | 'features' | 'limits'>;
+
+/** Whether the browser does not tell which GPU it is, as Firefox does not. */
+export function isNameless({ adapter }: Pick<Device, 'adapter'>): boolean {
+  return Object.values(adapter).every((name) => name === '');
+}
+
+/** Name of the setting that the record of a device is stored under. A GPU without a name goes by what it can do. */
+export function recordId(report: Device, userAgent: string): string {
+  const { vendor, architecture, device, description } = report.adapter;
+  const { features, limits } = report;
+  const abilities = isNameless(report) ? hash(JSON.stringify([features, limits])) : '';
   const [browser = ''] = /(Firefox|Edg|Chrome|Version)\/\d+/.exec(userAgent) ?? [];
   const system = /Windows|Android|iPhone|iPad|Mac OS X|CrOS|Linux/.exec(userAgent)?.[0] ?? '';
-  return ['kernels', vendor, architecture, device, description, browser, system].join('|');
+  const names = [vendor, architecture, device, description || abilities];
+  return ['kernels', ...names, browser, system].join('|');
 }
 
 /** Nothing is known yet. */
@@ -71,6 +83,14 @@ export function readRecord(stored: unknown): TuningRecord | null {
   return record?.version === 1 && typeof record.losses === 'number' && record.modes !== undefined
     ? (record as TuningRecord)
     : null;
+}
+
+/** Clocks of one GPU differ by less. */
+const largestDrift = 2;
+
+/** Whether what a record remembers is of another GPU than one that reaches `multiplyAdd` FLOP/s. */
+export function isOfOther({ peak }: TuningRecord, multiplyAdd: number): boolean {
+  return peak !== null && Math.max(peak / multiplyAdd, multiplyAdd / peak) > largestDrift;
 }
 
 /** The measured peak of the device; null where it was not measured. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { failureOf } from '../../contract/testing/failure';
 import { defineKernel } from './kernel';
-import { emptyRecord, mostLosses, openRecord, recordId, withLoss } from './record';
+import { emptyRecord, isOfOther, mostLosses, openRecord, recordId, withLoss } from './record';
 import {
   type Candidate,
   type Clock,
@@ -193,5 +193,24 @@ test('a record belongs to a set of kernels; a winner that lost the device is mea
   expect(lost).toMatchObject({ modes: {}, excluded: { k: 'it lost the GPU' }, losses: mostLosses });
   const adapter = { vendor: 'v', architecture: 'a', device: '', description: '' };
   const agent = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36';
-  expect(recordId({ adapter }, agent)).toBe('kernels|v|a|||Chrome/156|Linux');
+  const report = { adapter, features: [], limits: {} };
+  expect(recordId(report, agent)).toBe('kernels|v|a|||Chrome/156|Linux');
+});
+
+test('a GPU without a name has the record of what it can do, unless another rate was measured', () => {
+  const adapter = { vendor: '', architecture: '', device: '', description: '' };
+  const agent = 'Mozilla/5.0 (X11; Linux x86_64; rv:153.0) Gecko/20100101 Firefox/153.0';
+  const one = { adapter, features: ['shader-f16'], limits: { maxBufferSize: 2 ** 30 } };
+  const others = [
+    { ...one, features: [] },
+    { ...one, limits: { maxBufferSize: 2 ** 31 } },
+  ];
+  const ids = [one, ...others].map((report) => recordId(report, agent));
+  expect(new Set(ids).size).toBe(3);
+  expect(recordId({ ...one }, agent)).toBe(ids[0]);
+  expect(ids[0]).toMatch(/^kernels\|.*\|Firefox\/153\|Linux$/);
+  const record = { ...emptyRecord('a'), peak: 10e12 };
+  expect([9e12, 19e12, 5.1e12].some((rate) => isOfOther(record, rate))).toBe(false);
+  expect([21e12, 4.9e12].every((rate) => isOfOther(record, rate))).toBe(true);
+  expect(isOfOther(emptyRecord('a'), 1e12)).toBe(false);
 });

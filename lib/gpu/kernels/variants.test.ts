@@ -1,17 +1,44 @@
 import { expect, test } from 'vitest';
-import { matrixFeature } from '../../contract/kernel-setting';
-import { integerDots } from './linear-dp4a';
+import { fastLinearKernel, integerDots } from './linear-dp4a';
+import { allKernels, completeDevice } from './testing/texts';
+import { fastLinearShape } from './tuned-shapes';
 import { kernelSetOf, modesOf, variantsOf } from './variants';
 
 test('a device that has everything has texts of all variants', () => {
-  const device = {
-    features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
-    limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31 },
-    matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
-  };
-  expect(modesOf(device)).toEqual(['exact', 'fast', 'matrix']);
-  for (const [family, variants] of Object.entries(variantsOf(device))) {
+  expect(modesOf(completeDevice)).toEqual(['exact', 'fast', 'matrix']);
+  for (const [family, variants] of Object.entries(variantsOf(completeDevice))) {
     expect(variants.length, family).toBeGreaterThan(1);
   }
-  expect(kernelSetOf(device)).toMatch(/^\w+$/);
+  expect(kernelSetOf(completeDevice)).toMatch(/^\w+$/);
+});
+
+test('what was measured stays valid when a device is opened with or without its matrices', () => {
+  const { features, limits } = completeDevice;
+  const kept = [...features].filter((name) => name === 'shader-f16' || name === integerDots);
+  const without = { features: new Set(kept), limits };
+  expect(modesOf(without)).toEqual(['exact', 'fast']);
+  expect(kernelSetOf(without)).toBe(kernelSetOf(completeDevice));
+});
+
+// Chromium on Vulkan sets a variable of a function to zero when the function starts, not where a loop declares it.
+test('every variable of every kernel has an initial value', { timeout: 120_000 }, () => {
+  const kernels = allKernels();
+  expect(new Set(kernels.map(({ mode }) => mode))).toEqual(new Set(['exact', 'fast', 'matrix']));
+  const variables = /\bvar (\w+)([^;]*);/g;
+  const found = kernels.flatMap(({ name, code }) =>
+    [...code.matchAll(variables)]
+      .filter(([, , rest]) => !rest?.includes('='))
+      .map(([, variable]) => `${name}: ${variable}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test('a fast linear that updates y in place has it in f32', () => {
+  const [variant] = variantsOf(completeDevice).fastLinear;
+  if (!variant) throw new Error('there is no variant');
+  for (const epilogue of ['added', 'gated'] as const) {
+    const shape = { ...fastLinearShape('clamped'), epilogue };
+    expect(() => fastLinearKernel(variant, shape)).toThrow(RangeError);
+    expect(() => fastLinearKernel(variant, { ...shape, output: 'f32' })).not.toThrow();
+  }
 });

@@ -6,7 +6,7 @@ import { type ConvolutionVariant, convolutionKernel, convolutionVariants } from 
 import { hash, type KernelMode } from './kernel';
 import { type LinearVariant, linearKernel, linearVariants } from './linear';
 import { fastLinearKernel, fastLinearVariants, integerDots } from './linear-dp4a';
-import { matrixLinearVariants, matrixTilings } from './linear-matrix';
+import { matrixFeatures, matrixLinearVariants, matrixTilings } from './linear-matrix';
 import { quantiseKernel } from './quantise';
 import type { Family } from './tune';
 import { attentionShape, convolutionShape, fastLinearShape, linearShape } from './tuned-shapes';
@@ -71,9 +71,15 @@ export function modesOf(device: Device): readonly KernelMode[] {
   ];
 }
 
-/** Names the texts of the kernels: what was measured with others is not valid any more. */
+/**
+ * Names the texts of the kernels: what was measured with others is not valid any more. Those of matrices are always
+ * among them, as a device has them in the mode `matrix` only.
+ */
 export function kernelSetOf(device: Device): string {
-  const { linear, attention, convolution, matrixLinear, ...fast } = variantsOf(device);
+  const { linear, attention, convolution, ...fast } = variantsOf(device);
+  const matrices = { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 };
+  const features = new Set([...device.features, ...matrixFeatures]);
+  const matrixLinear = matrixLinearVariants({ ...device, features, matrices }, linear);
   return hash(
     [
       ...[...linear, ...matrixLinear].map((variant) => linearKernel(variant, linearShape('small'))),

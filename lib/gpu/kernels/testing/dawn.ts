@@ -11,7 +11,7 @@ const remedy =
 
 /**
  * A backend in Node: Dawn, the WebGPU of Chromium, on Mesa's lavapipe, which computes on the CPU. Unlike SwiftShader
- * it has `shader-f16` and subgroups of 8. It runs kernels; there is no runtime, so `run` fails.
+ * it has `shader-f16`. It runs kernels; there is no runtime, so `run` fails.
  *
  * @returns a sentence that says why there is none here
  */
@@ -22,19 +22,15 @@ export async function createDawnBackend(): Promise<WebGpuBackend | string> {
   process.env.VK_DRIVER_FILES = driver;
   process.env.VK_ICD_FILENAMES = driver;
   process.env.XDG_RUNTIME_DIR ??= '/tmp';
-  const { create, globals } = await import('webgpu');
-  // Dawn aborts the process when the object that `create` gives is collected.
-  const kept = Object.assign(globalThis, globals, {
-    // Offers the matrix units, an experiment of Chromium's.
-    dawn: create(['enable-dawn-features=allow_unsafe_apis']),
-  });
+  // Offers the matrix units, an experiment of Chromium's.
+  const gpu = await createDawn(['enable-dawn-features=allow_unsafe_apis']);
   const navigator = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   Object.defineProperty(globalThis, 'navigator', {
     configurable: true,
-    value: { gpu: kept.dawn },
+    value: { gpu },
   });
   try {
-    return await WebGpuBackend.create(ort as unknown as Runtime);
+    return await WebGpuBackend.create(ort as unknown as Runtime, { matrices: true });
   } catch (error) {
     return `Dawn has no device on ${driver} (${String(error)}): ${remedy}.`;
   } finally {
@@ -42,6 +38,15 @@ export async function createDawnBackend(): Promise<WebGpuBackend | string> {
     if (navigator) Object.defineProperty(globalThis, 'navigator', navigator);
     else Reflect.deleteProperty(globalThis, 'navigator');
   }
+}
+
+/** Dawn, with flags of its own. */
+export async function createDawn(flags: readonly string[]): Promise<GPU> {
+  const { create, globals } = await import('webgpu');
+  const gpu = create([...flags]);
+  // Dawn aborts the process when the object that `create` gives is collected.
+  Object.assign(globalThis, globals, { [`dawn ${flags.join(' ')}`]: gpu });
+  return gpu;
 }
 
 function lavapipeDriver(): string | undefined {

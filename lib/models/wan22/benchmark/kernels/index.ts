@@ -38,6 +38,8 @@ export interface KernelReport {
   readonly languageFeatures: readonly string[];
   /** Modes that this device has kernels of our own for. */
   readonly modes: readonly KernelMode[];
+  /** Features that the device is opened without, as the self-test fails with them. */
+  readonly refused: readonly string[];
   /** The runtime's kernels at small odd sizes. */
   readonly selfTest: readonly KernelCheck[];
   readonly peak: Peak | null;
@@ -85,6 +87,7 @@ export async function benchmarkKernels(
     device,
     languageFeatures: [...navigator.gpu.wgslLanguageFeatures].sort(),
     modes: modesOf(compute),
+    refused: backend.refused ?? [],
     selfTest: [],
     peak: null,
     tuning: null,

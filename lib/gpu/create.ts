@@ -1,0 +1,67 @@
+import type { KernelCheck } from '../contract';
+import type { Backend } from './backend';
+import { type DeviceOptions, probeDevice, subgroups } from './device';
+import { browserRuntime, type Runtime } from './runtime/session';
+import { selfTest } from './self-test';
+import { WasmBackend } from './wasm-backend';
+import { WebGpuBackend } from './webgpu-backend';
+
+/** How a backend is made. */
+export interface BackendOptions extends DeviceOptions {
+  /** ONNX Runtime's module; the browser's build when absent. */
+  readonly runtime?: Runtime;
+}
+
+/**
+ * Makes a backend.
+ *
+ * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+ */
+export async function createBackend(
+  kind: Backend['kind'],
+  options: BackendOptions = {},
+): Promise<Backend> {
+  const runtime = options.runtime ?? (await browserRuntime());
+  return kind === 'webgpu' ? WebGpuBackend.create(runtime, options) : new WasmBackend(runtime);
+}
+
+/** A backend, and what the self-test says of it. */
+export interface TestedBackend {
+  readonly backend: Backend;
+  readonly checks: readonly KernelCheck[];
+}
+
+/**
+ * Makes a backend on the GPU and tests its numbers before anything is computed on it. Where they are wrong with
+ * subgroups, the device is opened once more without them, and the backend's `refused` says so.
+ *
+ * @throws KinoraError `WEBGPU_MISSING` or `ADAPTER_MISSING`
+ */
+export async function createTestedBackend(options: DeviceOptions): Promise<TestedBackend> {
+  const tested = await createAndTest(options);
+  const { backend, checks } = tested;
+  if (!hasSubgroups(backend)) return tested;
+  backend.refused = [];
+  if (checks.every(({ usable }) => usable)) return tested;
+  await backend.dispose();
+  const second = await createAndTest({});
+  second.backend.refused = [subgroups];
+  return second;
+}
+
+/**
+ * An emulated GPU is tested only with subgroups: it computes with the CPU's own arithmetic, and would take seconds to
+ * compile the test.
+ */
+async function createAndTest(options: DeviceOptions): Promise<TestedBackend> {
+  const backend = await createBackend('webgpu', options);
+  try {
+    const needless = !hasSubgroups(backend) && (await probeDevice()).software;
+    return { backend, checks: needless ? [] : await selfTest(backend) };
+  } catch (error) {
+    await backend.dispose().catch(() => undefined);
+    throw error;
+  }
+}
+
+const hasSubgroups = ({ compute }: Backend) => compute?.features.has(subgroups) ?? false;

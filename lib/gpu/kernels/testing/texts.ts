@@ -1,0 +1,151 @@
+import { matrixFeature } from '../../../contract/kernel-setting';
+import { type AttentionShape, attentionKernel } from '../attention';
+import { fastAttentionKernel, quantiseKernels } from '../attention-dp4a';
+import { channelNormKernel } from '../channel-norm';
+import { type ConvolutionShape, convolutionKernel, fittedVariant } from '../convolution';
+import { packKernels } from '../convolution-weights';
+import { checkedConvolution, checkedLinears } from '../gate';
+import { checkedFastLinears } from '../gate-fast';
+import type { Kernel } from '../kernel';
+import { type LinearShape, linearKernel } from '../linear';
+import { type FastLinearShape, fastLinearKernel, integerDots } from '../linear-dp4a';
+import { peakKernels } from '../peak';
+import { headRowsKernel, layerNormKernel, sumKernel } from '../pointwise';
+import { quantiseKernel } from '../quantise';
+import { attentionShape, convolutionShape } from '../tuned-shapes';
+import { variantsOf } from '../variants';
+
+/** A device that runs every variant. */
+export const completeDevice = {
+  features: new Set(['shader-f16', 'subgroups', 'subgroup_id', matrixFeature, integerDots]),
+  limits: { workgroupBytes: 65_536, threads: 1024, bindingBytes: 2 ** 31 },
+  matrices: { configs: [{ m: 8, n: 8, k: 8 }], subgroupSize: 32 },
+};
+
+type Choices<T> = { readonly [K in keyof T]: readonly T[K][] };
+
+/** Every combination of the choices. */
+function combinations<T extends object>(choices: Choices<T>): T[] {
+  const entries = Object.entries(choices) as [string, readonly unknown[]][];
+  return entries.reduce<object[]>(
+    (all, [key, values]) => all.flatMap((one) => values.map((value) => ({ ...one, [key]: value }))),
+    [{}],
+  ) as T[];
+}
+
+const storages = ['f32', 'f16'] as const;
+const widths = [96, 3072] as const;
+
+const linearShapes = combinations<LinearShape>({
+  k: [96],
+  n: [76, 202],
+  weight: ['f32', 'q8', 'q4'],
+  input: storages,
+  output: storages,
+  bias: [true],
+  rank: [0, 6, 12],
+  epilogue: ['none', 'gelu', 'added', 'gated'],
+  counted: [false, true],
+});
+
+const attentionShapes = combinations<AttentionShape>({
+  headSize: [40, 128],
+  q: storages,
+  kv: storages,
+  out: storages,
+  bias: ['none', 'last', 'full'],
+  sparse: [false, true],
+});
+
+const convolutionShapes = combinations<ConvolutionShape>({
+  frames: [1, 3],
+  input: storages,
+  weight: ['f32', 'f16', null],
+  output: storages,
+  residual: ['none', 'stored', 'same', 'repeated', 'linear'],
+  side: storages,
+  bias: [true],
+  wholeVectors: [true, false],
+});
+
+/** The kernels of the shapes that are not refused. */
+function made<S>(shapes: readonly S[], make: (shape: S) => Kernel) {
+  return shapes.flatMap((shape) => {
+    try {
+      return [make(shape)];
+    } catch (error) {
+      if (error instanceof RangeError) return [];
+      throw error;
+    }
+  });
+}
+
+/**
+ * The texts of all kernels, by their keys: every variant with the shapes of its gate, and every shape with the
+ * smallest variant of each kind.
+ */
+export function allKernels(): readonly Kernel[] {
+  const variants = variantsOf(completeDevice);
+  const { linear, attention, convolution, fastLinear, fastAttention, matrixLinear } = variants;
+  const masks = [attentionShape('none'), attentionShape('last')].flatMap((shape) => [
+    shape,
+    { ...shape, sparse: true },
+  ]);
+  const gated = [
+    ...[...linear, ...matrixLinear].flatMap(checkedLinears),
+    ...fastLinear.flatMap(checkedFastLinears),
+    ...attention.flatMap((variant) => masks.map((shape) => attentionKernel(variant, shape))),
+    ...fastAttention.flatMap((variant) =>
+      masks.map((shape) => fastAttentionKernel(variant, shape)),
+    ),
+    ...convolution.flatMap((variant) =>
+      [checkedConvolution, convolutionShape('f16')].map((shape) =>
+        convolutionKernel(variant, shape),
+      ),
+    ),
+  ];
+  const smallest = <V extends { readonly shared: string }>(all: readonly V[]) =>
+    storages.flatMap((shared) => all.filter((variant) => variant.shared === shared).slice(-1));
+  const inRegisters = linear.filter(({ rows, threadRows }) => rows === threadRows);
+  const linears = [...smallest(linear), ...inRegisters, ...matrixLinear.slice(-1)];
+  const convolutions = convolution.slice(-1).flatMap((one) => [one, fittedVariant(one, 3)]);
+  const shaped = [
+    ...linears.flatMap((variant) => made(linearShapes, (shape) => linearKernel(variant, shape))),
+    ...smallest(fastLinear).flatMap((variant) =>
+      made(
+        linearShapes.filter((shape): shape is FastLinearShape => shape.weight !== 'f32'),
+        (shape) => fastLinearKernel(variant, shape),
+      ),
+    ),
+    ...smallest(attention).flatMap((variant) =>
+      attentionShapes.map((shape) => attentionKernel(variant, shape)),
+    ),
+    ...smallest(fastAttention).flatMap((variant) =>
+      attentionShapes.map((shape) => fastAttentionKernel(variant, shape)),
+    ),
+    ...convolutions.flatMap((variant) =>
+      made(convolutionShapes, (shape) => convolutionKernel(variant, shape)),
+    ),
+  ];
+  const rest = [
+    ...packKernels,
+    ...Object.values(peakKernels),
+    ...storages.flatMap((storage) => [
+      ...storages.map((output) => channelNormKernel(storage, output)),
+      ...widths.map((k) => quantiseKernel(k, storage)),
+      ...[40, 128].flatMap((headSize) => quantiseKernels(storage, headSize)),
+      ...widths.map((width) => layerNormKernel({ width, epsilon: 1e-6, output: storage })),
+    ]),
+    ...widths.flatMap((width) => [false, true].map((inPlace) => sumKernel({ width, inPlace }))),
+    ...combinations<Parameters<typeof headRowsKernel>[0]>({
+      width: widths,
+      headSize: [32],
+      input: storages,
+      output: [...storages, null],
+      norm: [null, { epsilon: 1e-6 }],
+      rotary: [false, true],
+    }).map(headRowsKernel),
+  ];
+  const all = [...gated, ...shaped, ...rest];
+  return [...new Map(all.map((kernel) => [kernel.key, kernel])).values()];
+}
